@@ -114,12 +114,12 @@ def live(
 
 
 def _list() -> None:
-    from alphamf.live.devices import default, devices
+    from alphamf.live.devices import default_device, devices
 
     found = devices()
     if not found:
         raise AlphaMFError("no audio devices were found")
-    system = default("input"), default("output")
+    system = default_device("input"), default_device("output")
     rows = [
         [f"{d.number}", d.name, d.api, f"{d.inputs}", f"{d.outputs}", f"{d.rate}",
          " and ".join(k for k, n in zip(("input", "output"), system, strict=True) if n == d.number)]

@@ -25,7 +25,7 @@ from alphamf.audio.reader import Reader, Recording, open_reader
 from alphamf.audio.sink import Sink
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import atomic, printable_name, reason
+from alphamf.tools.files import atomic_file, printable_name, reason
 
 
 class Destination(NamedTuple):
@@ -228,7 +228,7 @@ def open_writer(
     history
         A line for the history in the file's tags; None: no line.
     within, replace
-        As for `alphamf.tools.files.atomic`.
+        As for `alphamf.tools.files.atomic_file`.
 
     Raises
     ------
@@ -243,7 +243,10 @@ def open_writer(
         if "\0" in os.fspath(target):
             raise AlphaMFError(f"cannot write {name}: file names cannot contain a NUL character")
     keep.check(format, history)
-    with atomic(target, mode=mode, within=within, replace=replace) as part, ExitStack() as stack:
+    with (
+        atomic_file(target, mode=mode, within=within, replace=replace) as part,
+        ExitStack() as stack,
+    ):
         sink = stack.enter_context(Sink(part, name))
         form = formats.get(format)
         try:

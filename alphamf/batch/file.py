@@ -76,7 +76,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         # What is brought to a loudness is kept below full scale by that.
         lower = request.loudness is None
         target = destination(job.output, reader, derived=job.derived, lower=lower)
-        make_folder(target.path, job.within)
+        make_folder(target.path, job.link_root)
         _check_renamed(job, target)
         weights = find(
             reader.rate,
@@ -187,7 +187,7 @@ def _open(
         mode=mode,
         original=reader,
         history=history,
-        within=job.within,
+        within=job.link_root,
         replace=request.overwrite and target.path == job.output,
     )
 

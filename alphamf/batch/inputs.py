@@ -43,7 +43,7 @@ class Job(NamedTuple):
     output_dir: str | None = None
 
     @property
-    def within(self) -> str | None:
+    def link_root(self) -> str | None:
         """The folder below which no link is followed; None if the user named the output."""
         if not self.derived:
             return None
@@ -338,9 +338,9 @@ def _conflict(
             )
     if would_overwrite(job.output) and not overwrite:
         return None if job.searched and job.derived else str(exists_error(job.output))
-    if job.within is not None:
+    if job.link_root is not None:
         try:
-            refuse_links(job.output, job.within)
+            refuse_links(job.output, job.link_root)
         except AlphaMFError as error:
             return str(error)
     return None

@@ -16,7 +16,7 @@ from alphamf.denoising.activity import speech_ranges
 from alphamf.denoising.grids import Grid
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import atomic, make_folder, printable_name, reason
+from alphamf.tools.files import atomic_file, make_folder, printable_name, reason
 
 if TYPE_CHECKING:
     from alphamf.audio.stft import Frame
@@ -207,7 +207,7 @@ class Observers:
             for start, end, probability in speech_ranges(activity, times)
         ]
         try:
-            with atomic(path, mode=self._mode, replace=self._replace) as part:
+            with atomic_file(path, mode=self._mode, replace=self._replace) as part:
                 part.write_text("".join(["start,end,probability\n", *lines]), encoding="ascii")
         except OSError as error:
             raise AlphaMFError(

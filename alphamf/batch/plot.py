@@ -14,7 +14,7 @@ from alphamf.denoising.uncertainty import levels, powers
 from alphamf.errors import AlphaMFError
 from alphamf.tools import libraries
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import atomic, printable_name, reason
+from alphamf.tools.files import atomic_file, printable_name, reason
 
 _COLUMNS = 1200
 """Maximum number of columns of a panel: about one per pixel."""
@@ -203,7 +203,7 @@ class Picture:
             speech, error, level = (each.mean() for each in self._found)
             self._doubts(panels[2], speech, error)
             self._levels(panels[3], level)
-        with atomic(path, mode=mode, replace=replace) as part:
+        with atomic_file(path, mode=mode, replace=replace) as part:
             try:
                 figure.savefig(part, format="png")
             except OSError as error:

@@ -18,7 +18,7 @@ import numpy as np
 from alphamf.audio.stft import Complexes, Frame
 from alphamf.denoising.asymmetric_windows import FRAME_HOPS, Frames, frame_of
 from alphamf.denoising.gain import least_gain, mix_dry
-from alphamf.denoising.grids import Bins, Grid, hop_near
+from alphamf.denoising.grids import Bins, Grid, nearest_hop
 from alphamf.denoising.real_time import Presence, Sharing
 from alphamf.denoising.segments import Segment
 from alphamf.denoising.settings import Settings
@@ -100,7 +100,7 @@ class LowLatency:
     ) -> None:
         dictionary, refiner = weights.dictionary, weights.causal
         frame = dictionary.frame
-        hop = hop_near(frame.n_fft / FRAME_HOPS * rate / dictionary.rate)
+        hop = nearest_hop(frame.n_fft / FRAME_HOPS * rate / dictionary.rate)
         self._native = Grid(rate, Frame(FRAME_HOPS * hop, hop))
         self._model = Grid(dictionary.rate, frame_of(dictionary.frame))
         self._inwards = Bins(self._native, self._model)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import atomic, printable_name
+from alphamf.tools.files import atomic_file, printable_name
 from alphamf.tools.jsonlines import replace_infinite
 
 Model = TypeVar("Model")
@@ -71,7 +71,7 @@ def write(
     text = np.array(json.dumps(replace_infinite({"format": FORMAT, **header}), ensure_ascii=False))
     named: dict[str, Any] = {**arrays, "header": text}
     with (
-        atomic(path, replace=replace) as part,
+        atomic_file(path, replace=replace) as part,
         part.open("wb") as file,
         zipfile.ZipFile(file, "w") as archive,
     ):

@@ -93,7 +93,7 @@ def devices() -> list[Device]:
     ]
 
 
-def default(kind: Kind) -> int:
+def default_device(kind: Kind) -> int:
     """Return the number of the system's default device of a kind, or -1 if there is none."""
     return int(library().default.device[kind == "output"])
 
@@ -115,7 +115,7 @@ def find(wanted: str | None, kind: Kind) -> Device:
     """
     able = [device for device in devices() if device.max_channels(kind)]
     if wanted is None:
-        number = default(kind)
+        number = default_device(kind)
         found = [device for device in able if device.number == number] or able[:1]
         if not found:
             raise AlphaMFError(f"no {kind} device was found")

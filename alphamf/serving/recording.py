@@ -79,7 +79,7 @@ class ServerRecording:
         """Return the number of samples per channel of the speech that are ready."""
         return stored_samples(self.folder / SPEECH, self.sound) if self.about else 0
 
-    def json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """Return the state for the browser."""
         duration = self.about["duration"] if self.about else 0.0
         share = min(1.0, self.done / duration) if duration else 0.0
@@ -105,7 +105,7 @@ class ServerRecording:
             "result": self.result and {key: result[key] for key in kept},
         }
 
-    def sentence(self, outcome: Outcome) -> str:
+    def error_message(self, outcome: Outcome) -> str:
         """Return the error message of an outcome, without paths on the server."""
         if outcome.details:
             print(outcome.details, file=sys.stderr, end="")

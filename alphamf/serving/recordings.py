@@ -56,7 +56,7 @@ class Recordings:
         """Return a recording, or None if no recording has this name."""
         return self._all.get(name)
 
-    def new(self, name: str, preset: str, seed: int) -> ServerRecording:
+    def create(self, name: str, preset: str, seed: int) -> ServerRecording:
         """Create the folder and the entry for an upload.
 
         Raises
@@ -138,7 +138,7 @@ class Recordings:
             await asyncio.wait([outcome], timeout=0.2)
             self._check_kept(recording)
         if outcome.result().error is not None:
-            raise AlphaMFError(recording.sentence(outcome.result()))
+            raise AlphaMFError(recording.error_message(outcome.result()))
         return outcome.result()
 
     def _check_kept(self, recording: ServerRecording) -> None:
@@ -225,7 +225,7 @@ class Recordings:
         self._touch(recording)
 
     def _fail(self, recording: ServerRecording, outcome: Outcome) -> None:
-        recording.state, recording.error = "failed", recording.sentence(outcome)
+        recording.state, recording.error = "failed", recording.error_message(outcome)
         self._touch(recording)
 
     def _looked(self, recording: ServerRecording, outcome: Outcome) -> None:

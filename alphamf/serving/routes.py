@@ -67,7 +67,7 @@ class Api:
             )
         name = names.sanitize_name(request.query_params.get("name", ""))
         try:
-            recording = self.recordings.new(name, preset, seed)
+            recording = self.recordings.create(name, preset, seed)
         except AlphaMFError as error:
             raise HTTPException(429, str(error)) from error
         except OSError as error:
@@ -84,7 +84,7 @@ class Api:
             self.uploads -= 1
         self.recordings.begin(recording)
         address = f"api/recordings/{recording.id}"
-        return JSONResponse(recording.json(), 201, {"location": address})
+        return JSONResponse(recording.as_json(), 201, {"location": address})
 
     async def server(self, request: Request) -> Response:
         """``GET /api/server``: version, formats and limits."""
@@ -104,7 +104,7 @@ class Api:
 
     async def show(self, request: Request) -> Response:
         """``GET /api/recordings/ID``: the state of a recording."""
-        return JSONResponse(find(self.recordings, request).json())
+        return JSONResponse(find(self.recordings, request).as_json())
 
     async def remove(self, request: Request) -> Response:
         """``DELETE /api/recordings/ID``: stop the tasks, and delete all files."""
@@ -126,7 +126,7 @@ class Api:
         rate, _, frames = recording.sound
         second = number(request, "start", int, 0, (frames - 1) // rate)
         self.recordings.start_preview(recording, second * rate)
-        return JSONResponse(recording.json(), 202)
+        return JSONResponse(recording.as_json(), 202)
 
     async def picture(self, request: Request) -> Response:
         """``GET /api/recordings/ID/picture``: columns of a picture, starting at a given one."""
@@ -154,7 +154,7 @@ class Api:
                     yield _event("removed", {"id": key})
                 elif sent.get(key) != recording.version:
                     sent[key] = recording.version
-                    yield _event("state", recording.json())
+                    yield _event("state", recording.as_json())
                     silent = 0.0
                     await asyncio.sleep(INTERVAL)
             if all(sent[key] < 0 for key in wanted):

@@ -28,7 +28,7 @@ from alphamf.serving.sound import (
 )
 from alphamf.serving.speech_observer import SpeechObserver
 from alphamf.serving.store import check_room
-from alphamf.tools.files import atomic
+from alphamf.tools.files import atomic_file
 from alphamf.tools.outcomes import Update
 
 PREVIEW_SECONDS = 10
@@ -118,7 +118,7 @@ class PreviewTask:
             [audio], rate, PRESETS[PREVIEW_PRESET], seed=self.seed, jobs=self.jobs
         )
         speech = np.concatenate([segment.audio for segment in segments])
-        with atomic(self.folder / preview_name(self.start)) as part:
+        with atomic_file(self.folder / preview_name(self.start)) as part:
             with part.open("wb") as file:
                 write(file, SoundShape(rate, channels, count), 0, speech)
         return {"start": self.start, "frames": count}

@@ -39,7 +39,7 @@ def reason(error: BaseException) -> str:
 
 
 @contextmanager
-def atomic(
+def atomic_file(
     target: str | os.PathLike[str] | BinaryIO,
     *,
     mode: int = 0o666,
@@ -165,7 +165,7 @@ def make_folder(path: str | os.PathLike[str], within: str | os.PathLike[str] | N
     path
         The file.
     within
-        As for `atomic`.
+        As for `atomic_file`.
 
     Raises
     ------

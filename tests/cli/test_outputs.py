@@ -172,7 +172,7 @@ def test_a_name_that_is_free_is_taken_at_once(here, monkeypatch, links):
 
     if not links:
         monkeypatch.setattr(os, "link", refused)
-    with files.atomic("x", replace=False) as part:
+    with files.atomic_file("x", replace=False) as part:
         part.write_text("x")
     assert Path("x").read_text() == "x" and os.stat("x").st_nlink == 1
     assert sorted(os.listdir()) == ["in", "x"]

@@ -48,7 +48,7 @@ def begun(lanes, folder, monkeypatch):
     """Return recordings in a folder, and one of two and a half seconds that is done."""
     monkeypatch.setattr(module, "Lanes", lanes)
     recordings = Recordings(folder, Limits(), 1)
-    recording = recordings.new("a.wav", "fast", 0)
+    recording = recordings.create("a.wav", "fast", 0)
     about = {"format": "WAV", "rate": 8000, "channels": 1, "frames": 20000, "duration": 2.5}
     recording.about, recording.result = about, {"segments": [20000]}
     return recordings, recording

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import atomic, printable_name, reason, refuse_links
+from alphamf.tools.files import atomic_file, printable_name, reason, refuse_links
 from alphamf.tools.paths import identify, lies_in
 
 TABLE, PARTS = "pairs.csv", ("clean", "noisy")
@@ -131,7 +131,7 @@ def write_table(
 
 def _write(folder: Path, rows: Iterable[Sequence[object]]) -> None:
     with (
-        atomic(folder / TABLE, within=folder) as part,
+        atomic_file(folder / TABLE, within=folder) as part,
         part.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file,
     ):
         writer = csv.writer(file)

@@ -42,7 +42,7 @@ class Chain:
         self.columns: dict[int, Array] = {}
         self.part = 0
 
-    def places(self) -> list[tuple[int, int]]:
+    def paired_blocks(self) -> list[tuple[int, int]]:
         """Return the blocks that are paired on this rank: row block and column block."""
         blocks = len(self.widths)
         return [(b, (b + self.part) % blocks) for b in owned_blocks(blocks, self.ranks)]
@@ -58,7 +58,7 @@ class Chain:
             to = (j - part) % blocks // each
             if to != self.ranks.rank:
                 outgoing.append(Message(to, self._tag(j), array))
-        for _, j in self.places():
+        for _, j in self.paired_blocks():
             if j in self.columns:
                 here[j] = self.columns[j]
             else:
@@ -78,6 +78,6 @@ class Chain:
     def halves(self) -> list[tuple[int, Array]]:
         """Return the local state arrays with their random keys: b (rows) or B + j (columns)."""
         pairs: list[tuple[int, Any]] = []
-        for b, j in self.places():
+        for b, j in self.paired_blocks():
             pairs += [(b, self.rows[b]), (len(self.widths) + j, self.columns[j])]
         return pairs

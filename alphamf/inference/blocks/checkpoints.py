@@ -11,7 +11,7 @@ import numpy as np
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.checkpoint import fingerprint
-from alphamf.tools.files import atomic, printable_name, reason, refuse_links
+from alphamf.tools.files import atomic_file, printable_name, reason, refuse_links
 
 INDEX = "checkpoint.json"
 
@@ -27,7 +27,7 @@ def save(folder: Path, walk: Any) -> None:
         refuse_links(latest, folder)
         latest.mkdir(parents=True, exist_ok=True)
         for b in walk.own:
-            with atomic(latest / f"{b}.npz", within=folder) as part, part.open("wb") as file:
+            with atomic_file(latest / f"{b}.npz", within=folder) as part, part.open("wb") as file:
                 np.savez(file, **_arrays(walk, b))
         walk.ranks.barrier()
         if walk.ranks.rank == 0:
@@ -40,7 +40,7 @@ def save(folder: Path, walk: Any) -> None:
                 "visits": walk.predictions.visits.tolist(),
             }
             with (
-                atomic(folder / INDEX, within=folder) as part,
+                atomic_file(folder / INDEX, within=folder) as part,
                 part.open("w", encoding="utf-8") as file,
             ):
                 json.dump(index, file)

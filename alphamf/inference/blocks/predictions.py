@@ -75,7 +75,7 @@ class Predictions:
         """
         kept = steps > self.burn_in
         first = not kept or self.visits[chain.number, chain.part] < 1
-        for b, j in chain.places():
+        for b, j in chain.paired_blocks():
             test, total = self._tests[b, j], self.sums[chain.number, b, j]
             w, h = chain.rows[b][position], chain.columns[j][position]
             predicted = products(w, h, test.rows, test.columns, self._scratch)

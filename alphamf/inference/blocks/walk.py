@@ -116,7 +116,7 @@ class Walk:
             Chain(ranks, self._widths[1], c) for c in range(self.layout.chains)
         ]
         for chain in self.chains:
-            for b, j in chain.places():
+            for b, j in chain.paired_blocks():
                 chain.rows[b] = self._start(b, self._widths[0][b])
                 chain.columns[j] = self._start(blocks + j, self._widths[1][j])
 
@@ -196,7 +196,7 @@ class Walk:
         """Return the gradients at one of the positions, in the order of ``chain.halves()``."""
         weight = float(self.parts.sum() / self.parts[chain.part] / self.model.variance_x)
         found = []
-        for b, j in chain.places():
+        for b, j in chain.paired_blocks():
             w, h = chain.rows[b][position], chain.columns[j][position]
             of_w, of_h = self._blocks[b, j].gradient(w, h, weight)
             of_w += w * (1 / self.model.variance_w)

@@ -17,7 +17,7 @@ import numpy as np
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import atomic, exclusive_lock, printable_name, reason, refuse_links
+from alphamf.tools.files import atomic_file, exclusive_lock, printable_name, reason, refuse_links
 from alphamf.training.dictionary.settings import TrainingSettings
 from alphamf.training.dictionary.voices import Voice
 
@@ -104,7 +104,7 @@ def save(path: Path, model: Dictionary, scores: Floats) -> None:
     model, scores
         The dictionary, and its score for every voice held out.
     """
-    with atomic(path, within=path.parent) as part, part.open("wb") as file:
+    with atomic_file(path, within=path.parent) as part, part.open("wb") as file:
         about = np.array(json.dumps(model.about))
         np.savez(file, basis=model.basis, scores=scores, about=about)
 

@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import atomic, check_writable, printable_name, refuse_links
+from alphamf.tools.files import atomic_file, check_writable, printable_name, refuse_links
 from alphamf.tools.pool import cores
 from alphamf.tools.stopping import end_on_signals
 from alphamf.training.refiner import config_file
@@ -87,7 +87,7 @@ def main() -> None:
         train(run)
         made = asked.run / NETWORK
         if asked.output:
-            with atomic(asked.output) as part:
+            with atomic_file(asked.output) as part:
                 shutil.copyfile(made, part)
         _tell(f"{printable_name(made)}: sha256 {hashlib.sha256(made.read_bytes()).hexdigest()}")
     except AlphaMFError as error:

@@ -26,7 +26,7 @@ from alphamf.learnt import network, second_stage
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.refiner import WINDOW, Refiner
 from alphamf.tools.arrays import Array, Floats
-from alphamf.tools.files import atomic, printable_name
+from alphamf.tools.files import atomic_file, printable_name
 from alphamf.training.refiner import band_losses, weight_tying
 from alphamf.training.refiner.clips import BandClip, TrainingClip
 from alphamf.training.refiner.config import CausalKind, Config, Schedule
@@ -183,7 +183,7 @@ class Fit:
         }
         packed = io.BytesIO()  # torch.save hides the reason why a file cannot be written
         torch.save(state, packed)
-        with atomic(path, within=path.parent) as part, part.open("wb") as file:
+        with atomic_file(path, within=path.parent) as part, part.open("wb") as file:
             file.write(packed.getbuffer())
 
     def load(self, path: Path) -> list[dict[str, float]]:

@@ -20,7 +20,7 @@ from alphamf.audio.resample import resample
 from alphamf.batch.inputs import find
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import atomic, printable_name, reason
+from alphamf.tools.files import atomic_file, printable_name, reason
 from alphamf.tools.manifest import MANIFEST, read_manifest
 from alphamf.training.refiner.config import Data
 from alphamf.training.refiner.synthetic_band import widen_band
@@ -184,7 +184,7 @@ def _widened(data: Data, split: str) -> Iterator[Floats]:
 def _write(target: Path, sounds: Iterator[Floats]) -> int:
     """Write all samples as float32, then the lengths and their number as 64-bit integers."""
     lengths = []
-    with atomic(target, within=target.parent.parent) as part, part.open("wb") as file:
+    with atomic_file(target, within=target.parent.parent) as part, part.open("wb") as file:
         for sound in sounds:
             file.write(sound.astype(np.float32, copy=False).tobytes())
             lengths.append(len(sound))

@@ -24,7 +24,7 @@ from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
 from alphamf.tools import allocator
 from alphamf.tools.arrays import Array
-from alphamf.tools.files import atomic, exclusive_lock, printable_name, reason, refuse_links
+from alphamf.tools.files import atomic_file, exclusive_lock, printable_name, reason, refuse_links
 from alphamf.tools.paths import current_folder
 from alphamf.training.refiner import curves, shards
 from alphamf.training.refiner.config import CausalKind, Config, SecondStageKind
@@ -271,7 +271,7 @@ def _claimed(run: Run) -> Iterator[None]:
                     raise AlphaMFError(
                         f"{printable_name(path)} does not belong to a run; choose another folder"
                     )
-            with atomic(written, within=run.folder) as part:
+            with atomic_file(written, within=run.folder) as part:
                 part.write_text(text, encoding="utf-8")
         elif known != text:
             raise AlphaMFError(

@@ -25,7 +25,7 @@ from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
 from alphamf.tools import pool
-from alphamf.tools.files import atomic, make_folder, printable_name, reason
+from alphamf.tools.files import atomic_file, make_folder, printable_name, reason
 from alphamf.training.refiner import recordings
 from alphamf.training.refiner.clips import (
     BandClip,
@@ -134,7 +134,7 @@ def _claim(folder: Path, config: Config) -> None:
     except (OSError, UnicodeDecodeError) as error:
         raise AlphaMFError(f"{printable_name(folder)} cannot be used: {reason(error)}") from error
     if known is None:
-        with atomic(written, within=folder) as part:
+        with atomic_file(written, within=folder) as part:
             part.write_text(text, encoding="utf-8")
     elif known != text:
         raise AlphaMFError(
@@ -151,7 +151,7 @@ def _make(shard: Shard, update: object) -> None:
     kinds = [(name, array.dtype, array.shape) for name, array in clips[0]._asdict().items()]
     rows = np.array([tuple(each) for each in clips], kinds)
     with (
-        atomic(shard.path, within=shard.folder) as part,
+        atomic_file(shard.path, within=shard.folder) as part,
         part.open("wb") as file,  # np.save hides why it fails
     ):
         np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(rows))
