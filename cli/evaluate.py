@@ -105,9 +105,10 @@ def evaluate(
     asr: Annotated[
         str | None,
         typer.Option(
-            metavar="COMMAND",
-            help="Measure the word error rate with this command: a speech recogniser that "
-            "prints the words of {file}.",
+            metavar="RECOGNISER",
+            help="Measure the word error rate with a speech recogniser: whisper (tiny.en), "
+            "whisper:FOLDER for another model, pocketsphinx, or a command that prints the words "
+            "of {file}.",
             rich_help_panel=SCORING,
         ),
     ] = None,

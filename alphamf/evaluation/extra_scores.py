@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shlex
-import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from pathlib import Path, PurePosixPath
@@ -15,16 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from alphamf.errors import AlphaMFError
-from alphamf.scores import dnsmos
+from alphamf.scores import dnsmos, recognisers
+from alphamf.scores.recognisers import recognise_words
 from alphamf.scores.words import error_rate, words
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import printable_name, reason
-
-FILE = "{file}"
-"""Stands for the sound file in a recogniser's command."""
-
-SECONDS = 600
-"""Maximum time of a recogniser for a clip, in seconds."""
 
 Values = dict[str, float | None]
 
@@ -35,7 +26,7 @@ class ExtraScores(NamedTuple):
     Attributes
     ----------
     asr
-        Command of a recogniser, which prints the words of the file that `FILE` stands for.
+        A recogniser, as in `alphamf.scores.recognisers.check`.
     transcripts
         Words of each clean file by its stem; for other clips, the recogniser's transcript of the
         clean file is used.
@@ -49,7 +40,9 @@ class ExtraScores(NamedTuple):
 
     def key(self, clean: str) -> list[str]:
         """Return what the extra scores of a clip depend on; `clean` is `Result.clean`."""
-        parts = [] if self.asr is None else [self.asr, self._said(clean) or ""]
+        parts: list[str] = []
+        if self.asr is not None:
+            parts = [recognisers.identity(self.asr), self._said(clean) or ""]
         return [*parts, *([] if self.dnsmos is None else [_digest(self.dnsmos)])]
 
     def scores(
@@ -93,15 +86,15 @@ def parse_extra(asr: str | None, transcripts: str | None, model: str | None) -> 
     Parameters
     ----------
     asr, transcripts, model
-        Command, file and file, as the user names them.
+        Recogniser, file and file, as the user names them.
 
     Raises
     ------
     AlphaMFError
-        The command does not name the file, a file cannot be read, or something is not installed.
+        There is no such recogniser, a file cannot be read, or something is not installed.
     """
     if asr is not None:
-        _command(asr, "x.wav")
+        recognisers.check(asr)
     elif transcripts is not None:
         raise AlphaMFError("--transcripts needs --asr, which gives the recogniser")
     if model is not None:
@@ -136,55 +129,10 @@ def read_transcripts(path: str) -> dict[str, str]:
     return found
 
 
-def recognise_words(command: str, sound: Floats, rate: int) -> str:
-    """Return the words that a recogniser prints for a sound.
-
-    Raises
-    ------
-    AlphaMFError
-        It fails, or takes too long.
-    """
-    import soundfile
-
-    with tempfile.TemporaryDirectory(prefix="alphamf-asr-") as folder:
-        file = Path(folder) / "sound.wav"
-        soundfile.write(file, sound, rate, subtype="PCM_16")
-        run = _command(command, str(file))
-        try:
-            done = subprocess.run(
-                run, stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, check=False
-            )
-        except OSError as error:
-            raise AlphaMFError(
-                f"{printable_name(run[0])} cannot be started: {reason(error)}"
-            ) from error
-        except subprocess.TimeoutExpired as error:
-            raise AlphaMFError(f"{printable_name(run[0])} took more than {SECONDS} s") from error
-    if done.returncode:
-        lines = done.stderr.decode(errors="replace").split("\n")
-        last = next((line.strip() for line in reversed(lines) if line.strip()), "no message")
-        raise AlphaMFError(
-            f"{printable_name(run[0])} exited with code {done.returncode}: {printable_name(last)}"
-        )
-    return done.stdout.decode(errors="replace")
-
-
 @lru_cache(maxsize=8)
-def _heard(command: str, clean: bytes, rate: int) -> str:
-    """Return the words that a recogniser prints for a clean sound, cached."""
-    return recognise_words(command, np.frombuffer(clean, np.float32), rate)
-
-
-def _command(command: str, file: str) -> list[str]:
-    try:
-        parts = shlex.split(command, posix=sys.platform != "win32")  # where \\ parts folders
-    except ValueError as error:
-        raise AlphaMFError(f"--asr {command!r} is not a valid command: {error}") from error
-    if not any(FILE in part for part in parts):
-        raise AlphaMFError(
-            f"--asr {command!r} must contain {FILE}, which stands for the audio file"
-        )
-    return [part.strip('"').replace(FILE, file) for part in parts]
+def _heard(asr: str, clean: bytes, rate: int) -> str:
+    """Return the words that a recogniser finds in a clean sound, cached."""
+    return recognise_words(asr, np.frombuffer(clean, np.float32), rate)
 
 
 @cache

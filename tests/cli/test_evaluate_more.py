@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 import soundfile
 
-from alphamf.evaluation.extra_scores import ExtraScores, read_transcripts, recognise_words
+from alphamf.evaluation.extra_scores import ExtraScores, read_transcripts
+from alphamf.scores.recognisers import recognise_words
 from alphamf.scores.words import error_rate, words
 from alphamf.tools import tables
 from tests.support.evaluation_corpus import (
@@ -106,6 +107,7 @@ def table_of(found):
         (["--method", "clean=noisy"], "needs a new name before the ="),
         (["--asr", "listen"], "must contain {file}, which stands for the audio file"),
         (["--asr", "'listen {file}"], "is not a valid command: "),
+        (["--asr", "whisper:nowhere"], "nowhere contains no model.bin of a Whisper model"),
         (["--transcripts", "x.txt"], "--transcripts needs --asr"),
         (["--asr", "listen {file}", "--transcripts", "x.txt"], "x.txt cannot be read"),
         (["--dnsmos", "x.onnx"], "x.onnx does not exist"),
