@@ -228,7 +228,7 @@ def test_a_file_cut_while_it_is_read_is_refused(tmp_path):
 
 def test_raw_samples_have_no_rate(tmp_path):
     (tmp_path / "a.raw").write_bytes(bytes(1000))
-    assert "nothing in it gives their rate" in sentence(tmp_path / "a.raw")
+    assert "whose rate is not stored in the file" in sentence(tmp_path / "a.raw")
 
 
 def test_more_channels_than_asked_for(tmp_path):

@@ -311,7 +311,7 @@ def test_many_channels_are_refused_unless_asked_for(here):
 
 def test_raw_samples_are_refused_in_a_sentence(here):
     Path("a.raw").write_bytes(bytes(1000))
-    assert "nothing in it gives their rate" in denoise("a.raw", code=2).stderr
+    assert "whose rate is not stored in the file" in denoise("a.raw", code=2).stderr
 
 
 def test_more_results(here):

@@ -129,7 +129,7 @@ def test_scores_that_cannot_be_had_leave_the_others():
 
 def test_a_broken_noisy_file_leaves_the_clean_sound_for_others(job):
     Path(job.pair.noisy).write_text("no audio")
-    assert "is not audio" in measure(job).error
+    assert "is not an audio file" in measure(job).error
     assert Path(job.output, "audio/clean/a.flac").is_file()
 
 

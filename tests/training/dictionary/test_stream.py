@@ -193,7 +193,7 @@ def test_files_that_do_not_do(files, tmp_path):
     assert found[0].startswith("does not exist")
     assert found[1].startswith("has a rate of 2000 Hz")
     assert found[2].startswith("is not a regular file")
-    assert found[3].startswith("is not audio")
+    assert found[3].startswith("is not an audio file")
     with pytest.raises(AlphaMFError, match=r"\.wav "):
         train([*files, *bad], **QUICK, steps=20)
     with pytest.raises(AlphaMFError, match="none of the files can be used"):
