@@ -105,7 +105,7 @@ def progress(quiet: bool, unit: str = "s") -> Iterator[Update | None]:
     Yields
     ------
     callable or None
-        Takes name, done and total, in `unit`, of which the total may be infinite; None where
+        Takes name, done and total, in `unit`, of which the total may be infinite; None if
         nothing is shown.
     """
     if quiet or not sys.stderr.isatty():
@@ -166,7 +166,7 @@ def training_progress(
     Yields
     ------
     callable or None
-        A progress callback for `alphamf.training.dictionary`; None where nothing is shown.
+        A progress callback for `alphamf.training.dictionary`; None if nothing is shown.
     """
     if quiet or not sys.stderr.isatty():
         yield None

@@ -80,7 +80,7 @@ class TruncationError(AlphaMFError):
     sentence
         What is promised, and what is there.
     pieces
-        What lets libsndfile read the part that is there; None where it does so anyway.
+        Pieces with which libsndfile reads the existing part; None if it does so anyway.
     """
 
     def __init__(self, sentence: str, pieces: Pieces | None = None) -> None:

@@ -44,7 +44,7 @@ class WavHeader(NamedTuple):
     data
         The bytes before the first sample.
     promised
-        Bytes of samples; None where that was not known when the header was written.
+        Bytes of samples; None if that was not known when the header was written.
     """
 
     data: bytes

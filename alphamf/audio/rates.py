@@ -16,7 +16,7 @@ def compression(
     Parameters
     ----------
     original
-        The input; None where there is none.
+        The input; None if there is none.
     format, subtype, rate, channels
         Properties of the output.
     """

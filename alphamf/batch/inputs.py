@@ -173,7 +173,7 @@ def check_extra(outputs: Mapping[str, str | None], files: Plan, *, overwrite: bo
     Parameters
     ----------
     outputs
-        Option to file, or to None where it was not given.
+        Option to file, or to None if it was not given.
     files
         The files to denoise.
     overwrite

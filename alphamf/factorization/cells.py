@@ -53,7 +53,7 @@ class Cells(NamedTuple):
     v
         W H; raised to `TINY` in place.
     phi
-        Phi, or None where alpha is 2 and Phi the number 2.
+        Phi, or None if alpha is 2 and Phi the number 2.
     out
         One or two buffers like `v` for what is asked of the source; None for nothing.
     """

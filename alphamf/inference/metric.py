@@ -21,7 +21,7 @@ class Diagonal(NamedTuple):
     g
         Positive, shape (*chains, D).
     slope
-        ``slope[..., k, i]`` is the derivative of g_i in theta_k; None where G is constant.
+        ``slope[..., k, i]`` is the derivative of g_i in theta_k; None if G is constant.
 
     Examples
     --------
@@ -84,7 +84,7 @@ class Dense(NamedTuple):
     g
         Shape (*chains, D, D).
     slope
-        ``slope[..., k, i, j]`` is the derivative of G_ij in theta_k; None where G is constant.
+        ``slope[..., k, i, j]`` is the derivative of G_ij in theta_k; None if G is constant.
 
     Examples
     --------

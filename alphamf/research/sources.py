@@ -43,7 +43,7 @@ class Corpus:
     terms
         Licence or terms of use.
     source
-        How to make the file; None where no checksum of an original is published.
+        Function that makes the file; None if no checksum of an original is published.
     columns
         Columns of the MANIFEST.csv that lists the recordings of a folder.
     """

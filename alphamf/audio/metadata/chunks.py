@@ -35,7 +35,7 @@ def keep(source: Path | None, output: Path, order: Literal["<", ">"], history: s
     Parameters
     ----------
     source
-        The file; None where there is none of this kind.
+        The file; None if there is none of this kind.
     output
         What libsndfile wrote.
     order

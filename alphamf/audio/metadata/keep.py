@@ -45,7 +45,7 @@ def keep(
     Parameters
     ----------
     source, form
-        The input and its format; None where there is none.
+        The input and its format; None if there is none.
     output, format
         The output, whose sound is written, and its format.
     history

@@ -362,7 +362,7 @@ class Config:
     network, data, mixtures, losses, schedule
         The sections; `losses` are weights by the names of `LOSSES`.
     ladder
-        None where the file has none.
+        None if the file has none.
     """
 
     network: Network

@@ -40,7 +40,7 @@ class LossyCodec(NamedTuple):
     container, subtype
         Its names of both.
     compression
-        Range of its compression, from 0 to 1; None where it has none.
+        Range of its compression, from 0 to 1; None if it has none.
     narrow
         Whether it is for telephones alone, so that wider sound is resampled.
     """
