@@ -45,7 +45,7 @@ class Segment(NamedTuple):
         How well several chains agree, over all channels; None for a single chain, and for digital
         silence.
     note
-        A note on the segment, such as that the state at low latency had to start anew; or None.
+        A note on the segment, such as that low-latency processing was reset; or None.
 
     Examples
     --------

@@ -62,10 +62,11 @@ class ExtraScores(NamedTuple):
         if self.asr is not None:
             try:
                 clean = clean.astype(np.float32)
-                said = self._said(name)
-                said = _heard(self.asr, clean.tobytes(), rate) if said is None else said
-                heard = recognise_words(self.asr, estimate, rate)
-                yield {"wer": 100 * error_rate(words(said), words(heard))}, None
+                reference = self._said(name)
+                if reference is None:
+                    reference = _clean_transcript(self.asr, clean.tobytes(), rate)
+                transcript = recognise_words(self.asr, estimate, rate)
+                yield {"wer": 100 * error_rate(words(reference), words(transcript))}, None
             except AlphaMFError as error:
                 yield {"wer": None}, str(error)
         if self.dnsmos is not None:
@@ -130,7 +131,7 @@ def read_transcripts(path: str) -> dict[str, str]:
 
 
 @lru_cache(maxsize=8)
-def _heard(asr: str, clean: bytes, rate: int) -> str:
+def _clean_transcript(asr: str, clean: bytes, rate: int) -> str:
     """Return the words that a recogniser finds in a clean sound, cached."""
     return recognise_words(asr, np.frombuffer(clean, np.float32), rate)
 

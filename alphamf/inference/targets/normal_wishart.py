@@ -35,8 +35,8 @@ class NormalWishart:
     x
         Observations, shape (N,) with N at least 3, so that mu has a variance.
     batch
-        Number of points that a draw reads, chosen with replacement and for each chain anew. None:
-        all of them, once each.
+        Number of points that a draw reads, chosen with replacement and separately for each chain.
+        None: all of them, once each.
 
     Attributes
     ----------

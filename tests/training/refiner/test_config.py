@@ -67,7 +67,7 @@ WRONG = [
     ({"mixtures": {"codec": 1.5}}, r"\[mixtures\] codec must be from 0 to 1, not 1.5"),
     ({"mixtures": {"snr": [5]}}, r"\[mixtures\] snr must be \[lowest, highest\]"),
     ({"mixtures": {"seconds": 0}}, r"\[mixtures\] seconds must be from 0.5"),
-    ({"mixtures": {"kinds": {"rain": 1}}}, r"\[mixtures.kinds\] has no key rain; its keys are place"),
+    ({"mixtures": {"kinds": {"rain": 1}}}, r"\[mixtures.kinds\] has no key rain; its keys are"),
     ({"mixtures": {"chains": {}}}, r"\[mixtures.chains\] needs one of em-15, 18\+20, 20\+40"),
     ({"mixtures": {"clips": 2}}, r"\[mixtures\] clips must be at least 5, not 2"),
     ({"losses": {"distortion": -1}}, r"\[losses\] distortion must not be below 0"),
