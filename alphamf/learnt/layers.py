@@ -48,7 +48,7 @@ def outputs(
 
 
 def read_frames(p: Mapping[str, Array], features: Array) -> Array:
-    """Return channels of whole frames, shape (..., frames, width), for `features` of `outputs`."""
+    """Return the channels of whole frames, shape (..., frames, width), given the features."""
     return features.reshape(*features.shape[:-2], -1) @ p["in.weight"] + p["in.bias"]
 
 

@@ -67,7 +67,7 @@ def whole_number(
 
 
 def real_number(name: str, value: Any, least: float, most: float = math.inf) -> float:
-    """Return a number as one of Python.
+    """Return a real number as a number of Python.
 
     Parameters
     ----------

@@ -15,7 +15,8 @@ _LIMITS = (
 
 
 def total() -> int | None:
-    """Return the maximum number of bytes for this process, or None if the system does not say."""
+    """Return the maximum number of bytes for this process, or None if the system does not define
+    one."""
     found = []
     if sys.platform != "win32":
         import resource
