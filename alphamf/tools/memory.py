@@ -15,8 +15,7 @@ _LIMITS = (
 
 
 def total() -> int | None:
-    """Return the maximum number of bytes for this process, or None if the system does not define
-    one."""
+    """Return the maximum number of bytes for this process, or None if it is unknown."""
     found = []
     if sys.platform != "win32":
         import resource
