@@ -16,7 +16,7 @@ def seconds(option: str, text: str) -> float:
     Parameters
     ----------
     option
-        Where it comes from, for the message.
+        Origin of the text, for the message.
     text
         The time.
 
@@ -40,7 +40,7 @@ def parse_range(option: str, text: str) -> tuple[float, float]:
     Parameters
     ----------
     option
-        Where it comes from, for the message.
+        Origin of the text, for the message.
     text
         The stretch.
 

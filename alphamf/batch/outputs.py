@@ -42,7 +42,7 @@ def check_template(option: str, template: str) -> None:
     Parameters
     ----------
     option
-        Where it comes from, for the message.
+        Origin of the template, for the message.
     template
         The template.
 
