@@ -100,8 +100,8 @@ def adapt(
 
 def _options(output: str, rate: int) -> str:
     """Return the denoising settings and weights with which the network is evaluated."""
-    stage = " --second-stage second-stage-16k" if rate == 16000 else ""
-    return f"--model speech-{rate // 1000}k --refiner {printable_name(output)}{stage}"
+    stage = " --network second-stage-16k" if rate == 16000 else ""
+    return f"--model speech-{rate // 1000}k --network {printable_name(output)}{stage}"
 
 
 def _print(found: FineTuningResult) -> None:

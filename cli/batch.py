@@ -40,7 +40,6 @@ def run(
     cluster: str | None,
     as_json: bool,
     quiet: bool,
-    verbose: bool = False,
 ) -> int:
     """Process all jobs, print results and errors, and return the exit code.
 
@@ -58,8 +57,6 @@ def run(
         Whether to print a JSON object for each file in place of sentences.
     quiet
         Whether to print errors only.
-    verbose
-        Whether to print how each file was processed.
     """
     from alphamf.batch.file import process
 
@@ -92,8 +89,7 @@ def run(
                 update(printable_name(outcome.item.source), 1.0, 1.0)
             codes.add(outcome.code)
             skipped += outcome.error is None and "skipped" in outcome.result
-            text = None if quiet else partial(_sentences, verbose=verbose)
-            _report(outcome, text, as_json=as_json, to_stderr=to_stderr)
+            _report(outcome, None if quiet else _sentences, as_json=as_json, to_stderr=to_stderr)
     if skipped and not quiet:
         _note_skipped(
             skipped,
@@ -164,7 +160,7 @@ def _segments(jobs: list[Job], device: str, wanted: int | None) -> int:
     return max(1, (wanted or pool.cores()) // max(1, len(jobs)))
 
 
-def _sentences(result: Mapping[str, Any], *, verbose: bool) -> str:
+def _sentences(result: Mapping[str, Any]) -> str:
     """Format the result of a file as text of one or more lines."""
     lines = [
         (
@@ -173,8 +169,6 @@ def _sentences(result: Mapping[str, Any], *, verbose: bool) -> str:
             f"{result['real_time_factor']:.2f})"
         )
     ]
-    if verbose:
-        lines.append(f"  {_how(result)}")
     if result["agreement"]:
         lines.append(f"  {_agreement(result['agreement'])}")
     if result["note"]:
@@ -207,16 +201,4 @@ def _agreement(found: Mapping[str, Any]) -> str:
     return (
         f"Warning: {chains} chains differ by {difference:.1f} dB; use more --steps or "
         "more --chains for a more reliable result"
-    )
-
-
-def _how(result: Mapping[str, Any]) -> str:
-    """Describe in one line how a file was processed."""
-    names = ["model", "causal"] if result["causal"] else ["model", "refiner", "second_stage"]
-    names += ["high_band"] if result["high_band"] else []
-    weights = ", ".join(f"{name.replace('_', ' ')} {result[name] or 'none'}" for name in names)
-    settings, (speech, noise) = result["settings"], result["acceptance"]
-    return (
-        f"{weights}; preset {result['preset']}, sampler {settings['sampler']}, "
-        f"{settings['steps']} steps; Phi accepted: speech {speech:.2f}, noise {noise:.2f}"
     )

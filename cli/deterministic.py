@@ -42,26 +42,17 @@ def restart_early() -> None:
         _start_anew(wanted)
 
 
-def restart_with_fixed_paths(*, device: str, cluster: str | None) -> None:
+def restart_with_fixed_paths() -> None:
     """Restart this command in the same process, unless its code paths are already fixed.
 
     NumPy, BLAS and the C library choose a code path when they are loaded, so it is too late for
     this run to choose another. Standard streams are handed on unread.
 
-    Parameters
-    ----------
-    device, cluster
-        Options of these names.
-
     Raises
     ------
     AlphaMFError
-        The work would be done where the code paths are not known, or the processor lacks AVX2.
+        The processor lacks AVX2, or the system is another than Linux and macOS.
     """
-    if device != "cpu":
-        raise AlphaMFError(f"--deterministic works on the CPU only, not with --device {device}")
-    if cluster not in (None, "local"):
-        raise AlphaMFError("--deterministic works on this machine only, not with --cluster")
     if not _suits():
         raise AlphaMFError(
             "--deterministic needs Linux or macOS on an x86-64 processor, not "

@@ -76,7 +76,7 @@ def _recording(reader: Reader, as_json: bool) -> None:
             **_tracks(reader),
             "model": f"{model.name} ({summary(model)})",
             **({"note": reader.note} if reader.note else {}),
-            "sandbox": helper.state(),
+            "sandbox": report.with_options(helper.state()),
         }
     )
 

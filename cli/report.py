@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,24 @@ from alphamf.tools.outcomes import Update
 if TYPE_CHECKING:
     from alphamf.training.dictionary.progress import Progress
 
+_ARGUMENT = re.compile(r"(?<![\w`])`([a-z][a-z0-9_]*)`(?![\w`])")
+
+_SHORT = {"output": "-o"}
+"""Options that sentences call by their short name."""
+
+
+def with_options(sentence: str) -> str:
+    """Return a sentence of the library with options in place of its arguments in backquotes.
+
+    Examples
+    --------
+    >>> with_options("raise `max_channels`, or use `output` FILE")
+    'raise --max-channels, or use -o FILE'
+    """
+    return _ARGUMENT.sub(
+        lambda found: _SHORT.get(found[1], f"--{found[1].replace('_', '-')}"), sentence
+    )
+
 
 @contextmanager
 def user_errors(*, as_json: bool = False) -> Iterator[None]:
@@ -26,7 +45,8 @@ def user_errors(*, as_json: bool = False) -> Iterator[None]:
     try:
         yield
     except (AlphaMFError, MemoryError) as error:
-        sentence = str(error) if isinstance(error, AlphaMFError) else "there is not enough memory"
+        known = isinstance(error, AlphaMFError)
+        sentence = with_options(str(error)) if known else "there is not enough memory"
         if as_json:
             json_line({"error": sentence})
         typer.echo(f"Error: {printable_name(sentence)}", err=True)
@@ -45,12 +65,17 @@ def error(source: str, sentence: str, *, as_json: bool = False) -> None:
     as_json
         Whether to print it as JSON on standard output, too.
     """
-    name = printable_name(source)
+    name, sentence = printable_name(source), with_options(sentence)
     if name not in sentence and source != STREAM:
         sentence = f"{name}: {sentence}"
     if as_json:
         json_line({"file": source, "error": sentence})
     typer.echo(f"Error: {printable_name(sentence)}", err=True)
+
+
+def note(sentence: str) -> None:
+    """Print what the library has to say on standard error."""
+    typer.echo(with_options(sentence), err=True)
 
 
 def json_line(item: Mapping[str, Any]) -> None:

@@ -126,7 +126,7 @@ def test_servers_leave_each_others_recordings(tmp_path):
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_denoise_writes_whole_files(tmp_path, jobs):
     sounds = [str(ROOT / "data" / f"sample-{name}.wav") for name in ("noisy", "clean")]
-    short = ["--preset", "fast", "--steps", "4", "--keep", "2", "--jobs", jobs, "--end", "1"]
+    short = ["--preset", "fast", "--steps", "4", "--jobs", jobs, "--end", "1"]
     on_windows(SOUND, tmp_path, *sounds, "--output-dir", str(tmp_path / "made"), *short)
     made = sorted(path.name for path in (tmp_path / "made").iterdir())
     assert made == ["sample-clean.wav", "sample-noisy.wav"]

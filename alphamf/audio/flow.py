@@ -61,7 +61,7 @@ def raw_kind(text: str) -> SampleFormat:
         kind = None
     if kind is None or not RATES[0] <= kind.rate <= RATES[1] or not 1 <= kind.channels <= CHANNELS:
         raise AlphaMFError(
-            "--raw must be RATE:CHANNELS:FORMAT, such as 48000:1:s16, where FORMAT is one "
+            "`raw` must be RATE:CHANNELS:FORMAT, such as 48000:1:s16, where FORMAT is one "
             f"of {', '.join(RAW)}; not {text!r}"
         )
     return kind
@@ -95,7 +95,7 @@ class Flow:
         found = None if raw else wav_header(self._first)
         if raw is None and found is None:
             raise AlphaMFError(
-                f"{NAME} is not a WAV file; for headerless samples, give their format with --raw"
+                f"{NAME} is not a WAV file; for headerless samples, give their format with `raw`"
             )
         self.header: bytes = found.data if found else b""
         self.kind: SampleFormat = raw or _kind(self.header)

@@ -42,7 +42,7 @@ attempt, and the tolerance, in dB."""
 _TARGET = re.compile(r"(-?\d+(?:\.\d+)?) ?(?:LUFS)?", re.IGNORECASE)
 
 
-def target(option: str, text: str) -> float:
+def target(text: str) -> float:
     """Parse a loudness such as ``-16LUFS``; return it in LUFS.
 
     Raises
@@ -53,7 +53,7 @@ def target(option: str, text: str) -> float:
     found = _TARGET.fullmatch(text.strip())
     if found is None or not -70 <= float(found[1]) <= 0:
         raise AlphaMFError(
-            f"{option} must be a loudness from -70 to 0 LUFS, such as -16LUFS, not {text!r}"
+            f"`normalize` must be a loudness from -70 to 0 LUFS, such as -16LUFS, not {text!r}"
         )
     _meter(48000)
     return float(found[1])

@@ -53,7 +53,7 @@ def open_here(source: Openable, name: str, track: int | None = None, *, ending: 
     if kind is not None:
         return Track(source, name, kind, track)
     if track not in (None, 1):
-        raise AlphaMFError(f"{name} has no tracks, so --track {track} does not exist")
+        raise AlphaMFError(f"{name} has no tracks, so `track` {track} does not exist")
     try:
         file = _sound_file(source, ending.lower())
     except TypeError:  # soundfile asks for the rate of what ends in .raw

@@ -169,7 +169,7 @@ def check_kind(name: str, rate: int, channels: int, max_channels: int | None) ->
     if max_channels is not None and channels > max_channels:
         raise AlphaMFError(
             f"{name} has {channels} channels, more than {max_channels}; raise "
-            "--max-channels to allow more"
+            "`max_channels` to allow more"
         )
 
 

@@ -24,7 +24,7 @@ from alphamf.batch.request import Observer, Request
 from alphamf.batch.trim import Trimmer
 from alphamf.denoising.agreement import Agreement
 from alphamf.denoising.grids import native_grid
-from alphamf.denoising.hints import OPTIONS, Hints, hints_of
+from alphamf.denoising.hints import Hints, hints_of
 from alphamf.denoising.samples import Samples
 from alphamf.denoising.segments import Segment
 from alphamf.denoising.stream_options import StreamOptions
@@ -67,7 +67,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         reader = stack.enter_context(
             open_input(
                 sys.stdin.buffer if job.source == STREAM else job.source,
-                whole=request.whole or _hinted(request),
+                whole=request.whole or bool(request.noise_from),
                 salvage=request.salvage,
                 max_channels=request.max_channels,
                 track=request.track,
@@ -126,16 +126,10 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
     }
 
 
-def _hinted(request: Request) -> bool:
-    return bool(request.noise_from or request.speech_from)
-
-
 def _hints(reader: Recording, request: Request, frame: Frame) -> Hints | None:
     """Return the request's hints, with times relative to where denoising starts."""
-    if not _hinted(request):
-        return None
-    ranges = request.noise_from, request.speech_from
-    hints = hints_of(reader.blocks(), reader.rate, reader.duration, ranges, OPTIONS, reader.name)
+    ranges = request.noise_from, ()
+    hints = hints_of(reader.blocks(), reader.rate, reader.duration, ranges, reader.name)
     if hints is None or request.part is None:
         return hints
     return hints.without_start(first_sample(request.part, reader.rate, frame) / reader.rate)
@@ -156,16 +150,17 @@ def _check_renamed(job: Job, target: Destination) -> None:
     if target.path != job.output and would_overwrite(target.path):
         raise AlphaMFError(
             f"{printable_name(target.path)}, the output for {printable_name(job.source)}, already "
-            "exists; its name was known only after reading the input; use -o to choose another"
+            "exists; its name was known only after reading the input; use `output` to choose "
+            "another"
         )
 
 
 def _check_trim(reader: Recording, target: Destination, request: Request) -> None:
-    """Refuse --trim-silence if other tracks or chapters would lose their synchronisation."""
+    """Refuse `trim` if other tracks or chapters would lose their synchronisation."""
     if request.trim and reader.track is not None and formats.get(target.format).muxer:
         raise AlphaMFError(
-            f"--trim-silence would shift the sound of {reader.name} against its other "
-            "tracks and chapters; use -o with an audio file such as clean.wav or clean.flac"
+            f"`trim_silence` would shift the sound of {reader.name} against its other "
+            "tracks and chapters; use `output` with an audio file such as clean.wav or clean.flac"
         )
 
 

@@ -16,7 +16,7 @@ from alphamf.tools.paths import Identity, identify, real_path
 STREAM = "-"
 """Standard input as a source, standard output as an output."""
 
-_ENDINGS = {"--plot": ".png", "--uncertainty": ".npz", "--vad": ".csv"}
+_ENDINGS = {"plot": ".png", "uncertainty": ".npz", "vad": ".csv"}
 
 
 class Job(NamedTuple):
@@ -86,7 +86,7 @@ def plan(
     output_dir: str | None = None,
     template: str | None = None,
     overwrite: bool = False,
-    protected: Mapping[str, str] | None = None,
+    protected: Iterable[tuple[str, str]] = (),
 ) -> Plan:
     """Find the input files and choose an output name for each.
 
@@ -113,7 +113,7 @@ def plan(
         Whether an output that exists is replaced; otherwise it is a problem, unless the input was
         found in a folder or by a pattern: such an output stays as it is.
     protected
-        Option to a file of it that no output may replace, `overwrite` or not.
+        Pairs of an argument and a file of it that no output may replace, `overwrite` or not.
 
     Raises
     ------
@@ -121,13 +121,15 @@ def plan(
         `output` and `output_dir` do not go together, with each other or with the inputs.
     """
     if output is not None and output_dir is not None:
-        raise AlphaMFError("-o names a file and --output-dir a folder; give only one of them")
+        raise AlphaMFError("`output` names a file and `output_dir` a folder; give only one of them")
     inputs = list(inputs)
     if output_dir is not None:
         if STREAM in inputs:
-            raise AlphaMFError("standard input has no name to use in --output-dir; use -o FILE")
+            raise AlphaMFError(
+                "standard input has no name to use in `output_dir`; use `output` FILE"
+            )
         if os.path.lexists(output_dir) and not os.path.isdir(output_dir):
-            raise AlphaMFError(f"--output-dir {printable_name(output_dir)} is not a folder")
+            raise AlphaMFError(f"`output_dir` {printable_name(output_dir)} is not a folder")
     found, problems, passed = _find(inputs, output_dir)
     if output is not None:
         _check_single(output, len(found) + len(problems))
@@ -135,7 +137,7 @@ def plan(
     if template is not None:
         found = _not_made(found, output_dir, template)
     guarded = {
-        _identify(path): f"{o} {printable_name(path)}" for o, path in (protected or {}).items()
+        _identify(path): f"`{argument}` {printable_name(path)}" for argument, path in protected
     }
     guarded |= {_identify(item.path): f"the input {printable_name(item.path)}" for item in found}
     candidates = _jobs(found, output, output_dir, template, guarded)
@@ -173,7 +175,7 @@ def check_extra(outputs: Mapping[str, str | None], files: Plan, *, overwrite: bo
     Parameters
     ----------
     outputs
-        Option to file, or to None if it was not given.
+        Argument to file, or to None if it was not given.
     files
         The files to denoise.
     overwrite
@@ -182,7 +184,7 @@ def check_extra(outputs: Mapping[str, str | None], files: Plan, *, overwrite: bo
     Raises
     ------
     AlphaMFError
-        One sentence that names the option.
+        One sentence that names the argument.
     """
     taken = {
         _identify(name)
@@ -190,22 +192,21 @@ def check_extra(outputs: Mapping[str, str | None], files: Plan, *, overwrite: bo
         for name in (job.output, *possible_names(job.source, job.output))
     }
     inputs = {_identify(job.source) for job in files.jobs}
-    for option, path in outputs.items():
+    for argument, path in outputs.items():
         if path is None:
             continue
+        given = f"`{argument}` {printable_name(path)}"
         if len(files.jobs) + len(files.problems) > 1:
-            raise AlphaMFError(f"{option} {printable_name(path)} can be used with one input only")
+            raise AlphaMFError(f"{given} can be used with one input only")
         if path == STREAM or os.path.isdir(path):
-            raise AlphaMFError(f"{option} {printable_name(path)} must name a file")
-        if not path.lower().endswith(_ENDINGS.get(option, "")):
-            raise AlphaMFError(f"{option} {printable_name(path)} must end in {_ENDINGS[option]}")
+            raise AlphaMFError(f"{given} must name a file")
+        if not path.lower().endswith(_ENDINGS.get(argument, "")):
+            raise AlphaMFError(f"{given} must end in {_ENDINGS[argument]}")
         file = _identify(path)
         if file in files.guarded and file not in inputs:
-            raise AlphaMFError(f"{option} {printable_name(path)} is also {files.guarded[file]}")
+            raise AlphaMFError(f"{given} is also {files.guarded[file]}")
         if file in taken | inputs:
-            raise AlphaMFError(
-                f"{option} {printable_name(path)} is also the input or another output"
-            )
+            raise AlphaMFError(f"{given} is also the input or another output")
         if would_overwrite(path) and not overwrite:
             raise exists_error(path)
         taken.add(file)
@@ -239,14 +240,14 @@ def _find(
 def _check_single(output: str, count: int) -> None:
     if count > 1:
         raise AlphaMFError(
-            f"-o {printable_name(output)} names one output, but there are {count} inputs; "
-            "use --output-dir"
+            f"`output` {printable_name(output)} names one output, but there are {count} inputs; "
+            "use `output_dir`"
         )
     if output == STREAM:
         return
     if os.path.isdir(output) or output.endswith(("/", os.sep)):
         raise AlphaMFError(
-            f"-o {printable_name(output)} is a folder; give a file name, or use --output-dir"
+            f"`output` {printable_name(output)} is a folder; give a file name, or use `output_dir`"
         )
 
 
@@ -327,9 +328,9 @@ def _conflict(
         return None
     file = _identify(job.output)
     if file == _identify(job.source):
-        return f"{source} is also its own output; choose another -o or --output-dir"
+        return f"{source} is also its own output; choose another `output` or `output_dir`"
     if file in guarded:
-        return f"{source} would replace {guarded[file]}; choose another -o or --output-dir"
+        return f"{source} would replace {guarded[file]}; choose another `output` or `output_dir`"
     names = possible_names(job.source, job.output) if job.derived else [job.output]
     for name in names:
         if (other := taken.get(_identify(name))) is not None:

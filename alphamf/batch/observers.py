@@ -51,7 +51,7 @@ class ReferenceScores:
         needed = reader.rate, reader.frames, reader.channels
         if found != needed:
             raise AlphaMFError(
-                f"--reference {printable_name(path)} must match {reader.name}: (rate, "
+                f"`reference` {printable_name(path)} must match {reader.name}: (rate, "
                 "samples, channels) "
                 f"is {found}, not {needed}"
             )

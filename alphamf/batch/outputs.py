@@ -36,15 +36,13 @@ def derived_name(item: InputFile, output_dir: str | None, template: str | None =
     return os.path.join(folder, template.format(stem=stem, ext=ext))
 
 
-def check_template(option: str, template: str) -> None:
+def check_template(template: str) -> None:
     """Raise an AlphaMFError if a template is not valid.
 
     Parameters
     ----------
-    option
-        Origin of the template, for the message.
     template
-        The template.
+        The argument `name`.
 
     Raises
     ------
@@ -61,9 +59,9 @@ def check_template(option: str, template: str) -> None:
         name = ""
     if not name.endswith(".ext") or os.path.basename(name) != name or name == ".ext":
         raise AlphaMFError(
-            f"{option} must be a file name that ends in {{ext}}, such as "
+            f"`name` must be a file name that ends in {{ext}}, such as "
             f"'{{stem}}-clean{{ext}}', not {printable_name(template)!r}; the extension cannot "
-            "change, and --output-dir sets the folder"
+            "change, and `output_dir` sets the folder"
         )
 
 

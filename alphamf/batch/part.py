@@ -143,7 +143,7 @@ def denoise_part(
     start = round(part.start * rate)
     end = np.inf if part.end is None else round(part.end * rate)
     if end <= start:
-        raise AlphaMFError(f"{recording.name} has no samples between --start and --end")
+        raise AlphaMFError(f"{recording.name} has no samples between `start` and `end`")
     aligned = first_sample(part, rate, frame)
     source = _Input(blocks)
     known = recording.frames or np.inf  # unknown for a pipe
@@ -154,7 +154,7 @@ def denoise_part(
     waiting: Segment | None = None
     if not source.more():
         raise AlphaMFError(
-            f"{recording.name} ends at {source.position / rate:.2f} s, which is before --start"
+            f"{recording.name} ends at {source.position / rate:.2f} s, which is before `start`"
         )
     for segment in denoised(kept.keep(source.until(end))):
         if waiting is not None:

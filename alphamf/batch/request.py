@@ -73,8 +73,9 @@ class Request:
         Loudness of the outputs in LUFS, with true peaks limited; None: it is left as it is.
     part
         The part of every file to denoise; None for all.
-    noise_from, speech_from
-        Time ranges of every file, as from `alphamf.denoising.hints.check_ranges`.
+    noise_from
+        Time ranges of every file with noise only, as from
+        `alphamf.denoising.hints.check_ranges`.
     whole
         Whether the length of a pipe must be known before it is denoised.
     documented
@@ -97,7 +98,6 @@ class Request:
     loudness: float | None = None
     part: Part | None = None
     noise_from: TimeRanges = ()
-    speech_from: TimeRanges = ()
     whole: bool = False
     salvage: bool = False
     max_channels: int = CHANNELS

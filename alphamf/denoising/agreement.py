@@ -102,7 +102,7 @@ class Agreement:
         return self._quantile(0.95)
 
     def facts(self) -> dict[str, float | None]:
-        """Return all measures, as ``alphamf denoise --json`` prints them."""
+        """Return all measures, as in the JSON object of a file."""
         names = ("chains", "draws", "rhat", "rhat_95", "ess", "mcse_db", "difference_db")
         return {name: getattr(self, name) for name in names}
 

@@ -14,7 +14,7 @@ from alphamf.audio.stft import Frame, frame_count
 from alphamf.audio.survey import BLOCK
 from alphamf.denoising.agreement import Agreement
 from alphamf.denoising.grids import Grid, native_grid
-from alphamf.denoising.hints import NAMES, TimeRanges, check_ranges, hints_of
+from alphamf.denoising.hints import TimeRanges, check_ranges, hints_of
 from alphamf.denoising.samples import (
     Samples,
     check_orientation,
@@ -86,7 +86,7 @@ def denoise_array(
         )
     channels_first = options.channels_first
     check_orientation(array.shape, options.max_channels, channels_first=channels_first)
-    known = check_ranges(noise_from, speech_from, NAMES)
+    known = check_ranges(noise_from, speech_from)
     weights = find(rate, options.model)
     frame = native_grid(weights.dictionary, rate).frame
     found = _Collected(array, frame, channels_first=channels_first)

@@ -41,11 +41,8 @@ FADE = 0.02
 TimeRanges = Sequence[tuple[float, float]]
 """Starts and ends in seconds."""
 
-NAMES = ("noise_from", "speech_from")
-"""Names of both kinds of time ranges in Python."""
-
-OPTIONS = ("--noise-from", "--speech-from")
-"""Their names on the command line."""
+NAMES = ("`noise_from`", "`speech_from`")
+"""Names of both kinds of time ranges, in messages."""
 
 
 class Hints(NamedTuple):
@@ -99,7 +96,7 @@ class Hints(NamedTuple):
 
 
 def check_ranges(
-    noise_from: TimeRanges, speech_from: TimeRanges, names: tuple[str, str]
+    noise_from: TimeRanges, speech_from: TimeRanges = ()
 ) -> tuple[TimeRanges, TimeRanges]:
     """Check both lists of time ranges, and return them in order.
 
@@ -107,8 +104,6 @@ def check_ranges(
     ----------
     noise_from, speech_from
         As in `Hints`.
-    names
-        Names of both, for messages.
 
     Raises
     ------
@@ -116,10 +111,10 @@ def check_ranges(
         A time range is no pair of times, ends before it starts, is too short, or overlaps another.
     """
     every = []
-    for name, ranges in zip(names, (noise_from, speech_from), strict=True):
+    for name, ranges in zip(NAMES, (noise_from, speech_from), strict=True):
         check_instance(name, ranges, Iterable, "a sequence of time ranges (start, end) in seconds")
-        for given in ranges:
-            start, end = _pair(name, given)
+        for stretch in ranges:
+            start, end = _pair(name, stretch)
             if end <= start:
                 raise AlphaMFError(f"{name} {_text(start, end)}: the end must be after the start")
             if end - start < SHORTEST:
@@ -132,7 +127,7 @@ def check_ranges(
     for one, two in pairwise(every):
         if two[0] < one[1]:
             raise AlphaMFError(f"{one[2]} {_text(*one[:2])} and {two[2]} {_text(*two[:2])} overlap")
-    first, second = ([each[:2] for each in every if each[2] == name] for name in names)
+    first, second = ([each[:2] for each in every if each[2] == name] for name in NAMES)
     return first, second
 
 
@@ -141,7 +136,6 @@ def hints_of(
     rate: int,
     duration: float,
     ranges: tuple[TimeRanges, TimeRanges],
-    names: tuple[str, str] = NAMES,
     recording: str = "the recording",
 ) -> Hints | None:
     """Return the hints for the given time ranges of a recording; None if there are none.
@@ -156,15 +150,15 @@ def hints_of(
         Length of the recording in seconds.
     ranges
         Time ranges of noise and of speech, as from `check_ranges`.
-    names, recording
-        Names of both kinds of time ranges and of the recording, for the message.
+    recording
+        Name of the recording, for the message.
 
     Raises
     ------
     AlphaMFError
         A time range ends after the recording.
     """
-    for name, each in zip(names, ranges, strict=True):
+    for name, each in zip(NAMES, ranges, strict=True):
         for start, end in each:
             if end > duration + ROUNDED:
                 raise AlphaMFError(

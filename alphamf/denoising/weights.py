@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from operator import call
@@ -180,6 +181,41 @@ def find_online(
     """
     choice = "auto" if refine else "none"
     return find(rate, model, refiner="none", second_stage="none", causal=choice)
+
+
+def roles(networks: Sequence[str]) -> tuple[str, str]:
+    """Return the refiner and the second stage among some networks, as `find` takes them.
+
+    Parameters
+    ----------
+    networks
+        Files or names of shipped networks, told apart by their content; ``["none"]``; empty: those
+        that fit the dictionary.
+
+    Returns
+    -------
+    tuple of str
+        ``"none"`` for the one that is not among them; both ``"auto"`` if `networks` is empty.
+
+    Raises
+    ------
+    AlphaMFError
+        There is no such file, it is another network, or two networks have the same role.
+    """
+    if not networks:
+        return "auto", "auto"
+    found: dict[type[TrainedNetwork], str] = {}
+    for name in networks if networks != ["none"] else ():
+        loaded = TrainedNetwork.load(network_file.find(name))
+        kind = next((kind for kind in (Refiner, SecondStage) if kind.supports(loaded)), None)
+        if kind is None:
+            raise AlphaMFError(f"`network` {name} is neither a refiner nor a second stage")
+        if kind in found:
+            raise AlphaMFError(
+                f"`network` {found[kind]} and `network` {name} are both {kind.kind}s; give one"
+            )
+        found[kind] = name
+    return found.get(Refiner, "none"), found.get(SecondStage, "none")
 
 
 def network(kind: type[N], choice: Choice, rate: int) -> N | None:

@@ -97,7 +97,7 @@ def parse_extra(asr: str | None, transcripts: str | None, model: str | None) -> 
     if asr is not None:
         recognisers.check(asr)
     elif transcripts is not None:
-        raise AlphaMFError("--transcripts needs --asr, which gives the recogniser")
+        raise AlphaMFError("`transcripts` needs `asr`, which gives the recogniser")
     if model is not None:
         dnsmos.check(model)
     said = read_transcripts(transcripts) if transcripts is not None else {}

@@ -70,16 +70,16 @@ def find_pairs(clean: str, noisy: Sequence[str], *, output: str | None = None) -
     AlphaMFError
         There is no clean, or no noisy file.
     """
-    clean_root, roots = _root("--clean", clean), [_root("--noisy", name) for name in noisy]
+    clean_root, roots = _root("clean", clean), [_root("noisy", name) for name in noisy]
     clean_files, noisy_files = _outside(find([clean]), output), _outside(find(noisy), output)
     if any(_below(clean_root, root) and clean_root != root for root in roots):
         noisy_files = _without(noisy_files, clean_files)
     else:
         clean_files = _without(clean_files, noisy_files)
     if not noisy_files:
-        raise AlphaMFError(f"--noisy {printable_name(noisy[0])} contains only clean audio files")
+        raise AlphaMFError(f"`noisy` {printable_name(noisy[0])} contains only clean audio files")
     if not clean_files:
-        raise AlphaMFError(f"--clean {printable_name(clean)} contains only noisy audio files")
+        raise AlphaMFError(f"`clean` {printable_name(clean)} contains only noisy audio files")
     names = _names(clean_files, [clean_root])
     by_core: dict[str, list[tuple[str, str]]] = {}
     for path, name in zip(clean_files, names, strict=True):
@@ -105,7 +105,7 @@ def read_pairs(table: str, clean: str | None = None, noisy: str | None = None) -
     """
     if is_special(table):
         raise AlphaMFError(
-            f"--pairs needs a file, but {printable_name(table)} is a pipe or a device"
+            f"`pairs` needs a file, but {printable_name(table)} is a pipe or a device"
         )
     try:
         with open(table, newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
@@ -207,14 +207,14 @@ def _checked(pairs: list[Pair]) -> list[Pair]:
     return result
 
 
-def _root(option: str, name: str) -> str:
-    """Return the folder to which the names found for one of the user's inputs are relative."""
+def _root(argument: str, name: str) -> str:
+    """Return the folder that names found for one of the user's inputs are relative to."""
     if os.path.isdir(name):
         return real_path(name)
     parts = Path(name).parts[:-1]
     if not os.path.lexists(name):
         if not glob.has_magic(name):
-            raise AlphaMFError(f"{option} {printable_name(name)} does not exist")
+            raise AlphaMFError(f"`{argument}` {printable_name(name)} does not exist")
         fixed = next((k for k, part in enumerate(parts) if glob.has_magic(part)), len(parts))
         parts = parts[:fixed]
     return real_path(os.path.join(os.curdir, *parts))

@@ -134,7 +134,7 @@ def lock_results(output: Path) -> AbstractContextManager[None]:
     AlphaMFError
         Another run works there, it cannot be written to, or it holds files of others.
     """
-    sentence = f"another evaluation is writing to --output {printable_name(output)}"
+    sentence = f"another evaluation is writing to `output` {printable_name(output)}"
     return _file(output).lock(sentence, [output / name for name in MADE])
 
 
@@ -157,7 +157,7 @@ def check_inputs(todo: Iterable[EvaluationJob], output: Path) -> None:
     for name in names:
         if (path := inputs.get(identify(output / name))) is not None:
             raise AlphaMFError(
-                f"{printable_name(path)} would be overwritten by a result in --output "
+                f"{printable_name(path)} would be overwritten by a result in `output` "
                 f"{printable_name(output)}; choose another folder"
             )
 

@@ -177,13 +177,15 @@ class TrainedNetwork:
             name=name,
             origin=origin,
         )
-        if cls is not TrainedNetwork and not found._is_of_its_class():
+        if cls is not TrainedNetwork and not cls.supports(found):
             raise AlphaMFError(ANOTHER)
         return found
 
-    def _is_of_its_class(self) -> bool:
-        cells = self.cells(self.frame) == network.bins_of(self.shapes)
-        return cells and (self.sizes.features, self.sizes.outputs) in self.cell_shapes
+    @classmethod
+    def supports(cls, other: TrainedNetwork) -> bool:
+        """Return whether the parameters of a network are those of a network of this class."""
+        cells = cls.cells(other.frame) == network.bins_of(other.shapes)
+        return cells and (other.sizes.features, other.sizes.outputs) in cls.cell_shapes
 
 
 def _unpacked(header: dict[str, Any], values: Array) -> dict[str, Array]:

@@ -129,7 +129,7 @@ def find(wanted: str | None, kind: Kind) -> Device:
         names = ", ".join(f"{d.number} ({d.name}, {d.api})" for d in found)
         raise AlphaMFError(f"{wanted!r} matches several {kind} devices {names}; give a number")
     if not found:
-        raise AlphaMFError(f"there is no {kind} device {wanted!r}; use --list-devices to list them")
+        raise AlphaMFError(f"there is no {kind} device {wanted!r}; use `list_devices` to list them")
     return found[0]
 
 

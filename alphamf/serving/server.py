@@ -123,7 +123,7 @@ def _token(serving: Serving) -> str:
         return secrets.token_urlsafe(24)
     if not token:
         raise AlphaMFError(
-            f"--host {serving.host} makes the server reachable from other machines; set the "
+            f"`host` {serving.host} makes the server reachable from other machines; set the "
             f"environment variable {TOKEN} to a secret token"
         )
     if len(token) < SHORTEST or not all(
@@ -135,7 +135,7 @@ def _token(serving: Serving) -> str:
         )
     if serving.host not in LOOPBACK and not serving.names:
         raise AlphaMFError(
-            f"--host {serving.host} needs --name, the host name under which browsers reach it"
+            f"`host` {serving.host} needs `name`, the host name under which browsers reach it"
         )
     return token
 

@@ -45,7 +45,7 @@ def check_size(size: int, limits: Limits) -> None:
             413,
             (
                 f"the file is larger than {limits.upload / MB:g} MB; start the server with a "
-                "larger --max-size, or use `alphamf denoise`"
+                "larger `max_size`, or use `alphamf denoise`"
             ),
         )
 

@@ -113,7 +113,7 @@ def _check(client: Client, task: Task) -> None:
         if isinstance(problem, Exception):
             problem = f"cannot import alphamf: {problem}"
         if problem is not None:
-            raise AlphaMFError(f"--cluster: {place} {problem}")
+            raise AlphaMFError(f"`cluster`: {place} {problem}")
 
 
 def _other_version(task: Task) -> str | None:
@@ -129,7 +129,7 @@ def _unfit(task: Task, dask_worker: Worker) -> str | None:
     threads = dask_worker.state.nthreads
     if threads != 1:
         # Threads would share the working folder, and the counters of time and memory.
-        return f"has {threads} threads; start it with --nthreads 1"
+        return f"has {threads} threads; start it with `nthreads` 1"
     if not os.path.isdir(task.folder):
         return f"cannot find the folder {printable_name(task.folder)}"
     return _other_version(task)
@@ -157,7 +157,7 @@ def _outcomes(
                 yield k, result._replace(item=items[k])
             elif status != "error":
                 raise AlphaMFError(
-                    "--cluster: the connection to the scheduler was lost, or the scheduler "
+                    "`cluster`: the connection to the scheduler was lost, or the scheduler "
                     "cancelled the tasks"
                 )
             elif issubclass(result[0], KilledWorker):

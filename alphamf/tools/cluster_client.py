@@ -48,7 +48,7 @@ def connect_client(address: str, workers: int) -> Iterator[Client]:
         from distributed.security import Security
     except ImportError as error:
         sentence = (
-            "--cluster needs the package distributed; install it with pip install "
+            "`cluster` needs the package distributed; install it with pip install "
             "'alphamf[cluster]'"
         )
         raise AlphaMFError(sentence) from error
@@ -80,7 +80,7 @@ def connect_client(address: str, workers: int) -> Iterator[Client]:
                         silence_logs=logging.CRITICAL,
                     )
                 except RuntimeError as error:
-                    raise AlphaMFError(f"--cluster local: {error}") from error
+                    raise AlphaMFError(f"`cluster` local: {error}") from error
                 target = stack.enter_context(cluster)
         else:
             _check_scheduler(address)
@@ -92,7 +92,7 @@ def _temporary(security: type[Security]) -> Security:
     try:
         return security.temporary()
     except ImportError as error:
-        sentence = "--cluster local needs the package cryptography"
+        sentence = "`cluster` local needs the package cryptography"
         raise AlphaMFError(f"{sentence}: pip install 'alphamf[cluster]'") from error
 
 
@@ -101,7 +101,7 @@ def caution(address: str) -> str | None:
     if address == LOCAL or address.startswith("tls://"):
         return None
     return (
-        f"Note: without TLS, everybody who can connect to --cluster {printable_name(address)} "
+        f"Note: without TLS, everybody who can connect to `cluster` {printable_name(address)} "
         "can run code on its workers; on a shared network, use tls:// (docs/scale.md)"
     )
 
@@ -116,7 +116,7 @@ def _check_scheduler(address: str) -> None:
             comm = await connect(address, **Security().get_connection_args("client"))
             await comm.close()
 
-    sentence = f"no Dask scheduler answered at --cluster {printable_name(address)}"
+    sentence = f"no Dask scheduler answered at `cluster` {printable_name(address)}"
     try:
         asyncio.run(call())
     except TimeoutError as error:

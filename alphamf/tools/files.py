@@ -110,8 +110,8 @@ def atomic_file(
 
 
 def exists_error(path: str | os.PathLike[str]) -> AlphaMFError:
-    """Return the error for an output that exists and must not be replaced."""
-    return AlphaMFError(f"{printable_name(path)} already exists; use --overwrite to replace it")
+    """Return the error of an output that exists and may not be replaced."""
+    return AlphaMFError(f"{printable_name(path)} already exists; use `overwrite` to replace it")
 
 
 def refuse_links(path: str | os.PathLike[str], within: str | os.PathLike[str]) -> None:

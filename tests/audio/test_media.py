@@ -365,7 +365,7 @@ def test_another_track_of_an_unknown_codec_is_left_out_and_said(tmp_path, muxer,
 def test_tracks_that_are_not_there(tmp_path):
     claps.make(tmp_path / "a.mp4", "mp4", Sound())
     claps.make(tmp_path / "mute.mp4", "mp4")
-    assert "a.mp4 has 1 audio track; --track 2 does not exist" in refusal(
+    assert "a.mp4 has 1 audio track; `track` 2 does not exist" in refusal(
         tmp_path / "a.mp4", track=2
     )
     assert refusal(tmp_path / "mute.mp4").endswith("mute.mp4 has no audio track")

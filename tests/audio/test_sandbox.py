@@ -246,7 +246,7 @@ def test_where_no_process_can_be_started_one_sentence_says_what_to_do(tmp_path, 
     monkeypatch.setattr(sys, "executable", str(tmp_path / "none"))
     path = tmp_path / "a.wav"
     soundfile.write(path, np.zeros(80), 16000)
-    with pytest.raises(AlphaMFError, match=r"no process can be started for it .*--no-sandbox"):
+    with pytest.raises(AlphaMFError, match=r"no process can be started for it .*`no_sandbox`"):
         read(path)
 
 

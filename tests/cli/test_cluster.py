@@ -28,7 +28,7 @@ from tests.support.evaluation_corpus import CORPUS, corpus, evaluate, lines, pla
 from tests.support.tasks import half
 
 __all__ = ["corpus", "plain_page"]
-QUICK = ["--steps", "20", "--keep", "10"]
+QUICK = ["--steps", "20"]
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(os.name != "posix", reason="signals are POSIX"),
@@ -151,7 +151,7 @@ def test_the_pool_does_without_dask(tmp_path):
     sound(tmp_path / "a.wav")
     code = (
         "import sys\nfrom alphamf.cli.app import app\n"
-        "app(['denoise', 'a.wav', '--steps', '4', '--keep', '2'], standalone_mode=False)\n"
+        "app(['denoise', 'a.wav', '--steps', '4'], standalone_mode=False)\n"
         "sys.exit(bool({'dask', 'distributed'} & set(sys.modules)))"
     )
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)

@@ -18,7 +18,7 @@ from alphamf.cli import batch
 from tests.support.commands import run
 from tests.support.places import DATA
 
-QUICK = ("--steps", "20", "--keep", "10")
+QUICK = ("--steps", "20")
 
 
 def denoise(*arguments: object, **options):
@@ -93,10 +93,6 @@ def test_report_of_a_file(here):
     assert line.startswith("a.wav -> a.denoised.wav: 0.40 s in ")
     assert re.search(r" \(real-time factor \d+\.\d\d\)\n$", line)
     assert line.count("\n") == 1
-    first, second = denoise("a.wav", "--overwrite", "-v").stdout.splitlines()
-    assert first.startswith("a.wav -> ")
-    assert "model speech-8k, refiner refiner-8k, second stage none" in second
-    assert "Phi accepted: speech 0." in second
     assert denoise("a.wav", "--quiet", "--overwrite").output == ""
 
 
@@ -111,13 +107,13 @@ def test_folders_of_outputs_are_made(here):
 
 def test_json_has_all_that_the_sentence_says_and_the_settings(here):
     sound(Path("a.wav"), channels=2)
-    (line,) = denoise("a.wav", "--json", "--seed", 3, "--noise-rank", 2).stdout.splitlines()
+    (line,) = denoise("a.wav", "--json", "--seed", 3, "--chains", 2).stdout.splitlines()
     got = json.loads(line)
     assert (got["file"], got["output"]) == ("a.wav", "a.denoised.wav")
     assert (got["rate"], got["channels"], got["samples"], got["seed"]) == (8000, 2, 3200, 3)
     assert got["seconds"] > 0 and got["real_time_factor"] > 0
     assert len(got["acceptance"]) == 2
-    assert got["settings"]["steps"] == 20 and got["settings"]["noise_rank"] == 2
+    assert got["settings"]["steps"] == 20 and got["settings"]["chains"] == 2
     assert got["scores"] is None
 
 
@@ -135,9 +131,7 @@ def test_several_chains_say_how_far_they_agree(here):
 
 def test_chains_that_disagree_are_warned_of(here):
     sound(Path("tone.wav"))  # which is nothing like speech
-    _, line = run(
-        "denoise", "tone.wav", "--chains", 3, "--steps", 1, "--keep", 1
-    ).stdout.splitlines()
+    _, line = run("denoise", "tone.wav", "--chains", 3, "--steps", 1).stdout.splitlines()
     assert re.match(r"  Warning: 3 chains differ by [1-9]\.\d dB; use more --steps or more", line)
     assert denoise("tone.wav", "--chains", 2, "--overwrite", "--quiet").output == ""
     alone = json.loads(denoise("tone.wav", "--overwrite", "--json").stdout)
@@ -173,7 +167,7 @@ def test_names_of_outputs(here):
     sound(Path("in/a.wav"))
     sound(Path("in/b.flac"), subtype="PCM_16")
     for _ in range(2):  # the second run does none of them again, nor denoises what is denoised
-        denoise("in", "--suffix", "-clean{1}")
+        denoise("in", "--name", "{stem}-clean{{1}}{ext}")
         assert set(os.listdir("in")) == {"a.wav", "b.flac", "a-clean{1}.wav", "b-clean{1}.flac"}
     denoise("in/a.wav", "--name", "new {stem}{ext}", "--output-dir", "out")
     assert os.listdir("out") == ["new a.wav"]

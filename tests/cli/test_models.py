@@ -154,7 +154,7 @@ def test_train_takes_folders_and_the_seed_decides(here):
         (["clean.wav", "-o", "m.npz", "--rank", "0"], "rank must be from 1 to 10000, not 0"),
         (["clean.wav", "-o", "m.npz", "--alpha", "3"], "alpha must be from 0.5 to 2"),
         (["clean.wav", "-o", "m.npz", "--steps", "0"], "steps"),
-        (["clean.wav", "-o", "m.npz", "--sampler", "x"], "unknown sampler 'x'"),
+        (["clean.wav", "-o", "m.npz", "--sampler", "x"], "unknown --sampler 'x'"),
     ],
 )
 def test_what_train_cannot_do_is_one_sentence(here, arguments, sentence):

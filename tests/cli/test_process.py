@@ -15,7 +15,7 @@ import soundfile
 from tests.support.commands import COMMAND, in_a_terminal, sound, until
 from tests.support.commands import in_a_process as run
 
-QUICK = ["--steps", "20", "--keep", "10"]
+QUICK = ["--steps", "20"]
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals and terminals are POSIX")
 
@@ -168,7 +168,7 @@ def test_ctrl_c_on_a_pipe_finishes_what_was_read_and_a_second_drops_it(tmp_path,
     interruptible = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
     process = subprocess.Popen(
         [*COMMAND[:-1], f"{interruptible}; {COMMAND[-1]}", "denoise", "-", "-o", "b.wav",
-         "--preset", "fast", "--steps", steps, "--keep", "2"],
+         "--preset", "fast", "--steps", steps],
         cwd=tmp_path, stdin=subprocess.PIPE, stderr=subprocess.PIPE, stdout=subprocess.PIPE,
         start_new_session=True,
     )  # fmt: skip

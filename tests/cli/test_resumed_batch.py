@@ -32,7 +32,7 @@ from tests.support.commands import run, sound
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs links")
 
 NAMES = ("a.wav", "b.flac", "below/a.wav", "below/c.wav")
-WORDS = ["--output-dir", "out", "--preset", "fast", "--steps", "2", "--keep", "1", "--jobs", "1"]
+WORDS = ["--output-dir", "out", "--preset", "fast", "--steps", "2", "--jobs", "1"]
 
 names = st.sampled_from(NAMES)
 versions = st.integers(0, 2)

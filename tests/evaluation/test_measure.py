@@ -204,8 +204,8 @@ def test_methods_that_can_not_run_are_refused(monkeypatch):
     for spec, sentence in {
         "nothing": "unknown method 'nothing'; it must be one of noisy, ",
         "noisy,": "unknown method ''; it must be one of noisy, ",
-        "odd": "--method odd cannot run: odd is not installed",
-        "fast@": "--method fast@ has no dictionary after the @",
+        "odd": "`method` odd cannot run: odd is not installed",
+        "fast@": "`method` fast@ has no dictionary after the @",
         "fast@gone.npz": "unknown model 'gone.npz'",
     }.items():
         with pytest.raises(AlphaMFError) as error:

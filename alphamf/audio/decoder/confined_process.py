@@ -127,7 +127,7 @@ class ConfinedProcess:
 
     def _unstarted(self, why: str) -> AlphaMFError:
         return AlphaMFError(
-            f"{self._failure}: no process can be started for it ({why}); use --no-sandbox to "
+            f"{self._failure}: no process can be started for it ({why}); use `no_sandbox` to "
             "decode it in this process"
         )
 

@@ -1,7 +1,7 @@
 """Start the process that forks decoders, and describe the sandbox.
 
 The environment variable ``ALPHAMF_SANDBOX``, on unless it is ``off``, decides for commands, for the
-library and for all processes that they start; ``--no-sandbox`` sets it.
+library and for all processes that they start; the command line's `no_sandbox` sets it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def record(layers: int) -> bool:
 def state() -> str:
     """Describe in a few words what confines the decoders, after a recording was read."""
     if os.environ.get(VARIABLE) == "off":
-        return f"off (--no-sandbox, or {VARIABLE})"
+        return f"off (`no_sandbox`, or {VARIABLE})"
     if not _layers:
         return "none: this system has neither seccomp nor Landlock"
     return " and ".join(name for bit, name in NAMES.items() if _layers & bit)

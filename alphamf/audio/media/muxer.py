@@ -95,7 +95,7 @@ class Muxer:
                 raise ValueError(str(error)) from None
             raise AlphaMFError(
                 f"{muxer} does not support {subtype} beside the other tracks ({reason(error)}); "
-                "to write only the sound, use -o with a name that ends in .wav or .m4a"
+                "to write only the sound, use `output` with a name that ends in .wav or .m4a"
             ) from None
         self._size = self._stream.codec_context.frame_size or 1024
         self._at = round(start * rate) + self._codec.early

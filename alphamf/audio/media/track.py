@@ -346,7 +346,7 @@ def _choose(container: Any, name: str, number: int | None) -> Any:
     else:
         noun = "track" if len(tracks) == 1 else "tracks"
         raise AlphaMFError(
-            f"{name} has {len(tracks)} audio {noun}; --track {number} does not exist"
+            f"{name} has {len(tracks)} audio {noun}; `track` {number} does not exist"
         )
     if chosen.codec_context is None or not chosen.codec_context.sample_rate:
         raise AlphaMFError(f"PyAV cannot decode the codec of the audio track of {name}")

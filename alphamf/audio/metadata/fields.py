@@ -41,7 +41,7 @@ def require_mutagen() -> None:
     try:
         import mutagen  # noqa: F401
     except ImportError:
-        raise AlphaMFError(f"--tag needs mutagen: {EXTRA}") from None
+        raise AlphaMFError(f"`tag` needs mutagen: {EXTRA}") from None
 
 
 def keep(source: Path, output: Path, kind: str) -> str | None:

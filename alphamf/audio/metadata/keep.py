@@ -32,7 +32,7 @@ def check(format: str, history: str | None) -> None:
     if history is None:
         return
     if family(format) not in _NOTED:
-        raise AlphaMFError(f"--tag is not supported for {format}: it has no history field")
+        raise AlphaMFError(f"`tag` is not supported for {format}: it has no history field")
     if family(format) not in ("WAV", "AIFF", "MATROSKA"):
         fields.require_mutagen()
 

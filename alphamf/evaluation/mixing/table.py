@@ -82,7 +82,7 @@ def claim(
         if not overwrite:
             if any((folder / name).exists() for name in (TABLE, *PARTS)):
                 raise AlphaMFError(
-                    f"{printable_name(folder)} already contains a corpus; use --overwrite "
+                    f"{printable_name(folder)} already contains a corpus; use `overwrite` "
                     "to replace it"
                 )
             return

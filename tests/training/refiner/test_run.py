@@ -451,7 +451,7 @@ def test_adaptation_gains_on_the_users_own_noise(corpora, tmp_path):
     assert learnt.rate == 8000 and learnt.about["config"]["network"]["start"] == "refiner-8k"
     noisy = Path(__file__).parents[3] / "data" / "sample-noisy.wav"
     used = ["denoise", str(noisy), "-o", str(tmp_path / "out.wav"), "--model", "speech-8k"]
-    alphamf(*used, "--refiner", str(tmp_path / "mine.npz"))
+    alphamf(*used, "--network", str(tmp_path / "mine.npz"))
     assert "already exists" in alphamf(*words, code=2).stderr
 
 
