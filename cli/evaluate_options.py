@@ -234,7 +234,7 @@ class ScoringOptions:
 
 
 @dataclass(frozen=True)
-class RunOptions:
+class EvaluationRunOptions:
     """Where the work is done, and what is printed."""
 
     output: Output
