@@ -214,14 +214,14 @@ class MethodOptions:
 
 @dataclass(frozen=True)
 class ScoringOptions:
-    """The scores that are computed only when they are asked for."""
+    """Scores that are computed only on request."""
 
     asr: Asr
     transcripts: Transcripts
     dnsmos: Dnsmos
 
     def extra(self) -> ExtraScores:
-        """Return what these scores need.
+        """Return the settings of these scores.
 
         Raises
         ------

@@ -67,7 +67,7 @@ def raw_kind(text: str) -> SampleFormat:
     return kind
 
 
-class Flow:
+class PipeStream:
     """Samples that arrive through a pipe.
 
     Parameters
