@@ -10,13 +10,13 @@ from alphamf.audio.formats import final_name
 from alphamf.audio.search import RESULT, InputFile, expand
 from alphamf.batch.outputs import derived_name, possible_names, resolve
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import already_there, printable_name, refuse_links
+from alphamf.tools.files import exists_error, printable_name, refuse_links
 from alphamf.tools.paths import Identity, identify, real_path
 
 STREAM = "-"
 """Standard input as a source, standard output as an output."""
 
-_ENDINGS = {"--plot": ".png", "--uncertainty": ".npz", "--vad": ".csv"}
+_ENDINGS = {"plot": ".png", "uncertainty": ".npz", "vad": ".csv"}
 
 
 class Job(NamedTuple):
@@ -43,8 +43,8 @@ class Job(NamedTuple):
     output_dir: str | None = None
 
     @property
-    def within(self) -> str | None:
-        """The folder below which no link is followed; None where the user named the output."""
+    def link_root(self) -> str | None:
+        """The folder below which no link is followed; None if the user named the output."""
         if not self.derived:
             return None
         return self.output_dir or os.path.dirname(self.output) or os.curdir
@@ -86,12 +86,13 @@ def plan(
     output_dir: str | None = None,
     template: str | None = None,
     overwrite: bool = False,
-    protected: Mapping[str, str] | None = None,
+    protected: Iterable[tuple[str, str]] = (),
 ) -> Plan:
     """Find the input files and choose an output name for each.
 
-    No output replaces an input, or is another's. Among several of one name, the one that keeps its
-    input's ending has it: inputs that cannot be written in their own format become ``.wav``.
+    No output replaces an input, and no two outputs are the same file. If several outputs would have
+    the same name, the one with its input's extension gets it: inputs that cannot be written in
+    their own format become ``.wav``.
 
     Parameters
     ----------
@@ -112,7 +113,7 @@ def plan(
         Whether an output that exists is replaced; otherwise it is a problem, unless the input was
         found in a folder or by a pattern: such an output stays as it is.
     protected
-        Option to a file of it that no output may replace, `overwrite` or not.
+        Pairs of an argument and a file of it that no output may replace, `overwrite` or not.
 
     Raises
     ------
@@ -120,13 +121,15 @@ def plan(
         `output` and `output_dir` do not go together, with each other or with the inputs.
     """
     if output is not None and output_dir is not None:
-        raise AlphaMFError("-o names a file and --output-dir a folder; give only one of them")
+        raise AlphaMFError("`output` names a file and `output_dir` a folder; give only one of them")
     inputs = list(inputs)
     if output_dir is not None:
         if STREAM in inputs:
-            raise AlphaMFError("standard input has no name to use in --output-dir; use -o FILE")
+            raise AlphaMFError(
+                "standard input has no name to use in `output_dir`; use `output` FILE"
+            )
         if os.path.lexists(output_dir) and not os.path.isdir(output_dir):
-            raise AlphaMFError(f"--output-dir {printable_name(output_dir)} is not a folder")
+            raise AlphaMFError(f"`output_dir` {printable_name(output_dir)} is not a folder")
     found, problems, passed = _find(inputs, output_dir)
     if output is not None:
         _check_single(output, len(found) + len(problems))
@@ -134,7 +137,7 @@ def plan(
     if template is not None:
         found = _not_made(found, output_dir, template)
     guarded = {
-        _identify(path): f"{o} {printable_name(path)}" for o, path in (protected or {}).items()
+        _identify(path): f"`{argument}` {printable_name(path)}" for argument, path in protected
     }
     guarded |= {_identify(item.path): f"the input {printable_name(item.path)}" for item in found}
     candidates = _jobs(found, output, output_dir, template, guarded)
@@ -172,7 +175,7 @@ def check_extra(outputs: Mapping[str, str | None], files: Plan, *, overwrite: bo
     Parameters
     ----------
     outputs
-        Option to file, or to None where it was not given.
+        Argument to file, or to None if it was not given.
     files
         The files to denoise.
     overwrite
@@ -181,7 +184,7 @@ def check_extra(outputs: Mapping[str, str | None], files: Plan, *, overwrite: bo
     Raises
     ------
     AlphaMFError
-        One sentence that names the option.
+        One sentence that names the argument.
     """
     taken = {
         _identify(name)
@@ -189,28 +192,27 @@ def check_extra(outputs: Mapping[str, str | None], files: Plan, *, overwrite: bo
         for name in (job.output, *possible_names(job.source, job.output))
     }
     inputs = {_identify(job.source) for job in files.jobs}
-    for option, path in outputs.items():
+    for argument, path in outputs.items():
         if path is None:
             continue
+        given = f"`{argument}` {printable_name(path)}"
         if len(files.jobs) + len(files.problems) > 1:
-            raise AlphaMFError(f"{option} {printable_name(path)} can be used with one input only")
+            raise AlphaMFError(f"{given} can be used with one input only")
         if path == STREAM or os.path.isdir(path):
-            raise AlphaMFError(f"{option} {printable_name(path)} must name a file")
-        if not path.lower().endswith(_ENDINGS.get(option, "")):
-            raise AlphaMFError(f"{option} {printable_name(path)} must end in {_ENDINGS[option]}")
+            raise AlphaMFError(f"{given} must name a file")
+        if not path.lower().endswith(_ENDINGS.get(argument, "")):
+            raise AlphaMFError(f"{given} must end in {_ENDINGS[argument]}")
         file = _identify(path)
         if file in files.guarded and file not in inputs:
-            raise AlphaMFError(f"{option} {printable_name(path)} is also {files.guarded[file]}")
+            raise AlphaMFError(f"{given} is also {files.guarded[file]}")
         if file in taken | inputs:
-            raise AlphaMFError(
-                f"{option} {printable_name(path)} is also the input or another output"
-            )
-        if exists(path) and not overwrite:
-            raise already_there(path)
+            raise AlphaMFError(f"{given} is also the input or another output")
+        if would_overwrite(path) and not overwrite:
+            raise exists_error(path)
         taken.add(file)
 
 
-def exists(output: str) -> bool:
+def would_overwrite(output: str) -> bool:
     """Return whether writing to `output` would overwrite a file; devices and pipes do not count."""
     return output != STREAM and os.path.isfile(output)
 
@@ -238,14 +240,14 @@ def _find(
 def _check_single(output: str, count: int) -> None:
     if count > 1:
         raise AlphaMFError(
-            f"-o {printable_name(output)} names one output, but there are {count} inputs; "
-            "use --output-dir"
+            f"`output` {printable_name(output)} names one output, but there are {count} inputs; "
+            "use `output_dir`"
         )
     if output == STREAM:
         return
     if os.path.isdir(output) or output.endswith(("/", os.sep)):
         raise AlphaMFError(
-            f"-o {printable_name(output)} is a folder; give a file name, or use --output-dir"
+            f"`output` {printable_name(output)} is a folder; give a file name, or use `output_dir`"
         )
 
 
@@ -261,7 +263,7 @@ def _without_results(found: list[InputFile]) -> tuple[list[InputFile], list[str]
 
 
 def _not_made(found: list[InputFile], output_dir: str | None, template: str) -> list[InputFile]:
-    """Drop files that an earlier run made from the other files with this template."""
+    """Drop files that an earlier run created from the other files with this template."""
     made = set()
     for item in found:
         name = derived_name(item, output_dir, template)
@@ -300,7 +302,7 @@ def _check_name(path: str) -> None:
 
 
 def _identify(path: str) -> Identity:
-    """Return which file a path leads to; the stream is none."""
+    """Return the identity of the file that a path leads to; None for a stream."""
     _check_name(path)
     return Identity(-1, -1, STREAM) if path == STREAM else identify(path)
 
@@ -326,20 +328,20 @@ def _conflict(
         return None
     file = _identify(job.output)
     if file == _identify(job.source):
-        return f"{source} is also its own output; choose another -o or --output-dir"
+        return f"{source} is also its own output; choose another `output` or `output_dir`"
     if file in guarded:
-        return f"{source} would replace {guarded[file]}: choose another -o or --output-dir"
+        return f"{source} would replace {guarded[file]}; choose another `output` or `output_dir`"
     names = possible_names(job.source, job.output) if job.derived else [job.output]
     for name in names:
         if (other := taken.get(_identify(name))) is not None:
             return (
                 f"{source} has the same output as {printable_name(other)}: {printable_name(name)}"
             )
-    if exists(job.output) and not overwrite:
-        return None if job.searched and job.derived else str(already_there(job.output))
-    if job.within is not None:
+    if would_overwrite(job.output) and not overwrite:
+        return None if job.searched and job.derived else str(exists_error(job.output))
+    if job.link_root is not None:
         try:
-            refuse_links(job.output, job.within)
+            refuse_links(job.output, job.link_root)
         except AlphaMFError as error:
             return str(error)
     return None

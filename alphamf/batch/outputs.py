@@ -36,15 +36,13 @@ def derived_name(item: InputFile, output_dir: str | None, template: str | None =
     return os.path.join(folder, template.format(stem=stem, ext=ext))
 
 
-def check_template(option: str, template: str) -> None:
+def check_template(template: str) -> None:
     """Raise an AlphaMFError if a template is not valid.
 
     Parameters
     ----------
-    option
-        Where it comes from, for the message.
     template
-        The template.
+        The argument `name`.
 
     Raises
     ------
@@ -61,9 +59,9 @@ def check_template(option: str, template: str) -> None:
         name = ""
     if not name.endswith(".ext") or os.path.basename(name) != name or name == ".ext":
         raise AlphaMFError(
-            f"{option} must be a file name that ends in {{ext}}, such as "
+            f"`name` must be a file name that ends in {{ext}}, such as "
             f"'{{stem}}-clean{{ext}}', not {printable_name(template)!r}; the extension cannot "
-            "change, and --output-dir sets the folder"
+            "change, and `output_dir` sets the folder"
         )
 
 
@@ -75,8 +73,8 @@ def possible_names(source: str, output: str) -> list[str]:
 def resolve(pairs: Sequence[tuple[str, str]], guarded: Container[Identity]) -> list[str]:
     """Choose the final names of outputs that might conflict with other files.
 
-    Inputs are opened only where a ``.wav`` in place of the output's ending is there already, is
-    guarded, or could be the output of another one, too.
+    Inputs are opened only if the output's name with the extension ``.wav`` already exists, is
+    protected, or could also be the output of another input.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 
 FADE = 0.02
-"""Length of the fade into the denoised part and out of it, in seconds; both lie within it."""
+"""Length of the fades at both ends of the denoised part, in seconds; both lie within it."""
 
 
 class Part(NamedTuple):
@@ -143,7 +143,7 @@ def denoise_part(
     start = round(part.start * rate)
     end = np.inf if part.end is None else round(part.end * rate)
     if end <= start:
-        raise AlphaMFError(f"{recording.name} has no samples between --start and --end")
+        raise AlphaMFError(f"{recording.name} has no samples between `start` and `end`")
     aligned = first_sample(part, rate, frame)
     source = _Input(blocks)
     known = recording.frames or np.inf  # unknown for a pipe
@@ -154,7 +154,7 @@ def denoise_part(
     waiting: Segment | None = None
     if not source.more():
         raise AlphaMFError(
-            f"{recording.name} ends at {source.position / rate:.2f} s, which is before --start"
+            f"{recording.name} ends at {source.position / rate:.2f} s, which is before `start`"
         )
     for segment in denoised(kept.keep(source.until(end))):
         if waiting is not None:

@@ -9,7 +9,7 @@ from zlib import crc32
 import numpy as np
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.schedule import at
+from alphamf.inference.schedule import step_size_at
 from alphamf.tools.arrays import Array, namespace, to_host
 
 Statistic = Callable[[Array, Any], Array]
@@ -101,7 +101,7 @@ class Mean:
         if self.count == 0:
             xp = namespace(value)
             self._mean, self._square = xp.zeros_like(mean), xp.zeros_like(mean)
-        weight = 1 if self.weight is None else at(self.weight, state.step - 1)
+        weight = 1 if self.weight is None else step_size_at(self.weight, state.step - 1)
         self.count += batch
         self._total += weight * batch
         change = mean - self._mean

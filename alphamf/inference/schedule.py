@@ -9,7 +9,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.inference.protocols import Schedule
 
 
-def at(schedule: Schedule, step: int) -> float:
+def step_size_at(schedule: Schedule, step: int) -> float:
     """Return the step size of step `step` (0 for the first), as a Python float.
 
     A Python float leaves the dtype of an array as it is, which a NumPy scalar would not.
@@ -86,4 +86,4 @@ class Held:
 
     def __call__(self, step: int) -> float:
         """Return the step size of step `step` (0 for the first)."""
-        return at(self.schedule, step - step % self.block)
+        return step_size_at(self.schedule, step - step % self.block)

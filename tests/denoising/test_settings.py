@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import pytest
 
-from alphamf.cli.denoise import Preset
+from alphamf.cli.denoise_options import Preset
 from alphamf.denoising.api import denoise
 from alphamf.denoising.settings import (
     FALLBACK,
@@ -58,7 +58,7 @@ def test_out_of_range(preset, name, value):
 
 
 def test_no_more_is_kept_than_made():
-    with pytest.raises(AlphaMFError, match="keep must be at most steps = 10, not 11"):
+    with pytest.raises(AlphaMFError, match="`keep` must be at most `steps` = 10, not 11"):
         Settings(steps=10, keep=11)
     assert Settings(steps=10, keep=10).keep == 10
 
@@ -94,7 +94,7 @@ def test_other_samplers_denoise_or_are_refused_in_a_sentence(name):
         assert Settings(sampler=name).speech_prior.shape == 1
         return
     with pytest.raises(
-        AlphaMFError, match=f"the sampler '{name}' cannot be used for denoising"
+        AlphaMFError, match=f"the `sampler` '{name}' cannot be used for denoising"
     ) as caught:
         Settings(sampler=name)
     assert "\n" not in str(caught.value)
@@ -112,7 +112,7 @@ def test_samplers_that_would_be_wrong_or_stand_still_say_why(name, reason):
 
 @pytest.mark.parametrize("name", METROPOLIS)
 def test_samplers_that_accept_or_reject_read_all_rows(name):
-    with pytest.raises(AlphaMFError, match=f"blocks must be 1 for the sampler '{name}'"):
+    with pytest.raises(AlphaMFError, match=f"`blocks` must be 1 for the sampler '{name}'"):
         Settings(sampler=name, blocks=2)
 
 

@@ -8,9 +8,9 @@ from typing import Any, ClassVar, NamedTuple
 from alphamf.errors import AlphaMFError
 from alphamf.inference.protocols import Need, Schedule, Target
 from alphamf.inference.samplers.hmc import HMC, HMCState
-from alphamf.inference.samplers.positive import SGRLD, SGRLDState, learnt_scale
-from alphamf.inference.schedule import at
-from alphamf.inference.targets.unbounded import Unbounded
+from alphamf.inference.samplers.sgrld import SGRLD, SGRLDState, learnt_scale
+from alphamf.inference.schedule import step_size_at
+from alphamf.inference.targets.unbounded import UnboundedTarget
 from alphamf.tools.arrays import Array, namespace
 
 
@@ -28,7 +28,7 @@ class PositiveHMCState(NamedTuple):
     warm
         SGRLD's state, which rests from `freeze` on.
     chain
-        HMC's state in the coordinates of `Unbounded`, without meaning before.
+        HMC's state in the coordinates of `UnboundedTarget`, without meaning before.
     """
 
     theta: Array
@@ -91,7 +91,7 @@ class PositiveHMC:
     def __post_init__(self) -> None:
         """Check the hyperparameters."""
         if self.freeze < 1:
-            raise AlphaMFError(f"freeze must be at least 1, not {self.freeze}")
+            raise AlphaMFError(f"`freeze` must be at least 1, not {self.freeze}")
         self._stretches()
 
     def _stretches(self) -> tuple[SGRLD, HMC]:
@@ -117,11 +117,11 @@ class PositiveHMC:
         """
         theta, step, accepted, learnt, chain = state
         warm, moved = self._stretches()
-        at(self.step_size, step)  # refuses one that is not positive before it is needed
+        step_size_at(self.step_size, step)  # refuses one that is not positive before it is needed
         if step < self.freeze:
             learnt = warm.step(rng, learnt, target)
             return PositiveHMCState(learnt.theta, step + 1, accepted + 1, learnt, chain)
-        space = Unbounded(target, learnt_scale(learnt))
+        space = UnboundedTarget(target, learnt_scale(learnt))
         if step == self.freeze:
             chain = moved.init(rng, space.coordinates(theta))
             chain = chain._replace(step=step, accepted=accepted)

@@ -15,8 +15,8 @@ from alphamf.inference.random import generator
 from alphamf.inference.samplers import metropolis
 from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.samplers.hmc_positive import PositiveHMC
-from alphamf.inference.samplers.positive import SGRLD
-from alphamf.inference.targets.unbounded import FLAT, Unbounded, UnboundedPotential
+from alphamf.inference.samplers.sgrld import SGRLD
+from alphamf.inference.targets.unbounded import FLAT, UnboundedPotential, UnboundedTarget
 from tests.support.laws import P_LEAST, step_many
 from tests.support.states import check_resume
 
@@ -47,7 +47,7 @@ class Factors:
 
 
 def test_value_has_the_gradient():
-    space = Unbounded(Factors(), np.array([0.3, 100.0, 0.2]))
+    space = UnboundedTarget(Factors(), np.array([0.3, 100.0, 0.2]))
     u = np.linspace(-15, 20, 120).reshape(-1, 3)
     potential, d = space.draw(None, u), 1e-4
     assert np.isfinite(potential.value(u)).all()  # also before a gradient
@@ -60,7 +60,7 @@ def test_value_is_a_line_below_where_priors_floor_theta():
     """In single precision, with alpha-MF's priors, whose values end at 1e-12."""
     target = AlphaMF(np.ones((4, 5), np.float32), [Source(2.0, 2, prior_gains=Gamma(0.1, 1))])
     target.start(generator(0))
-    space = Unbounded(target, np.ones(target.size, np.float32))
+    space = UnboundedTarget(target, np.ones(target.size, np.float32))
     u = np.full((3, target.size), 2, np.float32)
     u[:, -1] = FLAT, FLAT - 10, FLAT - 20
     value = [space.draw(None, row).value(row) for row in u]
@@ -74,7 +74,7 @@ LARGE = HMC(1.2, leaps=3)
 def least_p(monkeypatch, change=None):
     target = Factors()
     start = generator(5).standard_gamma(target.shape, (FEW, 3)) / target.rate
-    space = Unbounded(target, 1 / target.rate)
+    space = UnboundedTarget(target, 1 / target.rate)
     if change is not None:
         monkeypatch.setattr(*change)
     return target.least_p(
@@ -139,7 +139,7 @@ def test_hmc_within_gibbs_keeps_the_joint_law_of_alpha_mf(alphas, wall):
     if wall:
         found = step_many(target, HMC(0.04, leaps=4), theta, steps=4)
     else:
-        space = Unbounded(target, np.full(target.size, 0.3))
+        space = UnboundedTarget(target, np.full(target.size, 0.3))
         u = step_many(space, HMC(0.5, leaps=4), space.coordinates(theta), steps=4)
         found = space.position(u)
     changed = (found != theta).mean()
@@ -151,7 +151,7 @@ def test_a_phi_that_moves_under_the_energy_is_seen(monkeypatch):
     """The value at the start of a step must be that at the Phi under which the step is made."""
     rng = generator(1)
     target, theta = draw_all(rng, (1.2, 1.89))
-    space = Unbounded(target, np.full(target.size, 0.3))
+    space = UnboundedTarget(target, np.full(target.size, 0.3))
     right = UnboundedPotential.value
 
     def late(potential, u):
@@ -175,7 +175,7 @@ def test_is_sgrld_and_then_hmc_in_frozen_coordinates():
     state = warm.init(rng, theta)
     for _ in range(4):
         state = warm.step(rng, state, target)
-    space, rest = Unbounded(target, state.weight / state.plus), HMC(0.4, leaps=2)
+    space, rest = UnboundedTarget(target, state.weight / state.plus), HMC(0.4, leaps=2)
     chain = rest.init(rng, space.coordinates(state.theta))
     for _ in range(8):
         chain = rest.step(rng, chain, space)
@@ -206,5 +206,5 @@ def test_resumes_bit_for_bit(chains, tmp_path):
 
 @pytest.mark.parametrize(("field", "value"), [("leaps", 0), ("decay", 1.0), ("freeze", 0)])
 def test_refuses_hyperparameters_out_of_range(field, value):
-    with pytest.raises(AlphaMFError, match=f"{field} must"):
+    with pytest.raises(AlphaMFError, match=f"`{field}` must"):
         PositiveHMC(0.1, **{field: value})
