@@ -206,5 +206,5 @@ def test_resumes_bit_for_bit(chains, tmp_path):
 
 @pytest.mark.parametrize(("field", "value"), [("leaps", 0), ("decay", 1.0), ("freeze", 0)])
 def test_refuses_hyperparameters_out_of_range(field, value):
-    with pytest.raises(AlphaMFError, match=f"`{field}` must"):
+    with pytest.raises(AlphaMFError, match=f"{field}`? must"):
         PositiveHMC(0.1, **{field: value})

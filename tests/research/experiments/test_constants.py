@@ -380,7 +380,7 @@ def test_richardson_mf_has_section_5_2(shared, monkeypatch):
         asked.append(target)
         raise Stop
 
-    monkeypatch.setattr(factors, "Stopwatch", stop)
+    monkeypatch.setattr(factors, "TimedTarget", stop)
     with pytest.raises(Stop):
         factors.work(full_jobs("richardson-mf")[0])
     (target,) = asked
