@@ -14,19 +14,19 @@ from alphamf.audio.decoder import helper
 from alphamf.audio.search import describe_skipped
 from alphamf.batch.inputs import STREAM, Job, Plan
 from alphamf.cli import report
-from alphamf.cli.parallel import each_on
+from alphamf.cli.parallel import choose_each
 from alphamf.tools import pool
 from alphamf.tools.files import printable_name
-from alphamf.tools.work import Outcome
+from alphamf.tools.outcomes import Outcome
 
 if TYPE_CHECKING:
     from alphamf.batch.request import Request
 
 COMPRESSION = {".flac": 2.0, ".mp3": 10.0, ".oga": 10.0, ".ogg": 10.0, ".opus": 15.0}
-"""About how many times shorter files are than sound in 16 bits, by suffix; others are as long."""
+"""Approximate compression ratio relative to 16-bit samples, by suffix; 1 for other formats."""
 
 DISAGREEMENT_DB = 1.0
-"""Chains whose outputs lie further apart than this are warned of; those of presets, by .2 to .4."""
+"""Difference between the outputs of chains in dB that causes a warning; presets have 0.2 to 0.4."""
 
 SEGMENTS = 16
 """Segments that are sampled together on a GPU: a gigabyte of its memory, for mono."""
@@ -67,13 +67,13 @@ def run(
     if files.results and not quiet:
         _note_skipped(
             len(files.results),
-            "denoised file of another input (to denoise it again, give its name alone)",
-            "denoised files of other inputs (to denoise one of them again, give its name alone)",
+            "denoised file of another input (to denoise it again, name it explicitly)",
+            "denoised files of other inputs (to denoise one of them again, name it explicitly)",
         )
     if files.jobs and files.passed and not quiet:
         typer.echo(f"Note: {describe_skipped(files.passed)}", err=True)
     isolated = not _stays_here(files.jobs, request.device)
-    each = each_on(cluster, quiet=quiet, isolated=isolated)
+    each = choose_each(cluster, quiet=quiet, isolated=isolated)
     if cluster is None:  # whose scheduler has an order of its own
         each = partial(each, size=_size)
     processes = _workers(files.jobs, request.device, workers)
@@ -123,13 +123,13 @@ def _report(
 
 
 def preload(files: Plan, *, device: str, workers: int | None, cluster: str | None) -> None:
-    """Have what `run` needs prepared in other processes while this one goes on; as for `run`."""
+    """Prepare what `run` needs in other processes; the arguments are those of `run`."""
     if cluster is not None:
         return
     if min(len(files.jobs), _workers(files.jobs, device, workers)) > 1:
         from alphamf.tools import processes
 
-        processes.preload("alphamf.batch.preloaded")
+        processes.preload("alphamf.batch.preload")
     else:
         helper.prepare()
 

@@ -74,8 +74,8 @@ def denoise(
 ) -> None:
     """Remove noise from speech recordings.
 
-    An output keeps its input's sampling rate, channels, length and sample format. Of folders and
-    patterns, files whose output exists are passed over: the same command finishes a stopped run.
+    An output keeps its input's sampling rate, channels, length and sample format. In folders and
+    patterns, files whose output exists are skipped, so the same command continues a stopped run.
     """
     values = locals()
     with report.user_errors(as_json=as_json):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from alphamf.audio.times import seconds, stretch
+from alphamf.audio.times import parse_range, seconds
 from alphamf.batch.inputs import Plan, check_extra, plan
 from alphamf.batch.outputs import check_template
 from alphamf.cli import denoise_options as options
@@ -18,7 +18,7 @@ from alphamf.tools.extras import require_package
 if TYPE_CHECKING:
     from alphamf.batch.part import Part
     from alphamf.batch.request import Observe
-    from alphamf.denoising.hints import Stretches
+    from alphamf.denoising.hints import TimeRanges
     from alphamf.denoising.settings import Settings
 
 
@@ -98,7 +98,7 @@ class SoundOptions:
             raise AlphaMFError(f"`end` {self.end} must be after `start` {self.start or 0}")
         return Part(first, last)
 
-    def noise_ranges(self) -> Stretches:
+    def noise_ranges(self) -> TimeRanges:
         """Return the time ranges with noise only, in order.
 
         Raises
@@ -106,10 +106,10 @@ class SoundOptions:
         AlphaMFError
             One of them is none, is too short, or overlaps another.
         """
-        from alphamf.denoising.hints import check_stretches
+        from alphamf.denoising.hints import check_ranges
 
         texts = [text for each in self.noise_from or () for text in each.split(",")]
-        return check_stretches([stretch("noise_from", text) for text in texts])[0]
+        return check_ranges([parse_range("noise_from", text) for text in texts])[0]
 
     def loudness(self) -> float | None:
         """Return the loudness in LUFS, or None.

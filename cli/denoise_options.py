@@ -304,7 +304,13 @@ Jobs = Annotated[
     ),
 ]
 
-Device = Annotated[DeviceChoice, typer.Option(rich_help_panel=RUN)]
+Device = Annotated[
+    DeviceChoice,
+    typer.Option(
+        help="Device for the chains and networks; auto: a CUDA GPU if there is one.",
+        rich_help_panel=RUN,
+    ),
+]
 
 Json = Annotated[bool, json_option("file")]
 

@@ -15,8 +15,9 @@ FIXED = {
     "MKL_CBWR": "COMPATIBLE",
     "SOXR_USE_SIMD64": "0",
 }
-"""Environment variables that choose what processors with AVX2 have: both BLAS that NumPy comes
-with, and the resampler. Of the compiled loops the copies v4 and v3 give the same bits, unlike AMX.
+"""Environment variables that select code paths for AVX2 in both BLAS libraries that NumPy ships
+with, and in the resampler. The copies v4 and v3 of the compiled loops give the same bits, unlike
+AMX.
 """
 
 DISABLED = "NPY_DISABLE_CPU_FEATURES"
@@ -34,7 +35,7 @@ unless a tunable hides these."""
 def restart_early() -> None:
     """Restart this command if its environment variables are not set and the processor supports it.
 
-    The sooner, the less is imported twice.
+    Call it as early as possible, so that little is imported twice.
     """
     wanted = _environment()
     if _suits() and any(os.environ.get(name) != value for name, value in wanted.items()):

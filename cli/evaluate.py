@@ -15,7 +15,7 @@ import typer
 from alphamf.cli import evaluate_options as options
 from alphamf.cli import report
 from alphamf.cli.options import Cluster, NoSandbox, Quiet, check_least, pick
-from alphamf.cli.parallel import Each, each_on
+from alphamf.cli.parallel import Each, choose_each
 from alphamf.tools.extras import require_package
 from alphamf.tools.files import printable_name
 from alphamf.tools.pool import cores
@@ -51,7 +51,7 @@ def evaluate(
 ) -> None:
     """Score denoisers on a corpus of noisy and clean speech, or continue a stopped run.
 
-    Files belong together by their names: clean/sp01.wav and car_5dB/sp01.wav or sp01_car_sn5.wav.
+    Files are matched by name: clean/sp01.wav with car_5dB/sp01.wav or sp01_car_sn5.wav.
     Tables and report show all methods that the folder of results has for these clips.
     """
     values = locals()
@@ -91,7 +91,7 @@ def _work(
     entries, extra, clips = methods.entries(), scoring.extra(), corpus.clips(output)
     each = partial(
         _each,
-        pool=each_on(run.cluster, quiet=run.quiet),
+        pool=choose_each(run.cluster, quiet=run.quiet),
         workers=run.jobs or cores(),
         crashes=crashes,
     )

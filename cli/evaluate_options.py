@@ -16,7 +16,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.tools.files import printable_name
 
 if TYPE_CHECKING:
-    from alphamf.evaluation.extra import Extra
+    from alphamf.evaluation.extra_scores import ExtraScores
     from alphamf.evaluation.methods import Entry
     from alphamf.evaluation.pairs import Pair
 
@@ -220,7 +220,7 @@ class ScoringOptions:
     transcripts: Transcripts
     dnsmos: Dnsmos
 
-    def extra(self) -> Extra:
+    def extra(self) -> ExtraScores:
         """Return what these scores need.
 
         Raises
@@ -228,7 +228,7 @@ class ScoringOptions:
         AlphaMFError
             The command does not name the file, a file cannot be read, or a package is missing.
         """
-        from alphamf.evaluation.extra import parse_extra
+        from alphamf.evaluation.extra_scores import parse_extra
 
         return parse_extra(self.asr, self.transcripts, self.dnsmos)
 

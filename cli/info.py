@@ -46,7 +46,7 @@ def info(
 
 
 def _model(model: Dictionary | TrainedNetwork, as_json: bool) -> None:
-    from alphamf.learnt.about import details, facts
+    from alphamf.learnt.description import details, facts
 
     if as_json:
         report.json_line(facts(model))
@@ -55,7 +55,7 @@ def _model(model: Dictionary | TrainedNetwork, as_json: bool) -> None:
 
 
 def _recording(reader: Reader, as_json: bool) -> None:
-    from alphamf.learnt.about import summary
+    from alphamf.learnt.description import summary
     from alphamf.learnt.dictionary import choose
 
     model = choose("auto", reader.rate)

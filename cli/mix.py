@@ -88,8 +88,8 @@ def mix(
 
     Writes DIR/clean/NAME.flac, DIR/noisy/KIND_SNRdB/NAME.flac and DIR/pairs.csv,
     which says what each mixture is made of. Several channels are averaged.
-    Where a mixture would exceed full scale, it is made softer, and with it the
-    clean file and all other mixtures of that file.
+    If a mixture would exceed full scale, it is attenuated, together with the clean file and all
+    other mixtures of that file.
     """
     started = time.perf_counter()
     sorter = _Sorter([])

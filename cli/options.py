@@ -70,7 +70,7 @@ NoSandbox = Annotated[
     bool,
     typer.Option(
         "--no-sandbox",
-        help="Decode recordings without a sandbox, for trusted files alone.",
+        help="Decode recordings without a sandbox; only for files that you trust.",
         callback=_decode_here,
         rich_help_panel=RUN,
     ),

@@ -7,13 +7,13 @@ from functools import partial
 
 from alphamf.cli import report
 from alphamf.tools import pool
-from alphamf.tools.work import Outcome
+from alphamf.tools.outcomes import Outcome
 
 Each = Callable[..., Iterator[Outcome]]
 """A function like `alphamf.tools.pool.each`."""
 
 
-def each_on(cluster: str | None, *, quiet: bool, isolated: bool = False) -> Each:
+def choose_each(cluster: str | None, *, quiet: bool, isolated: bool = False) -> Each:
     """Return `alphamf.tools.pool.each`, or its equivalent for a Dask cluster.
 
     Parameters

@@ -15,7 +15,7 @@ from alphamf.batch.inputs import STREAM
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import printable_name
 from alphamf.tools.jsonlines import dumps
-from alphamf.tools.work import Update
+from alphamf.tools.outcomes import Update
 
 if TYPE_CHECKING:
     from alphamf.training.dictionary.progress import Progress
@@ -91,7 +91,7 @@ def table(
     Parameters
     ----------
     headings
-        Of the columns.
+        Headings of the columns.
     rows
         Cells, of which a terminal shows what comes before " ±".
     hidden
@@ -125,12 +125,12 @@ def progress(quiet: bool, unit: str = "s") -> Iterator[Update | None]:
     quiet
         Whether to show nothing.
     unit
-        Of the numbers that are shown.
+        Unit of the numbers that are shown.
 
     Yields
     ------
     callable or None
-        Takes name, done and total, in `unit`, of which the total may be infinite; None where
+        Takes name, done and total, in `unit`, of which the total may be infinite; None if
         nothing is shown.
     """
     if quiet or not sys.stderr.isatty():
@@ -182,7 +182,7 @@ def training_progress(
     Parameters
     ----------
     name
-        Of the model.
+        Name of the model.
     quiet
         Whether to show nothing.
     several
@@ -191,7 +191,7 @@ def training_progress(
     Yields
     ------
     callable or None
-        A progress callback for `alphamf.training.dictionary`; None where nothing is shown.
+        A progress callback for `alphamf.training.dictionary`; None if nothing is shown.
     """
     if quiet or not sys.stderr.isatty():
         yield None

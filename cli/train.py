@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from alphamf.batch.inputs import STREAM, exists, find
+from alphamf.batch.inputs import STREAM, find, would_overwrite
 from alphamf.cli import report
 from alphamf.cli import train_options as options
 from alphamf.cli.options import Clean, NoSandbox, Quiet, check_least, pick
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import already_there, check_writable, printable_name, refuse_links
+from alphamf.tools.files import check_writable, exists_error, printable_name, refuse_links
 
 if TYPE_CHECKING:
     from alphamf.training.dictionary.selection import Selection
@@ -40,7 +40,7 @@ def train(
 ) -> None:
     """Train a speech model on clean recordings.
 
-    Unfinished work lies in MODEL.npz.checkpoint, and the same command continues it.
+    Unfinished work is stored in MODEL.npz.checkpoint; the same command continues it.
     """
     values = locals()
     from alphamf.training.dictionary.unfinished import clear
@@ -111,7 +111,7 @@ def _extend(
 ) -> None:
     """Write a copy of a model with added rows above its frequency band."""
     from alphamf.learnt.dictionary import load
-    from alphamf.training.dictionary.above import extend
+    from alphamf.training.dictionary.band_extension import extend
 
     started = time.perf_counter()
     with report.progress(quiet, "files") as update:
@@ -133,7 +133,7 @@ def _report_skipped(skipped: list[str], sentence: str) -> None:
 
 
 def _print(selection: Selection, output: str, seconds: float) -> None:
-    from alphamf.learnt.about import summary
+    from alphamf.learnt.description import summary
 
     if selection.candidates:
         typer.echo(_table(selection))
@@ -169,5 +169,5 @@ def check_output(output: str, *, overwrite: bool) -> None:
     if not output.lower().endswith(".npz"):
         raise AlphaMFError(f"the output of -o must end in .npz, not {printable_name(output)}")
     check_writable(output)
-    if exists(output) and not overwrite:
-        raise already_there(output)
+    if would_overwrite(output) and not overwrite:
+        raise exists_error(output)

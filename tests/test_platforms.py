@@ -35,7 +35,7 @@ assert "alphamf.denoising.estimate" in sys.modules and processes.sys.platform ==
 FILES = """
 from pathlib import Path
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import atomic, exclusive_lock
+from alphamf.tools.files import atomic_file, exclusive_lock
 from alphamf.tools.temporary import lock
 
 def refused(manager):
@@ -47,13 +47,13 @@ def refused(manager):
 
 target = Path("made.txt")
 for text in ("first", "second"):
-    with atomic(target) as part:
+    with atomic_file(target) as part:
         part.write_text(text)
-        assert "another run" in refused(atomic(target))
+        assert "another run" in refused(atomic_file(target))
         (left,) = Path().glob(".alphamf-*.part")
     assert target.read_text() == text and list(Path().iterdir()) == [target]
 left.write_text("what a killed run left")
-with atomic(target) as part:
+with atomic_file(target) as part:
     assert part.read_text() == ""
     part.write_text("third")
 assert target.read_text() == "third"

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf.audio import chunks, subtypes
-from alphamf.audio.cut import LEAST, Cut, left_out, truncation_error
-from alphamf.audio.growing import NAME, SIMPLE, wav_header
+from alphamf.audio.layout import LEAST, TruncationError, excess_sentence, truncation_error
+from alphamf.audio.live_input import NAME, SIMPLE, wav_header
 from alphamf.audio.reader import CHANNELS
 from alphamf.audio.survey import RATES, open_bytes
 from alphamf.errors import AlphaMFError
@@ -20,13 +20,13 @@ from alphamf.tools.arrays import Floats
 from alphamf.tools.stopping import finish_requested
 
 MOST = 1 << 16
-"""Most bytes that are read at a time."""
+"""Maximum number of bytes that are read at a time."""
 
 _TAIL = 1 << 20
-"""Bytes after the samples that are looked at: chunks, or more samples than promised."""
+"""Bytes after the samples that are examined: chunks, or more samples than promised."""
 
 _WAKE = 0.1
-"""Longest wait before a Ctrl-C is looked for, in seconds."""
+"""Maximum time between checks for Ctrl-C, in seconds."""
 
 RAW = {"u8": "PCM_U8", "s16": "PCM_16", "s24": "PCM_24", "s32": "PCM_32", "f32": "FLOAT"}
 """Samples without a header, little-endian, and libsndfile's names of them."""
@@ -75,7 +75,7 @@ class Flow:
     pipe
         Its descriptor.
     raw
-        What the samples are; None for WAV, whose header says so.
+        Format of the samples; None for WAV, which has a header.
 
     Attributes
     ----------
@@ -150,10 +150,10 @@ class Flow:
         rest, more = bytes(odd) + rest, 0
         while data := self._read():
             rest, more = (rest + data, more) if len(rest) < _TAIL else (rest, more + len(data))
-        spare = chunks.spare(io.BytesIO(rest), odd, len(rest))
+        spare = chunks.count_spare_bytes(io.BytesIO(rest), odd, len(rest))
         seconds = (spare + more) / self.kind.size / self.kind.rate
         if spare and seconds >= LEAST:
-            raise Cut(left_out(NAME, duration, seconds))
+            raise TruncationError(excess_sentence(NAME, duration, seconds))
 
 
 def _kind(header: bytes) -> SampleFormat:

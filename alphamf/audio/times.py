@@ -23,7 +23,7 @@ def seconds(argument: str, text: str) -> float:
     Raises
     ------
     AlphaMFError
-        It is no time.
+        The text is not a time.
     """
     found = _TIME.fullmatch(text.strip())
     if found:
@@ -34,7 +34,7 @@ def seconds(argument: str, text: str) -> float:
     raise AlphaMFError(f"`{argument}` must be a time such as 75, 1:15 or 0:01:15.5, not {text!r}")
 
 
-def stretch(argument: str, text: str) -> tuple[float, float]:
+def parse_range(argument: str, text: str) -> tuple[float, float]:
     """Parse a time range such as ``0:00-0:03``; return start and end in seconds.
 
     Parameters

@@ -1,1 +1,1 @@
-"""Files: planned, denoised, and written, with what is written beside them."""
+"""Denoise files: plan the outputs, process each file, and write additional results."""

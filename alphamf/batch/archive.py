@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import atomic, printable_name, reason, temporary_place
+from alphamf.tools.files import atomic_file, printable_name, reason, temporary_place
 
 
 class Archive:
     """Arrays that are appended part by part, in a file that `numpy.load` can read.
 
-    A context manager. Arrays are in Fortran order, in which the last axis is the slowest and parts
-    follow each other in the file.
+    This is a context manager. Arrays are in Fortran order, in which the last axis is the slowest
+    and parts follow each other in the file.
     """
 
     def __init__(self) -> None:
@@ -93,7 +93,7 @@ class Archive:
         """
         try:
             with (
-                atomic(path, mode=mode, replace=replace) as part,
+                atomic_file(path, mode=mode, replace=replace) as part,
                 zipfile.ZipFile(part, "w") as archive,
             ):
                 for name, file in self._files.items():

@@ -1,4 +1,4 @@
-"""What the exact bits of a result depend on: processor, code paths, libraries."""
+"""The environment that determines the exact bits of a result: processor, code paths, libraries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from alphamf.factorization import compiled
 from alphamf.learnt import compiled as layers
 
 PACKAGES = "numpy", "scipy", "soxr", "soundfile"
-"""Packages whose numbers go into the samples."""
+"""Packages whose computations affect the samples."""
 
 
 def about_run(weights: Weights, request: Request) -> dict[str, Any]:

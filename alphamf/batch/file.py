@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from alphamf.audio import formats
-from alphamf.audio.growing import open_input
+from alphamf.audio.live_input import open_input
 from alphamf.audio.normalizer import Normalizer
 from alphamf.audio.reader import Recording
 from alphamf.audio.stft import Frame
 from alphamf.audio.writer import Destination, Writer, destination, open_writer
-from alphamf.batch.inputs import STREAM, Job, exists
+from alphamf.batch.inputs import STREAM, Job, would_overwrite
 from alphamf.batch.part import denoise_part, first_sample
 from alphamf.batch.request import Observer, Request
 from alphamf.batch.trim import Trimmer
@@ -28,12 +28,12 @@ from alphamf.denoising.hints import Hints, hints_of
 from alphamf.denoising.samples import Samples
 from alphamf.denoising.segments import Segment
 from alphamf.denoising.stream_options import StreamOptions
-from alphamf.denoising.weights import Weights, find, missing_refiner, narrow_recording
+from alphamf.denoising.weights import Weights, find, missing_refiner_note, narrow_recording_note
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import make_folder, permissions, printable_name
+from alphamf.tools.outcomes import Update
 from alphamf.tools.stopping import leave_if_stopped
 from alphamf.tools.sums import total
-from alphamf.tools.work import Update
 
 
 def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]:
@@ -57,11 +57,11 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         The input, an output or an option cannot be used.
     """
     started = time.perf_counter()
-    if job.searched and job.derived and exists(job.output) and not request.overwrite:
+    if job.searched and job.derived and would_overwrite(job.output) and not request.overwrite:
         return {
             "file": job.source,
             "output": job.output,
-            "skipped": "the output exists already",
+            "skipped": "the output already exists",
         }
     with ExitStack() as stack:
         reader = stack.enter_context(
@@ -76,7 +76,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         # What is brought to a loudness is kept below full scale by that.
         lower = request.loudness is None
         target = destination(job.output, reader, derived=job.derived, lower=lower)
-        make_folder(target.path, job.within)
+        make_folder(target.path, job.link_root)
         _check_renamed(job, target)
         weights = find(
             reader.rate,
@@ -128,11 +128,11 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
 
 def _hints(reader: Recording, request: Request, frame: Frame) -> Hints | None:
     """Return the request's hints, with times relative to where denoising starts."""
-    stretches = request.noise_from, ()
-    hints = hints_of(reader.blocks(), reader.rate, reader.duration, stretches, reader.name)
+    ranges = request.noise_from, ()
+    hints = hints_of(reader.blocks(), reader.rate, reader.duration, ranges, reader.name)
     if hints is None or request.part is None:
         return hints
-    return hints.after(first_sample(request.part, reader.rate, frame) / reader.rate)
+    return hints.without_start(first_sample(request.part, reader.rate, frame) / reader.rate)
 
 
 def _input(job: Job) -> str | int:
@@ -147,7 +147,7 @@ def _input(job: Job) -> str | int:
 
 def _check_renamed(job: Job, target: Destination) -> None:
     """Refuse to replace a file whose name was not known when all outputs were named."""
-    if target.path != job.output and exists(target.path):
+    if target.path != job.output and would_overwrite(target.path):
         raise AlphaMFError(
             f"{printable_name(target.path)}, the output for {printable_name(job.source)}, already "
             "exists; its name was known only after reading the input; use `output` to choose "
@@ -182,7 +182,7 @@ def _open(
         mode=mode,
         original=reader,
         history=history,
-        within=job.within,
+        within=job.link_root,
         replace=request.overwrite and target.path == job.output,
     )
 
@@ -277,10 +277,12 @@ def _notes(
         reader.cut,
         reader.note,
         target.note,
-        f"{target.format} cannot hold {', '.join(writer.left_out)}" if writer.left_out else None,
+        f"{target.format} cannot hold {', '.join(writer.omitted_tracks)}"
+        if writer.omitted_tracks
+        else None,
         writer.lost,
-        narrow_recording(weights, reader.rate),
-        missing_refiner(weights, request.refiner) if request.settings.refine else None,
+        narrow_recording_note(weights, reader.rate),
+        missing_refiner_note(weights, request.refiner) if request.settings.refine else None,
         *of_segments,
     ]
     if loudness is not None:

@@ -10,7 +10,7 @@ from alphamf.audio.formats import final_name
 from alphamf.audio.search import RESULT, InputFile, expand
 from alphamf.batch.outputs import derived_name, possible_names, resolve
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import already_there, printable_name, refuse_links
+from alphamf.tools.files import exists_error, printable_name, refuse_links
 from alphamf.tools.paths import Identity, identify, real_path
 
 STREAM = "-"
@@ -43,8 +43,8 @@ class Job(NamedTuple):
     output_dir: str | None = None
 
     @property
-    def within(self) -> str | None:
-        """The folder below which no link is followed; None where the user named the output."""
+    def link_root(self) -> str | None:
+        """The folder below which no link is followed; None if the user named the output."""
         if not self.derived:
             return None
         return self.output_dir or os.path.dirname(self.output) or os.curdir
@@ -90,8 +90,9 @@ def plan(
 ) -> Plan:
     """Find the input files and choose an output name for each.
 
-    No output replaces an input, or is another's. Among several of one name, the one that keeps its
-    input's ending has it: inputs that cannot be written in their own format become ``.wav``.
+    No output replaces an input, and no two outputs are the same file. If several outputs would have
+    the same name, the one with its input's extension gets it: inputs that cannot be written in
+    their own format become ``.wav``.
 
     Parameters
     ----------
@@ -174,7 +175,7 @@ def check_extra(outputs: Mapping[str, str | None], files: Plan, *, overwrite: bo
     Parameters
     ----------
     outputs
-        Argument to file, or to None where it was not given.
+        Argument to file, or to None if it was not given.
     files
         The files to denoise.
     overwrite
@@ -206,12 +207,12 @@ def check_extra(outputs: Mapping[str, str | None], files: Plan, *, overwrite: bo
             raise AlphaMFError(f"{given} is also {files.guarded[file]}")
         if file in taken | inputs:
             raise AlphaMFError(f"{given} is also the input or another output")
-        if exists(path) and not overwrite:
-            raise already_there(path)
+        if would_overwrite(path) and not overwrite:
+            raise exists_error(path)
         taken.add(file)
 
 
-def exists(output: str) -> bool:
+def would_overwrite(output: str) -> bool:
     """Return whether writing to `output` would overwrite a file; devices and pipes do not count."""
     return output != STREAM and os.path.isfile(output)
 
@@ -262,7 +263,7 @@ def _without_results(found: list[InputFile]) -> tuple[list[InputFile], list[str]
 
 
 def _not_made(found: list[InputFile], output_dir: str | None, template: str) -> list[InputFile]:
-    """Drop files that an earlier run made from the other files with this template."""
+    """Drop files that an earlier run created from the other files with this template."""
     made = set()
     for item in found:
         name = derived_name(item, output_dir, template)
@@ -301,7 +302,7 @@ def _check_name(path: str) -> None:
 
 
 def _identify(path: str) -> Identity:
-    """Return which file a path leads to; the stream is none."""
+    """Return the identity of the file that a path leads to; None for a stream."""
     _check_name(path)
     return Identity(-1, -1, STREAM) if path == STREAM else identify(path)
 
@@ -329,18 +330,18 @@ def _conflict(
     if file == _identify(job.source):
         return f"{source} is also its own output; choose another `output` or `output_dir`"
     if file in guarded:
-        return f"{source} would replace {guarded[file]}: choose another `output` or `output_dir`"
+        return f"{source} would replace {guarded[file]}; choose another `output` or `output_dir`"
     names = possible_names(job.source, job.output) if job.derived else [job.output]
     for name in names:
         if (other := taken.get(_identify(name))) is not None:
             return (
                 f"{source} has the same output as {printable_name(other)}: {printable_name(name)}"
             )
-    if exists(job.output) and not overwrite:
-        return None if job.searched and job.derived else str(already_there(job.output))
-    if job.within is not None:
+    if would_overwrite(job.output) and not overwrite:
+        return None if job.searched and job.derived else str(exists_error(job.output))
+    if job.link_root is not None:
         try:
-            refuse_links(job.output, job.within)
+            refuse_links(job.output, job.link_root)
         except AlphaMFError as error:
             return str(error)
     return None

@@ -12,11 +12,11 @@ import numpy as np
 from alphamf.audio.reader import Recording, read
 from alphamf.audio.writer import destination, open_writer
 from alphamf.batch.archive import Archive
-from alphamf.denoising.activity import speech_stretches
+from alphamf.denoising.activity import speech_ranges
 from alphamf.denoising.grids import Grid
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import atomic, make_folder, printable_name, reason
+from alphamf.tools.files import atomic_file, make_folder, printable_name, reason
 
 if TYPE_CHECKING:
     from alphamf.audio.stft import Frame
@@ -102,7 +102,7 @@ class Observers:
     uncertainty
         ``.npz`` of the gain and its standard deviation.
     vad
-        ``.csv`` of the stretches of speech.
+        ``.csv`` of the time ranges with speech.
     reference
         File of the clean speech, to score against.
     replace
@@ -196,18 +196,18 @@ class Observers:
                 frequencies=Grid(rate, self._frame).frequencies,
             )
         if self._vad:
-            self._write_stretches(self._vad)
+            self._write_ranges(self._vad)
         return self._scores.result() if self._scores else None
 
-    def _write_stretches(self, path: str) -> None:
+    def _write_ranges(self, path: str) -> None:
         activity = np.concatenate(self._activity)
         times = np.arange(len(activity)) * (self._frame.hop_length / self._reader.rate)
         lines = [
             f"{start:.3f},{min(end, self._reader.duration):.3f},{probability:.3f}\n"
-            for start, end, probability in speech_stretches(activity, times)
+            for start, end, probability in speech_ranges(activity, times)
         ]
         try:
-            with atomic(path, mode=self._mode, replace=self._replace) as part:
+            with atomic_file(path, mode=self._mode, replace=self._replace) as part:
                 part.write_text("".join(["start,end,probability\n", *lines]), encoding="ascii")
         except OSError as error:
             raise AlphaMFError(

@@ -73,8 +73,8 @@ def possible_names(source: str, output: str) -> list[str]:
 def resolve(pairs: Sequence[tuple[str, str]], guarded: Container[Identity]) -> list[str]:
     """Choose the final names of outputs that might conflict with other files.
 
-    Inputs are opened only where a ``.wav`` in place of the output's ending is there already, is
-    guarded, or could be the output of another one, too.
+    Inputs are opened only if the output's name with the extension ``.wav`` already exists, is
+    protected, or could also be the output of another input.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 
 FADE = 0.02
-"""Length of the fade into the denoised part and out of it, in seconds; both lie within it."""
+"""Length of the fades at both ends of the denoised part, in seconds; both lie within it."""
 
 
 class Part(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from alphamf.audio.flow import Flow, SampleFormat, encode_raw
-from alphamf.audio.growing import NAME
+from alphamf.audio.live_input import NAME
 from alphamf.denoising.segments import Segment
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.stream import Stream

@@ -14,22 +14,22 @@ from alphamf.denoising.uncertainty import levels, powers
 from alphamf.errors import AlphaMFError
 from alphamf.tools import libraries
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import atomic, printable_name, reason
+from alphamf.tools.files import atomic_file, printable_name, reason
 
 _COLUMNS = 1200
-"""Most columns of a panel: about one per pixel."""
+"""Maximum number of columns of a panel: about one per pixel."""
 
 _RANGE = 80.0
 """Decibels shown below the loudest cell of the input."""
 
 _HEARD = 50.0
-"""Decibels below the loudest cell of the speech at which a doubt is drawn black."""
+"""Level in dB, relative to the speech's loudest cell, below which cells are drawn black."""
 
 _SURE = -15.0
-"""Decibels from the speech to its error at which it counts as sure."""
+"""Distance in dB between the speech and its error from which on the speech is drawn as certain."""
 
 _DOUBTS = ("#3b8bff", "#e0e0e0", "#ff7a1a")
-"""Colours from sure to unsure."""
+"""Colours from certain to uncertain."""
 
 _QUIETEST = 1e-20
 """Reference power for digital silence."""
@@ -150,7 +150,7 @@ class Picture:
         gain, gain_std
             Shape (channels, bins, frames), from 0 Hz to half the rate.
         frame
-            Of the gain, in samples of the file.
+            Frame of the gain, in samples of the file.
         """
         if self._found is None:
             rows = (frame.bins, frame.bins, 3)
@@ -203,7 +203,7 @@ class Picture:
             speech, error, level = (each.mean() for each in self._found)
             self._doubts(panels[2], speech, error)
             self._levels(panels[3], level)
-        with atomic(path, mode=mode, replace=replace) as part:
+        with atomic_file(path, mode=mode, replace=replace) as part:
             try:
                 figure.savefig(part, format="png")
             except OSError as error:

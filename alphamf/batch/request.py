@@ -11,7 +11,7 @@ from alphamf.audio.reader import CHANNELS, Recording
 from alphamf.audio.stft import Frame
 from alphamf.batch.part import Part
 from alphamf.denoising.denoised import denoise_blocks
-from alphamf.denoising.hints import Stretches
+from alphamf.denoising.hints import TimeRanges
 from alphamf.denoising.segments import Segment
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.stream_options import StreamOptions
@@ -35,12 +35,12 @@ class Observer(Protocol):
 
 
 Observe = Callable[[Recording, Frame, ExitStack, int], Observer]
-"""Makes the observer of a file, given the frame of the gain in samples of the input and the
-permissions of the files that it writes; the stack closes what it opens."""
+"""Creates the observer of a file, given the frame of the gain in samples of the input and the
+permissions of the files that it writes; the stack closes the files that it opens."""
 
 
 Estimator = Callable[[Iterable[Any], int, StreamOptions], Iterator[Segment]]
-"""Makes segments of blocks of sound, a sampling rate and options."""
+"""Returns segments for blocks of sound, a sampling rate and options."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Request:
     salvage, max_channels, track
         As for `alphamf.audio.reader.open_reader`.
     tag
-        Whether the outputs' history says that alphamf made them.
+        Whether to add a line to the outputs' history.
     observe
         Makes the observer of each file.
     estimate
@@ -75,7 +75,7 @@ class Request:
         The part of every file to denoise; None for all.
     noise_from
         Time ranges of every file with noise only, as from
-        `alphamf.denoising.hints.check_stretches`.
+        `alphamf.denoising.hints.check_ranges`.
     whole
         Whether the length of a pipe must be known before it is denoised.
     documented
@@ -97,7 +97,7 @@ class Request:
     trim: bool = False
     loudness: float | None = None
     part: Part | None = None
-    noise_from: Stretches = ()
+    noise_from: TimeRanges = ()
     whole: bool = False
     salvage: bool = False
     max_channels: int = CHANNELS

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from alphamf.audio.stft import Frame
-from alphamf.denoising.activity import speech_stretches
+from alphamf.denoising.activity import speech_ranges
 from alphamf.denoising.segments import Segment
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
@@ -18,11 +18,11 @@ MARGIN = 0.2
 """Seconds that are kept before and after the speech."""
 
 AGAIN = 1.0
-"""Seconds of activity that are examined again with the next segment, which can only lengthen speech
-that ended less than a pause ago. They cover the margin, a pause and the shortest speech."""
+"""Seconds of activity that are examined again with the next segment, which can extend speech that
+ended less than a pause ago. They cover the margin, a pause and the shortest speech."""
 
 IN_MEMORY = 1 << 26
-"""Most bytes that are held back in memory; more are written to a temporary file."""
+"""Maximum number of bytes that are held back in memory; more are written to a temporary file."""
 
 BLOCK = 1 << 18
 """Samples per channel that are returned at a time."""
@@ -88,7 +88,7 @@ class Trimmer:
         self._activity = activity[-round(AGAIN * self._rate / self._hop) :]
         # Two frames of silence from the start on, by which all have the same length to the bit.
         frames = np.r_[0, 1, self._frames - len(activity) : self._frames]
-        found = speech_stretches(np.r_[0, 0, activity], frames * (self._hop / self._rate))
+        found = speech_ranges(np.r_[0, 0, activity], frames * (self._hop / self._rate))
         if not found:
             return
         margin = round(MARGIN * self._rate)

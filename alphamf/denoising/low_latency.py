@@ -18,7 +18,7 @@ import numpy as np
 from alphamf.audio.stft import Complexes, Frame
 from alphamf.denoising.asymmetric_windows import FRAME_HOPS, Frames, frame_of
 from alphamf.denoising.gain import least_gain, mix_dry
-from alphamf.denoising.grids import Bins, Grid, hop_near
+from alphamf.denoising.grids import Bins, Grid, nearest_hop
 from alphamf.denoising.real_time import Presence, Sharing
 from alphamf.denoising.segments import Segment
 from alphamf.denoising.settings import Settings
@@ -48,11 +48,11 @@ def online_chain(
     Parameters
     ----------
     dictionary
-        Of the speech.
+        Dictionary of the speech.
     channels
         Side by side.
     seed
-        Of the chain.
+        Seed of the chain.
     hop
         Distance between frames in seconds; None: that of `asymmetric_windows.frame_of`.
     """
@@ -80,9 +80,9 @@ class LowLatency:
     weights
         Dictionary of the speech, and causal refiner.
     settings
-        Of the run: dry, max_attenuation and channels.
+        Settings of the run: dry, max_attenuation and channels are used.
     seed
-        Of the chain.
+        Seed of the chain.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class LowLatency:
     ) -> None:
         dictionary, refiner = weights.dictionary, weights.causal
         frame = dictionary.frame
-        hop = hop_near(frame.n_fft / FRAME_HOPS * rate / dictionary.rate)
+        hop = nearest_hop(frame.n_fft / FRAME_HOPS * rate / dictionary.rate)
         self._native = Grid(rate, Frame(FRAME_HOPS * hop, hop))
         self._model = Grid(dictionary.rate, frame_of(dictionary.frame))
         self._inwards = Bins(self._native, self._model)
@@ -111,7 +111,7 @@ class LowLatency:
         seconds = hop / rate
         self._new_chain = partial(online_chain, dictionary, channels, seed, seconds)
         self._refiner = refiner
-        self._anew = False
+        self._was_reset = False
         self._note: str | None = None
         self._unfit = 0
         self._begin()
@@ -129,12 +129,12 @@ class LowLatency:
         channels = len(self._chain.noise)
         self._memories = self._refiner.memories(channels) if self._refiner else None
 
-    def _begin_anew(self, reason: str) -> None:
-        """Forget all that was learned, and say so once."""
-        if not self._anew:
-            self._note = f"the state at low latency started anew: {reason}"
+    def _reset(self, reason: str) -> None:
+        """Forget everything that was learned, and add a note the first time."""
+        if not self._was_reset:
+            self._note = f"low-latency processing was reset because {reason}"
             _LOGGER.warning(self._note)
-        self._anew = True
+        self._was_reset = True
         self._begin()
 
     def push(self, block: Floats) -> Segment:
@@ -171,7 +171,7 @@ class LowLatency:
     def _hops(self, hops: Floats) -> Iterator[tuple[Floats, Floats, Floats, float]]:
         """Yield speech, gain, its standard deviation and the probability of speech for each hop."""
         for block in hops:
-            self._begin_after_unfit(block)
+            self._reset_after_unfit(block)
             spectrum = self._frames.analyse(block)
             power: Floats = (
                 np.abs(spectrum) ** 2 / np.float32(self._frames.filled_fraction)
@@ -181,14 +181,14 @@ class LowLatency:
             gain = np.maximum(gain, self._least)
             yield self._frames.synthesise(spectrum * gain), gain, std, probability
 
-    def _begin_after_unfit(self, block: Floats) -> None:
-        """Begin anew as soon as samples out of range have left the window: no sound was so loud."""
+    def _reset_after_unfit(self, block: Floats) -> None:
+        """Reset the state once samples that are too large to be sound have left the window."""
         if np.abs(block).max() >= HIGHEST:
             self._unfit = FRAME_HOPS
         elif self._unfit:
             self._unfit -= 1
             if self._unfit == 0:
-                self._begin_anew("samples were too large for sound")
+                self._reset("samples were too large to be sound")
 
     def _gains(self, spectrum: Complexes, power: Floats) -> tuple[Floats, Floats]:
         """Return the gain and its standard deviation on the native bins, shape (channels, bins)."""
@@ -206,7 +206,7 @@ class LowLatency:
         """Return the gain and its standard deviation on the dictionary's bins, given |X|^2."""
         gain, std = self._refined(power)
         if not np.isfinite(gain + std).all():
-            self._begin_anew("it was no longer finite")
+            self._reset("its state was no longer finite")
             gain, std = self._refined(power)
         return gain, std
 
@@ -238,7 +238,7 @@ class FrameDenoiser:
     channels
         Number of channels.
     options
-        Of the stream.
+        Options of the stream.
     progress
         Adds up what has been done.
 
@@ -263,7 +263,7 @@ class FrameDenoiser:
         self._blocks.append(block)
 
     def next(self, *, ended: bool) -> Segment | None:
-        """Return the output for the next block, or None; `ended`: no block follows."""
+        """Return the output for the next block, or None; `ended` means that no block follows."""
         if self._blocks:
             segment = self._low.push(self._blocks.popleft())
         elif ended and not self._finished:

@@ -17,7 +17,7 @@ from alphamf.tools.arguments import (
     real_number,
     replace_numbers,
     shown_value,
-    whole,
+    whole_number,
 )
 
 HYPERPARAMETERS: dict[str, dict[str, Any]] = {
@@ -147,10 +147,10 @@ class Settings:
     def __post_init__(self) -> None:
         self._check_words()
         numbers = {
-            name: whole(f"`{name}`", getattr(self, name), 1)
+            name: whole_number(f"`{name}`", getattr(self, name), 1)
             for name in ("steps", "keep", "thin", "coarse", "chains", "blocks", "noise_rank")
         }
-        numbers["warm_up"] = whole("`warm_up`", self.warm_up, 0)
+        numbers["warm_up"] = whole_number("`warm_up`", self.warm_up, 0)
         if self.keep > self.steps:
             raise AlphaMFError(f"`keep` must be at most `steps` = {self.steps}, not {self.keep}")
         reals = {"alpha_noise": ALPHAS, "dry": (0, 1)}

@@ -18,10 +18,10 @@ from alphamf.tools.files import is_special, printable_name, reason
 from alphamf.tools.paths import real_path
 
 MOST_SHOWN = 40
-"""Characters of a cell of a table that an error message shows."""
+"""Maximum number of characters of a table cell in an error message."""
 
 MOST_PATH = 4096
-"""Characters of a path: more than any system opens."""
+"""Maximum number of characters of a path: more than any system supports."""
 
 
 class Pair(NamedTuple):
@@ -51,10 +51,10 @@ class Pair(NamedTuple):
 def find_pairs(clean: str, noisy: Sequence[str], *, output: str | None = None) -> list[Pair]:
     """Find the noisy files, and match a clean file to each by name.
 
-    The clean file's stem is that of the noisy one, or else the longest beginning of it up to a
-    separator (``sp01`` of ``sp01_car_sn5``), or else the longest end (``fileid_3`` of
-    ``book_snr5_fileid_3``). The words clean and noisy at the ends of stems are ignored. Among
-    several files of one stem the one that shares most folders with the noisy file is taken.
+    The clean file's stem is that of the noisy one, or else the longest prefix of it up to a
+    separator (``sp01`` of ``sp01_car_sn5``), or else the longest suffix (``fileid_3`` of
+    ``book_snr5_fileid_3``). The words clean and noisy at the ends of stems are ignored. If several
+    files have the same stem, the one that shares most folders with the noisy file is used.
 
     Parameters
     ----------
@@ -152,7 +152,9 @@ def _column(
         if not row.get(name):
             raise AlphaMFError(f"row {number} of {printable_name(table)} has no {name} file")
         if "\0" in row[name] or len(row[name]) > MOST_PATH:
-            sentence = f"the {name} file in row {number} of {printable_name(table)} cannot exist"
+            sentence = (
+                f"the {name} file in row {number} of {printable_name(table)} has an impossible name"
+            )
             raise AlphaMFError(f"{sentence}: {printable_name(row[name][:MOST_SHOWN])}...")
     paths = [os.path.normpath(os.path.join(folder, row[name])) for row in rows]
     return paths, _names(paths, [folder])
@@ -186,7 +188,7 @@ def _pair(path: str, name: str, by_core: dict[str, list[tuple[str, str]]]) -> Pa
 def _checked(pairs: list[Pair]) -> list[Pair]:
     """Drop duplicates, and mark pairs that cannot be used with the reason.
 
-    Those are pairs that would have the same output as another, and those of pipes and devices:
+    Unusable pairs would have the same output as another pair, or contain pipes or devices, because
     files are read several times.
     """
     taken: dict[str, str] = {}

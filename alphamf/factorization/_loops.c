@@ -115,7 +115,7 @@ LOOP(void, share, (const float *restrict part, const float *restrict sigma2, flo
     for (Py_ssize_t i = 0; i < count; i++) out[i] = part[i] / sigma2[i];
 }
 
-/* What `evaluate` is asked for; as alphamf.factorization.cells.Want. */
+/* What `evaluate` is asked for; as alphamf.factorization.cells.CellOutput. */
 enum { MOVE, SLOPES, SLOPE, GAIN, VARIANCE };
 
 /* Sources of a mixture, at most, and cells that go through all steps together, whose arrays the
@@ -251,7 +251,7 @@ LOOP(void, note, (float half, const float *restrict plus, const float *restrict 
 }
 
 /* The newest frames of a spectrogram, shape (context, channels, bins); see
- * alphamf.factorization.frame. */
+ * alphamf.factorization.online_steps. */
 struct frames {
     Py_ssize_t context, channels, bins, columns;
     const float *power, *basis, *back, *response, *rate;

@@ -28,9 +28,9 @@ from typing import Any
 
 import numpy as np
 
+from alphamf.factorization.by_products import Notes
 from alphamf.factorization.cells import FLOOR
 from alphamf.factorization.model import Model, Source
-from alphamf.factorization.notes import Notes
 from alphamf.factorization.potential import AlphaMFPotential
 from alphamf.factorization.tiles import Workspace
 from alphamf.tools.arrays import Array, namespace
@@ -71,7 +71,7 @@ class AlphaMF:
     --------
     >>> import numpy as np
     >>> from alphamf.inference.chain import run
-    >>> from alphamf.inference.samplers.positive import EM
+    >>> from alphamf.inference.samplers.sgrld import EM
     >>> power = np.outer([1.0, 0.0, 1.0], [1.0, 2.0]) + np.outer([0.0, 1.0, 0.0], [3.0, 0.0])
     >>> chord, click = np.array([[0.5], [0.0], [0.5]]), np.array([[0.0], [1.0], [0.0]])
     >>> target = AlphaMF(power, [Source(2.0, 1, basis=chord), Source(2.0, 1, basis=click)])

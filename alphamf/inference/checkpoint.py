@@ -12,7 +12,7 @@ import numpy as np
 from alphamf.errors import AlphaMFError
 from alphamf.inference.protocols import Record, Target
 from alphamf.tools.arrays import Array, namespace, to_host
-from alphamf.tools.files import atomic
+from alphamf.tools.files import atomic_file
 
 S = TypeVar("S")
 
@@ -75,7 +75,7 @@ def save(
     if record is not None:
         arrays |= {f"record.{name}": array for name, array in record.arrays().items()}
     arrays = {name: _host(array) for name, array in arrays.items()}
-    with atomic(path) as part, part.open("wb") as file:
+    with atomic_file(path) as part, part.open("wb") as file:
         np.savez(file, identity=np.asarray(json.dumps(identity)), **arrays)
 
 

@@ -1,8 +1,8 @@
 """The layers of `alphamf.learnt.network` in C: for float32 on a CPU.
 
-They are in ``_network.c``. Where that could not be compiled when the package was installed,
-`AVAILABLE` is False and `alphamf.learnt.layers` does the same. Products of whole recordings are
-left to NumPy where the processor is not fast at bfloat16.
+They are in ``_network.c``. If it could not be compiled when the package was installed, `AVAILABLE`
+is False and `alphamf.learnt.layers` does the same. NumPy computes products for whole recordings on
+processors without fast bfloat16.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def variant() -> str:
     return str(_network.VARIANT) if AVAILABLE else "numpy"
 
 
-def suits(array: Array) -> bool:
+def supports(array: Array) -> bool:
     """Return whether the functions of this module support this kind of array."""
     return AVAILABLE and isinstance(array, np.ndarray) and array.dtype == np.float32
 
@@ -47,7 +47,8 @@ def suits(array: Array) -> bool:
 def pack_matrix(matrix: Floats) -> Array:
     """Return the right side of products with many rows, for `multiply`: in tiles of bfloat16.
 
-    Where the processor is not fast at that, or the matrix does not fit, it stays as it is.
+    The matrix is returned unchanged if the processor is not fast at that, or if the matrix does not
+    fit.
 
     Parameters
     ----------
@@ -66,8 +67,8 @@ def pack_matrix(matrix: Floats) -> Array:
 def halve_precision(matrix: Array) -> Array:
     """Return the right side of products with few rows: in half precision, in panels of columns.
 
-    Such a product reads every number once, and that takes more time than the arithmetic. What is
-    below the least normal number, 6e-5, becomes zero.
+    Such a product reads every number once, which takes more time than the arithmetic. Numbers below
+    the smallest normal one, 6e-5, become zero.
 
     Parameters
     ----------
@@ -103,8 +104,8 @@ def multiply(x: Floats, right: Array, out: Floats) -> None:
 class CompiledNetwork:
     """A network whose parameters are stored in the layout of the compiled layers.
 
-    It runs a window of a recording, frame after frame; or, if it is causal, the newest frame of
-    channels side by side. Below, "frames" are either of these. Their cells lie in planes
+    It processes a window of a recording, frame by frame; or, if it is causal, the newest frames of
+    all channels in parallel. Below, "frames" means either of these. Their cells lie in planes
     (`alphamf.learnt.planes`), which the memories of a causal network hold.
 
     A causal network's matrices are in half precision, as in its file. Its products sum over the
@@ -147,19 +148,19 @@ class CompiledNetwork:
         )
 
     def outputs(self, features: Floats, memories: Memories | None = None) -> Floats:
-        """Return what `layers.outputs` does.
+        """See `layers.outputs`.
 
         Parameters
         ----------
         features
             Shape (..., frames, bins, features).
         memories
-            Of a causal network, for which there is one frame, shape (channels, 1, bins, features).
+            Memories of a causal network, for a single frame of shape (channels, 1, bins, features).
         """
         if memories is not None:
             for memory in memories.cells:
                 memory.advance()
-            return self._run(features[:, 0], memories.cells[0].before(0), memories)[:, None]
+            return self._run(features[:, 0], memories.cells[0].frame_before(0), memories)[:, None]
         *outer, frames, bins, _ = features.shape
         result: Floats = np.empty((*outer, frames, self._sizes.outputs, bins), np.float32)
         result = result.swapaxes(-1, -2)
@@ -178,7 +179,7 @@ class CompiledNetwork:
         return np.zeros((frames, planes.size_of(self._channels, self._bins)), np.float32)
 
     def read_frames(self, features: Floats, cells: Floats) -> Floats:
-        """Do as `layers.read_frames`, and write the features, shape (frames, bins, features)."""
+        """Compute `layers.read_frames`, and write the features, shape (frames, bins, features)."""
         planes.cells_of(cells, self._bins)[..., : self._sizes.features] = features
         x = np.empty((len(features), self._sizes.width), np.float32)
         given = np.ascontiguousarray(features) if self._causal else cells[:, : self._given]
@@ -187,7 +188,7 @@ class CompiledNetwork:
         return x
 
     def run_blocks(self, x: Floats, memories: Memories | None = None) -> Floats:
-        """Do as `layers.run_blocks`, in place."""
+        """Compute `layers.run_blocks`, in place."""
         u, inner = np.empty_like(x), np.empty((len(x), self._sizes.hidden), np.float32)
         newest, frames = -1, np.empty_like(x) if memories is None else x
         for k, (distance, taps, (up, up_bias), (down, down_bias)) in enumerate(self._blocks):
@@ -203,7 +204,7 @@ class CompiledNetwork:
         return x
 
     def write_maps(self, x: Floats, cells: Floats) -> None:
-        """Do as `layers.feature_maps`, into planes."""
+        """Compute `layers.feature_maps`, into planes."""
         causal = self._causal
         size = len(x), len(self._write_bias)
         maps = np.empty(size, np.float32) if causal else cells[:, self._given : -PAD]
@@ -214,7 +215,7 @@ class CompiledNetwork:
             written[...] = maps.reshape(written.shape)
 
     def correlate_cells(self, cells: Floats, memories: Memories | None = None) -> Floats:
-        """Do as `layers.correlate_cells`, for planes that hold features and maps."""
+        """Compute `layers.correlate_cells`, for planes that hold features and maps."""
         sizes, bins = self._sizes, self._bins
         frames: tuple[tuple[Floats, int], ...] = ((cells, -1),)
         if memories is not None:

@@ -16,7 +16,7 @@ class Memory:
     frames
         How many.
     shape
-        Of one frame.
+        Shape of one frame.
 
     Attributes
     ----------
@@ -34,13 +34,13 @@ class Memory:
         """Make the oldest frame the newest one, to be written."""
         self.newest = (self.newest + 1) % len(self.frames)
 
-    def before(self, frames: int) -> Floats:
+    def frame_before(self, frames: int) -> Floats:
         """Return the frame that came so many before the newest: a view."""
         frame: Floats = self.frames[self.newest - frames]
         return frame
 
     def frames_at_taps(self, x: Array, taps: int, distance: int) -> list[Array]:
-        """Take in a frame, and return the one that each tap reads; the last tap reads the newest.
+        """Add a frame, and return the frame that each tap reads; the last tap reads the newest.
 
         Parameters
         ----------
@@ -55,7 +55,7 @@ class Memory:
             Views of the memory, of the shape of `x`.
         """
         self.advance()
-        frames = [self.before(k * distance)[:, None] for k in reversed(range(taps))]
+        frames = [self.frame_before(k * distance)[:, None] for k in reversed(range(taps))]
         if x.ndim == 4:
             frames = [planes.cells_of(frame, x.shape[-2]) for frame in frames]
         frames[-1][...] = x
@@ -70,14 +70,14 @@ class Memories:
     channels, bins
         Shape of a frame.
     sizes
-        Of the network.
+        Sizes of the network.
 
     Attributes
     ----------
     blocks
-        Of every block; shape of a frame (channels, width).
+        Memory of each block; frames have the shape (channels, width).
     cells
-        Of every correlation, in planes: shape of a frame (channels, floats of a frame).
+        Memory of each correlation, in planes; frames have the shape (channels, floats per frame).
     """
 
     def __init__(self, channels: int, bins: int, sizes: network.Sizes) -> None:

@@ -22,7 +22,7 @@ from alphamf.tools.arrays import Array
 from alphamf.tools.files import is_file, printable_name
 
 MAX_BYTES = 64 * 2**20
-"""Most bytes of all parameters, and of the header: checked before anything is read."""
+"""Maximum number of bytes of all parameters, and of the header: checked before anything is read."""
 
 ANOTHER = "its parameters do not fit this kind of network"
 
@@ -86,13 +86,13 @@ class TrainedNetwork:
         """The sizes of the network."""
         return network.sizes_of(self.shapes)
 
-    def on(self, xp: Any) -> Self:
+    def to_module(self, xp: Any) -> Self:
         """Return a copy with the parameters on the device of the array module `xp`."""
         moved = {name: xp.asarray(value) for name, value in self.parameters.items()}
         return replace(self, parameters=moved)
 
     def outputs(self, features: Array, xp: Any, memories: Memories | None = None) -> Array:
-        """Return what `layers.outputs` does with the parameters.
+        """Return `layers.outputs` for these parameters.
 
         Parameters
         ----------
@@ -101,9 +101,9 @@ class TrainedNetwork:
         xp
             Module of the arrays.
         memories
-            Of a causal network, which runs frame by frame.
+            Memories of a causal network, which runs frame by frame.
         """
-        if compiled.suits(features):
+        if compiled.supports(features):
             return self._compiled.outputs(features, memories)
         return layers.outputs(self.parameters, features, xp, memories)
 
@@ -177,12 +177,12 @@ class TrainedNetwork:
             name=name,
             origin=origin,
         )
-        if cls is not TrainedNetwork and not cls.suits(found):
+        if cls is not TrainedNetwork and not cls.supports(found):
             raise AlphaMFError(ANOTHER)
         return found
 
     @classmethod
-    def suits(cls, other: TrainedNetwork) -> bool:
+    def supports(cls, other: TrainedNetwork) -> bool:
         """Return whether the parameters of a network are those of a network of this class."""
         cells = cls.cells(other.frame) == network.bins_of(other.shapes)
         return cells and (other.sizes.features, other.sizes.outputs) in cls.cell_shapes

@@ -1,1 +1,1 @@
-"""Live sound: microphones, headphones, and what is heard between them."""
+"""Live sound: devices, denoising between them, and recording."""

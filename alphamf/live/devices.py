@@ -9,7 +9,7 @@ from alphamf.errors import AlphaMFError
 Kind = Literal["input", "output"]
 
 RATES = (48000, 44100)
-"""Rates in Hz that are tried where neither device's own suits the other."""
+"""Rates in Hz to try if neither device supports the other's default rate."""
 
 
 class Device(NamedTuple):
@@ -18,7 +18,7 @@ class Device(NamedTuple):
     Attributes
     ----------
     number
-        By which PortAudio knows it.
+        PortAudio's number of the device.
     name, api
         Its name, and that of the system's interface that it is reached by.
     inputs, outputs
@@ -34,7 +34,7 @@ class Device(NamedTuple):
     outputs: int
     rate: int
 
-    def most(self, kind: Kind) -> int:
+    def max_channels(self, kind: Kind) -> int:
         """Return the maximum number of input or output channels."""
         return self.inputs if kind == "input" else self.outputs
 
@@ -93,7 +93,7 @@ def devices() -> list[Device]:
     ]
 
 
-def default(kind: Kind) -> int:
+def default_device(kind: Kind) -> int:
     """Return the number of the system's default device of a kind, or -1 if there is none."""
     return int(library().default.device[kind == "output"])
 
@@ -113,9 +113,9 @@ def find(wanted: str | None, kind: Kind) -> Device:
     AlphaMFError
         There is none, or there are several.
     """
-    able = [device for device in devices() if device.most(kind)]
+    able = [device for device in devices() if device.max_channels(kind)]
     if wanted is None:
-        number = default(kind)
+        number = default_device(kind)
         found = [device for device in able if device.number == number] or able[:1]
         if not found:
             raise AlphaMFError(f"no {kind} device was found")
@@ -133,7 +133,9 @@ def find(wanted: str | None, kind: Kind) -> Device:
     return found[0]
 
 
-def suit(source: Device, target: Device, channels: int, rate: int | None) -> tuple[Line, Line]:
+def choose_lines(
+    source: Device, target: Device, channels: int, rate: int | None
+) -> tuple[Line, Line]:
     """Choose a common rate for an input and an output, and return how to open both.
 
     Parameters
@@ -170,7 +172,7 @@ def _line(device: Device, kind: Kind, channels: int, rate: int, refusals: list[s
     sounddevice = library()
     check = getattr(sounddevice, f"check_{kind}_settings")
     why = ""
-    for width in dict.fromkeys([channels, max(channels, 2), device.most(kind)]):
+    for width in dict.fromkeys([channels, max(channels, 2), device.max_channels(kind)]):
         try:
             check(device=device.number, channels=width, dtype="float32", samplerate=rate)
         except (sounddevice.PortAudioError, ValueError) as error:

@@ -1,7 +1,7 @@
 """Record from one device and play to another; each has its own clock, and processing may be slow.
 
-The devices call from threads of their own and must not wait: what comes in goes into a bounded
-queue, what is to be played comes from a buffer, and what cannot be had in time is counted.
+The devices call from their own threads and must not wait: recorded samples go into a bounded queue,
+samples to play come from a buffer, and samples that are lost or late are counted.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from alphamf.tools.arrays import Floats
 from alphamf.tools.stopwatch import Stopwatch
 
 BLOCK = 0.01
-"""Seconds of sound that a device gives or takes at a time."""
+"""Seconds of sound per callback of a device."""
 
 HELD = 0.3
-"""Most seconds of sound that wait to be read, beyond what a device gives at a time."""
+"""Maximum number of seconds of sound that wait to be read, beyond what a device gives at a time."""
 
 PATIENCE = 5.0
-"""Longest that a device may be silent, in seconds, before it is taken for lost."""
+"""Maximum time without a callback, in seconds, before a device counts as lost."""
 
 
 @dataclass
-class Lost:
+class LostSound:
     """Counts of lost sound so far, in blocks and gaps.
 
     Attributes
     ----------
     overflows, underflows
-        Of the devices: sound came in that nobody took, there was nothing to play.
+        Number of times that recorded sound was lost, and that there was nothing to play.
     gaps
         Silences played because nothing was written in time.
     dropped
@@ -53,9 +53,9 @@ class Lost:
 class Playout:
     """Buffer of samples that are waiting to be played.
 
-    Playing starts, and starts again after a gap, when `margin` samples wait. Where never less than
-    twice as many wait during a second, for an input whose clock is fast or after a delay that has
-    passed, the rest is dropped, or it would be late for ever.
+    Playing starts, and starts again after a gap, when `margin` samples are waiting. If at least
+    twice as many are waiting for a whole second, because the input's clock is fast or after a
+    temporary delay, the excess is dropped, or the sound would stay late.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class Playout:
         Where gaps and drops are counted.
     """
 
-    def __init__(self, rate: int, channels: int, margin: int, lost: Lost) -> None:
+    def __init__(self, rate: int, channels: int, margin: int, lost: LostSound) -> None:
         self.margin: int = margin
         self._rate, self._lost = rate, lost
         self._lock = threading.Lock()
@@ -115,11 +115,11 @@ class Duplex:
     source, target
         How they are opened, at one rate.
     channels
-        Of what is read and written: the first ones of the input; one channel is played on all of
-        the output's.
+        Number of channels that are read and written: the first ones of the input; a single channel
+        is played on all channels of the output.
     buffer
-        Latency that each device is asked for, in seconds. They give and take about half of it at a
-        time, and so much waits to be played.
+        Latency to request from each device, in seconds. Devices deliver about half of it at a time,
+        and as much is waiting to be played.
 
     Attributes
     ----------
@@ -135,7 +135,7 @@ class Duplex:
     def __init__(self, source: Line, target: Line, channels: int, buffer: float) -> None:
         self.rate: int = source.rate
         self.channels: int = channels
-        self.lost: Lost = Lost()
+        self.lost: LostSound = LostSound()
         self._block = round(BLOCK * self.rate)
         self._lines = (source, target)
         self._come: queue.Queue[Floats] = queue.Queue(round((HELD + buffer) / BLOCK))

@@ -16,13 +16,13 @@ from alphamf.live.take import Take
 from alphamf.tools.arrays import Floats
 
 SILENCE = -100.0
-"""Least level that is reported, in dB of full scale."""
+"""Minimum level that is reported, in dB of full scale."""
 
 SECONDS = 0.2
 """Time constant of the levels."""
 
 _WAKE = 0.1
-"""Longest wait for sound between checks for the end, in seconds."""
+"""Maximum time between checks for the end, in seconds."""
 
 
 class Levels(NamedTuple):
@@ -115,7 +115,7 @@ class Monitor:
         self._powers = self._powers + share * (powers - self._powers)
 
 
-class Running:
+class MonitorThread:
     """Runs a monitor between two devices in its own thread; use it as a context manager.
 
     Parameters
@@ -132,7 +132,7 @@ class Running:
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._work, daemon=True)
 
-    def __enter__(self) -> Running:
+    def __enter__(self) -> MonitorThread:
         self._thread.start()
         return self
 

@@ -16,20 +16,20 @@ from alphamf.tools.arrays import Floats
 from alphamf.tools.files import printable_name, reason
 
 MOST = 2**32 - 2**20
-"""Most bytes of samples in a WAV file."""
+"""Maximum number of bytes of samples in a WAV file."""
 
 _SIZE = 2
 """Bytes of a sample."""
 
 
-class Names(NamedTuple):
+class RecordingPaths(NamedTuple):
     """Paths of the recordings before and after."""
 
     before: Path
     after: Path
 
 
-def names(wanted: str) -> Names:
+def names(wanted: str) -> RecordingPaths:
     """Choose names of new files for a recording.
 
     Parameters
@@ -57,7 +57,7 @@ def names(wanted: str) -> Names:
                 f"cannot create {printable_name(wanted)}: {reason(error)}"
             ) from error
         before /= time.strftime("live-%Y%m%d-%H%M%S.wav")
-    found = Names(before, before.with_suffix(".denoised.wav"))
+    found = RecordingPaths(before, before.with_suffix(".denoised.wav"))
     for each in found:
         if os.path.lexists(each):
             raise AlphaMFError(
@@ -82,7 +82,7 @@ class Take:
         One cannot be written; then there is none of them.
     """
 
-    def __init__(self, files: Names, rate: int, channels: int) -> None:
+    def __init__(self, files: RecordingPaths, rate: int, channels: int) -> None:
         import soundfile
 
         self._most = MOST // (_SIZE * channels)

@@ -93,7 +93,7 @@ def bss_eval(reference: Reals, noise: Reals, estimate: Reals, taps: int = 512) -
 def sdr(reference: Reals, estimate: Reals, taps: int = 512) -> float:
     """Signal-to-distortion ratio in dB, as in `bss_eval`; it does not depend on the noise.
 
-    Any filter of `taps` samples is forgiven, and nothing else.
+    Only the effect of a filter of `taps` samples does not count as an error.
 
     Parameters
     ----------
@@ -132,7 +132,8 @@ def signals(**audio: Reals) -> list[Doubles]:
     Raises
     ------
     AlphaMFError
-        They are not of one shape (samples,), or one is empty, not finite or silent (constant).
+        The signals do not have the same shape (samples,), or one is empty, not finite or silent
+        (constant).
     """
     shapes = [np.shape(signal) for signal in audio.values()]
     if len(shapes[0]) != 1 or len(set(shapes)) > 1:

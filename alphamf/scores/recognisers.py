@@ -1,4 +1,4 @@
-"""Speech recognisers: Whisper, PocketSphinx, or a command of the user's."""
+"""Speech recognisers: Whisper, PocketSphinx, or a command from the user."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FILE = "{file}"
 """Stands for the sound file in a recogniser's command."""
 
 SECONDS = 600
-"""How long a command may take for a clip."""
+"""Maximum time of a command for a clip, in seconds."""
 
 RATE = 16000
 """Sampling rate in Hz that Whisper and PocketSphinx read."""
@@ -45,7 +45,7 @@ def check(name: str) -> None:
     Raises
     ------
     AlphaMFError
-        A package is missing, there is no model in the folder, or the command does not name the
+        A package is missing, unknown model in the folder, or the command does not name the
         file.
     """
     kind, _, folder = name.partition(":")
@@ -63,7 +63,7 @@ def check(name: str) -> None:
 
 @cache
 def identity(name: str) -> str:
-    """Return a text that differs where the results of a recogniser may differ.
+    """Return a text that differs if the results of a recogniser may differ.
 
     Parameters
     ----------

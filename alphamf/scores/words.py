@@ -13,25 +13,25 @@ def words(text: str) -> list[str]:
     return re.findall(r"[^\W_]+(?:'[^\W_]+)*", text.lower().replace("’", "'"))  # noqa: RUF001
 
 
-def error_rate(said: Sequence[str], heard: Sequence[str]) -> float:
+def error_rate(reference: Sequence[str], transcript: Sequence[str]) -> float:
     """Return the minimum number of substitutions, insertions and deletions per reference word.
 
     Parameters
     ----------
-    said, heard
+    reference, transcript
         Words.
 
     Raises
     ------
     AlphaMFError
-        No word was said.
+        The reference has no words.
     """
-    if not said:
+    if not reference:
         raise AlphaMFError("the clean speech contains no words to recognise")
-    row = list(range(len(heard) + 1))
-    for k, word in enumerate(said, 1):
+    row = list(range(len(transcript) + 1))
+    for k, word in enumerate(reference, 1):
         before, row[0] = row[0], k
-        for j, other in enumerate(heard, 1):
+        for j, other in enumerate(transcript, 1):
             best = min(row[j] + 1, row[j - 1] + 1, before + (word != other))
             before, row[j] = row[j], best
-    return row[-1] / len(said)
+    return row[-1] / len(reference)

@@ -1,4 +1,4 @@
-"""A file that leads a browser to the page: other users see what a browser is started with."""
+"""A file that redirects the browser to the page, as other users can see command lines."""
 
 from __future__ import annotations
 

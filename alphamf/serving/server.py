@@ -29,10 +29,10 @@ TOKEN = "ALPHAMF_TOKEN"
 """Environment variable of the token of a server that others may reach."""
 
 ONE = 0.5
-"""Seconds within which signals are one."""
+"""Time within which several signals count as one, in seconds."""
 
 SHORTEST = 16
-"""Fewest characters of such a token."""
+"""Minimum number of characters of such a token."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def _bracketed(host: str) -> str:
 class _Server(uvicorn.Server):
     """A uvicorn server that calls back when it listens, and shuts down cleanly on a signal.
 
-    uvicorn raises the signal again within the event loop, whose tasks would be cancelled then.
+    uvicorn would raise the signal again within the event loop, which would cancel its tasks.
     """
 
     on_start: Callable[[], None]

@@ -33,7 +33,7 @@ def copied(source: Path, output: Path | None = None, track: int | None = None) -
         ) as writer:
             for block in reader.blocks(10007):
                 writer.write(block)
-        return Path(target.path), "; ".join(filter(None, (target.note, *writer.left_out)))
+        return Path(target.path), "; ".join(filter(None, (target.note, *writer.omitted_tracks)))
 
 
 def properties(path: Path, track: int | None = None) -> Reader:
@@ -378,7 +378,9 @@ def test_a_playlist_that_names_other_files_is_no_media_file(tmp_path):
     claps.make(tmp_path / "a.mp4", "mp4", Sound())
     for text in ("#EXTM3U\n#EXTINF:3,\na.mp4\n", "ffconcat version 1.0\nfile a.mp4\n"):
         (tmp_path / "list.mp4").write_text(text)
-        assert refusal(tmp_path / "list.mp4").endswith("list.mp4 is not audio of a known format")
+        assert refusal(tmp_path / "list.mp4").endswith(
+            "list.mp4 is not an audio file in a known format"
+        )
 
 
 def test_without_the_extra_one_sentence_names_it(tmp_path, monkeypatch):

@@ -129,7 +129,7 @@ def test_problems_are_one_sentence_each_and_the_other_files_stay(tree):
     assert [problem.sentence for problem in made.problems] == [
         "empty contains no audio files",
         "no*.wav matches no audio files",
-        "a.denoised.wav exists already: use `overwrite` to replace it",
+        "a.denoised.wav already exists; use `overwrite` to replace it",
     ]
     assert [job.source for job in made.jobs] == ["in/deep/er/c.flac"]
     assert only_problem("a.wav", "x/a.wav", output_dir="out") == (
@@ -240,7 +240,7 @@ def test_an_output_that_becomes_wav_leaves_the_name_to_the_one_that_is(tree):
 def test_a_name_that_becomes_wav_is_looked_up_before_the_work(tree):
     recording("x.voc", "VOC")
     Path("x.denoised.wav").touch()
-    assert only_problem("x.voc") == "x.denoised.wav exists already: use `overwrite` to replace it"
+    assert only_problem("x.voc") == "x.denoised.wav already exists; use `overwrite` to replace it"
     assert pairs("x.voc", overwrite=True) == {"x.voc": "x.denoised.wav"}
 
 
@@ -248,7 +248,7 @@ def test_no_output_replaces_any_input(tree):
     recording("x.wav")
     recording("sub/x.voc", "VOC")
     os.symlink("x.wav", "link.wav")
-    sentence = "sub/x.voc would replace the input x.wav: choose another `output` or `output_dir`"
+    sentence = "sub/x.voc would replace the input x.wav; choose another `output` or `output_dir`"
     made = plan(["x.wav", "sub/x.voc"], output_dir=".", overwrite=True)
     assert [problem.sentence for problem in made.problems] == [
         "x.wav is also its own output; choose another `output` or `output_dir`",

@@ -183,7 +183,7 @@ def test_a_bad_file_does_not_stop_the_others(here):
     sound(Path("c.wav"))
     result = denoise("a.wav", "b.wav", "gone.wav", "c.wav", "--jobs", 1, code=2)
     assert result.stderr.splitlines() == [
-        "Error: b.wav is not audio of a known format",
+        "Error: b.wav is not an audio file in a known format",
         "Error: gone.wav does not exist",
     ]
     assert Path("a.denoised.wav").exists() and Path("c.denoised.wav").exists()
@@ -195,7 +195,7 @@ def test_an_existing_output_stays_without_overwrite(here):
     Path("a.denoised.wav").write_text("mine")
     result = denoise("a.wav", code=2)
     assert result.stderr == (
-        "Error: a.wav: a.denoised.wav exists already: use --overwrite to replace it\n"
+        "Error: a.wav: a.denoised.wav already exists; use --overwrite to replace it\n"
     )
     assert Path("a.denoised.wav").read_text() == "mine"
     denoise("a.wav", "--overwrite")
@@ -305,7 +305,7 @@ def test_many_channels_are_refused_unless_asked_for(here):
 
 def test_raw_samples_are_refused_in_a_sentence(here):
     Path("a.raw").write_bytes(bytes(1000))
-    assert "nothing in it gives their rate" in denoise("a.raw", code=2).stderr
+    assert "whose rate is not stored in the file" in denoise("a.raw", code=2).stderr
 
 
 def test_more_results(here):
@@ -404,8 +404,7 @@ def test_the_same_pattern_twice_denoises_no_result(here):
     denoise("x.wav")
     result = denoise("x.denoised.wav", "x.wav", "--overwrite")
     assert result.stderr == (
-        "Note: skipped 1 denoised file of another input "
-        "(to denoise it again, give its name alone)\n"
+        "Note: skipped 1 denoised file of another input (to denoise it again, name it explicitly)\n"
     )
     assert sorted(os.listdir()) == ["x.denoised.wav", "x.wav"]
 

@@ -44,7 +44,7 @@ def here(tmp_path, monkeypatch):
         (["--jobs", "0"], "--jobs must be at least 1, not 0"),
         (["--seed", "-1"], "--seed must be at least 0, not -1"),
         (["--sampler", "magic"], "unknown --sampler 'magic'"),
-        (["--model", "none"], "there is no model 'none'"),
+        (["--model", "none"], "unknown model 'none'"),
         (["--model", "m" * 300], "mmm cannot be opened: File name too long"),
         (["--network", "r" * 300], "rrr cannot be opened: File name too long"),
         (["--network", "high-band-16k"], "--network high-band-16k is neither a refiner nor a"),

@@ -33,7 +33,7 @@ UNUSED = {
     "scipy",
     "threadpoolctl",
     "alphamf.scores.score",
-    "alphamf.inference.samplers.nose",
+    "alphamf.inference.samplers.sgnphmc",
     "alphamf.inference.samplers.richardson",
     "alphamf.research",
     "alphamf.training",

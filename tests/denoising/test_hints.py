@@ -10,7 +10,7 @@ import soundfile
 
 from alphamf import AlphaMFError, Settings, Stream, denoise
 from alphamf.audio.stft import Frame, forward
-from alphamf.audio.times import stretch
+from alphamf.audio.times import parse_range
 from alphamf.denoising.hints import Hints, noise_spectra
 from alphamf.learnt.dictionary import Dictionary
 from tests.support.commands import QUICK, in_a_process, run
@@ -76,7 +76,7 @@ def test_noise_alone_becomes_as_soft_as_may_be(limit):
 
 def test_the_way_into_a_stretch_is_a_fade():
     audio = np.ones((2 * RATE, 1), np.float32)
-    kept = Hints([(0.5, 1.0)]).share_kept(0, len(audio), RATE)
+    kept = Hints([(0.5, 1.0)]).fade_curve(0, len(audio), RATE)
     assert np.abs(np.diff(kept)).max() < 0.01
     assert kept[: RATE // 2 + 1].min() == 1 and kept[RATE:].min() == 1
 
@@ -232,4 +232,4 @@ def test_what_is_no_stretch(stretches):
 
 
 def test_stretches_as_people_write_them():
-    assert stretch("noise_from", "1:00-1:02.5") == (60, 62.5)
+    assert parse_range("noise_from", "1:00-1:02.5") == (60, 62.5)

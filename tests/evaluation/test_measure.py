@@ -129,7 +129,7 @@ def test_scores_that_cannot_be_had_leave_the_others():
 
 def test_a_broken_noisy_file_leaves_the_clean_sound_for_others(job):
     Path(job.pair.noisy).write_text("no audio")
-    assert "is not audio" in measure(job).error
+    assert "is not an audio file" in measure(job).error
     assert Path(job.output, "audio/clean/a.flac").is_file()
 
 
@@ -206,7 +206,7 @@ def test_methods_that_can_not_run_are_refused(monkeypatch):
         "noisy,": "unknown method ''; it must be one of noisy, ",
         "odd": "`method` odd cannot run: odd is not installed",
         "fast@": "`method` fast@ has no dictionary after the @",
-        "fast@gone.npz": "there is no model 'gone.npz'",
+        "fast@gone.npz": "unknown model 'gone.npz'",
     }.items():
         with pytest.raises(AlphaMFError) as error:
             resolve([spec])

@@ -190,10 +190,13 @@ def test_a_table_beside_the_corpus(here):
             b"clean,noisy,snr\na,b," + b"9" * 100000,
             f"the snr in row 1 of t.csv is not a number: '{40 * '9'}...'",
         ),
-        (b"clean,noisy\na,b\0\n", r"the noisy file in row 1 of t.csv cannot exist: b\x00..."),
+        (
+            b"clean,noisy\na,b\0\n",
+            r"the noisy file in row 1 of t.csv has an impossible name: b\x00...",
+        ),
         (
             b"clean,noisy\n" + b"a" * 100000 + b",b\n",
-            f"the clean file in row 1 of t.csv cannot exist: {40 * 'a'}...",
+            f"the clean file in row 1 of t.csv has an impossible name: {40 * 'a'}...",
         ),
         (
             b"clean,noisy,snr\na,b," + b"9" * 200000,

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from alphamf.errors import AlphaMFError
-from alphamf.live.devices import devices, find, suit
-from alphamf.live.duplex import HELD, PATIENCE, Duplex, Lost, Playout
+from alphamf.live.devices import choose_lines, devices, find
+from alphamf.live.duplex import HELD, PATIENCE, Duplex, LostSound, Playout
 from tests.support import sound_cards
 
 RATE = 48000
@@ -24,7 +24,9 @@ def desk(monkeypatch):
 
 def duplex(channels=1, source="Microphone", target="Headphones", buffer=0.04):
     return Duplex(
-        *suit(find(source, "input"), find(target, "output"), channels, None), channels, buffer
+        *choose_lines(find(source, "input"), find(target, "output"), channels, None),
+        channels,
+        buffer,
     )
 
 
@@ -65,17 +67,17 @@ def test_no_device_at_all(monkeypatch):
      ("Cable Two", "Headphones", None, 44100), ("Cable Two", "Headphones", 48000, 44100)],
 )  # fmt: skip
 def test_the_rate_suits_both(source, target, wanted, rate):
-    lines = suit(find(source, "input"), find(target, "output"), 1, wanted)
+    lines = choose_lines(find(source, "input"), find(target, "output"), 1, wanted)
     assert [line.rate for line in lines] == [rate, rate]
 
 
 def test_a_rate_that_both_take_is_taken():
-    lines = suit(find("Microphone", "input"), find("Headphones", "output"), 2, 48000)
+    lines = choose_lines(find("Microphone", "input"), find("Headphones", "output"), 2, 48000)
     assert [line.channels for line in lines] == [2, 2]
     with pytest.raises(AlphaMFError, match="Old headset at 48000 Hz: Invalid sample rate"):
-        suit(find("Old headset", "input"), find("Headphones", "output"), 1, None)
+        choose_lines(find("Old headset", "input"), find("Headphones", "output"), 1, None)
     with pytest.raises(AlphaMFError, match="Cable One has only 1 channel, not 2"):
-        suit(find("Cable One", "input"), find("Headphones", "output"), 2, None)
+        choose_lines(find("Cable One", "input"), find("Headphones", "output"), 2, None)
 
 
 def test_an_output_that_takes_no_mono_gets_it_twice(monkeypatch):
@@ -106,7 +108,7 @@ def test_sound_goes_through_in_order_after_the_margin():
     np.testing.assert_array_equal(
         np.concatenate(got), np.pad(sound, ((margin, 0), (0, 0)))[:-margin]
     )
-    assert running.lost == Lost()
+    assert running.lost == LostSound()
     assert not source.active and not target.active
 
 
@@ -115,7 +117,7 @@ def test_what_is_lost_is_counted():
         source, target = sound_cards.opened
         source.call(input_overflow=True)
         target.call(output_underflow=True)
-        assert running.lost == Lost(overflows=1, underflows=1)
+        assert running.lost == LostSound(overflows=1, underflows=1)
         running.read(0)
         most = round((HELD + 0.04) * RATE / BLOCK)
         for _ in range(most + 3):
@@ -130,7 +132,7 @@ def test_what_is_lost_is_counted():
 
 def test_sound_is_not_late_for_ever():
     """A delay of half a second passes, and what came late is dropped but for the margin."""
-    lost = Lost()
+    lost = LostSound()
     playout = Playout(RATE, 1, round(0.02 * RATE), lost)
     playout.put(np.zeros((RATE // 2, 1), np.float32))
     for _ in range(250):

@@ -240,7 +240,7 @@ def test_errors_are_sentences(page, tmp_path):
     empty = tmp_path / "empty.wav"
     empty.touch()
     for path, sentence in (
-        (broken, "broken.wav is not audio of a known format"),
+        (broken, "broken.wav is not an audio file in a known format"),
         (large, "large.wav is larger than 1 MB"),
         (empty, "empty.wav is empty"),
     ):

@@ -20,7 +20,7 @@ class Clip(NamedTuple):
     rate
         Sampling rate in Hz.
     seed
-        Of the methods that draw random numbers.
+        Seed for methods that draw random numbers.
     model
         Dictionary of the methods that use one, as `alphamf.learnt.dictionary.choose` takes it.
     """

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from alphamf.audio.cut import Undecodable
+from alphamf.audio.layout import DecodingError
 from alphamf.audio.opening import next_block
 from alphamf.audio.survey import open_sound
 from alphamf.batch.plot import Spectrogram
@@ -64,7 +64,7 @@ def read(path: Path) -> Sound | None:
             rate = file.samplerate
             block = next_block(file, int(SECONDS * rate))
             cut = file.frames > len(block)
-    except (AlphaMFError, Undecodable):
+    except (AlphaMFError, DecodingError):
         return None
     if not len(block) or not np.isfinite(block).all():
         return None

@@ -42,5 +42,5 @@ def refuse_wall(sampler: Any, target: Target[Any]) -> None:
     if target.positive:
         raise AlphaMFError(
             f"{type(sampler).__name__} cannot sample a positive target; wrap the target in "
-            "targets.unbounded.Unbounded"
+            "targets.unbounded.UnboundedTarget"
         )

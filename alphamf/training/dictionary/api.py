@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from alphamf.learnt.dictionary import Dictionary
-from alphamf.tools.arguments import callback
+from alphamf.tools.arguments import check_callback
 from alphamf.training.dictionary.fit import fit
 from alphamf.training.dictionary.progress import Progress, ProgressCallback, SkipCallback
 from alphamf.training.dictionary.settings import TrainingSettings
@@ -99,8 +99,8 @@ def train(
     >>> voice.basis.shape, voice.rate
     ((771, 4), 8000)
     """
-    callback("progress", progress)
-    callback("skipped", skipped)
+    check_callback("progress", progress)
+    check_callback("skipped", skipped)
     settings = TrainingSettings(
         rate, rank, alpha, context, sampler, steps, keep, seconds, voices, stream, seed
     )

@@ -3,7 +3,7 @@ Show it the noise
 =================
 
 Where a stretch of the recording holds noise alone, say so: its spectra are used beside those that
-are learnt from the whole, and the stretch becomes silent.
+are learned from the whole, and the stretch becomes silent.
 """
 
 import numpy as np

@@ -54,7 +54,7 @@ def start(power: Floats, model: Dictionary, seed: int, *, unit: float, blocks: i
     model
         The speech's W.
     seed
-        Of the starting value.
+        Seed of the starting value.
     unit
         c.
     blocks
