@@ -13,14 +13,14 @@ from alphamf.errors import AlphaMFError
 
 STDIN = "standard input"
 STDOUT = "standard output"
-FLOW = "a pipe in real time"
-NO_FLOW = "no pipe in real time"
+REAL_TIME = "a pipe in real time"
+NOT_REAL_TIME = "no pipe in real time"
 ELSEWHERE = "a cluster of other machines"
 """For the table: what several options amount to together."""
 
 
 class Conflict(NamedTuple):
-    """An option, the others that it cannot be combined with, and the sentence that says so.
+    """An option, the options that it cannot be combined with, and the error message.
 
     An option with a value, such as ``device=cuda``, is in conflict with that value only.
     """
@@ -58,7 +58,9 @@ CONFLICTS = (
         "`json` and audio cannot both be written to standard output; use `output` FILE",
     ),
     Conflict(
-        "raw", (NO_FLOW,), "{option} needs a pipe at low latency: denoise - -o - --latency low"
+        "raw",
+        (NOT_REAL_TIME,),
+        "{option} needs a pipe at low latency: denoise - -o - --latency low",
     ),
     Conflict(
         "latency=low",
@@ -70,7 +72,7 @@ CONFLICTS = (
         ),
     ),
     Conflict(
-        FLOW,
+        REAL_TIME,
         ("noise_output", "normalize", "reference", "tag"),
         "{other} cannot be combined with `latency` low",
     ),
@@ -98,9 +100,9 @@ def check_conflicts(values: Mapping[str, Any]) -> None:
                 raise AlphaMFError(conflict.sentence.format(**words))
 
 
-def is_flow(values: Mapping[str, Any]) -> bool:
+def is_real_time(values: Mapping[str, Any]) -> bool:
     """Return whether standard input is denoised to standard output in real time."""
-    return FLOW in _given(values)
+    return REAL_TIME in _given(values)
 
 
 def _given(values: Mapping[str, Any]) -> set[str]:
@@ -109,12 +111,12 @@ def _given(values: Mapping[str, Any]) -> set[str]:
     given |= {f"{name}={value}" for name, value in values.items() if isinstance(value, str)}
     stdin = STREAM in values["inputs"]
     stdout = values["output"] == STREAM or (stdin and values["output"] is None)
-    flow = stdin and stdout and "latency=low" in given
+    real_time = stdin and stdout and "latency=low" in given
     others = {
         STDIN: stdin,
         STDOUT: stdout,
-        FLOW: flow,
-        NO_FLOW: not flow,
+        REAL_TIME: real_time,
+        NOT_REAL_TIME: not real_time,
         ELSEWHERE: values["cluster"] not in (None, "local"),
     }
     return given | {words for words, holds in others.items() if holds}

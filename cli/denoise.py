@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import typer
 
 from alphamf.batch.inputs import Plan
-from alphamf.cli import batch, flow, report
+from alphamf.cli import batch, real_time, report
 from alphamf.cli import denoise_options as options
-from alphamf.cli.conflicts import check_conflicts, is_flow
+from alphamf.cli.conflicts import check_conflicts, is_real_time
 from alphamf.cli.denoise_groups import (
     ExtraOptions,
     FileOptions,
@@ -91,8 +91,8 @@ def denoise(
             pick(ExtraOptions, values),
             pick(RunOptions, values),
         )
-    if is_flow(values):
-        flow.run(request, raw, quiet=quiet)
+    if is_real_time(values):
+        real_time.run(request, raw, quiet=quiet)
         return
     with report.user_errors(as_json=as_json):
         code = batch.run(
@@ -142,5 +142,5 @@ def _prepared(
         documented=run.as_json,
     )
     if model.latency is options.Latency.low:
-        request = flow.low_latency_request(request)
+        request = real_time.low_latency_request(request)
     return files, request

@@ -60,7 +60,7 @@ class FileOptions:
 
 @dataclass(frozen=True)
 class SoundOptions:
-    """What is denoised, and what the result sounds like."""
+    """The part to denoise, and properties of the output."""
 
     start: options.Start
     end: options.End
@@ -173,7 +173,7 @@ class ModelOptions:
 
 @dataclass(frozen=True)
 class ExtraOptions:
-    """What else is made of one recording."""
+    """Additional outputs for a single recording."""
 
     noise_output: options.NoiseOutput
     plot: options.Plot
@@ -182,7 +182,7 @@ class ExtraOptions:
     reference: options.Reference
 
     def check(self, files: Plan, *, overwrite: bool) -> None:
-        """Refuse extra outputs that cannot be made.
+        """Refuse additional outputs that cannot be written.
 
         Raises
         ------
@@ -195,7 +195,7 @@ class ExtraOptions:
         check_extra(outputs, files, overwrite=overwrite)
 
     def observe(self, *, overwrite: bool) -> Observe:
-        """Return what makes the observer of a file."""
+        """Return a function that creates the observer of a file."""
         from alphamf.batch.observers import Observers
 
         return partial(Observers, **vars(self), replace=overwrite)
@@ -203,7 +203,7 @@ class ExtraOptions:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How the inputs are read, where the work is done, and what is printed."""
+    """How inputs are read, where the work is done, and what is printed."""
 
     raw: options.Raw
     salvage: options.Salvage

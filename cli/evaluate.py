@@ -66,7 +66,7 @@ def evaluate(
             pick(options.CorpusOptions, values),
             pick(options.MethodOptions, values),
             pick(options.ScoringOptions, values),
-            pick(options.RunOptions, values),
+            pick(options.EvaluationRunOptions, values),
             crashes,
         )
         if not quiet:
@@ -81,7 +81,7 @@ def _work(
     corpus: options.CorpusOptions,
     methods: options.MethodOptions,
     scoring: options.ScoringOptions,
-    run: options.RunOptions,
+    run: options.EvaluationRunOptions,
     crashes: list[str],
 ) -> tuple[Iterator[str], Sequence[Result], Sequence[Result]]:
     """Do the work that is left; return notes, the results asked for, and those to show."""

@@ -214,14 +214,14 @@ class MethodOptions:
 
 @dataclass(frozen=True)
 class ScoringOptions:
-    """The scores that are computed only when they are asked for."""
+    """Scores that are computed only on request."""
 
     asr: Asr
     transcripts: Transcripts
     dnsmos: Dnsmos
 
     def extra(self) -> ExtraScores:
-        """Return what these scores need.
+        """Return the settings of these scores.
 
         Raises
         ------
@@ -234,7 +234,7 @@ class ScoringOptions:
 
 
 @dataclass(frozen=True)
-class RunOptions:
+class EvaluationRunOptions:
     """Where the work is done, and what is printed."""
 
     output: Output

@@ -102,7 +102,7 @@ def json_option(what: str) -> Any:
 
 
 def pick(group: Callable[..., G], values: Mapping[str, Any]) -> G:
-    """Return a group of options, a dataclass of which each field has the value of its name."""
+    """Return a group of options: a dataclass whose fields get the values with their names."""
     return group(**{name: values[name] for name in signature(group).parameters})
 
 
@@ -148,7 +148,7 @@ def check_least(option: str, value: int | None, least: int) -> None:
 
 
 def check_streams(jobs: Iterable[Job]) -> None:
-    """Refuse standard streams that are closed or a terminal where audio is to go through them.
+    """Raise an AlphaMFError if audio would go through a closed standard stream or a terminal.
 
     Raises
     ------
@@ -170,7 +170,7 @@ def check_streams(jobs: Iterable[Job]) -> None:
 
 
 def dry_share(strength: float | None) -> float | None:
-    """Return the setting `dry` that --strength stands for; None where it is not given.
+    """Return the setting `dry` for --strength; None if it is not given.
 
     Raises
     ------

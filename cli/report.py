@@ -27,7 +27,7 @@ _SHORT = {"output": "-o"}
 
 
 def with_options(sentence: str) -> str:
-    """Return a sentence of the library with options in place of its arguments in backquotes.
+    """Return a sentence of the library with its arguments in backquotes replaced by options.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def error(source: str, sentence: str, *, as_json: bool = False) -> None:
 
 
 def note(sentence: str) -> None:
-    """Print what the library has to say on standard error."""
+    """Print a note of the library on standard error."""
     typer.echo(with_options(sentence), err=True)
 
 

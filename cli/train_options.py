@@ -94,7 +94,7 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Overwrite the mode
 
 @dataclass(frozen=True)
 class CandidateOptions:
-    """The dictionaries of which the best is kept."""
+    """Candidates for the dictionary; the best one is kept."""
 
     rank: Rank
     alpha: Alpha

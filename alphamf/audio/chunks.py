@@ -73,7 +73,7 @@ class _Data(NamedTuple):
     Attributes
     ----------
     long_at
-        Where their length stands in 64 bits; 0 where it does not.
+        Position of their length in 64 bits; 0 if there is none.
     """
 
     start: int
@@ -128,7 +128,7 @@ def count_spare_bytes(file: BinaryIO, at: int, size: int) -> int:
     file, size
         As for `check`.
     at
-        Where the samples end by the header.
+        End of the samples according to the header.
     """
     at = end_of_chunks(file, at, size, "<")
     return size - at if at < size and holds_sound(file, at, size) else 0

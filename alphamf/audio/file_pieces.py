@@ -21,7 +21,7 @@ def view(file: BinaryIO, pieces: Pieces) -> BinaryIO:
     file
         The file, which stays open.
     pieces
-        What is read of it.
+        Pieces to read.
     """
     return io.BufferedReader(_View(file, pieces))
 
@@ -34,7 +34,7 @@ class PiecedFile(NamedTuple):
     source
         The file: a path, or anything else that opens like one.
     pieces
-        What is read of it.
+        Pieces to read.
     """
 
     source: Any
@@ -54,7 +54,7 @@ class _View(io.RawIOBase):
     file
         The other file, open.
     pieces
-        What it is made of.
+        Pieces of the file.
     end
         Called when it is closed.
     """
@@ -126,7 +126,7 @@ def find(file: BinaryIO, what: bytes, start: int) -> int:
     what
         The bytes.
     start
-        Where the search begins.
+        Start of the search.
     """
     while True:
         file.seek(start)
@@ -146,7 +146,7 @@ def holds_sound(file: BinaryIO, start: int, size: int) -> bool:
     file
         The file.
     start, size
-        Where that begins, and the length of the file.
+        Start of the bytes, and length of the file.
     """
     file.seek(start)
     if is_tag(file.read(8)):

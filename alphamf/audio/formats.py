@@ -95,7 +95,7 @@ class Format:
         Parameters
         ----------
         subtype
-            Where the format lacks it, 24 bits take its place if it is finer than 16 bits, 16 bits
+            If the format lacks it, 24 bits replace it if it is finer than 16 bits, 16 bits
             if it is not, and the default if it is lossy or the format has neither.
         samples
             How many there are, over all channels.

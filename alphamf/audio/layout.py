@@ -19,7 +19,7 @@ class Extent(NamedTuple):
     end
         Position after the last byte that its header accounts for.
     pieces
-        What the decoder has to see, where that is not the bytes as they are.
+        Pieces that the decoder has to read, if not the bytes as they are.
     stops
         Whether the decoder stops there, so that it leaves out sound that follows.
     frames
@@ -42,7 +42,7 @@ class FilePart(NamedTuple):
     Attributes
     ----------
     pieces
-        What a decoder reads of the file; None: all of it.
+        Pieces that a decoder reads; None: the whole file.
     frames
         Samples per channel that its header promises, where the decoder does not see that.
     md5
@@ -78,7 +78,7 @@ class TruncationError(AlphaMFError):
     Parameters
     ----------
     sentence
-        What is promised, and what is there.
+        Promised and actual number of bytes.
     pieces
         Pieces with which libsndfile reads the existing part; None if it does so anyway.
     """
@@ -128,7 +128,7 @@ def replace_bytes(end: int, position: int, data: bytes) -> Pieces:
     end
         How many bytes.
     position, data
-        Where others are, and those.
+        Position of the replacement, and its bytes.
     """
     after = min(position + len(data), end)
     return (range(min(position, end)), data[: max(0, end - position)], range(after, end))

@@ -57,7 +57,7 @@ class LiveRecording:
     Parameters
     ----------
     spool
-        What was read so far.
+        The data read so far.
     header
         Its header.
     salvage

@@ -29,7 +29,7 @@ class Normalizer:
     Parameters
     ----------
     writer
-        Where they go.
+        Output for the samples.
     rate, channels
         Sampling rate in Hz and number of channels of the recording.
     loudness

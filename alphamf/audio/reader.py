@@ -104,7 +104,7 @@ class Reader:
     name
         Its name in messages.
     path
-        Where the samples are read from (a temporary copy when the source is a pipe).
+        Path from which the samples are read (a temporary copy if the source is a pipe).
     rate, channels, frames
         Samples per second; channels; samples per channel, counted by decoding the file.
     format, subtype
@@ -116,7 +116,7 @@ class Reader:
     cut
         A sentence if a part of the file is missing; otherwise None.
     note
-        Where something else is wrong with the file, what it is; otherwise None.
+        A sentence about any other problem of the file; otherwise None.
     parts
         The recordings that follow each other in the file.
     track

@@ -42,7 +42,7 @@ def parse_range(argument: str, text: str) -> tuple[float, float]:
     argument
         Name of the argument, for the message.
     text
-        The stretch.
+        The time range.
 
     Raises
     ------

@@ -40,7 +40,7 @@ class Destination(NamedTuple):
     note
         A sentence where these differ from the input's, or the sound is lowered; otherwise None.
     gain
-        What samples are multiplied by, so that those above full scale fit.
+        Factor for the samples, so that those above full scale fit.
     """
 
     path: str
@@ -220,11 +220,11 @@ def open_writer(
     format, subtype
         As libsndfile names them; see `destination`.
     gain
-        What samples are multiplied by before they are rounded; see `destination`.
+        Factor for the samples before they are rounded; see `destination`.
     mode
         Permissions of the file, from which the user's umask is taken away.
     original
-        What the sound was made from: its other tracks, tags, pictures and bit rate are kept.
+        The input, whose other tracks, tags, pictures and bit rate are kept.
     history
         A line for the history in the file's tags; None: no line.
     within, replace

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from alphamf.audio.flow import Flow, SampleFormat, encode_raw
 from alphamf.audio.live_input import NAME
+from alphamf.audio.pipe_stream import PipeStream, SampleFormat, encode_raw
 from alphamf.denoising.segments import Segment
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.stream import Stream
@@ -46,8 +46,8 @@ def run(
         The pipe cannot be read; the output up to there is written.
     """
     with finish_on_interrupt():
-        flow = Flow(pipe, raw)
-        kind, samples = flow.kind, 0
+        pipe_stream = PipeStream(pipe, raw)
+        kind, samples = pipe_stream.kind, 0
         notes: list[str] = []
         with Stream(
             kind.rate,
@@ -58,9 +58,9 @@ def run(
             seed=seed,
             max_channels=max_channels,
         ) as stream:
-            if flow.header:
-                write(flow.header)
-            for segment in _denoised(flow, stream):
+            if pipe_stream.header:
+                write(pipe_stream.header)
+            for segment in _denoised(pipe_stream, stream):
                 samples += len(segment.audio)
                 notes += [segment.note] if segment.note else []
                 if len(segment.audio):
@@ -70,10 +70,10 @@ def run(
     return samples / kind.rate, notes
 
 
-def _denoised(flow: Flow, stream: Stream) -> Iterator[Segment]:
+def _denoised(pipe_stream: PipeStream, stream: Stream) -> Iterator[Segment]:
     """Yield denoised sound as soon as it is ready, including all sound before an error."""
     try:
-        for block in flow.blocks():
+        for block in pipe_stream.blocks():
             yield from stream.segments(block)
     except (AlphaMFError, OSError):
         yield from stream.rest()

@@ -71,7 +71,7 @@ def denoise(
     seed
         The same seed gives the same bits.
     device
-        Where the sampling runs: ``"cpu"``, ``"cuda"`` or ``"auto"``.
+        Device for the sampling: ``"cpu"``, ``"cuda"`` or ``"auto"``.
     jobs
         Segments processed side by side. On the CPU the result does not depend on it; on a GPU it
         determines which segments share random numbers.

@@ -56,9 +56,9 @@ class AlphaMF:
     latents
         ``phi<s>`` of shape (*chains, *clips, I, J) for each source with alpha below 2.
     model
-        What does not change while a chain runs.
+        The parts that are constant during a chain.
     notes
-        What is noted on the way of a step, to save a second way through the cells.
+        Values stored during a step, so that the cells need not be computed twice.
     accepted, proposed
         Counts of the Metropolis moves of Phi, one of each per source, since `start`.
 

@@ -22,7 +22,7 @@ class Notes:
     source
         Index of the source.
     wants_gain, wants_rows
-        What the next gradient is to note.
+        Values to store during the next gradient.
     gain, rows
         What the last one noted, or None: arrays as from `AlphaMF.gain` and `AlphaMF.row_parts`.
     """

@@ -68,7 +68,7 @@ def evaluate(
     Parameters
     ----------
     want
-        What goes into the outputs.
+        Kind of output to write.
     power
         |X|^2, shape (*clips, rows, columns).
     sources

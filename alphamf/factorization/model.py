@@ -64,7 +64,7 @@ class Model:
     size
         D, the number of free entries of W and H of a clip.
     layout
-        Where W (None if fixed) and H of each source lie in theta.
+        Positions of W (None if fixed) and H of each source in theta.
     shape, exponent
         `Parts.shape` and `Parts.exponent`, shape (D,).
     loops

@@ -48,7 +48,7 @@ class FrameState(NamedTuple):
     phi
         Phi of the speech; the newest frame's moves in place. None if alpha is 2.
     state
-        What moves Phi, from `states`; None if alpha is 2.
+        Random state for the moves of Phi, from `states`; None if alpha is 2.
     basis, back
         W, shape (context, columns, bins), and its transpose, (context, bins, columns).
     response

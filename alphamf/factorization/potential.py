@@ -92,7 +92,7 @@ class AlphaMFPotential:
         theta
             Where.
         want
-            What goes into the outputs of the cells, which hold until the next tile.
+            Kind of output of the cells, which is valid until the next tile.
         asked
             The sources that have an output; None for all of them.
         states

@@ -49,7 +49,7 @@ def run(
     target
         Used by one chain at a time: it may hold latents and buffers.
     sampler
-        What moves theta.
+        Sampler that moves theta.
     steps
         Number of steps in all, those before a resumed checkpoint included.
     seed, chain

@@ -44,7 +44,7 @@ def save(
     path
         File to write, or to replace.
     identity
-        What `load` compares.
+        Values that `load` compares.
     state
         State of the sampler.
     target
@@ -87,7 +87,7 @@ def load(
     Parameters
     ----------
     identity
-        What the checkpoint must have been saved with.
+        Values with which the checkpoint must have been saved.
     template
         A state of the same sampler on the same target, for the fields' shapes and dtypes.
 

@@ -223,7 +223,7 @@ class Sampler(Protocol[S]):
     Attributes
     ----------
     needs
-        What it needs of a target and its potential besides ``grad``.
+        Requirements on a target and its potential besides ``grad``.
 
     Examples
     --------

@@ -61,7 +61,7 @@ class Dictionary:
     bands
         How many rows of bands follow the bins of each frame in W (`with_bands`).
     name
-        What it was loaded by.
+        Name or path from which it was loaded.
     origin
         The file that it was loaded from.
 

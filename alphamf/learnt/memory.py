@@ -23,7 +23,7 @@ class Memory:
     frames
         Shape (frames, *shape): a ring.
     newest
-        Which of them is the newest.
+        Index of the newest frame.
     """
 
     def __init__(self, frames: int, shape: tuple[int, ...]) -> None:

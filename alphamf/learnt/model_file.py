@@ -130,7 +130,7 @@ def load(
     Parameters
     ----------
     kind
-        What the model is called where it cannot be read.
+        Kind of the model in error messages.
     limits, optional
         As for `read`.
     make

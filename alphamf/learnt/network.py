@@ -199,7 +199,7 @@ def start(rng: np.random.Generator, bins: int, sizes: Sizes) -> dict[str, Array]
     Parameters
     ----------
     rng
-        Where they are drawn from.
+        Random generator.
     bins
         Frequency bins of a frame.
     sizes
@@ -284,7 +284,7 @@ def logits(found: Array, features: Array) -> Array:
     found
         The network's outputs, shape (..., frames, bins, 2).
     features
-        What it was found from.
+        Input features.
     """
     logit: Array = found[..., 0] + LOGIT * features[..., 1]
     return logit

@@ -44,7 +44,7 @@ class TrainedNetwork:
     about
         How it was made. For reading only.
     name
-        What it was loaded by.
+        Name or path from which it was loaded.
     origin
         The file that it was loaded from.
     """

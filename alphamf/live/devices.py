@@ -106,7 +106,7 @@ def find(wanted: str | None, kind: Kind) -> Device:
     wanted
         Its number, its name, or words of its name and its interface; None for the system's.
     kind
-        What it has to be.
+        Kind of the device.
 
     Raises
     ------

@@ -64,7 +64,7 @@ class Playout:
     margin
         In samples: at least as many as are put or taken at a time.
     lost
-        Where gaps and drops are counted.
+        Counts of gaps and drops.
     """
 
     def __init__(self, rate: int, channels: int, margin: int, lost: LostSound) -> None:
@@ -124,7 +124,7 @@ class Duplex:
     Attributes
     ----------
     lost
-        What was lost so far.
+        Counts of lost sound so far.
 
     Raises
     ------

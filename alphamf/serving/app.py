@@ -39,7 +39,7 @@ def build(store: Path, limits: Limits, jobs: int, ending: Callable[[], bool]) ->
     store
         Folder for recordings.
     limits
-        What is allowed.
+        Limits of the server.
     jobs
         Recordings that are denoised at a time.
     ending

@@ -26,7 +26,7 @@ def write_entrance(folder: Path, address: str) -> Path:
     folder
         A private one.
     address
-        Where it leads.
+        Address to redirect to.
 
     Returns
     -------

@@ -27,7 +27,7 @@ class Ticket:
     Attributes
     ----------
     task
-        What to do.
+        The task to run.
     progress
         Called with seconds of sound done and seconds in all, in the lane's thread.
     done

@@ -28,7 +28,7 @@ class ServerRecording:
     id, folder
         Its name in addresses, which cannot be guessed; its folder.
     name
-        What the user calls it.
+        Name of the file for the user.
     preset, seed
         As for ``alphamf denoise``.
     state

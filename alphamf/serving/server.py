@@ -48,7 +48,7 @@ class Serving:
     jobs
         Recordings that are denoised at a time.
     limits
-        What it allows.
+        Limits of the server.
     """
 
     host: str = "127.0.0.1"

@@ -57,7 +57,7 @@ def write(file: BinaryIO, sound: SoundShape, start: int, block: Floats) -> None:
     file
         Open for writing.
     sound
-        What the file will hold.
+        Shape of the sound in the file.
     start
         First sample.
     block

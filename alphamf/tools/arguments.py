@@ -42,7 +42,7 @@ def whole_number(
     name
         Name of the argument, for the message.
     value
-        What was given.
+        The value to check.
     least, most
         The range, ends included; None: no upper end.
     unit
@@ -74,7 +74,7 @@ def real_number(name: str, value: Any, least: float, most: float = math.inf) -> 
     name
         Name of the argument, for the message.
     value
-        What was given.
+        The value to check.
     least, most
         The range, ends included.
 
@@ -136,7 +136,7 @@ def check_instance(name: str, value: Any, kinds: type | tuple[type, ...], words:
     name
         Name of the argument, for the message.
     value
-        What was given.
+        The value to check.
     kinds
         Classes.
     words

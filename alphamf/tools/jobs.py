@@ -149,9 +149,9 @@ def run(
     Parameters
     ----------
     file
-        Where new results are appended.
+        File to which new results are appended.
     jobs
-        What there is to do.
+        Jobs to run.
     each
         Does jobs and yields their results, in any order; called once, with those that are left.
     key

@@ -29,7 +29,7 @@ class Outcome(NamedTuple):
     item
         The item.
     result
-        What the function returned; None after an error.
+        Result of the function; None after an error.
     error
         One sentence, or None.
     code

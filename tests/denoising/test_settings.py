@@ -124,3 +124,9 @@ def test_a_sampler_that_is_registered_denoises(monkeypatch):
     assert out.shape == audio.shape
     assert np.isfinite(out).all()
     assert (out != audio).any()
+
+
+def test_for_transcription_a_part_of_the_input_stays():
+    noisy = 0.1 * np.random.default_rng(0).standard_normal(16000).astype(np.float32)
+    clean, mixed = (denoise(noisy, 8000, name).audio for name in ("fast", "transcription"))
+    np.testing.assert_allclose(mixed, 0.3 * noisy + 0.7 * clean, atol=1e-6)

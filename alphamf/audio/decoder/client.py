@@ -41,7 +41,7 @@ class ConfinedSound:
     track
         Number of the audio track, from 1 on; None: the default one.
     pieces
-        What is read of the file; None: all of it.
+        Pieces to read; None: the whole file.
 
     Attributes
     ----------
@@ -158,7 +158,7 @@ def open_confined(
     path, name, track
         As for `alphamf.audio.survey.open_sound`.
     pieces
-        What is read of the file; None: all of it.
+        Pieces to read; None: the whole file.
 
     Raises
     ------

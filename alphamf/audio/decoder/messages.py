@@ -36,7 +36,7 @@ def send(channel: io.FileIO, kind: bytes, data: Any = b"", *, number: int | None
     data
         Its bytes.
     number
-        What the header holds in place of their length, where there are none.
+        Number in the header instead of a length, if there are no bytes.
 
     Raises
     ------

@@ -21,7 +21,7 @@ class ConfinedMuxer:
     original
         The file whose other tracks are copied.
     sink, output
-        What is written to, and its name in messages.
+        The output, and its name in messages.
     rate, channels, muxer, subtype, history
         As for `alphamf.audio.media.muxer.Muxer`.
 

@@ -32,7 +32,7 @@ def decode(channel: io.FileIO, source: Handle, asked: dict[str, Any]) -> None:
     Parameters
     ----------
     channel
-        Where requests come from and answers go.
+        Channel for requests and answers.
     source
         The file.
     asked
@@ -61,11 +61,11 @@ def copy(channel: io.FileIO, source: Handle, sink: Sink, asked: dict[str, Any]) 
     Parameters
     ----------
     channel
-        Where sound comes from and answers go.
+        Channel for sound and answers.
     source, sink
         The other file, and the one to write.
     asked
-        What `Muxer` takes.
+        Arguments of `Muxer`.
     """
     muxer: Muxer | None = None
 

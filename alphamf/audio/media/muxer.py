@@ -27,7 +27,7 @@ class Muxer:
     Parameters
     ----------
     file
-        Where it is written to; it must be able to seek.
+        File to write to; it must be seekable.
     rate, channels
         Sampling rate in Hz and number of channels of the sound.
     muxer

@@ -37,7 +37,7 @@ def keep(source: Path | None, output: Path, order: Literal["<", ">"], history: s
     source
         The file; None if there is none of this kind.
     output
-        What libsndfile wrote.
+        The file that libsndfile wrote.
     order
         Byte order of the numbers: ``<`` for WAV, ``>`` for AIFF.
     history

@@ -28,7 +28,7 @@ class Chain:
     columns
         By column block, shape (A, J_b, K), of those blocks that are here now.
     part
-        Which part of the data the blocks meet on.
+        Part of the data on which the blocks are paired.
     """
 
     ranks: SingleProcess | Ranks

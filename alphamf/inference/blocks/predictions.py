@@ -69,7 +69,7 @@ class Predictions:
         chain
             Chain whose blocks have met.
         position
-            Which of its state arrays is the newest position.
+            Index of the state array with the newest position.
         steps
             Number of steps made.
         """

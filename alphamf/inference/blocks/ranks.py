@@ -41,7 +41,7 @@ class Message(NamedTuple):
     tag
         Number by which both sides identify the message.
     array
-        What is sent, or the buffer that receives it.
+        Array to send, or buffer that receives it.
     """
 
     rank: int
@@ -87,12 +87,12 @@ class Ranks:
     comm
         An mpi4py communicator.
     broken
-        What its requests raise when a message fails.
+        Exception that its requests raise if a message fails.
 
     Attributes
     ----------
     rank, size
-        Which of the ranks this is, and how many there are.
+        Index of this rank, and number of ranks.
     sent
         Bytes that `exchange` and `gather` handed over to other ranks so far. A row that is gathered
         counts once for each rank that gets it.

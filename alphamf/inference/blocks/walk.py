@@ -38,7 +38,7 @@ class Walk:
     Parameters
     ----------
     ratings
-        Where blocks come from.
+        Source of the blocks.
     model
         The posterior.
     sampler
@@ -175,7 +175,7 @@ class Walk:
         shape
             Shape of the noise.
         draw
-            Which of several draws of a step.
+            Index of the draw within a step.
         """
         return noise(self.stream(key, draw), np.empty(shape, np.float32))
 

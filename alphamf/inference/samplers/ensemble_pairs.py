@@ -70,7 +70,7 @@ def insert_sample(
     new
         The sample.
     s_new, y_new
-        What it and its gradient differ by from those of the sample before it.
+        Differences of the sample and its gradient from those of the previous sample.
     trust
         lambda.
     """

@@ -161,10 +161,10 @@ class RHMC:
 
     The first two are solved by fixed-point iterations, as many for every chain. If they have
     converged, the map is reversible and preserves volume, and the law is exact at any step size.
-    What n iterations leave, of the order of epsilon^(n + 1), is a bias: of E|theta|^2 for
+    The error after n iterations, of the order of epsilon^(n + 1), is a bias: of E|theta|^2 for
     U = |theta|^4 / 4 in the plane and G = I + theta theta', at epsilon 0.8 (one proposal in five
     rejected), -19 % with one iteration, -6 % with two, 4 % with three, none to be seen with six.
-    Where a step is too large for them to converge the end is mostly rejected.
+    If a step is too large for them to converge, the end is mostly rejected.
 
     Cost of a leap: one gradient and `fixed_points` metrics, each solved twice or so: D^3 where G
     is dense.
@@ -251,7 +251,7 @@ class RHMC:
         metric
             G at theta.
         theta, momentum
-            Where the leaps begin, shape (*chains, D).
+            Start of the leaps, shape (*chains, D).
         h
             Step size.
         """

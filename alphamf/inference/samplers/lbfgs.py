@@ -51,7 +51,7 @@ class InverseHessian(NamedTuple):
     s, y
         Pairs, shape (*chains, m, D).
     form
-        What is made of their inner products.
+        The compact form, from their inner products.
     """
 
     s: Array

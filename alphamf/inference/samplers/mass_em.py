@@ -31,7 +31,7 @@ class MassEMState(NamedTuple):
     rounds
         k, the number of M steps made.
     offset, taken
-        Where the next subsample lies in the E step, and how many there were.
+        Position of the next subsample in the E step, and number of subsamples so far.
     momentum, square
         Sum of the subsampled momenta, and of their squared velocities, shape (*chains, D).
     """
@@ -178,7 +178,7 @@ class MassEM:
         state
             State of the mass.
         theta, momentum
-            Where the step ended, shape (*chains, D).
+            End of the step, shape (*chains, D).
         """
         if self.freeze is not None and state.steps >= self.freeze:
             return state

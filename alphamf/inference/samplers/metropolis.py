@@ -16,7 +16,7 @@ from alphamf.tools.arrays import Array, dot, namespace
 class ExtendedPotential:
     r"""A potential extended to the whole space for an integrator, with bounded gradients.
 
-    Where the target is positive, U and the metric are extended as even functions of each
+    If the target is positive, U and the metric are extended as even functions of each
     coordinate, a step starts at random signs, and the absolute value of its end has the target's
     law. With a diagonal mass this equals mirroring position and momentum at zero. With any other
     mass mirroring would be wrong, because reversing some coordinates of p changes its kinetic
@@ -132,7 +132,7 @@ def leapfrog(
     potential
         U and its gradient.
     theta, momentum, gradient
-        Where the trajectory begins, shape (*chains, D).
+        Start of the trajectory, shape (*chains, D).
     h
         Step size.
     leaps
@@ -178,7 +178,7 @@ def select_accepted(taken: Array, new: Array, old: Array | int) -> Array:
     Parameters
     ----------
     taken
-        Which chains accept, shape (*chains,).
+        Whether each chain accepts, shape (*chains,).
     new, old
         Values of the proposal and of the present state, shape (*chains, D).
     """
@@ -215,7 +215,7 @@ def move(
     potential
         U and its gradient.
     origin
-        Where the step begins, shape (*chains, D).
+        Start of the step, shape (*chains, D).
     inverse
         M^-1.
     h

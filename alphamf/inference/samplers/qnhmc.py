@@ -52,7 +52,7 @@ class BFGS(NamedTuple):
         Parameters
         ----------
         taken
-            Which chains accepted, shape (*chains,).
+            Whether each chain accepted, shape (*chains,).
         s, y
             Pairs of the trajectory, shape (m, *chains, D), oldest first.
         """
@@ -99,7 +99,7 @@ class LBFGS(NamedTuple):
         Parameters
         ----------
         taken
-            Which chains accepted, shape (*chains,).
+            Whether each chain accepted, shape (*chains,).
         s, y
             Pairs of the trajectory, shape (m, *chains, D), oldest first.
         """

@@ -22,7 +22,7 @@ def reflect(theta: Array, target: Target[Any], momentum: Array | None = None) ->
     theta
         A position that the sampler has just computed, shape ``(..., D)``.
     momentum
-        What moves it, of the same shape; turned in place.
+        Momentum, of the same shape; reversed in place.
 
     References
     ----------

@@ -112,7 +112,7 @@ class UnboundedPotential:
     potential
         U.
     origin, place
-        Where it was drawn: coordinates, and theta there, whose gradient the draw may have made.
+        Coordinates at which it was drawn, and theta there, whose gradient may be known.
     """
 
     def __init__(

@@ -22,7 +22,7 @@ def lead(
     experiment
         Whose jobs they are.
     jobs
-        What to do.
+        Jobs to run.
     ranks
         All ranks; this one is rank 0.
     checkpoints

@@ -46,7 +46,7 @@ def run(
 
     Writes ``NAME.jsonl`` (a line per job), ``NAME.csv``, ``NAME.md`` and ``NAME.png``, or
     ``NAME-full.*`` in the full form. Numbers of another version of alphamf are not used again.
-    Where ``mpiexec`` started several ranks, they share each job, and rank 0 writes.
+    If ``mpiexec`` started several ranks, they share each job, and rank 0 writes.
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ def train(
     model takes about 40 bytes for each cell (float32): 2 MB per second of speech at 8 kHz with the
     default context, 4 MB at 16 kHz.
 
-    Where there is more, speech is streamed (`alphamf.training.dictionary.stream`,
+    If there is more, speech is streamed (`alphamf.training.dictionary.stream`,
     `alphamf.training.dictionary.online`). Every step takes `seconds` from a random place in the
     files of one voice, and all voices weigh the same. Memory grows neither with the number of files
     nor with their length; the time is proportional to the number of steps.
@@ -72,7 +72,7 @@ def train(
     seconds
         The most that is taken of a voice.
     voices
-        Which files are of one voice: a rule of `alphamf.training.dictionary.voices`.
+        Rule by which files belong to one voice; see `alphamf.training.dictionary.voices`.
     stream
         Whether speech is streamed. None: where there is more than half an hour.
     seed

@@ -113,7 +113,7 @@ class Excerpts:
         path
             A regular file: a pipe can be read only once.
         place
-            Where the excerpt begins, from 0 to below 1: the first and the last possible sample.
+            Start of the excerpt, from 0 to below 1: the first and the last possible sample.
 
         Raises
         ------

@@ -91,7 +91,7 @@ def adapt(wish: FineTuningSettings, tell: Tell) -> FineTuningResult:
     Parameters
     ----------
     wish
-        What is asked for.
+        Settings of the run.
     tell
         Called with a line about the progress.
 

@@ -65,7 +65,7 @@ def losses(made: NetworkBandGains, wanted: Collection[str]) -> dict[str, Tensor]
     Parameters
     ----------
     made
-        What the network made.
+        Output of the network.
     wanted
         Names: ``distortion``, log of a band's squared error over its speech's energy, which
         saturates at 30 dB; ``distance``, log-spectral distance in dB, in which what is lost counts

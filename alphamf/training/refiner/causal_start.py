@@ -31,7 +31,7 @@ def start(
     Parameters
     ----------
     rng
-        Where those of the first block are drawn from.
+        Random generator for the first block.
     known
         Parameters of a refiner of the same width, hidden channels, maps and local channels, with
         one block less or more, and as many deep convolutions or more.

@@ -116,7 +116,7 @@ class BandClip(NamedTuple):
     Attributes
     ----------
     features
-        What it reads, shape (frames, bands.COUNT, `network.FEATURES`), in half precision.
+        Input of the network, shape (frames, bands.COUNT, `network.FEATURES`), in half precision.
     noisy, common, clean
         Energies of the mixture, of what it has in common with the speech, and of the speech, in
         units of each band's mean energy of the mixture; shape (bands.ABOVE, frames).
@@ -161,7 +161,7 @@ class Maker(NamedTuple):
         Parameters
         ----------
         stream, number
-            Which set of clips it is of, and its index there.
+            Split of the clip, and its index there.
 
         Raises
         ------

@@ -167,7 +167,7 @@ class Network:
     width, hidden, blocks, maps, local, deep
         As in `alphamf.learnt.network.Sizes`.
     kind
-        Which network it is, with the settings of that kind.
+        Kind of the network, with its settings.
     bands
         Number of bands in which weights are tied (`alphamf.training.refiner.weight_tying`), or 0.
     exponent

@@ -65,7 +65,7 @@ class BatchPart(NamedTuple):
     Attributes
     ----------
     frames
-        Which frames.
+        Frames to read.
     levels
         Log power added to what the network reads, of a shape that broadcasts to (clips, bins,
         frames). The true gain does not depend on it.
@@ -104,7 +104,7 @@ def run_network(
     clips
         Each array has clips as its first axis.
     grid, part
-        What is read.
+        Grid of the spectra, and the part of the clips to use.
     exponent
         Power of a refiner's gain: 1 in training.
     """
@@ -161,7 +161,7 @@ def losses(found: NetworkSpeech, grid: TrainingGrid, wanted: Collection[str]) ->
     Parameters
     ----------
     found
-        What the network made.
+        Output of the network.
     grid
         Grid of the spectra.
     wanted

@@ -116,7 +116,7 @@ def prepare_recordings(data: Data, rate: int, folder: Path) -> None:
     rate
         Sampling rate in Hz; files of a lower one are refused.
     folder
-        Where the files go.
+        Folder for the files.
 
     Raises
     ------

@@ -48,7 +48,7 @@ class Run(NamedTuple):
     Attributes
     ----------
     config
-        What is trained.
+        Configuration of the training.
     folder
         Folder of the run.
     mixtures
@@ -140,7 +140,7 @@ def check(run: Run) -> str:
     Returns
     -------
     str
-        What was found, in a sentence.
+        A sentence with the result.
 
     Raises
     ------

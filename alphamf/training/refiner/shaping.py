@@ -99,7 +99,7 @@ def put(result: Reals, sound: Reals, start: int) -> None:
     sound
         Shape (samples,).
     start
-        Where the first sample of `sound` goes.
+        Position of the first sample of `sound`.
     """
     sound = sound[max(-start, 0) :]
     start = max(start, 0)

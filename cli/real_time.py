@@ -32,7 +32,7 @@ def low_latency_request(request: Request) -> Request:
 
 def run(request: Request, raw: str | None, *, quiet: bool) -> None:
     """Denoise standard input to standard output in real time."""
-    from alphamf.audio.flow import raw_kind
+    from alphamf.audio.pipe_stream import raw_kind
     from alphamf.batch import pipes
 
     def write(data: bytes) -> None:

@@ -67,7 +67,7 @@ def raw_kind(text: str) -> SampleFormat:
     return kind
 
 
-class Flow:
+class PipeStream:
     """Samples that arrive through a pipe.
 
     Parameters
@@ -80,14 +80,14 @@ class Flow:
     Attributes
     ----------
     kind
-        What the samples are.
+        Format of the samples.
     header
         The bytes before the first sample, which suit an output of the same length, too.
 
     Raises
     ------
     AlphaMFError
-        What comes is no WAV, or one of another kind than PCM, floats, A-law and u-law.
+        The input is not a WAV file, or its samples are not PCM, floats, A-law or u-law.
     """
 
     def __init__(self, pipe: int, raw: SampleFormat | None = None) -> None:
