@@ -2,6 +2,7 @@
  *
  * alphamf/learnt/network.py describes them; the same ones for other arrays are in layers.py there.
  */
+#include "../inference/_buffers.h"
 #include "_chain.h"
 #include "_frames.h"
 #include "_panels.h"
@@ -361,7 +362,7 @@ static int choose_halves(PyObject *module) {
 
 PyMODINIT_FUNC PyInit__network(void) {
     PyObject *module = PyModule_Create(&definition);
-    if (module && (choose_level(module) || choose_halves(module) ||
+    if (module && (export_level(module) || choose_halves(module) ||
                    PyModule_AddIntConstant(module, "PANEL", PANEL))) {
         Py_DECREF(module);
         return NULL;

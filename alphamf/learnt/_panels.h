@@ -12,14 +12,14 @@
 
 /* Products of rows, sums in the order of `depth`; every panel is read from memory once. */
 LOOP(void, product, (const float *restrict x, const int16_t *restrict panels, float *restrict out,
-      Py_ssize_t rows, Py_ssize_t depth, Py_ssize_t columns),
+      ptrdiff_t rows, ptrdiff_t depth, ptrdiff_t columns),
      (x, panels, out, rows, depth, columns)) {
-    for (Py_ssize_t at = 0; at < columns; at += PANEL, panels += depth * PANEL) {
-        Py_ssize_t left = columns - at < PANEL ? columns - at : PANEL;
-        for (Py_ssize_t row = 0; row < rows; row++) {
+    for (ptrdiff_t at = 0; at < columns; at += PANEL, panels += depth * PANEL) {
+        ptrdiff_t left = columns - at < PANEL ? columns - at : PANEL;
+        for (ptrdiff_t row = 0; row < rows; row++) {
             const int16_t *weights = panels;
             float sums[PANEL] = {0};
-            for (Py_ssize_t k = 0; k < depth; k++, weights += PANEL) {
+            for (ptrdiff_t k = 0; k < depth; k++, weights += PANEL) {
                 float factor = x[row * depth + k] * HALF;
                 for (int i = 0; i < PANEL; i++)
                     sums[i] += factor * as_float((uint32_t)(weights[i] * (1 << 13)) & 0x8FFFE000u);
