@@ -111,13 +111,8 @@ static PyObject *py_stable(PyObject *self, PyObject *args) {
     PyObject *result = NULL;
     if (!PyArg_ParseTuple(args, "O&fO&", generators, &b[0], &h, written, &b[1])) return NULL;
     if (fits(&b[0], NULL, NULL)) {
-        uint32_t words[2][PIECE];
         Py_BEGIN_ALLOW_THREADS
-        for (Py_ssize_t at = 0; at < COUNT(b[1]); at += PIECE) {
-            Py_ssize_t count = COUNT(b[1]) - at < PIECE ? COUNT(b[1]) - at : PIECE;
-            for (int k = 0; k < 2; k++) fill_words(WORDS(b[0]), words[k], count);
-            fill_stable(words[0], words[1], h, FLOATS(b[1]) + at, count);
-        }
+        draw_stable(WORDS(b[0]), h, FLOATS(b[1]), COUNT(b[1]));
         Py_END_ALLOW_THREADS
         result = Py_NewRef(Py_None);
     }

@@ -12,6 +12,11 @@
 static const float LOG_LIMIT = 60.0f, LARGEST_PHI = 1.1420074e26f;
 static const float TINY = 1e-12f, LARGEST = 1e30f, FLOOR = 1e-9f;
 
+/* Sources of a mixture, at most, and cells that go through all steps together, whose arrays the
+ * first cache holds; a multiple of LANES. */
+#define SOURCES 6
+#define PIECE 512
+
 /* Kanter's formula, and the Levy law for h = 1/2. */
 LOOP(void, fill_stable, (const uint32_t *restrict first, const uint32_t *restrict second, float h,
       float *restrict out, ptrdiff_t count), (first, second, h, out, count)) {
@@ -30,6 +35,16 @@ LOOP(void, fill_stable, (const uint32_t *restrict first, const uint32_t *restric
         float x = log_(sin_((1.0f - h) * u) * inverse) * power;
         x = smaller(x, LOG_LIMIT);
         out[i] = 2.0f * sin_(h * u) * e * inverse * exp_(x);
+    }
+}
+
+/* Draws of the law of Phi, from a state of the generators. */
+static void draw_stable(uint32_t *state, float h, float *out, ptrdiff_t count) {
+    uint32_t words[2][PIECE];
+    for (ptrdiff_t at = 0; at < count; at += PIECE) {
+        ptrdiff_t some = count - at < PIECE ? count - at : PIECE;
+        for (int k = 0; k < 2; k++) fill_words(state, words[k], some);
+        fill_stable(words[0], words[1], h, out + at, some);
     }
 }
 
@@ -122,11 +137,6 @@ LOOP(void, share, (const float *restrict part, const float *restrict sigma2, flo
 /* What `evaluate` is asked for; as alphamf.factorization.cells.Want. */
 enum { MOVE, SLOPES, SLOPE, GAIN, VARIANCE };
 
-/* Sources of a mixture, at most, and cells that go through all steps together, whose arrays the
- * first cache holds; a multiple of LANES. */
-#define SOURCES 6
-#define PIECE 512
-
 /* A source: its cells, NULL for a phi of two, for a state where Phi rests, for what is not asked
  * for; and room for a piece. */
 struct source {
@@ -213,27 +223,53 @@ static void evaluate(struct source *sources, int n, int want, const float *power
     }
 }
 
+/* Bins, and columns, whose sums are in registers. */
+#define BINS 64
+#define COLUMNS 32
+
 /* v = response (W h) of a frame of the context, with W of shape (columns, bins). */
 LOOP(void, activate, (const float *restrict h, const float *restrict basis,
       const float *restrict response, float *restrict v, ptrdiff_t columns, ptrdiff_t bins),
      (h, basis, response, v, columns, bins)) {
-    for (ptrdiff_t i = 0; i < bins; i++) v[i] = 0.0f;
-    for (ptrdiff_t k = 0; k < columns; k++) {
-        const float *row = basis + k * bins;
-        float x = h[k];
-        for (ptrdiff_t i = 0; i < bins; i++) v[i] += x * row[i];
+    ptrdiff_t at = 0;
+    for (; at + BINS <= bins; at += BINS) {
+        float sums[BINS] = {0};
+        for (ptrdiff_t k = 0; k < columns; k++)
+            for (int i = 0; i < BINS; i++) sums[i] += h[k] * basis[k * bins + at + i];
+        for (int i = 0; i < BINS; i++) v[at + i] = sums[i] * response[at + i];
     }
-    for (ptrdiff_t i = 0; i < bins; i++) v[i] *= response[i];
+    for (ptrdiff_t i = at; i < bins; i++) v[i] = 0.0f;
+    for (ptrdiff_t k = 0; k < columns; k++)
+        for (ptrdiff_t i = at; i < bins; i++) v[i] += h[k] * basis[k * bins + i];
+    for (ptrdiff_t i = at; i < bins; i++) v[i] *= response[i];
 }
 
-/* Add W^T (response slope), with the transpose of W, of shape (bins, columns). */
-LOOP(void, gather, (const float *restrict slope, const float *restrict response,
-      const float *restrict back, float *restrict out, ptrdiff_t columns, ptrdiff_t bins),
-     (slope, response, back, out, columns, bins)) {
-    for (ptrdiff_t i = 0; i < bins; i++) {
-        const float *row = back + i * columns;
-        float x = slope[i] * response[i];
-        for (ptrdiff_t k = 0; k < columns; k++) out[k] += x * row[k];
+/* Add W^T (response slope) of two slopes, with the transpose of W, of shape (bins, columns). */
+LOOP(void, gather, (const float *restrict plus, const float *restrict minus,
+      const float *restrict response, const float *restrict back, float *restrict up,
+      float *restrict down, ptrdiff_t columns, ptrdiff_t bins),
+     (plus, minus, response, back, up, down, columns, bins)) {
+    for (ptrdiff_t at = 0; at < columns; at += COLUMNS) {
+        ptrdiff_t left = columns - at < COLUMNS ? columns - at : COLUMNS;
+        const float *row = back + at;
+        float ups[COLUMNS], downs[COLUMNS];
+        memcpy(ups, up + at, left * sizeof(float));
+        memcpy(downs, down + at, left * sizeof(float));
+        if (left == COLUMNS) {
+            for (ptrdiff_t i = 0; i < bins; i++, row += columns) {
+                float x = plus[i] * response[i], y = minus[i] * response[i];
+                for (int k = 0; k < COLUMNS; k++) ups[k] += x * row[k];
+                for (int k = 0; k < COLUMNS; k++) downs[k] += y * row[k];
+            }
+        } else {
+            for (ptrdiff_t i = 0; i < bins; i++, row += columns) {
+                float x = plus[i] * response[i], y = minus[i] * response[i];
+                for (ptrdiff_t k = 0; k < left; k++) ups[k] += x * row[k];
+                for (ptrdiff_t k = 0; k < left; k++) downs[k] += y * row[k];
+            }
+        }
+        memcpy(up + at, ups, left * sizeof(float));
+        memcpy(down + at, downs, left * sizeof(float));
     }
 }
 
@@ -288,9 +324,8 @@ static ptrdiff_t step(const struct frames *f, struct source *sources, float less
         for (ptrdiff_t k = 0; k < f->channels; k++) {
             const float *response = f->response + k * f->bins, *back = f->back + c * size;
             float *up = parts + 2 * k * f->columns;
-            gather(f->plus + at + k * f->bins, response, back, up, f->columns, f->bins);
-            gather(f->minus + at + k * f->bins, response, back, up + f->columns, f->columns,
-                   f->bins);
+            gather(f->plus + at + k * f->bins, f->minus + at + k * f->bins, response, back, up,
+                   up + f->columns, f->columns, f->bins);
         }
     }
     for (ptrdiff_t k = 0; k < f->channels; k++) {
