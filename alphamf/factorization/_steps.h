@@ -244,33 +244,42 @@ LOOP(void, activate, (const float *restrict h, const float *restrict basis,
     for (ptrdiff_t i = at; i < bins; i++) v[i] *= response[i];
 }
 
-/* Add W^T (response slope) of two slopes, with the transpose of W, of shape (bins, columns). */
+/* Some columns of `gather`; `count` is a constant where this is inlined for all but a narrow W. */
+INLINE void gather_some(const float *restrict plus, const float *restrict minus,
+                        const float *restrict response, const float *restrict row,
+                        float *restrict up, float *restrict down, ptrdiff_t columns, ptrdiff_t bins,
+                        const ptrdiff_t count) {
+    float ups[COLUMNS], downs[COLUMNS];
+    memcpy(ups, up, count * sizeof(float));
+    memcpy(downs, down, count * sizeof(float));
+    for (ptrdiff_t i = 0; i < bins; i++, row += columns) {
+        float x = plus[i] * response[i], y = minus[i] * response[i];
+        for (ptrdiff_t k = 0; k < count; k++) ups[k] += x * row[k];
+        for (ptrdiff_t k = 0; k < count; k++) downs[k] += y * row[k];
+    }
+    memcpy(up, ups, count * sizeof(float));
+    memcpy(down, downs, count * sizeof(float));
+}
+
+/* Add W^T (response slope) of two slopes, with the transpose of W, of shape (bins, columns). The
+ * last columns overlap those before, from what was there at first, so that all tiles are whole. */
 LOOP(void, gather, (const float *restrict plus, const float *restrict minus,
       const float *restrict response, const float *restrict back, float *restrict up,
       float *restrict down, ptrdiff_t columns, ptrdiff_t bins),
      (plus, minus, response, back, up, down, columns, bins)) {
-    for (ptrdiff_t at = 0; at < columns; at += COLUMNS) {
-        ptrdiff_t left = columns - at < COLUMNS ? columns - at : COLUMNS;
-        const float *row = back + at;
-        float ups[COLUMNS], downs[COLUMNS];
-        memcpy(ups, up + at, left * sizeof(float));
-        memcpy(downs, down + at, left * sizeof(float));
-        if (left == COLUMNS) {
-            for (ptrdiff_t i = 0; i < bins; i++, row += columns) {
-                float x = plus[i] * response[i], y = minus[i] * response[i];
-                for (int k = 0; k < COLUMNS; k++) ups[k] += x * row[k];
-                for (int k = 0; k < COLUMNS; k++) downs[k] += y * row[k];
-            }
-        } else {
-            for (ptrdiff_t i = 0; i < bins; i++, row += columns) {
-                float x = plus[i] * response[i], y = minus[i] * response[i];
-                for (ptrdiff_t k = 0; k < left; k++) ups[k] += x * row[k];
-                for (ptrdiff_t k = 0; k < left; k++) downs[k] += y * row[k];
-            }
-        }
-        memcpy(up + at, ups, left * sizeof(float));
-        memcpy(down + at, downs, left * sizeof(float));
+    ptrdiff_t last = columns - COLUMNS;
+    float ups[COLUMNS], downs[COLUMNS];
+    if (last < 0) {
+        gather_some(plus, minus, response, back, up, down, columns, bins, columns);
+        return;
     }
+    memcpy(ups, up + last, sizeof ups);
+    memcpy(downs, down + last, sizeof downs);
+    for (ptrdiff_t at = 0; at < last; at += COLUMNS)
+        gather_some(plus, minus, response, back + at, up + at, down + at, columns, bins, COLUMNS);
+    gather_some(plus, minus, response, back + last, ups, downs, columns, bins, COLUMNS);
+    memcpy(up + last, ups, sizeof ups);
+    memcpy(down + last, downs, sizeof downs);
 }
 
 /* EM's multiplicative rule, with a Gamma prior of which `rate` and 1 - shape are given. */
