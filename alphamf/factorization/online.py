@@ -71,6 +71,11 @@ class OnlineEstimate(NamedTuple):
     level: Floats
 
 
+def unit_columns(basis: Floats) -> Floats:
+    """Return W, shape (context, columns, bins), with columns of mean one, in one piece."""
+    return np.ascontiguousarray(basis / basis.mean(axis=(0, 2), keepdims=True))
+
+
 class OnlineAlphaMF:
     """Computes gains frame by frame.
 
@@ -104,7 +109,7 @@ class OnlineAlphaMF:
         rng: np.random.Generator,
     ) -> None:
         context, columns, bins = basis.shape
-        self._basis = np.ascontiguousarray(basis / basis.mean(axis=(0, 2), keepdims=True))
+        self._basis = unit_columns(basis)
         self._back = np.ascontiguousarray(self._basis.swapaxes(1, 2))
         self._alpha, self._hop = alpha, hop
         self._moves = Moves(STEPS, KEEP, alpha, SHAPE, RELAXATION * alpha / (alpha + 2))

@@ -126,4 +126,15 @@ static void correlate_frames(const Chain *chain) {
     }
 }
 
+/* The newest frame of `rows` channels side by side. */
+static void correlate_newest(Chain *chain, ptrdiff_t rows) {
+    for (ptrdiff_t row = 0; row < rows; row++) {
+        correlate_frames(chain);
+        for (int k = 0; k < chain->count; k++)
+            chain->inputs[k].start += chain->steps[k].channels * chain->stride + PAD;
+        chain->planes = chain->inputs[0];
+        chain->out.start += chain->out.apart;
+    }
+}
+
 #endif

@@ -259,17 +259,6 @@ static int correlate_all(Chain *chain) {
     return 1;
 }
 
-/* The newest frame of `rows` channels side by side. */
-static void correlate_newest(Chain *chain, Py_ssize_t rows) {
-    for (Py_ssize_t row = 0; row < rows; row++) {
-        correlate_frames(chain);
-        for (int k = 0; k < chain->count; k++)
-            chain->inputs[k].start += chain->steps[k].channels * chain->stride + PAD;
-        chain->planes = chain->inputs[0];
-        chain->out.start += chain->out.apart;
-    }
-}
-
 static PyObject *py_correlate(PyObject *self, PyObject *args) {
     Py_buffer out, held[STEPS][2], kept[STEPS]; /* weights and biases; frames */
     Chain chain = {0};

@@ -112,8 +112,8 @@ class TrainedNetwork:
         return compiled.CompiledNetwork(self.parameters, self.cells(self.frame), self.causal)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out data prepared for this processor, which may differ in another process."""
-        return {name: value for name, value in vars(self).items() if name != "_compiled"}
+        """Leave out what is made of the parameters: for this processor, or for the engine."""
+        return {k: value for k, value in vars(self).items() if k not in ("_compiled", "packed")}
 
     def save(self, path: str | os.PathLike[str], *, replace: bool = True) -> None:
         """Save the network as an ``.npz`` file, with parameters in half precision.
