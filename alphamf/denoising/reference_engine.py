@@ -101,8 +101,8 @@ class ReferenceEngine:
         seconds = self.hop / rate
         self._new_chain = partial(online_chain, dictionary, channels, seed, seconds)
         self._network = network
-        self._sharing = Sharing(channels, seconds) if linked and channels > 1 else None
-        self._presence = Presence(native, seconds)
+        self._new_sharing = partial(Sharing, channels, seconds) if linked and channels > 1 else None
+        self._new_presence = partial(Presence, native, seconds)
         self._least = np.float32(least)
         self._unfit = 0
         self.anew: str | None = None
@@ -114,6 +114,8 @@ class ReferenceEngine:
         self._chain = self._new_chain()
         channels = len(self._chain.noise)
         self._memories = self._network.memories(channels) if self._network else None
+        self._sharing = self._new_sharing() if self._new_sharing else None
+        self._presence = self._new_presence()
 
     def process(self, sound: Floats) -> Hops:
         """See `alphamf.native.engine.Engine.process`."""

@@ -119,81 +119,6 @@ static PyObject *py_stable(PyObject *self, PyObject *args) {
     return finish(b, 2, result);
 }
 
-/* Buffers of py_frame. */
-enum { POWER, NOISE, FRAME_PHI, FRAME_STATE, BASIS, BACK, RESPONSE, RATES, GAINS, TOTAL, SQUARE,
-       SPEECH, PLUS, MINUS, FRAME_BUFFERS };
-
-static int fit_frames(const struct frames *f, const Py_buffer *b) {
-    /* Of the buffers, as a product of what was asked for may overflow. */
-    Py_ssize_t cells = f->channels * f->bins, context = cells ? COUNT(b[POWER]) / cells : 0;
-    Py_ssize_t columns = COUNT(b[GAINS]) / f->channels;
-    Py_ssize_t all = context * cells, gains = f->channels * columns;
-    Py_ssize_t basis = context * columns * f->bins;
-    Py_ssize_t sizes[] = {all, all, all, 4 * LANES, basis, basis, cells, gains, gains, cells, cells,
-                          all, all, all};
-    int fit = f->context == context && f->columns == columns;
-    for (int k = 0; k < FRAME_BUFFERS; k++) fit = fit && (!b[k].obj || b[k].len == sizes[k] * 4);
-    if (!fit) PyErr_SetString(PyExc_ValueError, "buffers do not fit each other");
-    return fit;
-}
-
-static PyObject *py_frame(PyObject *self, PyObject *args) {
-    static int (*const converters[])(PyObject *, void *) = {
-        floats, written, written, generators, floats,  floats,  floats,
-        floats, written, written, written,    written, written, written};
-    Py_buffer b[FRAME_BUFFERS];
-    PyObject *buffers, *result = NULL;
-    struct frames f;
-    struct source *sources = NULL;
-    float *parts = NULL, alpha, less, exponent;
-    int steps, keep;
-    memset(b, 0, sizeof b);
-    if (!PyArg_ParseTuple(args, "iifffnnnO!", &steps, &keep, &alpha, &less, &exponent, &f.context,
-                          &f.channels, &f.columns, &PyTuple_Type, &buffers))
-        return NULL;
-    if (PyTuple_Size(buffers) != FRAME_BUFFERS || f.context < 1 || f.channels < 1 ||
-        f.columns < 1) {
-        PyErr_SetString(PyExc_ValueError, "so many buffers, or cells, cannot be asked for");
-        return NULL;
-    }
-    for (int k = 0; k < FRAME_BUFFERS; k++) {
-        PyObject *each = PyTuple_GetItem(buffers, k);
-        if ((k == FRAME_PHI || k == FRAME_STATE) && each == Py_None) continue;
-        if (!converters[k](each, &b[k])) goto end;
-    }
-    f.bins = COUNT(b[RESPONSE]) / f.channels;
-    if (!fit_frames(&f, b)) goto end;
-    sources = PyMem_Calloc(2, sizeof *sources);
-    parts = PyMem_Calloc((size_t)(2 * f.channels * f.columns), sizeof *parts);
-    if (!sources || !parts) {
-        PyErr_NoMemory();
-        goto end;
-    }
-    f.power = FLOATS(b[POWER]), f.noise = FLOATS(b[NOISE]), f.basis = FLOATS(b[BASIS]);
-    f.phi = b[FRAME_PHI].obj ? FLOATS(b[FRAME_PHI]) : NULL;
-    f.state = b[FRAME_STATE].obj && f.phi ? WORDS(b[FRAME_STATE]) : NULL;
-    f.back = FLOATS(b[BACK]), f.response = FLOATS(b[RESPONSE]), f.rate = FLOATS(b[RATES]);
-    f.h = FLOATS(b[GAINS]), f.total = FLOATS(b[TOTAL]), f.square = FLOATS(b[SQUARE]);
-    f.v = FLOATS(b[SPEECH]), f.plus = FLOATS(b[PLUS]), f.minus = FLOATS(b[MINUS]);
-    sources[0].exponent = sources[0].scale = 2.0f / alpha;
-    sources[1].exponent = 1.0f;
-    Py_ssize_t accepted = 0, cells = f.channels * f.bins, newest = (f.context - 1) * cells;
-    Py_BEGIN_ALLOW_THREADS
-    for (int k = 0; k < steps; k++) {
-        accepted += step(&f, sources, less, exponent, parts);
-        if (k >= steps - keep)
-            note(0.5f * alpha, f.plus + newest, f.v + newest, f.total, f.square, cells);
-    }
-    Py_END_ALLOW_THREADS
-    result = PyLong_FromSsize_t(accepted);
-end:
-    for (int k = 0; k < FRAME_BUFFERS; k++)
-        if (b[k].obj) PyBuffer_Release(&b[k]);
-    PyMem_Free(parts);
-    PyMem_Free(sources);
-    return result;
-}
-
 typedef void (*map_function)(const float *, float *, Py_ssize_t);
 
 static PyObject *mapped(PyObject *args, map_function function) {
@@ -217,8 +142,6 @@ static PyObject *py_sin(PyObject *self, PyObject *args) { return mapped(args, si
 
 static PyMethodDef methods[] = {
     {"evaluate", py_evaluate, METH_VARARGS, "evaluate(want, power, sources) -> accepted"},
-    {"frame", py_frame, METH_VARARGS,
-     "frame(steps, keep, alpha, less, exponent, context, channels, columns, buffers) -> accepted"},
     {"stable", py_stable, METH_VARARGS, "stable(state, h, out)"},
     {"log", py_log, METH_VARARGS, "log(x, out)"},
     {"exp", py_exp, METH_VARARGS, "exp(x, out)"},

@@ -16,10 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 from alphamf.factorization import cells, compiled
-from alphamf.factorization import frame as steps
 from alphamf.factorization.cells import FLOOR
 from alphamf.factorization.forgetting import Extreme, NoiseVariance, forgetting_factor
-from alphamf.factorization.frame import FrameState, Moves
+from alphamf.factorization.frame import FrameState, Moves, move
 from alphamf.factorization.response import Response
 from alphamf.tools.arrays import Floats
 
@@ -166,7 +165,7 @@ class OnlineAlphaMF:
             plus=np.empty_like(noise),
             minus=np.empty_like(noise),
         )
-        accepted = (compiled if compiled.AVAILABLE else steps).move(frame, self._moves)
+        accepted = move(frame, self._moves)
         self._h = frame.h
         if frame.phi is not None:
             self._phi[-1] = frame.phi[-1]

@@ -103,13 +103,13 @@ class TrainedNetwork:
         memories
             Of a causal network, which runs frame by frame.
         """
-        if compiled.suits(features):
-            return self._compiled.outputs(features, memories)
+        if memories is None and compiled.suits(features):
+            return self._compiled.outputs(features)
         return layers.outputs(self.parameters, features, xp, memories)
 
     @cached_property
     def _compiled(self) -> compiled.CompiledNetwork:
-        return compiled.CompiledNetwork(self.parameters, self.cells(self.frame), self.causal)
+        return compiled.CompiledNetwork(self.parameters, self.cells(self.frame))
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is made of the parameters: for this processor, or for the engine."""

@@ -1,4 +1,4 @@
-"""Planes: the memory layout of cells for the compiled layers and causal networks.
+"""Planes: the memory layout of cells for the compiled layers.
 
 Channel by channel lie the bins, with zeros before them and behind them, so that a correlation reads
 beyond the ends of the band what it needs, and whole vectors.

@@ -1,5 +1,5 @@
 /* The online chain: alphamf/factorization/online.py, forgetting.py and response.py in C. */
-#include "../factorization/_steps.h"
+#include "_frame.h"
 #include "_parts.h"
 
 #include <float.h>
@@ -26,7 +26,7 @@ static const float RESPONSE_RATE = 0.005f, RESPONSE_LEAST = 1e-4f, RESPONSE_MOST
 #define RESPONSE_EVERY 8
 #define MOST_REACH 256
 
-double forgetting(double hop, double seconds) { return 1.0 - exp(-hop / seconds); }
+double forgetting(double hop, double seconds) { return -expm1(-hop / seconds); }
 
 static int frames_of(double seconds, double hop) { return (int)rint(seconds / hop); }
 
@@ -204,8 +204,8 @@ struct chain *place_chain(struct memory *memory, const struct weights *weights, 
             for (ptrdiff_t i = 0; i < bins; i++)
                 c->back[(t * bins + i) * columns + k] = c->basis[(t * columns + k) * bins + i];
     for (int k = -c->reach; k <= c->reach; k++) {
-        double distance = k * (spacing / SMOOTH_HZ);
-        c->kernel[k + c->reach] = (float)exp(-0.5 * distance * distance);
+        float distance = (float)(k * (spacing / SMOOTH_HZ));
+        c->kernel[k + c->reach] = exp_(-0.5f * distance * distance);
     }
     c->sources[0].exponent = c->sources[0].scale = 2.0f / c->alpha;
     c->sources[1].exponent = 1.0f;

@@ -100,13 +100,13 @@ INLINE float clipped(float x, float least, float most) {
 }
 
 /* The features of a channel, one after the other. */
-LOOP(void, describe, (float level, const float *restrict power, const float *restrict gain,
+LOOP(void, describe, (float unit, const float *restrict power, const float *restrict gain,
       const float *restrict gain_std, const float *restrict speech, const float *restrict noise,
       float *restrict out, ptrdiff_t bins),
-     (level, power, gain, gain_std, speech, noise, out, bins)) {
+     (unit, power, gain, gain_std, speech, noise, out, bins)) {
     for (ptrdiff_t i = 0; i < bins; i++) {
         float g = clipped(gain[i], NARROWEST, 1.0f - NARROWEST);
-        out[i] = log_(power[i] / level + SILENT) * 0.25f;
+        out[i] = log_(power[i] / unit + SILENT) * 0.25f;
         out[bins + i] = log_(g / (1.0f - g)) / LOGIT;
         out[2 * bins + i] = gain_std[i] * 4.0f;
         out[3 * bins + i] = clipped(log_(noise[i] + SILENT), -12.0f, 12.0f) * 0.25f;
@@ -186,14 +186,14 @@ static void correlate_channels(struct network *n) {
 }
 
 /* The gain of a channel by the network's correction of its logit, and the gain's deviation. */
-LOOP(void, finish, (float exponent, float level, const float *restrict logit,
+LOOP(void, finish, (float exponent, float unit, const float *restrict logit,
       const float *restrict feature, const float *restrict power, const float *restrict faint,
       float *restrict gain, float *restrict gain_std, ptrdiff_t bins),
-     (exponent, level, logit, feature, power, faint, gain, gain_std, bins)) {
+     (exponent, unit, logit, feature, power, faint, gain, gain_std, bins)) {
     for (ptrdiff_t i = 0; i < bins; i++) {
         float x = logit[i] + LOGIT * feature[i];
         float g = smaller(exp_(-exponent * log_(1.0f + exp_(-x))), 1.0f);
-        float share = faint[i] / (faint[i] + power[i] / level);
+        float share = faint[i] / (faint[i] + power[i] / unit);
         float loud = SCALE * exp_(POWER * log_(g * (1.0f - g) + LEAST));
         gain[i] = g;
         gain_std[i] = sqrtf((1.0f - share) * loud * loud + share * FAINT_STD * FAINT_STD);

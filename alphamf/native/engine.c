@@ -123,6 +123,8 @@ static void move_bins(struct bins *bins, const float *values, float *out, ptrdif
     }
 }
 
+static double squared_sine(double x) { return sin(x) * sin(x); }
+
 /* As alphamf.denoising.asymmetric_windows.windows. */
 static void fill_windows(struct alphamf *e) {
     ptrdiff_t used = SYNTHESIS_HOPS * e->hop, fall = used / 2, rise = e->length - fall;
@@ -133,9 +135,9 @@ static void fill_windows(struct alphamf *e) {
         ptrdiff_t at = k - (e->length - used);
         double product = 0.0, all = 0.0;
         if (at >= 0) {
-            product = pow(sin(half * ((double)at + 0.5) / (double)used), 2);
+            product = squared_sine(half * ((double)at + 0.5) / (double)used);
             for (ptrdiff_t j = at % e->hop; j < used; j += e->hop)
-                all += pow(sin(half * ((double)j + 0.5) / (double)used), 2);
+                all += squared_sine(half * ((double)j + 0.5) / (double)used);
             product /= all;
         }
         e->analysis[k] = (float)window;
@@ -233,7 +235,12 @@ PUBLIC void alphamf_destroy(alphamf *e) {
     free(e);
 }
 
+/* Forget all that was learned from the sound. */
 static void begin(struct alphamf *e) {
+    size_t cells = sizeof(float) * (size_t)(e->channels * e->bins);
+    float *cross[] = {e->cross_real, e->cross_imaginary, e->cross_power};
+    for (int k = 0; e->linked && k < 3; k++) memset(cross[k], 0, cells);
+    e->counts->loud = 0.0, e->counts->ratio = -RATIO_MOST, e->counts->level = LEVEL_LEAST;
     start_chain(e->chain);
     if (e->network) start_network(e->network);
 }
@@ -245,7 +252,6 @@ static void begin_anew(struct alphamf *e, int reason) {
 
 PUBLIC void alphamf_reset(alphamf *e) {
     memset(e->counts, 0, e->state_size); /* the first of the state */
-    e->counts->ratio = -RATIO_MOST, e->counts->level = LEVEL_LEAST;
     e->counts->acceptance = 1.0f, e->counts->strength = e->strength;
     begin(e);
 }
@@ -421,8 +427,9 @@ static void find_gains(struct alphamf *e) {
     if (e->linked) share_gains(e);
 }
 
-static double between(double x, double least, double most) {
-    return x < least ? least : x > most ? most : x;
+static double log_of_ratio(double x, double y, double least, double most) {
+    double found = log_((float)(x / y));
+    return found < least ? least : found > most ? most : found;
 }
 
 /* As alphamf.denoising.real_time.Presence. */
@@ -442,12 +449,12 @@ static double presence(struct alphamf *e) {
     double tiny = 1e-9 * (speech + noise);
     counts->loud *= e->loud_decay;
     if (speech > counts->loud) counts->loud = speech;
-    double ratio = between(log((speech + tiny) / (noise + tiny)), -RATIO_MOST, RATIO_MOST);
-    double level = between(log((speech + tiny) / (counts->loud + tiny)), LEVEL_LEAST, 0.0);
+    double ratio = log_of_ratio(speech + tiny, noise + tiny, -RATIO_MOST, RATIO_MOST);
+    double level = log_of_ratio(speech + tiny, counts->loud + tiny, LEVEL_LEAST, 0.0);
     counts->ratio += e->span_share * (ratio - counts->ratio);
     counts->level += e->span_share * (level - counts->level);
     double logit = WEIGHTS[0] * counts->ratio + WEIGHTS[1] * counts->level + WEIGHTS[2];
-    return 1.0 / (1.0 + exp(-logit));
+    return 1.0 / (1.0 + exp_((float)-logit));
 }
 
 /* Write the oldest sound that was not written yet, and mix the input in. */

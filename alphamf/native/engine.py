@@ -97,9 +97,7 @@ class _Weights:
 _IN_USE: WeakValueDictionary[tuple[int, int, int], _Weights] = WeakValueDictionary()
 
 
-def _share_weights(
-    dictionary: Dictionary, network: CausalRefiner | None, seed: int
-) -> _Weights:
+def _share_weights(dictionary: Dictionary, network: CausalRefiner | None, seed: int) -> _Weights:
     """Return weights that engines of the same models share."""
     key = id(dictionary), id(network), seed
     found = _IN_USE.get(key)
