@@ -543,8 +543,9 @@ PUBLIC void alphamf_process(alphamf *e, const float *const *in, float *const *ou
         for (ptrdiff_t c = 0; c < e->channels; c++) {
             float *waiting = e->inputs + c * e->hop + *place;
             memcpy(waiting, in[c] + done, sizeof(float) * (size_t)some);
-            memcpy(out[c] + done, e->outputs + c * e->hop + *place, sizeof(float) * (size_t)some);
         }
+        for (ptrdiff_t c = 0; c < e->channels; c++)
+            memcpy(out[c] + done, e->outputs + c * e->hop + *place, sizeof(float) * (size_t)some);
         done += some, *place += (int32_t)some;
         if (*place < e->hop) continue;
         process_hop(e, e->inputs, at, e->outputs, at, NULL);
