@@ -47,7 +47,7 @@ struct counts {
 };
 
 struct chain {
-    ptrdiff_t channels, bins, columns, context, cells, depth;
+    ptrdiff_t channels, bins, columns, wide, context, cells, depth;
     int stride, start, part, calm, soon, settled, reach;
     float alpha, level_share, noise_share, smooth_share, response_share;
     uint64_t first_generator[4];
@@ -147,6 +147,7 @@ struct chain *place_chain(struct memory *memory, const struct weights *weights, 
     ptrdiff_t cells = channels * bins, all = context * cells;
     double spacing = (double)header->rate / header->window;
     c->channels = channels, c->bins = bins, c->columns = columns, c->context = context;
+    c->wide = (columns + WIDE - 1) / WIDE * WIDE;
     c->cells = cells, c->stride = header->stride, c->alpha = header->alpha;
     c->depth = header->stride * (context - 1) + 1;
     c->basis = weights->basis;
@@ -161,7 +162,7 @@ struct chain *place_chain(struct memory *memory, const struct weights *weights, 
     c->settled = frames_of(SETTLED_SECONDS, hop);
     int reach = larger_of(1, (int)(3.0 * SMOOTH_HZ / spacing));
     c->reach = reach < MOST_REACH ? reach : MOST_REACH;
-    c->back = take_floats(constants, (size_t)(context * bins * columns));
+    c->back = take_floats(constants, (size_t)(context * bins * c->wide));
     c->kernel = take_floats(constants, (size_t)(2 * c->reach + 1));
 
     c->counts = take(state, 1, sizeof *c->counts);
@@ -193,7 +194,7 @@ struct chain *place_chain(struct memory *memory, const struct weights *weights, 
     for (size_t k = 0; k < sizeof of_hop / sizeof *of_hop; k++)
         *of_hop[k] = take_floats(constants, (size_t)cells);
     c->rate = take_floats(constants, (size_t)(channels * columns));
-    c->parts = take_floats(constants, (size_t)(2 * channels * columns));
+    c->parts = take_floats(constants, (size_t)(2 * channels * c->wide));
     c->mean = take_floats(constants, (size_t)channels);
     c->padded = take_floats(constants, (size_t)(3 * bins + 2 * c->reach));
     c->risen = take(constants, (size_t)channels, 1);
@@ -202,7 +203,7 @@ struct chain *place_chain(struct memory *memory, const struct weights *weights, 
     for (ptrdiff_t t = 0; t < context; t++)
         for (ptrdiff_t k = 0; k < columns; k++)
             for (ptrdiff_t i = 0; i < bins; i++)
-                c->back[(t * bins + i) * columns + k] = c->basis[(t * columns + k) * bins + i];
+                c->back[(t * bins + i) * c->wide + k] = c->basis[(t * columns + k) * bins + i];
     for (int k = -c->reach; k <= c->reach; k++) {
         float distance = (float)(k * (spacing / SMOOTH_HZ));
         c->kernel[k + c->reach] = exp_(-0.5f * distance * distance);
@@ -345,8 +346,7 @@ static void take_in(struct chain *c, const float *power) {
 
 /* The prior's units, and the frames of the context in units of the level. */
 static void prepare(struct chain *c) {
-    ptrdiff_t all = c->channels * c->columns;
-    set_all(c->parts, 2 * all, 0.0f);
+    set_all(c->parts, 2 * c->channels * c->wide, 0.0f);
     for (ptrdiff_t t = 0; t < c->context; t++) {
         ptrdiff_t from = t * c->stride * c->cells, to = t * c->cells;
         memcpy(c->phi_now + to, c->phi + from, sizeof(float) * (size_t)c->cells);
@@ -359,16 +359,16 @@ static void prepare(struct chain *c) {
             }
             for (ptrdiff_t i = 0; i < c->bins; i++)
                 slope[i] = 1.0f / sqrtf(2.0f * c->noise_now[to + at + i] + FLOOR);
-            float *sums = c->parts + 2 * k * c->columns;
-            gather(slope, slope, c->response + at, c->back + t * c->bins * c->columns, sums,
-                   sums + c->columns, c->columns, c->bins);
+            float *sums = c->parts + 2 * k * c->wide;
+            gather(slope, slope, c->response + at, c->back + t * c->bins * c->wide, sums,
+                   sums + c->wide, c->wide, c->bins);
         }
     }
     float unit = RATE / (float)(c->context * c->bins);
     for (ptrdiff_t k = 0; k < c->channels; k++)
         for (ptrdiff_t j = 0; j < c->columns; j++)
-            c->rate[k * c->columns + j] = c->parts[2 * k * c->columns + j] * unit;
-    for (ptrdiff_t i = 0; i < all; i++) {
+            c->rate[k * c->columns + j] = c->parts[2 * k * c->wide + j] * unit;
+    for (ptrdiff_t i = 0; i < c->channels * c->columns; i++) {
         float h = DECAY * c->h[i];
         c->h[i] = h < LEAST_H ? LEAST_H : h;
     }
@@ -432,6 +432,7 @@ void step_chain(struct chain *c, const float *power, struct estimate *found) {
     prepare(c);
     struct frames now = {
         .context = c->context, .channels = c->channels, .bins = c->bins, .columns = c->columns,
+        .wide = c->wide,
         .power = c->power_now, .basis = c->basis, .back = c->back, .response = c->response,
         .rate = c->rate, .noise = c->noise_now, .phi = c->phi_now, .h = c->h, .total = c->total,
         .square = c->square, .v = c->v, .plus = c->plus, .minus = c->minus,

@@ -4,63 +4,64 @@
 
 #include "../factorization/_steps.h"
 
-/* Bins, and columns, whose sums are in registers. */
-#define BINS 64
-#define COLUMNS 32
+/* Floats whose sums are in registers at a time: as many as hide the latency of their additions, with
+ * vectors of 16 and with others. Matrices have `WIDE` columns times a whole number. */
+#define MOST_SUMS 128
+#define FEW_SUMS 64
+#define WIDE 16
+
+INLINE void activate_some(const float *restrict h, const float *restrict basis,
+                          const float *restrict response, float *restrict v, ptrdiff_t columns,
+                          ptrdiff_t bins, const ptrdiff_t count) {
+    float sums[MOST_SUMS] = {0};
+    for (ptrdiff_t k = 0; k < columns; k++)
+        for (ptrdiff_t i = 0; i < count; i++) sums[i] += h[k] * basis[k * bins + i];
+    for (ptrdiff_t i = 0; i < count; i++) v[i] = sums[i] * response[i];
+}
 
 /* v = response (W h) of a frame of the context, with W of shape (columns, bins). */
 LOOP(void, activate, (const float *restrict h, const float *restrict basis,
       const float *restrict response, float *restrict v, ptrdiff_t columns, ptrdiff_t bins),
      (h, basis, response, v, columns, bins)) {
     ptrdiff_t at = 0;
-    for (; at + BINS <= bins; at += BINS) {
-        float sums[BINS] = {0};
-        for (ptrdiff_t k = 0; k < columns; k++)
-            for (int i = 0; i < BINS; i++) sums[i] += h[k] * basis[k * bins + at + i];
-        for (int i = 0; i < BINS; i++) v[at + i] = sums[i] * response[at + i];
-    }
-    for (ptrdiff_t i = at; i < bins; i++) v[i] = 0.0f;
-    for (ptrdiff_t k = 0; k < columns; k++)
-        for (ptrdiff_t i = at; i < bins; i++) v[i] += h[k] * basis[k * bins + i];
-    for (ptrdiff_t i = at; i < bins; i++) v[i] *= response[i];
+    if (level == 4)
+        for (; at + MOST_SUMS <= bins; at += MOST_SUMS)
+            activate_some(h, basis + at, response + at, v + at, columns, bins, MOST_SUMS);
+    for (; at + FEW_SUMS <= bins; at += FEW_SUMS)
+        activate_some(h, basis + at, response + at, v + at, columns, bins, FEW_SUMS);
+    if (at < bins) activate_some(h, basis + at, response + at, v + at, columns, bins, bins - at);
 }
 
-/* Some columns of `gather`; `count` is a constant where this is inlined for all but a narrow W. */
 INLINE void gather_some(const float *restrict plus, const float *restrict minus,
-                        const float *restrict response, const float *restrict row,
+                        const float *restrict response, const float *restrict back,
                         float *restrict up, float *restrict down, ptrdiff_t columns, ptrdiff_t bins,
                         const ptrdiff_t count) {
-    float ups[COLUMNS], downs[COLUMNS];
+    float ups[MOST_SUMS / 2], downs[MOST_SUMS / 2];
     memcpy(ups, up, count * sizeof(float));
     memcpy(downs, down, count * sizeof(float));
-    for (ptrdiff_t i = 0; i < bins; i++, row += columns) {
+    for (ptrdiff_t i = 0; i < bins; i++, back += columns) {
         float x = plus[i] * response[i], y = minus[i] * response[i];
-        for (ptrdiff_t k = 0; k < count; k++) ups[k] += x * row[k];
-        for (ptrdiff_t k = 0; k < count; k++) downs[k] += y * row[k];
+        for (ptrdiff_t k = 0; k < count; k++) ups[k] += x * back[k];
+        for (ptrdiff_t k = 0; k < count; k++) downs[k] += y * back[k];
     }
     memcpy(up, ups, count * sizeof(float));
     memcpy(down, downs, count * sizeof(float));
 }
 
-/* Add W^T (response slope) of two slopes, with the transpose of W, of shape (bins, columns). The
- * last columns overlap those before, from what was there at first, so that all tiles are whole. */
+/* Add W^T (response slope) of two slopes, with the transpose of W, of shape (bins, columns), where
+ * columns are a multiple of WIDE. */
 LOOP(void, gather, (const float *restrict plus, const float *restrict minus,
       const float *restrict response, const float *restrict back, float *restrict up,
       float *restrict down, ptrdiff_t columns, ptrdiff_t bins),
      (plus, minus, response, back, up, down, columns, bins)) {
-    ptrdiff_t last = columns - COLUMNS;
-    float ups[COLUMNS], downs[COLUMNS];
-    if (last < 0) {
-        gather_some(plus, minus, response, back, up, down, columns, bins, columns);
-        return;
-    }
-    memcpy(ups, up + last, sizeof ups);
-    memcpy(downs, down + last, sizeof downs);
-    for (ptrdiff_t at = 0; at < last; at += COLUMNS)
-        gather_some(plus, minus, response, back + at, up + at, down + at, columns, bins, COLUMNS);
-    gather_some(plus, minus, response, back + last, ups, downs, columns, bins, COLUMNS);
-    memcpy(up + last, ups, sizeof ups);
-    memcpy(down + last, downs, sizeof downs);
+    ptrdiff_t at = 0;
+#define SOME(count)                                                                                  \
+    for (; at + (count) <= columns; at += (count))                                                   \
+    gather_some(plus, minus, response, back + at, up + at, down + at, columns, bins, count)
+    if (level == 4) SOME(MOST_SUMS / 2);
+    SOME(FEW_SUMS / 2);
+    SOME(WIDE);
+#undef SOME
 }
 
 /* EM's multiplicative rule, with a Gamma prior of which `rate` and 1 - shape are given. */
@@ -88,7 +89,7 @@ LOOP(void, note, (float half, const float *restrict plus, const float *restrict 
 /* The newest frames of a spectrogram, shape (context, channels, bins); see
  * alphamf.factorization.frame. */
 struct frames {
-    ptrdiff_t context, channels, bins, columns;
+    ptrdiff_t context, channels, bins, columns, wide; /* columns of `back` and of sums */
     const float *power, *basis, *back, *response, *rate;
     float *noise, *phi, *h, *total, *square, *v, *plus, *minus;
     uint32_t *state;
@@ -97,7 +98,7 @@ struct frames {
 static ptrdiff_t step(const struct frames *f, struct source *sources, float less, float exponent,
                        float *parts) {
     ptrdiff_t cells = f->channels * f->bins, size = f->columns * f->bins;
-    memset(parts, 0, sizeof(float) * (size_t)(2 * f->channels * f->columns));
+    memset(parts, 0, sizeof(float) * (size_t)(2 * f->channels * f->wide));
     sources[0].accepted = 0;
     for (ptrdiff_t c = 0; c < f->context; c++) {
         ptrdiff_t at = c * cells;
@@ -112,15 +113,15 @@ static ptrdiff_t step(const struct frames *f, struct source *sources, float less
         sources[1].v = f->noise + at;
         evaluate(sources, 2, SLOPES, f->power + at, cells, cells);
         for (ptrdiff_t k = 0; k < f->channels; k++) {
-            const float *response = f->response + k * f->bins, *back = f->back + c * size;
-            float *up = parts + 2 * k * f->columns;
+            const float *response = f->response + k * f->bins, *back = f->back + c * f->bins * f->wide;
+            float *up = parts + 2 * k * f->wide;
             gather(f->plus + at + k * f->bins, f->minus + at + k * f->bins, response, back, up,
-                   up + f->columns, f->columns, f->bins);
+                   up + f->wide, f->wide, f->bins);
         }
     }
     for (ptrdiff_t k = 0; k < f->channels; k++) {
-        float *up = parts + 2 * k * f->columns;
-        ascend(f->h + k * f->columns, up, up + f->columns, f->rate + k * f->columns, less, exponent,
+        float *up = parts + 2 * k * f->wide;
+        ascend(f->h + k * f->columns, up, up + f->wide, f->rate + k * f->columns, less, exponent,
                f->columns);
     }
     return sources[0].accepted;
