@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +20,7 @@ from alphamf.denoising.grids import hop_near
 from alphamf.denoising.reference_engine import ReferenceEngine
 from alphamf.denoising.weights import find_online
 from alphamf.evaluation.score import si_sdr
+from alphamf.factorization import compiled
 from alphamf.learnt import network
 from alphamf.learnt.causal import CausalRefiner
 from alphamf.learnt.dictionary import Dictionary
@@ -170,6 +174,36 @@ def test_a_copy_goes_on_to_the_same_bits(copied):
     first, second = made.process(rest), other.process(rest)
     for one, two in zip(first, second, strict=True):
         np.testing.assert_array_equal(one, two)
+
+
+COPY = """
+import hashlib, sys
+import numpy as np
+from alphamf.denoising.weights import find_online
+from alphamf.native.engine import Engine
+audio = np.load(sys.argv[1])
+weights = find_online(11025)
+made = Engine(11025, 2, weights.dictionary, weights.causal, linked=True, least=0.0, seed=0)
+found = made.process(audio[: len(audio) // made.hop * made.hop])
+print(hashlib.sha256(b"".join(each.tobytes() for each in found)).hexdigest())
+"""
+
+
+@pytest.mark.slow
+def test_copies_for_other_processors_give_the_same_bits(tmp_path):
+    """Those with fused multiply-adds, and those without."""
+    np.save(tmp_path / "audio.npy", sound(11025, 2))
+    found = {
+        name: subprocess.check_output(
+            [sys.executable, "-c", COPY, tmp_path / "audio.npy"],
+            env={**os.environ, "ALPHAMF_LOOPS": name},
+        )
+        for name in ("default", "unfused", "v3", "v4")
+    }
+    assert found["default"] == found["unfused"]
+    assert found["v3"] == found["v4"]
+    if compiled.variant() not in ("default", "unfused"):
+        assert found["v4"] != found["default"]
 
 
 def test_seeds_differ_and_repeat():
