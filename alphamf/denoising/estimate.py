@@ -1,4 +1,4 @@
-"""From segments of equal length, one channel each, to clean speech: the chain of gains (`gain`).
+"""Estimate the clean speech of segments of equal length through the chain of gains (`gain`).
 
 `sample_gains` applies links 1 and 2, channel by channel; `estimate_speech` applies links 3 to 5 to
 the channels of a segment, which may be linked.

@@ -36,9 +36,9 @@ class LowLatency:
     weights
         Dictionary of the speech, and causal refiner.
     settings
-        Of the run: dry, max_attenuation and channels.
+        Settings of the run: dry, max_attenuation and channels are used.
     seed
-        Of the chain.
+        Seed of the chain.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class LowLatency:
             seed=seed,
         )
         self.latency: int = self._engine.latency
-        self._settings, self._anew = settings, False
+        self._settings, self._was_reset = settings, False
         self._waiting = np.empty((0, channels), np.float32)
         self._delayed = np.empty((0, channels), np.float32)
 
@@ -98,12 +98,12 @@ class LowLatency:
         )
 
     def _note(self) -> str | None:
-        """Return why the engine began anew, once."""
-        reason = self._engine.anew
-        if reason is None or self._anew:
+        """Return why the engine reset itself, the first time."""
+        reason = self._engine.reset_reason
+        if reason is None or self._was_reset:
             return None
-        self._anew = True
-        note = f"the state at low latency started anew: {reason}"
+        self._was_reset = True
+        note = f"low-latency processing was reset because {reason}"
         _LOGGER.warning(note)
         return note
 
@@ -118,7 +118,7 @@ class FrameDenoiser:
     channels
         Number of channels.
     options
-        Of the stream.
+        Options of the stream.
     progress
         Adds up what has been done.
 
@@ -143,7 +143,7 @@ class FrameDenoiser:
         self._blocks.append(block)
 
     def next(self, *, ended: bool) -> Segment | None:
-        """Return the output for the next block, or None; `ended`: no block follows."""
+        """Return the output for the next block, or None; `ended` means that no block follows."""
         if self._blocks:
             segment = self._low.push(self._blocks.popleft())
         elif ended and not self._finished:

@@ -14,7 +14,7 @@ from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Array
 
 LEAST_OF_HALF = 2
-"""Fewest draws of half a chain that have a variance."""
+"""Minimum number of draws of half a chain that have a variance."""
 
 VARIANCE_THIN = 6
 """Distance between the steps whose variances are averaged: these need fewer than the gain."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from alphamf.audio.stft import Complexes, Frame
 from alphamf.denoising.asymmetric_windows import FRAME_HOPS, Frames, frame_of
-from alphamf.denoising.grids import Bins, Grid, hop_near
+from alphamf.denoising.grids import Bins, Grid, nearest_hop
 from alphamf.denoising.real_time import Presence, Sharing
 from alphamf.denoising.uncertainty import deviation, faint_levels
 from alphamf.factorization.online import OnlineAlphaMF
@@ -40,11 +40,11 @@ def online_chain(
     Parameters
     ----------
     dictionary
-        Of the speech.
+        Dictionary of the speech.
     channels
         Side by side.
     seed
-        Of the chain.
+        Seed of the chain.
     hop
         Distance between frames in seconds; None: that of `asymmetric_windows.frame_of`.
     """
@@ -74,8 +74,8 @@ class ReferenceEngine:
         As there.
     acceptance
         Proportion of Phi proposals of the last hop that were accepted.
-    anew
-        Why it last began anew, or None if it did not.
+    reset_reason
+        Why it last reset itself, or None if it did not.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class ReferenceEngine:
         seed: int,
     ) -> None:
         frame = dictionary.frame
-        self.hop: int = hop_near(frame.n_fft / FRAME_HOPS * rate / dictionary.rate)
+        self.hop: int = nearest_hop(frame.n_fft / FRAME_HOPS * rate / dictionary.rate)
         native = Grid(rate, Frame(FRAME_HOPS * self.hop, self.hop))
         model = Grid(dictionary.rate, frame_of(frame))
         self.bins: int = native.frame.bins
@@ -105,7 +105,7 @@ class ReferenceEngine:
         self._new_presence = partial(Presence, native, seconds)
         self._least = np.float32(least)
         self._unfit = 0
-        self.anew: str | None = None
+        self.reset_reason: str | None = None
         self.acceptance: float = 1.0
         self._begin()
 
@@ -132,7 +132,7 @@ class ReferenceEngine:
     def _process_hop(self, block: Floats) -> tuple[Floats, Floats, Floats, float]:
         """Return speech, gain, its standard deviation and the probability of speech for a hop."""
         block = np.clip(block, -HIGHEST, HIGHEST)
-        self._begin_after_unfit(block)
+        self._reset_after_unfit(block)
         spectrum = self._frames.analyse(block)
         power: Floats = (np.abs(spectrum) ** 2 / np.float32(self._frames.filled_fraction)).astype(
             np.float32
@@ -142,14 +142,14 @@ class ReferenceEngine:
         gain = np.maximum(gain, self._least)
         return self._frames.synthesise(spectrum * gain), gain, std, probability
 
-    def _begin_after_unfit(self, block: Floats) -> None:
-        """Begin anew as soon as samples out of range have left the window: no sound was so loud."""
+    def _reset_after_unfit(self, block: Floats) -> None:
+        """Reset the state once samples that are too large to be sound have left the window."""
         if np.abs(block).max() >= HIGHEST:
             self._unfit = FRAME_HOPS
         elif self._unfit:
             self._unfit -= 1
             if self._unfit == 0:
-                self.anew = REASONS[1]
+                self.reset_reason = REASONS[1]
                 self._begin()
 
     def _gains(self, spectrum: Complexes, power: Floats) -> tuple[Floats, Floats]:
@@ -168,7 +168,7 @@ class ReferenceEngine:
         """Return the gain and its standard deviation on the dictionary's bins, given |X|^2."""
         gain, std = self._refined(power)
         if not np.isfinite(gain + std).all():
-            self.anew = REASONS[2]
+            self.reset_reason = REASONS[2]
             self._begin()
             gain, std = self._refined(power)
         return gain, std

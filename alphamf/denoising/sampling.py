@@ -19,7 +19,7 @@ from alphamf.tools import memory
 from alphamf.tools.arrays import Array, namespace
 
 QUIETEST = 1e-6
-"""Least mean power of a bin that counts as sound, as a fraction of the mean over bins."""
+"""Minimum mean power of a bin that counts as sound, as a fraction of the mean over bins."""
 
 SPEECH_LEVEL = 2e-3
 """Scale at which H_speech starts, about as far below the mean power as the noise: EM stays in the
@@ -33,7 +33,7 @@ LAST_STEPS = 3
 """Steps of EM on all frames, after those on a subset."""
 
 FEWEST = 64
-"""Fewest frames that a warm-up may read: with fewer, the noise's spectra are not learned well."""
+"""Minimum number of frames for a warm-up: with fewer, the noise is not learned well."""
 
 CELL_ARRAYS = 6
 """Arrays of the size of the stacked spectrogram that each chain holds: Phi, power, statistics."""

@@ -133,7 +133,7 @@ LOOP(void, share, (const float *restrict part, const float *restrict sigma2, flo
     for (ptrdiff_t i = 0; i < count; i++) out[i] = part[i] / sigma2[i];
 }
 
-/* What `evaluate` is asked for; as alphamf.factorization.cells.Want. */
+/* What `evaluate` is asked for; as alphamf.factorization.cells.CellOutput. */
 enum { MOVE, SLOPES, SLOPE, GAIN, VARIANCE };
 
 /* A source: its cells, NULL for a phi of two, for a state where Phi rests, for what is not asked

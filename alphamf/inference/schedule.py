@@ -9,7 +9,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.inference.protocols import Schedule
 
 
-def at(schedule: Schedule, step: int) -> float:
+def step_size_at(schedule: Schedule, step: int) -> float:
     """Return the step size of step `step` (0 for the first), as a Python float.
 
     A Python float leaves the dtype of an array as it is, which a NumPy scalar would not.

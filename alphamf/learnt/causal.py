@@ -1,7 +1,7 @@
 """The causal refiner: a network that processes the online chain frame by frame, without lookahead.
 
-It is the network of `alphamf.learnt.network`, whose taps all lie in the past. What it has read
-stays in memory, so that every frame costs the same.
+It is a network as in `alphamf.learnt.network` whose taps all lie in the past. It stores the frames
+that it still needs, so that every frame costs the same.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.tools.arrays import Array, Floats
 
 EDGE = (0.85, 0.9)
-"""Part of the band whose mean stands for what lies above it. Most recordings were resampled once,
-and end below their band; where they end differs, and says nothing of speech."""
+"""Part of the band whose mean replaces everything above it. Most recordings were resampled once and
+end below their band; where they end varies, and is unrelated to the speech."""
 
 
 def fill_band_end(features: Array, xp: Any) -> Array:

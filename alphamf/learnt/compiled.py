@@ -1,8 +1,8 @@
 """The layers of `alphamf.learnt.network` in C: for float32 on a CPU.
 
-They are in ``_network.c``. Where that could not be compiled when the package was installed,
-`AVAILABLE` is False and `alphamf.learnt.layers` does the same. Products of whole recordings are
-left to NumPy where the processor is not fast at bfloat16.
+They are in ``_network.c``. If it could not be compiled when the package was installed, `AVAILABLE`
+is False and `alphamf.learnt.layers` does the same. NumPy computes products for whole recordings on
+processors without fast bfloat16.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def variant() -> str:
     return str(_network.VARIANT) if AVAILABLE else "numpy"
 
 
-def suits(array: Array) -> bool:
+def supports(array: Array) -> bool:
     """Return whether the functions of this module support this kind of array."""
     return AVAILABLE and isinstance(array, np.ndarray) and array.dtype == np.float32
 
@@ -46,7 +46,8 @@ def suits(array: Array) -> bool:
 def pack_matrix(matrix: Floats) -> Array:
     """Return the right side of products with many rows, for `multiply`: in tiles of bfloat16.
 
-    Where the processor is not fast at that, or the matrix does not fit, it stays as it is.
+    The matrix is returned unchanged if the processor is not fast at that, or if the matrix does not
+    fit.
 
     Parameters
     ----------
@@ -116,7 +117,7 @@ class CompiledNetwork:
         )
 
     def outputs(self, features: Floats) -> Floats:
-        """Return what `layers.outputs` does.
+        """See `layers.outputs`.
 
         Parameters
         ----------
@@ -141,7 +142,7 @@ class CompiledNetwork:
         return np.zeros((frames, planes.size_of(self._channels, self._bins)), np.float32)
 
     def read_frames(self, features: Floats, cells: Floats) -> Floats:
-        """Do as `layers.read_frames`, and write the features, shape (frames, bins, features)."""
+        """Compute `layers.read_frames`, and write the features, shape (frames, bins, features)."""
         planes.cells_of(cells, self._bins)[..., : self._sizes.features] = features
         x = np.empty((len(features), self._sizes.width), np.float32)
         multiply(cells[:, : self._given], self._read, x)
@@ -149,7 +150,7 @@ class CompiledNetwork:
         return x
 
     def run_blocks(self, x: Floats) -> Floats:
-        """Do as `layers.run_blocks`, in place."""
+        """Compute `layers.run_blocks`, in place."""
         u, inner = np.empty_like(x), np.empty((len(x), self._sizes.hidden), np.float32)
         frames = np.empty_like(x)
         for distance, taps, (up, up_bias), (down, down_bias) in self._blocks:
@@ -161,13 +162,13 @@ class CompiledNetwork:
         return x
 
     def write_maps(self, x: Floats, cells: Floats) -> None:
-        """Do as `layers.feature_maps`, into planes."""
+        """Compute `layers.feature_maps`, into planes."""
         maps = cells[:, self._given : -PAD]
         multiply(x, self._write, maps)
         maps += self._write_bias
 
     def correlate_cells(self, cells: Floats) -> Floats:
-        """Do as `layers.correlate_cells`, for planes that hold features and maps."""
+        """Compute `layers.correlate_cells`, for planes that hold features and maps."""
         sizes, bins = self._sizes, self._bins
         out = np.empty((len(cells), planes.size_of(sizes.outputs, bins)), np.float32)
         _network.correlate(self._channels, bins, sizes.features, self._steps, cells, out)

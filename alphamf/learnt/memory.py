@@ -16,7 +16,7 @@ class Memory:
     frames
         How many.
     shape
-        Of one frame.
+        Shape of one frame.
     """
 
     def __init__(self, frames: int, shape: tuple[int, ...]) -> None:
@@ -24,7 +24,7 @@ class Memory:
         self._newest = -1
 
     def frames_at_taps(self, x: Array, taps: int, distance: int) -> list[Array]:
-        """Take in a frame, and return the one that each tap reads; the last tap reads the newest.
+        """Add a frame, and return the frame that each tap reads; the last tap reads the newest.
 
         Parameters
         ----------
@@ -51,14 +51,14 @@ class Memories:
     channels, bins
         Shape of a frame.
     sizes
-        Of the network.
+        Sizes of the network.
 
     Attributes
     ----------
     blocks
-        Of every block; shape of a frame (channels, width).
+        Memory of each block; frames have the shape (channels, width).
     cells
-        Of every correlation; shape of a frame (channels, bins, inputs).
+        Memory of each correlation; frames have the shape (channels, bins, inputs).
     """
 
     def __init__(self, channels: int, bins: int, sizes: network.Sizes) -> None:

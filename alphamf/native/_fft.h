@@ -1,5 +1,5 @@
 /* The discrete Fourier transform of real frames, by Stockham's algorithm: no permutation, and loops
- * over neighbours. Lengths are even products of 2, 3, 5, 7 and 11, as alphamf.denoising.grids.hop_near
+ * over neighbours. Lengths are even products of 2, 3, 5, 7 and 11, as alphamf.denoising.grids.nearest_hop
  * chooses them.
  */
 #ifndef ALPHAMF_FFT_H

@@ -1,4 +1,4 @@
-/* The steps of the online chain for one frame: alphamf/factorization/frame.py in C. */
+/* The steps of the online chain for one frame: alphamf/factorization/online_steps.py in C. */
 #ifndef ALPHAMF_FRAME_H
 #define ALPHAMF_FRAME_H
 
@@ -87,7 +87,7 @@ LOOP(void, note, (float half, const float *restrict plus, const float *restrict 
 }
 
 /* The newest frames of a spectrogram, shape (context, channels, bins); see
- * alphamf.factorization.frame. */
+ * alphamf.factorization.online_steps. */
 struct frames {
     ptrdiff_t context, channels, bins, columns, wide; /* columns of `back` and of sums */
     const float *power, *basis, *back, *response, *rate;

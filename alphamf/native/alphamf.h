@@ -51,9 +51,9 @@ int alphamf_bins(const alphamf *engine);
 /* Of the last hop: the part of Metropolis proposals that were accepted. */
 float alphamf_acceptance(const alphamf *engine);
 
-/* Why the engine last began anew: 0: it did not; 1: samples were above 1e12; 2: a number was no
+/* Why the engine last reset itself: 0: it did not; 1: samples were above 1e12; 2: a number was no
  * longer finite. */
-int alphamf_began_anew(const alphamf *engine);
+int alphamf_reset_reason(const alphamf *engine);
 
 /* Copy the state of an engine out of it, or into one with the same arguments of `alphamf_create`. */
 size_t alphamf_state_size(const alphamf *engine);

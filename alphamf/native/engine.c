@@ -27,7 +27,7 @@ static const double RATIO_MOST = 3.0, LEVEL_LEAST = -8.0, COHERENCE_SECONDS = 0.
 static const double WEIGHTS[] = {0.72, 0.40, 1.99};
 static const float SHARED = 0.7f;
 
-enum { NOT_ANEW, TOO_LARGE, NOT_FINITE };
+enum { NOT_RESET, TOO_LARGE, NOT_FINITE };
 
 #define LEAST_RATE 1000
 #define MOST_RATE 768000
@@ -44,7 +44,7 @@ struct bins {
 /* What is remembered beside arrays. */
 struct counts {
     int64_t hops;
-    int32_t unfit, anew, place;
+    int32_t unfit, reset_reason, place;
     float acceptance, strength;
     double loud, ratio, level;
 };
@@ -78,8 +78,8 @@ static int is_smooth(int hop) {
     return hop == 1;
 }
 
-/* As alphamf.denoising.grids.hop_near. */
-static int hop_near(double length) {
+/* As alphamf.denoising.grids.nearest_hop. */
+static int nearest_hop(double length) {
     int below = length < 1.0 ? 1 : (int)length, above = (int)length + 1;
     while (!is_smooth(below)) below--;
     while (!is_smooth(above)) above++;
@@ -207,7 +207,7 @@ PUBLIC alphamf *alphamf_create(const void *weights, size_t size, int rate, int c
         return NULL;
     }
     const struct header *header = &e->weights.header;
-    e->hop = hop_near((double)header->window / FRAME_HOPS * rate / header->rate);
+    e->hop = nearest_hop((double)header->window / FRAME_HOPS * rate / header->rate);
     e->length = FRAME_HOPS * e->hop, e->bins = e->length / 2 + 1, e->model_bins = header->bins;
     e->channels = channels, e->linked = linked && channels > 1;
     e->strength = 1.0f;
@@ -245,8 +245,8 @@ static void begin(struct alphamf *e) {
     if (e->network) start_network(e->network);
 }
 
-static void begin_anew(struct alphamf *e, int reason) {
-    e->counts->anew = reason;
+static void reset_for(struct alphamf *e, int reason) {
+    e->counts->reset_reason = reason;
     begin(e);
 }
 
@@ -273,7 +273,7 @@ PUBLIC int alphamf_latency(const alphamf *e) { return (int)(SYNTHESIS_HOPS * e->
 
 PUBLIC float alphamf_acceptance(const alphamf *e) { return e->counts->acceptance; }
 
-PUBLIC int alphamf_began_anew(const alphamf *e) { return e->counts->anew; }
+PUBLIC int alphamf_reset_reason(const alphamf *e) { return e->counts->reset_reason; }
 
 PUBLIC size_t alphamf_state_size(const alphamf *e) { return e->state_size; }
 
@@ -286,7 +286,7 @@ struct samples {
     ptrdiff_t apart, step;
 };
 
-/* Shift a hop in. Begins anew as soon as samples out of range have left the window. */
+/* Shift a hop in. Resets the state once samples that are too large have left the window. */
 static void shift_in(struct alphamf *e, const float *in, struct samples at) {
     float largest = 0.0f;
     for (ptrdiff_t c = 0; c < e->channels; c++) {
@@ -302,7 +302,7 @@ static void shift_in(struct alphamf *e, const float *in, struct samples at) {
     struct counts *counts = e->counts;
     counts->hops++;
     if (largest >= HIGHEST_SAMPLE) counts->unfit = FRAME_HOPS;
-    else if (counts->unfit && --counts->unfit == 0) begin_anew(e, TOO_LARGE);
+    else if (counts->unfit && --counts->unfit == 0) reset_for(e, TOO_LARGE);
 }
 
 LOOP(void, square, (const float *restrict real, const float *restrict imaginary, float unit,
@@ -419,7 +419,7 @@ static void find_gains(struct alphamf *e) {
     move_bins(&e->inwards, e->filled_power, e->model_power, e->channels);
     find_on_model(e);
     if (!is_finite(e->model_gain, e->model_std, model)) {
-        begin_anew(e, NOT_FINITE);
+        reset_for(e, NOT_FINITE);
         find_on_model(e);
     }
     move_bins(&e->outwards, e->model_gain, e->gain, e->channels);

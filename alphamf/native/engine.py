@@ -20,8 +20,8 @@ from alphamf.learnt.packed import ALIGNMENT
 from alphamf.native.weights import pack
 from alphamf.tools.arrays import Floats
 
-REASONS = None, "samples were too large for sound", "it was no longer finite"
-"""Why an engine began anew, as ``alphamf_began_anew`` numbers it."""
+REASONS = None, "samples were too large to be sound", "its state was no longer finite"
+"""Why an engine reset itself, as ``alphamf_reset_reason`` numbers it."""
 
 
 class Hops(NamedTuple):
@@ -67,7 +67,7 @@ def _open() -> Any:
         "hop": (whole, pointer),
         "bins": (whole, pointer),
         "acceptance": (ctypes.c_float, pointer),
-        "began_anew": (whole, pointer),
+        "reset_reason": (whole, pointer),
         "state_size": (size, pointer),
         "save": (None, pointer, pointer),
         "load": (None, pointer, pointer),
@@ -190,9 +190,9 @@ class Engine:
         return float(_LIBRARY.alphamf_acceptance(self._engine))
 
     @property
-    def anew(self) -> str | None:
-        """Why it last began anew, or None if it did not."""
-        return REASONS[_LIBRARY.alphamf_began_anew(self._engine)]
+    def reset_reason(self) -> str | None:
+        """Why it last reset itself, or None if it did not."""
+        return REASONS[_LIBRARY.alphamf_reset_reason(self._engine)]
 
     def process(self, sound: Floats) -> Hops:
         """Process whole hops.

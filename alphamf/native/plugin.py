@@ -11,7 +11,7 @@ from pathlib import Path
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.packed import aligned
 from alphamf.native.engine import library_file
-from alphamf.tools.files import atomic, make_folder, printable_name, reason
+from alphamf.tools.files import atomic_file, make_folder, printable_name, reason
 
 TRAILER = struct.Struct("<QQ16s")
 """As ``struct trailer`` of ``plugin.c``."""
@@ -71,10 +71,10 @@ def install(content: bytes) -> list[Path]:
     found = places()
     for place in found.values():
         make_folder(place)
-        with atomic(place, mode=0o777) as path:
+        with atomic_file(place, mode=0o777) as path:
             path.write_bytes(content)
     for name in TEXTS:
-        with atomic(found["LV2"].parent / name) as path:
+        with atomic_file(found["LV2"].parent / name) as path:
             path.write_bytes((files("alphamf.native") / "lv2" / name).read_bytes())
     return list(found.values())
 

@@ -12,7 +12,7 @@ import numpy as np
 from alphamf.errors import AlphaMFError
 from alphamf.research.download import cache, download
 from alphamf.research.sources import CORPORA, Corpus, DataSource
-from alphamf.tools.files import atomic, printable_name, reason
+from alphamf.tools.files import atomic_file, printable_name, reason
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ def _make(name: str, corpus: Corpus, source: DataSource, path: Path) -> None:
         )
     arrays = source.convert(*(download(original, path.parent) for original in source.originals))
     try:
-        with atomic(path) as part, part.open("wb") as file:
+        with atomic_file(path) as part, part.open("wb") as file:
             np.savez_compressed(file, **arrays)
     except OSError as error:
         raise AlphaMFError(f"{printable_name(path)} cannot be written: {reason(error)}") from error

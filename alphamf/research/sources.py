@@ -37,15 +37,15 @@ class Corpus:
     path
         Relative to ``$ALPHAMF_DATA``.
     sha256
-        Of the file of the published results; empty for a folder.
+        SHA-256 of the file of published results; empty for a folder.
     home
         Address of the data's own home.
     terms
         Licence or terms of use.
     source
-        How to make the file; None where no checksum of an original is published.
+        Function that makes the file; None if no checksum of an original is published.
     columns
-        Of the MANIFEST.csv that lists the recordings of a folder.
+        Columns of the MANIFEST.csv that lists the recordings of a folder.
     """
 
     path: str

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from alphamf import AlphaMFError, Stream
-from alphamf.audio.duplex import Lost
 from alphamf.audio.resample import resample
 from alphamf.cli import meter
-from alphamf.denoising.monitor import Monitor
+from alphamf.live.duplex import LostSound
+from alphamf.live.monitor import Monitor
 from benchmarks.hard_events import EVENTS, by_second
 from tests.support.commands import in_a_process
 from tests.support.places import DATA
@@ -117,7 +117,7 @@ def test_after_any_finite_sound_speech_recovers(pieces):
     assert np.nanmean(own) > np.nanmean(wanted) - 2 * LOSS
 
 
-ANEW = "the state at low latency started anew: it was no longer finite"
+ANEW = "low-latency processing was reset because its state was no longer finite"
 
 STATES = {
     "noise": lambda low: low._chain._noise.power,
@@ -171,14 +171,14 @@ def said_by_pipe(folder):
 def said_live(folder):
     monitor = Monitor(Stream(RATE, 1, latency="low"))
     monitor.process(with_burst()[:, None])
-    lost = Lost()
+    lost = LostSound()
     console = Console(width=200, record=True, file=io.StringIO())
     console.print(meter.panel(monitor, lost, keys=False))
     assert LARGE in meter.line(monitor, lost)
     return console.export_text()
 
 
-LARGE = "the state at low latency started anew: samples were too large for sound"
+LARGE = "low-latency processing was reset because samples were too large to be sound"
 
 
 @pytest.mark.parametrize("said", [said_by_file, said_by_json, said_by_pipe, said_live])

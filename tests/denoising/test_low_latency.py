@@ -20,8 +20,8 @@ from alphamf.audio.stft import Frame
 from alphamf.denoising.asymmetric_windows import Frames
 from alphamf.denoising.grids import Bins, Grid, regrid
 from alphamf.denoising.weights import find_online
-from alphamf.evaluation.score import si_sdr
 from alphamf.native import engine
+from alphamf.scores.score import si_sdr
 from tests.support.places import DATA
 
 THROUGH = replace(PRESETS["fast"], max_attenuation=0.0)

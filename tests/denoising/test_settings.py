@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import pytest
 
-from alphamf.cli.denoise import Preset
+from alphamf.cli.denoise_options import Preset
 from alphamf.denoising.api import denoise
 from alphamf.denoising.settings import FALLBACK, HYPERPARAMETERS, PRESETS, Settings, kernel
 from alphamf.errors import AlphaMFError
@@ -50,7 +50,7 @@ def test_out_of_range(preset, name, value):
 
 
 def test_no_more_is_kept_than_made():
-    with pytest.raises(AlphaMFError, match="keep must be at most steps = 10, not 11"):
+    with pytest.raises(AlphaMFError, match="`keep` must be at most `steps` = 10, not 11"):
         Settings(steps=10, keep=11)
     assert Settings(steps=10, keep=10).keep == 10
 
@@ -86,7 +86,7 @@ def test_other_samplers_denoise_or_are_refused_in_a_sentence(name):
         assert Settings(sampler=name).speech_prior.shape == 1
         return
     with pytest.raises(
-        AlphaMFError, match=f"the sampler '{name}' cannot be used for denoising"
+        AlphaMFError, match=f"the `sampler` '{name}' cannot be used for denoising"
     ) as caught:
         Settings(sampler=name)
     assert "\n" not in str(caught.value)
@@ -124,3 +124,9 @@ def test_a_sampler_that_is_registered_denoises(monkeypatch):
     assert out.shape == audio.shape
     assert np.isfinite(out).all()
     assert (out != audio).any()
+
+
+def test_for_transcription_a_part_of_the_input_stays():
+    noisy = 0.1 * np.random.default_rng(0).standard_normal(16000).astype(np.float32)
+    clean, mixed = (denoise(noisy, 8000, name).audio for name in ("fast", "transcription"))
+    np.testing.assert_allclose(mixed, 0.3 * noisy + 0.7 * clean, atol=1e-6)

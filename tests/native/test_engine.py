@@ -16,16 +16,16 @@ import soundfile
 from alphamf import AlphaMFError
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame
-from alphamf.denoising.grids import hop_near
+from alphamf.denoising.grids import nearest_hop
 from alphamf.denoising.reference_engine import ReferenceEngine
 from alphamf.denoising.weights import find_online
-from alphamf.evaluation.score import si_sdr
 from alphamf.factorization import compiled
 from alphamf.learnt import network
 from alphamf.learnt.causal import CausalRefiner
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.native import engine
 from alphamf.native.engine import Engine
+from alphamf.scores.score import si_sdr
 from tests.support.places import DATA
 
 if not engine.AVAILABLE:
@@ -78,7 +78,7 @@ def both(rate, channels, models, audio, **options):
 def test_hops_and_bins_are_those_of_the_grids(rate):
     for dictionary in (find_online(rate).dictionary, small_models(1.0)[0]):
         made = Engine(rate, 1, dictionary, None, **OPTIONS)
-        assert made.hop == hop_near(dictionary.frame.n_fft / 8 * rate / dictionary.rate)
+        assert made.hop == nearest_hop(dictionary.frame.n_fft / 8 * rate / dictionary.rate)
         assert (made.bins, made.latency) == (4 * made.hop + 1, 5 * made.hop)
 
 
@@ -147,8 +147,8 @@ def disturbed(rate, case):
 def test_hard_events_are_met_alike(case):
     audio = disturbed(8000, case)
     (ours, found), (theirs, wanted) = both(8000, 2, small_models(2.0), audio)
-    assert ours.anew == theirs.anew
-    assert (ours.anew is not None) == (case == "beyond")
+    assert ours.reset_reason == theirs.reset_reason
+    assert (ours.reset_reason is not None) == (case == "beyond")
     assert np.isfinite(found.speech).all()
     if case != "beyond":
         np.testing.assert_allclose(found.speech, wanted.speech, atol=2e-5)

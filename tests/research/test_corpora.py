@@ -192,7 +192,7 @@ def test_what_goes_wrong_is_one_sentence_and_nothing_is_kept(serve, server, tmp_
         monkeypatch.setattr(download, "SECONDS", 0.05)
         slow = f"http://127.0.0.1:{silent.getsockname()[1]}/heart.dat"
         serve("heart", files, sums={"heart.dat": "0" * 64}, before=(slow,))
-        with pytest.raises(AlphaMFError, match="does not answer"):
+        with pytest.raises(AlphaMFError, match="did not answer"):
             find("heart")
 
     (tmp_path / "file").touch()

@@ -30,7 +30,7 @@ class Mass(Protocol):
         state
             State of the mass.
         theta, momentum
-            Where the step ended, shape (*chains, D).
+            End of the step, shape (*chains, D).
         """
         ...
 
@@ -71,6 +71,6 @@ class UnitMass:
         state
             State of the mass.
         theta, momentum
-            Where the step ended, shape (*chains, D).
+            End of the step, shape (*chains, D).
         """
         return state

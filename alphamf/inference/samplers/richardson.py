@@ -6,9 +6,10 @@ the fine chain makes two, and both are driven by one Brownian motion,
 
 .. math:: Z^\mathrm{coarse} = (Z_1 + Z_2) / \sqrt 2,
 
-so that their difference, and the estimate's variance, stay small: about that of one chain, against
-five times as much with noise of their own. Minibatches are drawn anew for each of the three
-gradients, and have one size, since the bias that they cause must be the same function of the step.
+so that their difference, and the estimate's variance, stay small: about that of one chain, compared
+with five times as much for independent noise. A new minibatch is drawn for each of the three
+gradients, always of the same size, since the bias that it causes must be the same function of the
+step.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
 from alphamf.inference.samplers.reflect import reflect
-from alphamf.inference.schedule import at
+from alphamf.inference.schedule import step_size_at
 from alphamf.tools.arrays import Array
 
 
@@ -115,7 +116,7 @@ class SGRRLD:
         """
         refuse_latents(self, target)
         theta, step, _, coarse, _ = state
-        h = at(self.step_size, step)
+        h = step_size_at(self.step_size, step)
         first, second, both = _increments(rng, theta)
         middle = _move(rng, theta, target, h / 2, first)
         theta = _move(rng, middle, target, h / 2, second)
@@ -135,7 +136,7 @@ class SGRRHMCState(NamedTuple):
     coarse
         Coarse chain, shape (*chains, D).
     momentum, coarse_momentum
-        Of the two chains, shape (*chains, D).
+        Momenta of the two chains, shape (*chains, D).
     size
         Step size of the coarse chain.
     """
@@ -226,7 +227,7 @@ class SGRRHMC:
         """
         refuse_latents(self, target)
         theta, step, _, coarse, momentum, coarse_momentum, _ = state
-        h = at(self.step_size, step)
+        h = step_size_at(self.step_size, step)
         first, second, both = _increments(rng, theta)
         middle, momentum = self._leap(rng, theta, momentum, target, h / 2, first)
         theta, momentum = self._leap(rng, middle, momentum, target, h / 2, second)

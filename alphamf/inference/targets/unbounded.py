@@ -29,7 +29,7 @@ LOWEST = -20.0
 products are slow. The gradient is at its limit by then."""
 
 
-class Unbounded:
+class UnboundedTarget:
     """A positive target in coordinates u on the whole line, with the exact Jacobian.
 
     Parameters
@@ -58,7 +58,7 @@ class Unbounded:
     ...         return self
     ...     def parts(self, theta):
     ...         return Parts(np.full_like(theta, 2.0), 0 * theta, np.array([3.0]), np.ones(1))
-    >>> space = Unbounded(Gamma(), scale=np.array([0.5]))
+    >>> space = UnboundedTarget(Gamma(), scale=np.array([0.5]))
     >>> start = space.coordinates(np.ones((4000, 1)))
     >>> *_, last = run(space, SGLD(0.05), steps=200, seed=0, start=start)
     >>> space.position(last.theta).mean().round(1)  # shape / rate
@@ -112,11 +112,11 @@ class UnboundedPotential:
     potential
         U.
     origin, place
-        Where it was drawn: coordinates, and theta there, whose gradient the draw may have made.
+        Coordinates at which it was drawn, and theta there, whose gradient may be known.
     """
 
     def __init__(
-        self, space: Unbounded, potential: FactorPotential, origin: Array, place: Array
+        self, space: UnboundedTarget, potential: FactorPotential, origin: Array, place: Array
     ) -> None:
         self._space, self._potential = space, potential
         self._origin, self._place = origin, place

@@ -42,7 +42,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 FIXED = "theta at rest"
 """An additional row: Gibbs moves of the topics alone, with theta fixed at its start."""
 
-METHODS = (FIXED, *(name for name in methods.METHODS if methods.base(name) in SETTINGS))
+METHODS = (FIXED, *(name for name in methods.METHODS if methods.base_method(name) in SETTINGS))
 
 SAMPLES = {"SG-NPHMC": 50}
 """S_count where it differs from 100."""
@@ -51,7 +51,7 @@ LEAPS = 10
 
 
 @dataclass(frozen=True)
-class Partly:
+class PartlyAdaptiveMass:
     """An adaptive diagonal mass, except for log E, which has mass I.
 
     Attributes
@@ -76,14 +76,14 @@ class Partly:
         return Diagonal(inverse)
 
     def update(self, rng: Any, state: MassEMState, theta: Array, momentum: Array) -> MassEMState:
-        """Adapt the mass to the end of a step.
+        """Adapt the mass after a step.
 
         Parameters
         ----------
         rng
             Source of random numbers.
         state
-            Of the mass.
+            State of the mass.
         theta, momentum
             At the end of the step, shape (*chains, D).
         """
@@ -98,7 +98,7 @@ class OneBatch:
     target
         Draws the minibatches.
     leaps
-        Of a step.
+        Number of leaps per step.
     """
 
     target: TopicModel
@@ -136,8 +136,8 @@ def jobs(full: bool, seed: int) -> list[Job]:
     return [
         {
             "method": method,
-            "settings": {**SETTINGS.get(methods.base(method), {}), "leaps": LEAPS},
-            "samples": SAMPLES.get(methods.base(method), 100) // (1 if full else 5),
+            "settings": {**SETTINGS.get(methods.base_method(method), {}), "leaps": LEAPS},
+            "samples": SAMPLES.get(methods.base_method(method), 100) // (1 if full else 5),
             **size,
             "sweeps": 2,
             "seed": seed + i,
@@ -229,6 +229,6 @@ def _sampler(job: Job) -> Any:
         method, settings, samples=job["samples"], freeze=job["burn_in"], dense=False, growth=np.inf
     )
     if method.endswith(methods.EM):
-        settings["mass"] = Partly(built.mass, job["rank"])
-        return methods.KINDS[methods.base(method)](**settings)
+        settings["mass"] = PartlyAdaptiveMass(built.mass, job["rank"])
+        return methods.KINDS[methods.base_method(method)](**settings)
     return built

@@ -42,7 +42,7 @@ def table(records: list[JobRecord]) -> list[dict[str, Any]]:
                 "paper": paper[0],
                 "ms": methods.format_spread([n["milliseconds"] for n in several]),
                 "paper ms": paper[1],
-                "ratio": _ratio(several, found.get(methods.base(method), [])),
+                "ratio": _ratio(several, found.get(methods.base_method(method), [])),
                 "condition of M": float(np.exp(np.log(shapes).mean())) if shapes else None,
                 "total weight": methods.format_spread([n["total"] for n in several]),
             }
@@ -74,7 +74,9 @@ def figure(records: list[JobRecord]) -> Any:
         style = "--" if method.endswith(methods.EM) else "-"
         style = ":" if method.endswith(methods.POSITIONS) else style
         for axis, x in zip(axes, (steps, seconds), strict=True):
-            axis.plot(x, perplexity, style, color=colours[methods.base(method)], label=method)
+            axis.plot(
+                x, perplexity, style, color=colours[methods.base_method(method)], label=method
+            )
     axes[0].set_xlabel("iterations after the burn-in")
     axes[0].set_ylabel("test perplexity")
     axes[1].set_xlabel("seconds after the burn-in")

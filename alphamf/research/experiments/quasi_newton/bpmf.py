@@ -22,7 +22,7 @@ from alphamf.inference.chain import run
 from alphamf.inference.random import generator, noise
 from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.samplers.hmc_bfgs import HMCBFGS
-from alphamf.inference.samplers.quasi import QNHMC
+from alphamf.inference.samplers.qnhmc import QNHMC
 from alphamf.inference.targets.bpmf import BPMF
 from alphamf.research.experiments.base import Job, JobRecord, Numbers, mean_and_error
 from alphamf.research.experiments.quasi_newton.gaussian import ENSEMBLE
@@ -131,7 +131,7 @@ def optimum(target: BPMF, theta: Array, steps: int = 150) -> Array:
     theta
         Start, shape (D,).
     steps
-        Most iterations.
+        Maximum number of iterations.
     """
     from scipy.optimize import minimize
 
@@ -156,9 +156,9 @@ def point_outside(target: BPMF, mode: Array, seed: int) -> Array:
     target
         The posterior.
     mode
-        Of it, shape (D,).
+        The mode, shape (D,).
     seed
-        Of the noise.
+        Seed of the noise.
     """
     deviation = target.draw(None, mode).hessian_diagonal(mode) ** -0.5
     deviate: Array = noise(generator(seed, 1), mode)

@@ -57,7 +57,7 @@ def test_all_rows_of_table_1(normal):
     ]
     assert len({tuple(row) for row in rows}) == 1
     for row in rows[1:]:
-        assert (row["ratio"] is None) == (methods.base(row["method"]) == row["method"])
+        assert (row["ratio"] is None) == (methods.base_method(row["method"]) == row["method"])
     assert "0.1590" in markdown(rows)
 
 
@@ -88,7 +88,9 @@ def test_figure_of_table_1(normal, tmp_path):
 def test_jobs_hold_the_paper_s_sizes():
     for job in NORMAL.jobs(True, 3):
         assert (job["points"], job["burn_in"], job["settings"]["leaps"]) == (5000, 5000, 10)
-        assert job["batch"] == (None if methods.base(job["method"]) in ("HMC", "RHMC") else 100)
+        assert job["batch"] == (
+            None if methods.base_method(job["method"]) in ("HMC", "RHMC") else 100
+        )
     sizes = {
         (job["documents"], job["rank"], job["burn_in"], job["keep"], job["thin"])
         for job in TOPICS.jobs(True, 0)
@@ -130,7 +132,7 @@ def test_positions_teach_the_posterior_s_shape_and_momenta_do_not():
 
 
 def test_unit_scale_of_a_diagonal_mass():
-    mass = methods.OfPositions(MassEM(samples=2, source="positions"))
+    mass = methods.PositionMass(MassEM(samples=2, source="positions"))
     theta = np.array([[1.0, 2.0, -3.0]])
     state = mass.init(theta)
     for scale in (1.0, -2.0):
@@ -250,7 +252,7 @@ def test_one_minibatch_an_iteration(data):
 
 def test_mass_of_log_e_rests():
     learner = MassEM(samples=1, growth=np.inf)
-    mass = topics.Partly(learner, 2)
+    mass = topics.PartlyAdaptiveMass(learner, 2)
     theta = np.ones((1, 6))
     state = mass.update(generator(0), mass.init(theta), theta, 3 * theta)
     inverse = mass.inverse(state).g

@@ -153,14 +153,14 @@ def test_slope_of_a_power():
 
 
 def test_stopwatch_has_the_chains_side_by_side():
-    watch = factors.Stopwatch(model(1))
+    watch = factors.TimedTarget(model(1))
     # Noise 1 s, the fine chain's moves 2 and 3 s, the coarse one's 4 s.
     watch.times = [1.0, 3.0, 6.0]
-    assert watch.parallel(0.0, 10.0) == 1 + 5
+    assert watch.parallel_time(0.0, 10.0) == 1 + 5
     watch.times = [1.0, 2.0, 3.0]
-    assert watch.parallel(0.0, 10.0) == 1 + 7
+    assert watch.parallel_time(0.0, 10.0) == 1 + 7
     watch.times = [1.0]
-    assert watch.parallel(0.0, 10.0) == 10
+    assert watch.parallel_time(0.0, 10.0) == 10
 
 
 @pytest.mark.slow
