@@ -18,6 +18,7 @@ from alphamf.cli import (
     live,
     mix,
     models,
+    plugin,
     serve,
     streams,
     train,
@@ -43,6 +44,7 @@ app.command()(mix.mix)
 app.command()(evaluate.evaluate)
 app.command()(info.info)
 app.command()(models.models)
+app.add_typer(plugin.plugin, name="plugin")
 app.command()(experiment.experiment)
 
 

@@ -20,6 +20,7 @@ class Preset(StrEnum):
     """Names of `alphamf.denoising.PRESETS`, repeated because importing it would import NumPy."""
 
     fast = "fast"
+    transcription = "transcription"
     plain = "plain"
     paper = "paper"
 
@@ -167,8 +168,9 @@ Normalize = Annotated[
 PresetChoice = Annotated[
     Preset,
     typer.Option(
-        help="fast: a short chain and networks; plain: a longer chain without networks; "
-        "paper: the chain of the HAMCMC paper.",
+        help="fast: a short chain and networks, for listening; transcription: the same for speech "
+        "recognisers, with a part of the input; plain: a longer chain without networks; paper: "
+        "the chain of the HAMCMC paper.",
         rich_help_panel=MODEL,
     ),
 ]

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from alphamf.factorization.cells import CellOutput, Cells
-from alphamf.factorization.online_steps import FrameState, Moves
 from alphamf.inference.random import word_state
 from alphamf.tools.arrays import Array
 
@@ -84,13 +83,4 @@ def evaluate(
         state = states[s] if states else None
         tuples.append((2 / alpha, 2 / alpha * scale, v, phi, state, first, second))
     accepted: list[int] = _loops.evaluate(int(want), power, tuple(tuples))
-    return accepted
-
-
-def move(frame: FrameState, moves: Moves) -> int:
-    """See `alphamf.factorization.online_steps.move`; arrays must be contiguous."""
-    context, columns, _ = frame.basis.shape
-    steps, keep, alpha, shape, exponent = moves
-    sizes = context, len(frame.h), columns
-    accepted: int = _loops.frame(steps, keep, alpha, 1 - shape, exponent, *sizes, tuple(frame))
     return accepted

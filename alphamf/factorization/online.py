@@ -16,10 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 from alphamf.factorization import cells, compiled
-from alphamf.factorization import online_steps as steps
 from alphamf.factorization.cells import FLOOR
 from alphamf.factorization.forgetting import Extreme, NoiseVariance, forgetting_factor
-from alphamf.factorization.online_steps import FrameState, Moves
+from alphamf.factorization.online_steps import FrameState, Moves, move
 from alphamf.factorization.response import Response
 from alphamf.tools.arrays import Floats
 
@@ -71,6 +70,11 @@ class OnlineEstimate(NamedTuple):
     level: Floats
 
 
+def unit_columns(basis: Floats) -> Floats:
+    """Return W, shape (context, columns, bins), with columns of mean one, in one piece."""
+    return np.ascontiguousarray(basis / basis.mean(axis=(0, 2), keepdims=True))
+
+
 class OnlineAlphaMF:
     """Computes gains frame by frame.
 
@@ -104,7 +108,7 @@ class OnlineAlphaMF:
         rng: np.random.Generator,
     ) -> None:
         context, columns, bins = basis.shape
-        self._basis = np.ascontiguousarray(basis / basis.mean(axis=(0, 2), keepdims=True))
+        self._basis = unit_columns(basis)
         self._back = np.ascontiguousarray(self._basis.swapaxes(1, 2))
         self._alpha, self._hop = alpha, hop
         self._moves = Moves(STEPS, KEEP, alpha, SHAPE, RELAXATION * alpha / (alpha + 2))
@@ -161,7 +165,7 @@ class OnlineAlphaMF:
             plus=np.empty_like(noise),
             minus=np.empty_like(noise),
         )
-        accepted = (compiled if compiled.AVAILABLE else steps).move(frame, self._moves)
+        accepted = move(frame, self._moves)
         self._h = frame.h
         if frame.phi is not None:
             self._phi[-1] = frame.phi[-1]

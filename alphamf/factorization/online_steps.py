@@ -1,16 +1,18 @@
 """The steps of the online chain for one frame, in NumPy.
 
-`compiled` has the same function, several times as fast. Arrays of cells have the shape (context,
-channels, bins), the newest frame last.
+The engine of low latency (`alphamf.native.engine`) has the same, several times as fast. Arrays of
+cells have the shape (context, channels, bins), the newest frame last.
 """
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from alphamf.factorization.cells import TINY, CellOutput, Cells, evaluate
+from alphamf.factorization import cells, compiled
+from alphamf.factorization.cells import TINY, CellOutput, Cells
 from alphamf.tools.arrays import Floats
 
 
@@ -105,6 +107,7 @@ def move(frame: FrameState, moves: Moves) -> int:
 
 def _evaluated(frame: FrameState, alpha: float) -> int:
     """Move Phi of the newest frame, and compute both parts of dU/dv of the speech."""
+    loops: ModuleType = compiled if compiled.supports(frame.power, 2) else cells
     accepted = 0
     for part, state in ((slice(None, -1), None), (slice(-1, None), frame.state)):
         if not len(frame.power[part]):
@@ -113,5 +116,7 @@ def _evaluated(frame: FrameState, alpha: float) -> int:
         speech = Cells(alpha, frame.v[part], phi, [frame.plus[part], frame.minus[part]])
         noise = Cells(2.0, frame.noise[part], None)
         states = None if state is None else [state, None]
-        accepted = evaluate(CellOutput.SLOPES, frame.power[part], [speech, noise], states=states)[0]
+        accepted = loops.evaluate(
+            CellOutput.SLOPES, frame.power[part], [speech, noise], states=states
+        )[0]
     return int(accepted)

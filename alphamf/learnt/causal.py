@@ -6,11 +6,12 @@ that it still needs, so that every frame costs the same.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from alphamf.learnt import layers, network
+from alphamf.learnt import layers, network, packed
 from alphamf.learnt.memory import Memories
 from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.tools.arrays import Array, Floats
@@ -43,6 +44,11 @@ class CausalRefiner(TrainedNetwork):
 
     kind = "causal"
     causal = True
+
+    @cached_property
+    def packed(self) -> bytes:
+        """The parameters as the engine of low latency reads them."""
+        return packed.pack(self.parameters)
 
     def memories(self, channels: int) -> Memories:
         """Return empty memories for new channels."""

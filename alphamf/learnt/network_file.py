@@ -103,17 +103,17 @@ class TrainedNetwork:
         memories
             Memories of a causal network, which runs frame by frame.
         """
-        if compiled.supports(features):
-            return self._compiled.outputs(features, memories)
+        if memories is None and compiled.supports(features):
+            return self._compiled.outputs(features)
         return layers.outputs(self.parameters, features, xp, memories)
 
     @cached_property
     def _compiled(self) -> compiled.CompiledNetwork:
-        return compiled.CompiledNetwork(self.parameters, self.cells(self.frame), self.causal)
+        return compiled.CompiledNetwork(self.parameters, self.cells(self.frame))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out data prepared for this processor, which may differ in another process."""
-        return {name: value for name, value in vars(self).items() if name != "_compiled"}
+        """Leave out what is made of the parameters: for this processor, or for the engine."""
+        return {k: value for k, value in vars(self).items() if k not in ("_compiled", "packed")}
 
     def save(self, path: str | os.PathLike[str], *, replace: bool = True) -> None:
         """Save the network as an ``.npz`` file, with parameters in half precision.

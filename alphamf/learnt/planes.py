@@ -1,4 +1,4 @@
-"""Planes: the memory layout of cells for the compiled layers and causal networks.
+"""Planes: the memory layout of cells for the compiled layers.
 
 The bins are stored channel by channel, with zeros before and after them, so that a correlation can
 read beyond the ends of the band, and in whole vectors.

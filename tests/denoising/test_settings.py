@@ -196,3 +196,9 @@ def test_psgld_lagged_at_the_fallback_is_seen(monkeypatch):
     monkeypatch.setitem(HYPERPARAMETERS, "psgld-lagged", FALLBACK)
     with pytest.raises(AssertionError):
         test_every_sampler_denoises_the_sample("psgld-lagged", "fast")
+
+
+def test_for_transcription_a_part_of_the_input_stays():
+    noisy = 0.1 * np.random.default_rng(0).standard_normal(16000).astype(np.float32)
+    clean, mixed = (denoise(noisy, 8000, name).audio for name in ("fast", "transcription"))
+    np.testing.assert_allclose(mixed, 0.3 * noisy + 0.7 * clean, atol=1e-6)

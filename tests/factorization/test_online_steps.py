@@ -41,27 +41,30 @@ def problem(alpha, loops, seed=0):
 needs_loops = pytest.mark.skipif(not compiled.AVAILABLE, reason="the loops are not compiled")
 
 
+def moved(monkeypatch, loops, alpha, moves, seed=0):
+    """Move a problem by one of both loops; return it, and how many proposals were accepted."""
+    monkeypatch.setattr(compiled, "AVAILABLE", loops is compiled)
+    each = problem(alpha, loops)
+    each = each._replace(state=loops.states(np.random.default_rng(seed), [alpha, 2.0])[0])
+    return each, online_steps.move(each, moves)
+
+
 @needs_loops
-def test_compiled_steps_are_those_of_numpy():
+def test_compiled_steps_are_those_of_numpy(monkeypatch):
     moves = Moves(5, 3, 2.0, 0.1, 0.5)
-    ours, theirs = problem(2.0, compiled), problem(2.0, cells)
-    compiled.move(ours, moves)
-    online_steps.move(theirs, moves)
+    ours, theirs = (moved(monkeypatch, loops, 2.0, moves)[0] for loops in (compiled, cells))
     for name in ("h", "total", "square", "v", "plus", "minus"):
         np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=2e-4, atol=1e-6)
 
 
 @needs_loops
-def test_with_phi_they_agree_in_the_mean():
+def test_with_phi_they_agree_in_the_mean(monkeypatch):
     moves = Moves(40, 30, 1.0, 0.1, 0.5)
     means = []
-    for loops, move in ((compiled, compiled.move), (cells, online_steps.move)):
+    for loops in (compiled, cells):
         gains = []
         for seed in range(12):
-            each = problem(1.0, loops)._replace(
-                state=loops.states(np.random.default_rng(100 + seed), [1.0, 2.0])[0]
-            )
-            accepted = move(each, moves)
+            each, accepted = moved(monkeypatch, loops, 1.0, moves, 100 + seed)
             assert 0.1 < accepted / (40 * CHANNELS * BINS) < 1
             gains.append(each.total / 30)
         means.append(np.mean(gains, axis=0))
@@ -70,30 +73,8 @@ def test_with_phi_they_agree_in_the_mean():
 
 
 @pytest.mark.parametrize("loops", [pytest.param(compiled, marks=needs_loops), cells])
-def test_phi_of_older_frames_rests(loops):
-    each = problem(1.0, loops)
-    before = each.phi.copy()
-    (compiled if loops is compiled else online_steps).move(each, Moves(4, 2, 1.0, 0.1, 0.5))
+def test_phi_of_older_frames_rests(monkeypatch, loops):
+    before = problem(1.0, loops).phi
+    each, _ = moved(monkeypatch, loops, 1.0, Moves(4, 2, 1.0, 0.1, 0.5))
     np.testing.assert_array_equal(each.phi[:-1], before[:-1])
     assert (each.phi[-1] != before[-1]).any()
-
-
-@needs_loops
-def test_buffers_that_do_not_fit_are_refused():
-    each = problem(1.0, compiled)
-    with pytest.raises(ValueError, match="do not fit"):
-        compiled.move(each._replace(h=each.h[:, :-1].copy()), Moves(1, 1, 1.0, 0.1, 0.5))
-    with pytest.raises(ValueError, match="float32"):
-        compiled.move(each._replace(power=each.power.astype(float)), Moves(1, 1, 1.0, 0.1, 0.5))
-
-
-@needs_loops
-@pytest.mark.parametrize("sizes", [(2**62, 1, 2), (1, 2**62, 2), (1, 1, 2**62), (1, 1, 2)])
-def test_sizes_whose_products_overflow_are_refused(sizes):
-    """And frames without a cell: 2**62 times four bytes is 0 in a register."""
-    from alphamf.factorization import _loops
-
-    none, two, four = (np.zeros(count, np.float32) for count in (0, 2, 4))
-    buffers = none, none, None, None, none, none, four, two, two, four, four, none, none, none
-    with pytest.raises(ValueError, match="do not fit"):
-        _loops.frame(1, 1, 1.0, 0.0, 1.0, *sizes, buffers)

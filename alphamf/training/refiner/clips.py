@@ -16,8 +16,8 @@ from alphamf.denoising.coefficients import second_stage_coefficients
 from alphamf.denoising.estimate import sample_gains
 from alphamf.denoising.gain import native_gain, refine_gain
 from alphamf.denoising.grids import Spectra, native_grid
-from alphamf.denoising.low_latency import online_chain
 from alphamf.denoising.posterior import Posterior, sample_posterior
+from alphamf.denoising.reference_engine import online_chain
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights
 from alphamf.learnt import high_band
