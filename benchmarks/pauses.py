@@ -37,7 +37,7 @@ from alphamf.audio.stft import Frame
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.methods import all_methods
 from alphamf.tools import pool, tables
-from alphamf.tools.arrays import Floats
+from alphamf.tools.arrays import Floats, Reals
 from alphamf.training.refiner.recordings import sources
 from benchmarks.front_clips import Clip, mono
 from benchmarks.low_latency import run
@@ -98,28 +98,28 @@ class Found(NamedTuple):
 
     left: float
     left_above: float
-    curve: Floats
+    curve: Reals
     onsets: list[float]
 
 
-def white(rng: np.random.Generator, samples: int, rate: int) -> Floats:
+def white(rng: np.random.Generator, samples: int, rate: int) -> Reals:
     """Return white noise."""
     return rng.standard_normal(samples)
 
 
-def pink(rng: np.random.Generator, samples: int, rate: int) -> Floats:
+def pink(rng: np.random.Generator, samples: int, rate: int) -> Reals:
     """Return noise that falls by 3 dB an octave above 40 Hz."""
     return _coloured(rng, samples, rate, 40.0, -0.5)
 
 
-def fan(rng: np.random.Generator, samples: int, rate: int) -> Floats:
+def fan(rng: np.random.Generator, samples: int, rate: int) -> Reals:
     """Return wind that falls by 5 dB an octave above 200 Hz, and eight harmonics of blades."""
     wind = _coloured(rng, samples, rate, 200.0, -0.83)
     blades = rng.uniform(70, 250)
     return wind / wind.std() + 0.4 * _harmonics(rng, samples, rate, blades, 8)
 
 
-def hum(rng: np.random.Generator, samples: int, rate: int) -> Floats:
+def hum(rng: np.random.Generator, samples: int, rate: int) -> Reals:
     """Return the mains: 50 or 60 Hz with twenty harmonics."""
     return _harmonics(rng, samples, rate, float(rng.choice([50.0, 60.0])), 20)
 
@@ -127,17 +127,15 @@ def hum(rng: np.random.Generator, samples: int, rate: int) -> Floats:
 NOISES = {"white": white, "pink": pink, "fan": fan, "hum": hum}
 
 
-def _coloured(
-    rng: np.random.Generator, samples: int, rate: int, low: float, power: float
-) -> Floats:
+def _coloured(rng: np.random.Generator, samples: int, rate: int, low: float, power: float) -> Reals:
     gain = np.maximum(np.fft.rfftfreq(samples, 1 / rate), low) ** power
-    found: Floats = np.fft.irfft(np.fft.rfft(rng.standard_normal(samples)) * gain, samples)
+    found: Reals = np.fft.irfft(np.fft.rfft(rng.standard_normal(samples)) * gain, samples)
     return found
 
 
 def _harmonics(
     rng: np.random.Generator, samples: int, rate: int, first: float, count: int
-) -> Floats:
+) -> Reals:
     time = np.arange(samples) / rate
     tones = (np.sin(2 * np.pi * (k * first * time + rng.random())) / k for k in range(1, count + 1))
     return np.sum(list(tones), axis=0)
@@ -165,15 +163,15 @@ def clips(path: Path, rate: int) -> Iterator[tuple[str, int, Clip]]:
             yield name, snr, Clip(path.stem, rate, clean, noisy)
 
 
-def frame_levels(sound: Floats, rate: int) -> Floats:
+def frame_levels(sound: Reals, rate: int) -> Reals:
     """Return the mean power of each frame of `FRAME` seconds."""
     size = round(FRAME * rate)
     blocks = sound[: len(sound) // size * size].reshape(-1, size).astype(float)
-    found: Floats = np.mean(blocks**2, axis=1)
+    found: Reals = np.mean(blocks**2, axis=1)
     return found
 
 
-def pauses(clean: Floats, rate: int) -> Floats:
+def pauses(clean: Floats, rate: int) -> Reals:
     """Say of each frame whether it is one of a pause, apart from speech on both sides."""
     from scipy.ndimage import binary_erosion
 
@@ -193,12 +191,12 @@ def left_in_pauses(clean: Floats, out: Floats, rate: int) -> float:
     return float(10 * np.log10(power + 1e-12))
 
 
-def above_edge(sound: Floats, rate: int) -> Floats:
+def above_edge(sound: Reals, rate: int) -> Reals:
     """Return what lies above `EDGE`, up to 20 kHz, by a filter that hardly rings."""
     from scipy.signal import butter, sosfiltfilt
 
     band = butter(6, (EDGE, 20000), "bandpass", fs=rate, output="sos")
-    found: Floats = sosfiltfilt(band, sound.astype(float))
+    found: Reals = sosfiltfilt(band, sound.astype(float))
     return found
 
 
@@ -212,7 +210,7 @@ def level_above(clean: Floats, out: Floats, rate: int) -> float:
     return float(10 * np.log10(power + 1e-12))
 
 
-def curve(clean: Floats, out: Floats, rate: int) -> Floats:
+def curve(clean: Floats, out: Floats, rate: int) -> Reals:
     """Return sums of powers and numbers of the cells by their clean level, as `Found.curve`."""
     frame = Frame(rate // 64 * 2, rate // 128)
     truth, heard = (np.abs(stft.forward(each, frame)) ** 2 for each in (clean, out))
