@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from alphamf.denoising.activity import Stretch, speech_stretches
+    from alphamf.denoising.activity import SpeechRange, speech_ranges
     from alphamf.denoising.agreement import Agreement
     from alphamf.denoising.api import denoise, denoise_async, denoise_stream
     from alphamf.denoising.denoised import Denoised
@@ -34,14 +34,14 @@ __all__ = [
     "Dictionary",
     "Segment",
     "Settings",
+    "SpeechRange",
     "Stream",
-    "Stretch",
     "Weights",
     "denoise",
     "denoise_async",
     "denoise_stream",
     "load",
-    "speech_stretches",
+    "speech_ranges",
     "train",
 ]
 
@@ -55,13 +55,13 @@ _HOME = {
     "Segment": "denoising.segments",
     "Settings": "denoising.settings",
     "Stream": "denoising.stream",
-    "Stretch": "denoising.activity",
+    "SpeechRange": "denoising.activity",
     "Weights": "denoising.weights",
     "denoise": "denoising.api",
     "denoise_async": "denoising.api",
     "denoise_stream": "denoising.api",
     "load": "learnt.dictionary",
-    "speech_stretches": "denoising.activity",
+    "speech_ranges": "denoising.activity",
     "train": "training.dictionary.api",
 }
 

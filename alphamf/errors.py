@@ -4,7 +4,8 @@
 class AlphaMFError(ValueError):
     """A request that cannot be fulfilled; the message names the argument and the value.
 
-    The command line prints the sentence and exits with code 2.
+    The command line prints the sentence and exits with code 2. An argument for which it has an
+    option stands in backquotes; that option is printed in its place.
 
     Examples
     --------

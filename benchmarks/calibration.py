@@ -30,7 +30,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import choose
 from alphamf.tools import pool, tables
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import atomic
+from alphamf.tools.files import atomic_file
 from benchmarks.front_clips import Clip, clips, mono
 from benchmarks.full_band_mixtures import mixtures
 from benchmarks.pairs import files
@@ -165,7 +165,7 @@ def draw(curves: dict[str, Curve], path: Path) -> None:
         axes.set(xlabel="predicted standard deviation of the gain", title=title)
     panels[0].set(ylabel="root mean square error")
     panels[0].legend()
-    with atomic(path) as part:
+    with atomic_file(path) as part:
         figure.savefig(part, format="png")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from alphamf.errors import AlphaMFError
-from alphamf.evaluation.score import pesq, si_sdr, stoi
+from alphamf.scores.score import pesq, si_sdr, stoi
 from alphamf.tools.arrays import Floats
 
 SCORES = {"SI-SDR dB": 2, "PESQ": 3, "ESTOI": 3}

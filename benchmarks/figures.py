@@ -23,13 +23,13 @@ from PIL import Image
 
 from alphamf.audio.reader import read
 from alphamf.audio.stft import Frame, forward
+from alphamf.batch.plot import Picture, Spectrogram
 from alphamf.denoising.api import Denoised, denoise
 from alphamf.denoising.grids import native_grid
 from alphamf.denoising.weights import find
-from alphamf.evaluation.plot import Picture, Spectrogram
 from alphamf.learnt.dictionary import choose
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import atomic
+from alphamf.tools.files import atomic_file
 from benchmarks.full_band_mixtures import RATE, mixtures
 
 REPOSITORY = Path(__file__).parents[1]
@@ -92,7 +92,7 @@ def small(path: Path) -> None:
     """Leave `COLOURS` in a PNG."""
     with Image.open(path) as drawn:
         few = drawn.convert("RGB").quantize(COLOURS)
-    with atomic(path) as part:
+    with atomic_file(path) as part:
         few.save(part, format="png", optimize=True)
 
 
@@ -130,7 +130,7 @@ def main() -> None:
         REPOSITORY / "docs" / "figures" / f"{name}.png" for name in ("sample", "plot")
     )
     figure = draw(power(noisy, rate), power(found.audio, rate), rate, len(noisy) / rate)
-    with atomic(sample) as part:
+    with atomic_file(sample) as part:
         figure.savefig(part, format="png")
     plot(noisy, found, rate, picture)
     for path in (sample, picture):

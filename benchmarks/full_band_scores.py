@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from alphamf.audio.speech_level import active_power
 from alphamf.audio.stft import Complexes, Frame, forward, sqrt_hann
-from alphamf.evaluation.score import si_sdr
+from alphamf.scores.score import si_sdr
 from alphamf.tools.arrays import Floats
 
 RATE = 48000

@@ -142,13 +142,13 @@ def attempt(path: Path, kind: str, settings: Any, folder: Path) -> tuple[str, st
     folder
         For the output; holds ``tiny.npz``, a model.
     """
-    from alphamf.audio.inputs import Job
     from alphamf.audio.reader import open_reader
+    from alphamf.batch.file import process
+    from alphamf.batch.inputs import Job
+    from alphamf.batch.observers import Observers
+    from alphamf.batch.request import Request
     from alphamf.denoising.api import denoise
-    from alphamf.denoising.file import process
-    from alphamf.denoising.request import Request
     from alphamf.errors import AlphaMFError
-    from alphamf.evaluation.observers import Observers
     from alphamf.learnt.dictionary import load
 
     try:

@@ -19,7 +19,7 @@ from benchmarks.kill_tasks import (
     unpacked,
 )
 
-QUICK = "--preset fast --steps 3 --keep 1 -q"
+QUICK = "--preset fast --steps 3 -q"
 TASKS = {
     "denoise": Task(f"denoise input/01.flac --output-dir out {QUICK} --jobs 1", plain),
     "more": Task(

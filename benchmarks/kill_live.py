@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from alphamf.audio.take import Names
+from alphamf.live.take import RecordingPaths
 from benchmarks.kill_processes import leave, start, stopped
 from benchmarks.kill_tasks import SIGNALS, Account, Task, plain
 
@@ -64,8 +64,8 @@ def _task(k: int) -> Task:
     return TASK._replace(arguments=TASK.arguments.replace("00", f"{k:02}"))
 
 
-def _files(folder: Path, k: int) -> Names:
-    return Names(folder / "out" / f"{k:02}.wav", folder / "out" / f"{k:02}.denoised.wav")
+def _files(folder: Path, k: int) -> RecordingPaths:
+    return RecordingPaths(folder / "out" / f"{k:02}.wav", folder / "out" / f"{k:02}.denoised.wav")
 
 
 def _start_of_recording(folder: Path) -> float:
@@ -83,7 +83,7 @@ def _start_of_recording(folder: Path) -> float:
     return seconds
 
 
-def _problems(files: Names, *, whole: bool) -> list[str]:
+def _problems(files: RecordingPaths, *, whole: bool) -> list[str]:
     there = [file for file in files if file.exists() and file.stat().st_size]
     lengths = [soundfile.info(file).frames for file in there]
     on_disk = [(file.stat().st_size - HEAD) // 2 for file in there]

@@ -187,7 +187,7 @@ def _timeless(item: dict[str, Any]) -> dict[str, Any]:
     return item | {"scores": {name: value and round(value, 6) for name, value in scores.items()}}
 
 
-QUICK = "--preset fast --steps 5 --keep 2 -q"
+QUICK = "--preset fast --steps 5 -q"
 TASKS = {
     "denoise": Task(f"denoise input --output-dir out {QUICK} --jobs 2", plain),
     "media": Task(f"denoise input --output-dir out {QUICK} --jobs 1 --normalize -20", plain),

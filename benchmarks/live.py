@@ -33,7 +33,7 @@ import soundfile
 
 from alphamf import Stream
 from alphamf.audio.resample import resample
-from alphamf.evaluation.score import si_sdr
+from alphamf.scores.score import si_sdr
 from alphamf.tools import tables
 from alphamf.tools.arrays import Floats
 from benchmarks.front_clips import clips

@@ -28,7 +28,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.evaluation.baselines.base import Clip as Noisy
 from alphamf.evaluation.methods import all_methods
 from alphamf.evaluation.mixing import mixture
-from alphamf.evaluation.score import si_sdr
+from alphamf.scores.score import si_sdr
 from alphamf.tools import tables
 from alphamf.tools.arrays import Floats
 from benchmarks.clip_scores import SCORES, scores

@@ -215,7 +215,7 @@ def _results(data: bytes, folder: Path) -> None:
     """Read results of an earlier evaluation, and write what it ends with from them."""
     known = jobs.ResultsFile(
         _file(data, folder), lambda result: result.key, Result.to_json, Result.from_json
-    ).last()
+    ).last_results()
     if known:
         results = list(known.values())
         for result in results:

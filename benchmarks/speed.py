@@ -27,16 +27,16 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import soundfile
 
-from alphamf.audio.inputs import plan
+from alphamf.batch.file import process
+from alphamf.batch.inputs import plan
+from alphamf.batch.observers import Observers
+from alphamf.batch.request import Request
 from alphamf.denoising.api import denoise
-from alphamf.denoising.file import process
-from alphamf.denoising.request import Request
 from alphamf.denoising.settings import PRESETS
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.baselines.base import Clip
 from alphamf.evaluation.baselines.registry import METHODS
 from alphamf.evaluation.cost import measure_cost
-from alphamf.evaluation.observers import Observers
 from alphamf.tools import pool, tables
 from alphamf.tools.arrays import Floats
 from alphamf.tools.blas import one_thread

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from alphamf.audio.inputs import STREAM
+from alphamf.batch.inputs import STREAM
 from alphamf.cli import report
 from alphamf.cli.options import NoSandbox, Quiet, seed_option
 from alphamf.cli.train import check_output
@@ -14,7 +14,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.tools.files import printable_name
 
 if TYPE_CHECKING:
-    from alphamf.training.refiner.adapt import Adapted
+    from alphamf.training.refiner.adapt import FineTuningResult
 
 RATES = (8000, 16000)
 
@@ -61,14 +61,14 @@ def adapt(
     no_sandbox: NoSandbox = False,
     quiet: Quiet = False,
 ) -> None:
-    """Fine-tune the shipped network on your own voices and noises.
+    r"""Fine-tune the shipped network on your own voices and noises.
 
-    One file in five of either is held out, and the scores before and after are those of mixtures of
-    these. Where nothing is gained on them, nothing is written.
-    Needs PyTorch: pip install 'alphamf[learn]'.
+    One fifth of the voices and noises is held out. Mixtures of these files give the scores before
+    and after; if the new network is not better on them, no file is written.
+    Needs PyTorch: pip install 'alphamf\[learn]'.
     """
     from alphamf.tools.pool import cores
-    from alphamf.training.refiner.adapt import Wish
+    from alphamf.training.refiner.adapt import FineTuningSettings
     from alphamf.training.refiner.adapt import adapt as work
 
     with report.user_errors():
@@ -83,7 +83,7 @@ def adapt(
         if seed < 0:
             raise AlphaMFError(f"--seed must be at least 0, not {seed}")
         check_output(output, overwrite=overwrite)
-        wish = Wish(clean, noise, rate, minutes, jobs or cores(), seed)
+        wish = FineTuningSettings(clean, noise, rate, minutes, jobs or cores(), seed)
         found = work(wish, lambda line: None if quiet else typer.echo(line, err=True))
         if not quiet:
             _print(found)
@@ -100,11 +100,11 @@ def adapt(
 
 def _options(output: str, rate: int) -> str:
     """Return the denoising settings and weights with which the network is evaluated."""
-    stage = " --second-stage second-stage-16k" if rate == 16000 else ""
-    return f"--model speech-{rate // 1000}k --refiner {printable_name(output)}{stage}"
+    stage = " --network second-stage-16k" if rate == 16000 else ""
+    return f"--model speech-{rate // 1000}k --network {printable_name(output)}{stage}"
 
 
-def _print(found: Adapted) -> None:
+def _print(found: FineTuningResult) -> None:
     """Print the scores of the held-out mixtures before and after."""
     rows = [
         [name, f"{scores.si_sdr:.2f}", f"{scores.pesq:.3f}", f"{scores.estoi:.3f}"]

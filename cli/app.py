@@ -18,6 +18,7 @@ from alphamf.cli import (
     live,
     mix,
     models,
+    plugin,
     serve,
     streams,
     train,
@@ -43,6 +44,7 @@ app.command()(mix.mix)
 app.command()(evaluate.evaluate)
 app.command()(info.info)
 app.command()(models.models)
+app.add_typer(plugin.plugin, name="plugin")
 app.command()(experiment.experiment)
 
 
@@ -63,7 +65,7 @@ def alphamf(
         ),
     ] = False,
 ) -> None:
-    """Remove noise from recorded speech, and say how certain the result is."""
+    """Remove noise from recorded speech, and report how certain the result is."""
     # One thread a process: files are worked on side by side, and the order of additions inside
     # a product, so the last bit of the result, must not depend on how many cores are free.
     for name in blas.VARIABLES:

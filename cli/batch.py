@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from alphamf.audio.decoder import helper
-from alphamf.audio.inputs import STREAM, Job, Plan
 from alphamf.audio.search import describe_skipped
+from alphamf.batch.inputs import STREAM, Job, Plan
 from alphamf.cli import report
-from alphamf.cli.parallel import each_on
+from alphamf.cli.parallel import choose_each
 from alphamf.tools import pool
 from alphamf.tools.files import printable_name
-from alphamf.tools.work import Outcome
+from alphamf.tools.outcomes import Outcome
 
 if TYPE_CHECKING:
-    from alphamf.denoising.request import Request
+    from alphamf.batch.request import Request
 
 COMPRESSION = {".flac": 2.0, ".mp3": 10.0, ".oga": 10.0, ".ogg": 10.0, ".opus": 15.0}
-"""About how many times shorter files are than sound in 16 bits, by suffix; others are as long."""
+"""Approximate compression ratio relative to 16-bit samples, by suffix; 1 for other formats."""
 
 DISAGREEMENT_DB = 1.0
-"""Chains whose outputs lie further apart than this are warned of; those of presets, by .2 to .4."""
+"""Difference between the outputs of chains in dB that causes a warning; presets have 0.2 to 0.4."""
 
 SEGMENTS = 16
 """Segments that are sampled together on a GPU: a gigabyte of its memory, for mono."""
@@ -40,7 +40,6 @@ def run(
     cluster: str | None,
     as_json: bool,
     quiet: bool,
-    verbose: bool = False,
 ) -> int:
     """Process all jobs, print results and errors, and return the exit code.
 
@@ -58,10 +57,8 @@ def run(
         Whether to print a JSON object for each file in place of sentences.
     quiet
         Whether to print errors only.
-    verbose
-        Whether the sentences say how each file was done.
     """
-    from alphamf.denoising.file import process
+    from alphamf.batch.file import process
 
     codes = {0}
     for problem in files.problems:
@@ -70,13 +67,13 @@ def run(
     if files.results and not quiet:
         _note_skipped(
             len(files.results),
-            "denoised file of another input (to denoise it again, give its name alone)",
-            "denoised files of other inputs (to denoise one of them again, give its name alone)",
+            "denoised file of another input (to denoise it again, name it explicitly)",
+            "denoised files of other inputs (to denoise one of them again, name it explicitly)",
         )
     if files.jobs and files.passed and not quiet:
         typer.echo(f"Note: {describe_skipped(files.passed)}", err=True)
     isolated = not _stays_here(files.jobs, request.device)
-    each = each_on(cluster, quiet=quiet, isolated=isolated)
+    each = choose_each(cluster, quiet=quiet, isolated=isolated)
     if cluster is None:  # whose scheduler has an order of its own
         each = partial(each, size=_size)
     processes = _workers(files.jobs, request.device, workers)
@@ -92,8 +89,7 @@ def run(
                 update(printable_name(outcome.item.source), 1.0, 1.0)
             codes.add(outcome.code)
             skipped += outcome.error is None and "skipped" in outcome.result
-            text = None if quiet else partial(_sentences, verbose=verbose)
-            _report(outcome, text, as_json=as_json, to_stderr=to_stderr)
+            _report(outcome, None if quiet else _sentences, as_json=as_json, to_stderr=to_stderr)
     if skipped and not quiet:
         _note_skipped(
             skipped,
@@ -127,13 +123,13 @@ def _report(
 
 
 def preload(files: Plan, *, device: str, workers: int | None, cluster: str | None) -> None:
-    """Have what `run` needs prepared in other processes while this one goes on; as for `run`."""
+    """Prepare what `run` needs in other processes; the arguments are those of `run`."""
     if cluster is not None:
         return
     if min(len(files.jobs), _workers(files.jobs, device, workers)) > 1:
         from alphamf.tools import processes
 
-        processes.preload("alphamf.denoising.preloaded")
+        processes.preload("alphamf.batch.preload")
     else:
         helper.prepare()
 
@@ -164,7 +160,7 @@ def _segments(jobs: list[Job], device: str, wanted: int | None) -> int:
     return max(1, (wanted or pool.cores()) // max(1, len(jobs)))
 
 
-def _sentences(result: Mapping[str, Any], *, verbose: bool) -> str:
+def _sentences(result: Mapping[str, Any]) -> str:
     """Format the result of a file as text of one or more lines."""
     lines = [
         (
@@ -173,8 +169,6 @@ def _sentences(result: Mapping[str, Any], *, verbose: bool) -> str:
             f"{result['real_time_factor']:.2f})"
         )
     ]
-    if verbose:
-        lines.append(f"  {_how(result)}")
     if result["agreement"]:
         lines.append(f"  {_agreement(result['agreement'])}")
     if result["note"]:
@@ -207,16 +201,4 @@ def _agreement(found: Mapping[str, Any]) -> str:
     return (
         f"Warning: {chains} chains differ by {difference:.1f} dB; use more --steps or "
         "more --chains for a more reliable result"
-    )
-
-
-def _how(result: Mapping[str, Any]) -> str:
-    """Describe in one line how a file was processed."""
-    names = ["model", "causal"] if result["causal"] else ["model", "refiner", "second_stage"]
-    names += ["high_band"] if result["high_band"] else []
-    weights = ", ".join(f"{name.replace('_', ' ')} {result[name] or 'none'}" for name in names)
-    settings, (speech, noise) = result["settings"], result["acceptance"]
-    return (
-        f"{weights}; preset {result['preset']}, sampler {settings['sampler']}, "
-        f"{settings['steps']} steps; Phi accepted: speech {speech:.2f}, noise {noise:.2f}"
     )

@@ -15,8 +15,9 @@ FIXED = {
     "MKL_CBWR": "COMPATIBLE",
     "SOXR_USE_SIMD64": "0",
 }
-"""Environment variables that choose what processors with AVX2 have: both BLAS that NumPy comes
-with, and the resampler. Of the compiled loops the copies v4 and v3 give the same bits, unlike AMX.
+"""Environment variables that select code paths for AVX2 in both BLAS libraries that NumPy ships
+with, and in the resampler. The copies v4 and v3 of the compiled loops give the same bits, unlike
+AMX.
 """
 
 DISABLED = "NPY_DISABLE_CPU_FEATURES"
@@ -34,33 +35,24 @@ unless a tunable hides these."""
 def restart_early() -> None:
     """Restart this command if its environment variables are not set and the processor supports it.
 
-    The sooner, the less is imported twice.
+    Call it as early as possible, so that little is imported twice.
     """
     wanted = _environment()
     if _suits() and any(os.environ.get(name) != value for name, value in wanted.items()):
         _start_anew(wanted)
 
 
-def restart_with_fixed_paths(*, device: str, cluster: str | None) -> None:
+def restart_with_fixed_paths() -> None:
     """Restart this command in the same process, unless its code paths are already fixed.
 
     NumPy, BLAS and the C library choose a code path when they are loaded, so it is too late for
     this run to choose another. Standard streams are handed on unread.
 
-    Parameters
-    ----------
-    device, cluster
-        Options of these names.
-
     Raises
     ------
     AlphaMFError
-        The work would be done where the code paths are not known, or the processor lacks AVX2.
+        The processor lacks AVX2, or the system is another than Linux and macOS.
     """
-    if device != "cpu":
-        raise AlphaMFError(f"--deterministic works on the CPU only, not with --device {device}")
-    if cluster not in (None, "local"):
-        raise AlphaMFError("--deterministic works on this machine only, not with --cluster")
     if not _suits():
         raise AlphaMFError(
             "--deterministic needs Linux or macOS on an x86-64 processor, not "

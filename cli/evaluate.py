@@ -2,233 +2,117 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
+from alphamf.cli import evaluate_options as options
 from alphamf.cli import report
-from alphamf.cli.options import (
-    RUN,
-    Cluster,
-    NoSandbox,
-    Quiet,
-    check_least,
-    json_option,
-    model_option,
-    seed_option,
-)
-from alphamf.cli.parallel import Each, each_on
-from alphamf.errors import AlphaMFError
+from alphamf.cli.options import Cluster, NoSandbox, Quiet, check_least, pick
+from alphamf.cli.parallel import Each, choose_each
 from alphamf.tools.extras import require_package
 from alphamf.tools.files import printable_name
 from alphamf.tools.pool import cores
 from alphamf.tools.stopping import allow_stop
 
 if TYPE_CHECKING:
-    from alphamf.evaluation.pairs import Pair
     from alphamf.evaluation.results import Result
     from alphamf.evaluation.runner import EvaluationJob
-
-CORPUS = "Corpus"
-METHOD = "Methods"
-SCORING = "Scores and tables"
 
 _HIDDEN = ("SDR dB", "SIR dB", "SAR dB", "STOI", "CPU s per s")
 """Columns that are left out in a terminal."""
 
 
-class TableFormat(StrEnum):
-    """Output formats of a printed table."""
-
-    markdown = "markdown"
-    latex = "latex"
-
-
 def evaluate(
-    clean: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR",
-            help="Clean speech: a folder, or a pattern in quotes.",
-            show_default=False,
-            rich_help_panel=CORPUS,
-        ),
-    ] = None,
-    noisy: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="DIR|GLOB",
-            help="Noisy speech: a folder, or a pattern in quotes; can be repeated.",
-            show_default=False,
-            rich_help_panel=CORPUS,
-        ),
-    ] = None,
-    pairs: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE.csv",
-            help="Table of the pairs, instead of matching names: columns clean and noisy, "
-            "optionally noise and snr.",
-            show_default=False,
-            rich_help_panel=CORPUS,
-        ),
-    ] = None,
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Use only N clips, spread over the corpus; always the same ones.",
-            rich_help_panel=CORPUS,
-        ),
-    ] = None,
-    method: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Method, several separated by commas, or all; NAME@MODEL for a method with its "
-            "own speech model; NAME=FOLDER for the output files of another system, with "
-            "the names of the noisy files; can be repeated.",
-            show_default="noisy,oracle-mask,logmmse,is-nmf,fast",
-            rich_help_panel=METHOD,
-        ),
-    ] = None,
-    model: Annotated[str, model_option(METHOD)] = "auto",
-    seed: Annotated[int, seed_option("result", METHOD)] = 0,
-    asr: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COMMAND",
-            help="Measure the word error rate with this command: a speech recogniser that "
-            "prints the words of {file}.",
-            rich_help_panel=SCORING,
-        ),
-    ] = None,
-    transcripts: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Transcripts: lines with a clean file's stem and its words; by default what "
-            "the recogniser transcribes from the clean speech.",
-            rich_help_panel=SCORING,
-        ),
-    ] = None,
-    dnsmos: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE.onnx",
-            help="Compute DNSMOS P.835 scores with this network.",
-            rich_help_panel=SCORING,
-        ),
-    ] = None,
-    only: Annotated[
-        bool,
-        typer.Option(
-            "--only",
-            help="Leave methods from earlier runs out of the tables and the report.",
-            rich_help_panel=SCORING,
-        ),
-    ] = False,
-    table: Annotated[
-        TableFormat,
-        typer.Option(help="Format of the printed table.", rich_help_panel=SCORING),
-    ] = TableFormat.markdown,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o", metavar="DIR", help="Folder for the results.", rich_help_panel=RUN
-        ),
-    ] = Path("evaluation"),
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Number of processes.",
-            show_default="one per core",
-            rich_help_panel=RUN,
-        ),
-    ] = None,
+    clean: options.Clean = None,
+    noisy: options.Noisy = None,
+    pairs: options.Pairs = None,
+    limit: options.Limit = None,
+    method: options.Method = None,
+    model: options.Model = "auto",
+    seed: options.Seed = 0,
+    asr: options.Asr = None,
+    transcripts: options.Transcripts = None,
+    dnsmos: options.Dnsmos = None,
+    only: options.Only = False,
+    table: options.Table = options.TableFormat.markdown,
+    output: options.Output = Path("evaluation"),
+    jobs: options.Jobs = None,
     cluster: Cluster = None,
-    as_json: Annotated[bool, json_option("result")] = False,
+    as_json: options.Json = False,
     no_sandbox: NoSandbox = False,
     quiet: Quiet = False,
 ) -> None:
     """Score denoisers on a corpus of noisy and clean speech, or continue a stopped run.
 
-    Files belong together by their names: clean/sp01.wav and car_5dB/sp01.wav or sp01_car_sn5.wav.
+    Files are matched by name: clean/sp01.wav with car_5dB/sp01.wav or sp01_car_sn5.wav.
     Tables and report show all methods that the folder of results has for these clips.
     """
+    values = locals()
+    crashes: list[str] = []
     with report.user_errors(as_json=as_json):
         check_least("--limit", limit, 1)
         check_least("--jobs", jobs, 1)
         check_least("--seed", seed, 0)
         require_package("a report", "matplotlib", "report")
         require_package("a report", "jinja2", "report")
-        from alphamf.evaluation import outputs, runner
-        from alphamf.evaluation.extra import parse_extra
-        from alphamf.evaluation.methods import DEFAULTS, resolve
-        from alphamf.evaluation.pairs import sample
-
-        entries = resolve(method or DEFAULTS, model)
-        extra = parse_extra(asr, transcripts, dnsmos)
-        clips = sample(_pairs(clean, noisy or [], pairs, output), limit)
-        crashes: list[str] = []
-        each = partial(
-            _each,
-            pool=each_on(cluster, quiet=quiet),
-            workers=jobs or cores(),
-            crashes=crashes,
+        notes, results, shown = _work(
+            pick(options.CorpusOptions, values),
+            pick(options.MethodOptions, values),
+            pick(options.ScoringOptions, values),
+            pick(options.EvaluationRunOptions, values),
+            crashes,
         )
-        with runner.lock_results(output):
-            earlier = [] if only else outputs.earlier_entries(output, entries)
-            # Once: an input that changes meanwhile would have other keys than its results.
-            everything = runner.plan(
-                clips, [*earlier, *entries], str(output), seed=seed, extra=extra
-            )
-            asked = {entry.spec for entry in entries}
-            todo = [job for job in everything if job.result.method in asked]
-            runner.check_inputs(todo, output)
-            results = _run(todo, output, each, as_json=as_json, quiet=quiet)
-            shown_results = outputs.order_results(
-                everything, results, runner.finished_results(everything, output)
-            )
-            settings = outputs.describe_run(
-                [*earlier, *entries], seed=seed, command=shlex.join(["alphamf", *sys.argv[1:]])
-            )
-            settings |= {"clean": clean, "noisy": noisy, "pairs": pairs}
-            settings |= {"asr": asr, "transcripts": transcripts, "dnsmos": dnsmos}
-            outputs.write(output, shown_results, settings)
         if not quiet:
-            for note in outputs.notes(entries, results):
+            for note in notes:
                 typer.echo(f"Note: {note}", err=True)
         if not (quiet or as_json):
-            _print(shown_results, output, latex=table is TableFormat.latex)
+            _print(shown, output, latex=table is options.TableFormat.latex)
         _exit(results, crashed=bool(crashes))
 
 
-def _pairs(clean: str | None, noisy: list[str], table: str | None, output: Path) -> list[Pair]:
-    from alphamf.evaluation.pairs import find_pairs, read_pairs
+def _work(
+    corpus: options.CorpusOptions,
+    methods: options.MethodOptions,
+    scoring: options.ScoringOptions,
+    run: options.EvaluationRunOptions,
+    crashes: list[str],
+) -> tuple[Iterator[str], Sequence[Result], Sequence[Result]]:
+    """Do the work that is left; return notes, the results asked for, and those to show."""
+    from alphamf.evaluation import outputs, runner
 
-    if table is None:
-        if clean is None or not noisy:
-            raise AlphaMFError("give the corpus as --clean and --noisy, or as --pairs")
-        return find_pairs(clean, noisy, output=str(output))
-    if len(noisy) > 1:
-        raise AlphaMFError(f"with --pairs, give one folder as --noisy, not {len(noisy)}")
-    for option, folder in (("--clean", clean), *(("--noisy", name) for name in noisy)):
-        if folder is not None and not os.path.isdir(folder):
-            raise AlphaMFError(
-                f"{option} must be a folder if --pairs is given; {printable_name(folder)} "
-                "is not one"
-            )
-    return read_pairs(table, clean, next(iter(noisy), None))
+    output, seed = run.output, methods.seed
+    entries, extra, clips = methods.entries(), scoring.extra(), corpus.clips(output)
+    each = partial(
+        _each,
+        pool=choose_each(run.cluster, quiet=run.quiet),
+        workers=run.jobs or cores(),
+        crashes=crashes,
+    )
+    with runner.lock_results(output):
+        earlier = [] if run.only else outputs.earlier_entries(output, entries)
+        # Once: an input that changes meanwhile would have other keys than its results.
+        everything = runner.plan(clips, [*earlier, *entries], str(output), seed=seed, extra=extra)
+        asked = {entry.spec for entry in entries}
+        todo = [job for job in everything if job.result.method in asked]
+        runner.check_inputs(todo, output)
+        results = _run(todo, output, each, as_json=run.as_json, quiet=run.quiet)
+        shown = outputs.order_results(
+            everything, results, runner.finished_results(everything, output)
+        )
+        settings = outputs.describe_run(
+            [*earlier, *entries], seed=seed, command=shlex.join(["alphamf", *sys.argv[1:]])
+        )
+        given = vars(corpus) | vars(scoring)
+        settings |= {name: value for name, value in given.items() if name != "limit"}
+        outputs.write(output, shown, settings)
+    return outputs.notes(entries, results), results, shown
 
 
 def _run(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from alphamf.audio.decoder import helper
-from alphamf.audio.inputs import STREAM
+from alphamf.batch.inputs import STREAM
 from alphamf.cli import report, streams
 from alphamf.cli.options import NoSandbox
 
@@ -46,7 +46,7 @@ def info(
 
 
 def _model(model: Dictionary | TrainedNetwork, as_json: bool) -> None:
-    from alphamf.learnt.about import details, facts
+    from alphamf.learnt.description import details, facts
 
     if as_json:
         report.json_line(facts(model))
@@ -55,7 +55,7 @@ def _model(model: Dictionary | TrainedNetwork, as_json: bool) -> None:
 
 
 def _recording(reader: Reader, as_json: bool) -> None:
-    from alphamf.learnt.about import summary
+    from alphamf.learnt.description import summary
     from alphamf.learnt.dictionary import choose
 
     model = choose("auto", reader.rate)
@@ -76,7 +76,7 @@ def _recording(reader: Reader, as_json: bool) -> None:
             **_tracks(reader),
             "model": f"{model.name} ({summary(model)})",
             **({"note": reader.note} if reader.note else {}),
-            "sandbox": helper.state(),
+            "sandbox": report.with_options(helper.state()),
         }
     )
 

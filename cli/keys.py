@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 def read_keys() -> Iterator[Callable[[], str] | None]:
     """Yield a function that returns the keys pressed since its last call.
 
-    None where standard input is no terminal, or this process is in its background.
+    It is None if standard input is not a terminal, or if this process is in the background.
     """
     if sys.stdin is None or not sys.stdin.isatty():
         yield None

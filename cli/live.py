@@ -13,15 +13,15 @@ from alphamf.cli.options import Quiet, check_least, dry_share
 from alphamf.errors import AlphaMFError
 
 if TYPE_CHECKING:
-    from alphamf.audio.devices import Line
-    from alphamf.audio.duplex import Lost
-    from alphamf.audio.take import Names
-    from alphamf.denoising.monitor import Monitor, Running
+    from alphamf.live.devices import Line
+    from alphamf.live.duplex import LostSound
+    from alphamf.live.monitor import Monitor, MonitorThread
+    from alphamf.live.take import RecordingPaths
 
 DEVICES = "Devices"
 
 TICK = 0.1
-"""Seconds between two looks at keys, devices and levels."""
+"""Time between checks of keys, devices and levels, in seconds."""
 
 STEP = 0.1
 """How far a key changes the strength."""
@@ -71,22 +71,25 @@ def live(
         ),
     ] = 40,
     strength: Annotated[
-        float, typer.Option(metavar="0..1", help="How much of the noise goes.")
+        float,
+        typer.Option(
+            metavar="0..1", help="How much of the denoising to apply, from 0 (none) to 1 (all)."
+        ),
     ] = 1.0,
     record: Annotated[
         str | None,
         typer.Option(
             metavar="FOLDER|FILE",
             help="Record the sound before and after denoising: as FILE.wav and "
-            "FILE.denoised.wav, or in a folder under the time of the recording.",
+            "FILE.denoised.wav, or in a folder, named after the time of the recording.",
         ),
     ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Denoise a microphone in real time, for headphones or calls, with a delay of about 0.15 s.
 
-    Its keys: + and - for the strength, b to hear the input, q to quit; Ctrl-C ends it too. Needs
-    the extra `live`. How to feed a video call or OBS: docs/live.md.
+    Keys: + and - change the strength, b plays the unprocessed input, q or Ctrl-C quits. Needs the
+    extra `live`. docs/live.md explains how to use it in a video call or OBS.
     """
     with report.user_errors():
         if list_devices:
@@ -97,11 +100,11 @@ def live(
         if not 5 <= buffer <= 1000:
             raise AlphaMFError(f"--buffer must be from 5 to 1000 ms, not {buffer}")
         with streams.suppress_stderr():  # ALSA and PortAudio tell more than anybody asked
-            from alphamf.audio.devices import find, suit
-            from alphamf.audio.take import names
+            from alphamf.live.devices import choose_lines, find
+            from alphamf.live.take import names
 
             source, target = find(input, "input"), find(output, "output")
-            lines = suit(source, target, channels, rate)
+            lines = choose_lines(source, target, channels, rate)
             files = names(record) if record is not None else None
             if not quiet and rate not in (None, lines[0].rate):
                 typer.echo(
@@ -111,12 +114,12 @@ def live(
 
 
 def _list() -> None:
-    from alphamf.audio.devices import default, devices
+    from alphamf.live.devices import default_device, devices
 
     found = devices()
     if not found:
         raise AlphaMFError("no audio devices were found")
-    system = default("input"), default("output")
+    system = default_device("input"), default_device("output")
     rows = [
         [f"{d.number}", d.name, d.api, f"{d.inputs}", f"{d.outputs}", f"{d.rate}",
          " and ".join(k for k, n in zip(("input", "output"), system, strict=True) if n == d.number)]
@@ -130,15 +133,15 @@ def _run(
     channels: int,
     buffer: float,
     strength: float,
-    files: Names | None,
+    files: RecordingPaths | None,
     *,
     quiet: bool,
 ) -> None:
     """Run until q, Ctrl-C or an error; then print how much sound was lost."""
-    from alphamf.audio.duplex import Duplex
-    from alphamf.audio.take import Take
-    from alphamf.denoising.monitor import Monitor, Running
     from alphamf.denoising.stream import Stream
+    from alphamf.live.duplex import Duplex
+    from alphamf.live.monitor import Monitor, MonitorThread
+    from alphamf.live.take import Take
 
     source, target = lines
     with ExitStack() as stack:
@@ -154,7 +157,7 @@ def _run(
                 f"channel{'s' * (channels > 1)}\nLatency {first} ms input + {held} ms denoiser "
                 f"+ {waiting} ms buffer + {last} ms output = {first + held + waiting + last} ms"
             )
-        running = stack.enter_context(Running(monitor, duplex))
+        running = stack.enter_context(MonitorThread(monitor, duplex))
         with suppress(KeyboardInterrupt):
             _watch(running, monitor, duplex.lost, quiet=quiet)
     if not quiet:
@@ -163,18 +166,18 @@ def _run(
             typer.echo(f"Recorded in {files.before} and {files.after}")
 
 
-def _watch(running: Running, monitor: Monitor, lost: Lost, *, quiet: bool) -> None:
+def _watch(running: MonitorThread, monitor: Monitor, lost: LostSound, *, quiet: bool) -> None:
     """Show levels and act on key presses until the user presses q."""
     with keys.read_keys() as pressed, meter.live_display(
         monitor, lost, quiet=quiet, keys=pressed is not None
     ) as show:  # fmt: skip
-        while obey(pressed() if pressed else "", monitor):
+        while handle_keys(pressed() if pressed else "", monitor):
             time.sleep(TICK)
             running.check()
             show()
 
 
-def obey(pressed: str, monitor: Monitor) -> bool:
+def handle_keys(pressed: str, monitor: Monitor) -> bool:
     """Act on key presses, and return whether to continue."""
     for key in pressed:
         if key in "+=-":

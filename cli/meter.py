@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from alphamf.audio.duplex import Lost
-    from alphamf.denoising.monitor import Monitor
+    from alphamf.live.duplex import LostSound
+    from alphamf.live.monitor import Monitor
 
 EVERY = 5.0
 """Seconds between two lines."""
@@ -23,7 +23,7 @@ LOWEST = -70.0
 KEYS = "+ and - strength   b bypass   q quit"
 
 
-def lost_words(lost: Lost) -> str:
+def lost_words(lost: LostSound) -> str:
     """Describe in words how much sound has been lost so far."""
     return (
         f"xruns {lost.overflows} in, {lost.underflows} out; "
@@ -36,7 +36,7 @@ def strength_words(monitor: Monitor) -> str:
     return "bypass" if monitor.bypass else f"strength {monitor.strength:.1f}"
 
 
-def line(monitor: Monitor, lost: Lost) -> str:
+def line(monitor: Monitor, lost: LostSound) -> str:
     """Format the state of a live session as one line."""
     levels = monitor.levels
     return (
@@ -47,7 +47,7 @@ def line(monitor: Monitor, lost: Lost) -> str:
     )
 
 
-def panel(monitor: Monitor, lost: Lost, *, keys: bool) -> Any:
+def panel(monitor: Monitor, lost: LostSound, *, keys: bool) -> Any:
     """Format the state of a live session as bars, for rich."""
     from rich.console import Group
     from rich.progress_bar import ProgressBar
@@ -71,7 +71,7 @@ def panel(monitor: Monitor, lost: Lost, *, keys: bool) -> Any:
 
 @contextmanager
 def live_display(
-    monitor: Monitor, lost: Lost, *, quiet: bool, keys: bool
+    monitor: Monitor, lost: LostSound, *, quiet: bool, keys: bool
 ) -> Iterator[Callable[[], None]]:
     """Yield a function that shows the current state on standard output, for frequent calls.
 
@@ -82,7 +82,7 @@ def live_display(
     quiet
         Whether to show nothing.
     keys
-        Whether to say which keys there are.
+        Whether to show the keys.
     """
     if quiet:
         yield lambda: None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
 
 import typer
 
-from alphamf.audio.inputs import STREAM, Problem
+from alphamf.batch.inputs import STREAM, Problem
 from alphamf.cli import report
 from alphamf.cli.options import Clean, NoSandbox, Quiet, check_least, seed_option
 from alphamf.errors import AlphaMFError
@@ -88,8 +88,8 @@ def mix(
 
     Writes DIR/clean/NAME.flac, DIR/noisy/KIND_SNRdB/NAME.flac and DIR/pairs.csv,
     which says what each mixture is made of. Several channels are averaged.
-    Where a mixture would exceed full scale, it is made softer, and with it the
-    clean file and all other mixtures of that file.
+    If a mixture would exceed full scale, it is attenuated, together with the clean file and all
+    other mixtures of that file.
     """
     started = time.perf_counter()
     sorter = _Sorter([])

@@ -12,7 +12,7 @@ from alphamf.cli import report
 def models() -> None:
     """List the dictionaries and networks that come with alphamf."""
     from alphamf.learnt import dictionary, network_file
-    from alphamf.learnt.about import summary
+    from alphamf.learnt.description import summary
 
     with report.user_errors():
         for path in dictionary.shipped_dictionaries().values():

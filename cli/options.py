@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from inspect import signature
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from alphamf.audio.decoder import helper
-from alphamf.audio.inputs import STREAM, Job
-from alphamf.audio.outputs import check_template
-from alphamf.audio.times import seconds, stretch
+from alphamf.batch.inputs import STREAM, Job
 from alphamf.cli import streams
 from alphamf.errors import AlphaMFError
 
-if TYPE_CHECKING:
-    from alphamf.denoising.hints import Stretches
-    from alphamf.denoising.part import Part
-    from alphamf.denoising.settings import Settings
+G = TypeVar("G")
 
 RUN = "Run"
 """Heading of the options that say how a command runs, in its help."""
@@ -75,7 +70,7 @@ NoSandbox = Annotated[
     bool,
     typer.Option(
         "--no-sandbox",
-        help="Decode recordings without a sandbox, for trusted files alone.",
+        help="Decode recordings without a sandbox; only for files that you trust.",
         callback=_decode_here,
         rich_help_panel=RUN,
     ),
@@ -104,6 +99,11 @@ def seed_option(what: str, panel: str = RUN) -> Any:
 def json_option(what: str) -> Any:
     """Return the option ``--json``; `what` names what one JSON object describes."""
     return typer.Option("--json", help=f"Print one JSON object per {what}.", rich_help_panel=RUN)
+
+
+def pick(group: Callable[..., G], values: Mapping[str, Any]) -> G:
+    """Return a group of options: a dataclass whose fields get the values with their names."""
+    return group(**{name: values[name] for name in signature(group).parameters})
 
 
 def numbers(option: str, text: str, kind: Callable[[str], float]) -> list[float]:
@@ -147,110 +147,30 @@ def check_least(option: str, value: int | None, least: int) -> None:
         raise AlphaMFError(f"{option} must be at least {least}, not {value}")
 
 
-def check_streams(jobs: list[Job], *, as_json: bool, cluster: str | None) -> None:
-    """Refuse audio on a terminal, audio and JSON on one output, and a cluster with streams.
-
-    Parameters
-    ----------
-    jobs
-        The files to denoise.
-    as_json, cluster
-        Options of these names.
-    """
-    if cluster is not None and any(STREAM in (job.source, job.output) for job in jobs):
-        raise AlphaMFError("--cluster needs files; it cannot use standard input or output (-)")
-    if any(job.source == STREAM for job in jobs):
-        streams.check_input()
-        if sys.stdin.isatty():
-            raise AlphaMFError(
-                "- reads audio from standard input, but standard input is a terminal; use a "
-                "pipe or a file"
-            )
-    if any(job.output == STREAM for job in jobs):
-        streams.check_output()
-        if as_json:
-            raise AlphaMFError(
-                "--json and audio cannot both be written to standard output; use -o FILE"
-            )
-        if sys.stdout.isatty():
-            raise AlphaMFError("audio cannot be written to a terminal; use -o FILE or a pipe")
-
-
-def name_template(suffix: str | None, name: str | None, output: str | None) -> str | None:
-    """Return the template for output names given by --suffix or --name, if any.
+def check_streams(jobs: Iterable[Job]) -> None:
+    """Raise an AlphaMFError if audio would go through a closed standard stream or a terminal.
 
     Raises
     ------
     AlphaMFError
-        Both are given, or one of them and -o, or it makes no name.
+        One of them cannot be used.
     """
-    given = {"--suffix": suffix, "--name": name}
-    options = [option for option, value in given.items() if value is not None]
-    if len(options) > 1 or (options and output is not None):
-        both = " and ".join(["-o"] * (output is not None) + options)
-        raise AlphaMFError(f"{both} all set the output name; give only one of them")
-    if suffix is not None:
-        name = f"{{stem}}{suffix.replace('{', '{{').replace('}', '}}')}{{ext}}"
-    if name is not None:
-        check_template(options[0], name)
-    return name
-
-
-def wanted_part(start: str | None, end: str | None) -> Part | None:
-    """Return the part of a recording given by --start and --end; None for all of it.
-
-    Raises
-    ------
-    AlphaMFError
-        One of them is no time, or the end is not after the start.
-    """
-    from alphamf.denoising.part import Part
-
-    if start is None and end is None:
-        return None
-    first = 0.0 if start is None else seconds("--start", start)
-    last = None if end is None else seconds("--end", end)
-    if last is not None and last <= first:
-        raise AlphaMFError(f"--end {end} must be after --start {start or 0}")
-    return Part(first, last)
-
-
-def wanted_stretches(
-    noise_from: Sequence[str] | None, speech_from: Sequence[str] | None
-) -> tuple[Stretches, Stretches]:
-    """Return the time ranges given by --noise-from and --speech-from, in order.
-
-    Raises
-    ------
-    AlphaMFError
-        One of them is none, is too short, or overlaps another.
-    """
-    from alphamf.denoising.hints import OPTIONS, check_stretches
-
-    def found(option: str, texts: Sequence[str] | None) -> list[tuple[float, float]]:
-        return [stretch(option, each) for text in texts or () for each in text.split(",")]
-
-    noise, speech = map(found, OPTIONS, (noise_from, speech_from))
-    return check_stretches(noise, speech, OPTIONS)
-
-
-def wanted_loudness(normalize: str | None) -> float | None:
-    """Return the loudness given by --normalize, in LUFS; None if the option is not given.
-
-    Raises
-    ------
-    AlphaMFError
-        It is none, or pyloudnorm is not installed.
-    """
-    if normalize is None:
-        return None
-    from alphamf.audio.loudness import target
-
-    return target("--normalize", normalize)
+    for job in jobs:
+        if job.source == STREAM:
+            streams.check_input()
+            if sys.stdin.isatty():
+                raise AlphaMFError(
+                    "- reads audio from standard input, but standard input is a terminal; use a "
+                    "pipe or a file"
+                )
+        if job.output == STREAM:
+            streams.check_output()
+            if sys.stdout.isatty():
+                raise AlphaMFError("audio cannot be written to a terminal; use -o FILE or a pipe")
 
 
 def dry_share(strength: float | None) -> float | None:
-    """Return the setting `dry` that --strength stands for; None where it is not given.
+    """Return the setting `dry` for --strength; None if it is not given.
 
     Raises
     ------
@@ -262,56 +182,6 @@ def dry_share(strength: float | None) -> float | None:
     if not 0 <= strength <= 1:
         raise AlphaMFError(f"--strength must be from 0 to 1, not {strength}")
     return round(1 - strength, 9)
-
-
-def build_settings(preset: str, overrides: Mapping[str, Any]) -> Settings:
-    """Return a preset with some settings replaced; values of None leave the preset's.
-
-    Where the number of steps is changed alone, the number of steps kept changes with it.
-
-    Raises
-    ------
-    AlphaMFError
-        A value is out of range; the sentence speaks of options.
-    """
-    from alphamf.denoising.settings import PRESETS
-
-    base = PRESETS[preset]
-    changes = {name: value for name, value in overrides.items() if value is not None}
-    if "steps" in changes and "keep" not in changes:
-        changes["keep"] = max(1, base.keep * changes["steps"] // base.steps)
-    try:
-        return replace(base, **changes)
-    except AlphaMFError as error:
-        sentence = str(error)
-        for name in changes:
-            sentence = sentence.replace(name, f"--{name.replace('_', '-')}", 1)
-        raise AlphaMFError(sentence) from error
-
-
-def check_weights(model: str, *, refiner: str, second_stage: str) -> None:
-    """Refuse invalid weights once, before any file is processed.
-
-    Parameters
-    ----------
-    model, refiner, second_stage
-        As for `alphamf.denoising.weights.find`; where the model is ``auto``, what fits depends on
-        each file's rate, and only that the networks can be read is checked here.
-
-    Raises
-    ------
-    AlphaMFError
-        There is no such file, it holds something else, or the parts do not fit each other.
-    """
-    from alphamf.denoising.weights import find, network
-    from alphamf.learnt.refiner import Refiner
-    from alphamf.learnt.second_stage import SecondStage
-
-    if model != "auto":
-        find(0, model, refiner=refiner, second_stage=second_stage)
-        return
-    network(Refiner, refiner, 0)
-    network(SecondStage, second_stage, 0)
 
 
 def choose_device(wanted: str, *, quiet: bool) -> str:

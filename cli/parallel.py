@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-import typer
-
+from alphamf.cli import report
 from alphamf.tools import pool
-from alphamf.tools.work import Outcome
+from alphamf.tools.outcomes import Outcome
 
 Each = Callable[..., Iterator[Outcome]]
 """A function like `alphamf.tools.pool.each`."""
 
 
-def each_on(cluster: str | None, *, quiet: bool, isolated: bool = False) -> Each:
+def choose_each(cluster: str | None, *, quiet: bool, isolated: bool = False) -> Each:
     """Return `alphamf.tools.pool.each`, or its equivalent for a Dask cluster.
 
     Parameters
@@ -26,9 +25,9 @@ def each_on(cluster: str | None, *, quiet: bool, isolated: bool = False) -> Each
     isolated
         As for `alphamf.tools.pool.each`.
     """
-    report = None if quiet else partial(typer.echo, err=True)
+    note = None if quiet else report.note
     if cluster is None:
-        return partial(pool.each, report=report, isolated=isolated)
+        return partial(pool.each, report=note, isolated=isolated)
     from alphamf.tools import cluster as dask
 
-    return partial(dask.each, address=cluster, report=report)
+    return partial(dask.each, address=cluster, report=note)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,14 +11,32 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from alphamf.audio.inputs import STREAM
+from alphamf.batch.inputs import STREAM
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import printable_name
 from alphamf.tools.jsonlines import dumps
-from alphamf.tools.work import Update
+from alphamf.tools.outcomes import Update
 
 if TYPE_CHECKING:
     from alphamf.training.dictionary.progress import Progress
+
+_ARGUMENT = re.compile(r"(?<![\w`])`([a-z][a-z0-9_]*)`(?![\w`])")
+
+_SHORT = {"output": "-o"}
+"""Options that sentences call by their short name."""
+
+
+def with_options(sentence: str) -> str:
+    """Return a sentence of the library with its arguments in backquotes replaced by options.
+
+    Examples
+    --------
+    >>> with_options("raise `max_channels`, or use `output` FILE")
+    'raise --max-channels, or use -o FILE'
+    """
+    return _ARGUMENT.sub(
+        lambda found: _SHORT.get(found[1], f"--{found[1].replace('_', '-')}"), sentence
+    )
 
 
 @contextmanager
@@ -26,7 +45,8 @@ def user_errors(*, as_json: bool = False) -> Iterator[None]:
     try:
         yield
     except (AlphaMFError, MemoryError) as error:
-        sentence = str(error) if isinstance(error, AlphaMFError) else "there is not enough memory"
+        known = isinstance(error, AlphaMFError)
+        sentence = with_options(str(error)) if known else "there is not enough memory"
         if as_json:
             json_line({"error": sentence})
         typer.echo(f"Error: {printable_name(sentence)}", err=True)
@@ -45,12 +65,17 @@ def error(source: str, sentence: str, *, as_json: bool = False) -> None:
     as_json
         Whether to print it as JSON on standard output, too.
     """
-    name = printable_name(source)
+    name, sentence = printable_name(source), with_options(sentence)
     if name not in sentence and source != STREAM:
         sentence = f"{name}: {sentence}"
     if as_json:
         json_line({"file": source, "error": sentence})
     typer.echo(f"Error: {printable_name(sentence)}", err=True)
+
+
+def note(sentence: str) -> None:
+    """Print a note of the library on standard error."""
+    typer.echo(with_options(sentence), err=True)
 
 
 def json_line(item: Mapping[str, Any]) -> None:
@@ -66,7 +91,7 @@ def table(
     Parameters
     ----------
     headings
-        Of the columns.
+        Headings of the columns.
     rows
         Cells, of which a terminal shows what comes before " ±".
     hidden
@@ -100,12 +125,12 @@ def progress(quiet: bool, unit: str = "s") -> Iterator[Update | None]:
     quiet
         Whether to show nothing.
     unit
-        Of the numbers that are shown.
+        Unit of the numbers that are shown.
 
     Yields
     ------
     callable or None
-        Takes name, done and total, in `unit`, of which the total may be infinite; None where
+        Takes name, done and total, in `unit`, of which the total may be infinite; None if
         nothing is shown.
     """
     if quiet or not sys.stderr.isatty():
@@ -157,7 +182,7 @@ def training_progress(
     Parameters
     ----------
     name
-        Of the model.
+        Name of the model.
     quiet
         Whether to show nothing.
     several
@@ -166,7 +191,7 @@ def training_progress(
     Yields
     ------
     callable or None
-        A progress callback for `alphamf.training.dictionary`; None where nothing is shown.
+        A progress callback for `alphamf.training.dictionary`; None if nothing is shown.
     """
     if quiet or not sys.stderr.isatty():
         yield None

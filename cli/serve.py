@@ -62,8 +62,8 @@ def serve(
 ) -> None:
     """Denoise recordings in the browser, on a web page served by this machine.
 
-    Nothing leaves the machine: the page asks this command alone, which without --host answers this
-    machine alone. It ends with Ctrl-C, and leaves no file.
+    Recordings do not leave this machine: the page talks only to this command, which accepts only
+    local connections unless --host is given. Press Ctrl-C to stop it; it leaves no files behind.
     """
     with report.user_errors():
         if not 0 <= port <= 65535:
@@ -91,7 +91,7 @@ def serve(
             # Browsers in a sandbox (snap, Flatpak) or beyond WSL cannot read the file.
             otherwise = "Open" if no_browser else "If the browser does not show the page, open"
             if not quiet:
-                typer.echo(f"{otherwise} {page}\nCtrl-C ends it.", err=True)
+                typer.echo(f"{otherwise} {page}\nPress Ctrl-C to stop it.", err=True)
             if not no_browser:
                 import webbrowser
                 from threading import Thread

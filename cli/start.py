@@ -11,7 +11,7 @@ from importlib import import_module
 def main() -> None:
     """Run the command line; Ctrl-C during imports ends it without a traceback."""
     if os.name == "posix" and sys.flags.ignore_environment and not sys.flags.safe_path:
-        # Its helper processes would have the working directory on their path: see `safe_path`.
+        # Its helper processes would have the working directory on their path: see `keep_path_safe`.
         os.execv(sys.executable, [sys.executable, "-P", *sys.orig_argv[1:]])
     if "--deterministic" in sys.argv:
         from alphamf.cli.deterministic import restart_early

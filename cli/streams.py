@@ -14,7 +14,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.tools.files import reason
 
 
-class Printed(TextIOWrapper):
+class TolerantStream(TextIOWrapper):
     """A standard stream for text that drops what cannot be written and keeps the first error.
 
     Parameters
@@ -22,7 +22,7 @@ class Printed(TextIOWrapper):
     buffer
         The stream's bytes.
     encoding
-        Of the text; characters that it lacks are escaped.
+        Encoding of the text; characters that it lacks are escaped.
 
     Attributes
     ----------
@@ -61,11 +61,11 @@ class Printed(TextIOWrapper):
         os.close(nowhere)
 
 
-def prepare() -> Printed:
+def prepare() -> TolerantStream:
     """Open the standard streams that are closed, and return standard output.
 
-    A file that is opened later would otherwise take the place of a closed stream, and get what is
-    printed. In its place is one that refuses, as a closed stream does: standard input cannot be
+    Otherwise a file that is opened later would take the descriptor of a closed stream, and receive
+    the output. Closed streams are replaced by descriptors that refuse: standard input cannot be
     read, and the others cannot be written. `sys.stdin` stays None.
     """
     for number, refusing in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_RDONLY)):
@@ -78,10 +78,10 @@ def prepare() -> Printed:
     return output
 
 
-def _printed(stream: object, number: int) -> Printed:
+def _printed(stream: object, number: int) -> TolerantStream:
     if isinstance(stream, TextIOWrapper):
-        return Printed(stream.buffer, stream.encoding)
-    return Printed(open(number, "wb", closefd=False))
+        return TolerantStream(stream.buffer, stream.encoding)
+    return TolerantStream(open(number, "wb", closefd=False))
 
 
 @contextmanager
@@ -123,5 +123,5 @@ def check_output() -> None:
     except UnsupportedOperation:  # what stands for it in this process has no descriptor
         return
     except OSError as error:
-        why = "is closed here" if error.errno == errno.EBADF else f"fails: {reason(error)}"
+        why = "is closed" if error.errno == errno.EBADF else f"fails: {reason(error)}"
         raise AlphaMFError(f"audio cannot go to standard output, which {why}") from error

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from alphamf.audio.inputs import STREAM, exists, find
+from alphamf.batch.inputs import STREAM, find, would_overwrite
 from alphamf.cli import report
-from alphamf.cli.options import Clean, NoSandbox, Quiet, check_least, numbers, seed_option
+from alphamf.cli import train_options as options
+from alphamf.cli.options import Clean, NoSandbox, Quiet, check_least, pick
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import already_there, check_writable, printable_name, refuse_links
+from alphamf.tools.files import check_writable, exists_error, printable_name, refuse_links
 
 if TYPE_CHECKING:
     from alphamf.training.dictionary.selection import Selection
@@ -21,88 +22,27 @@ if TYPE_CHECKING:
 
 def train(
     clean: Clean,
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="MODEL.npz", help="Output file for the model.")
-    ],
-    rate: Annotated[
-        int, typer.Option(metavar="HZ", help="Sampling rate of the model, 4000 to 48000.")
-    ] = 8000,
-    rank: Annotated[
-        str,
-        typer.Option(
-            metavar="K[,K...]",
-            help="Number of spectra to learn; if several are given, the one that predicts "
-            "held-out speech best is kept.",
-        ),
-    ] = "60",
-    alpha: Annotated[
-        str,
-        typer.Option(
-            metavar="A[,A...]",
-            help="Tail index, 0.5 to 2; several can be given as for --rank, although about 1 "
-            "denoises best, whatever the score.",
-        ),
-    ] = "1.0",
-    held_out: Annotated[
-        float | None,
-        typer.Option(
-            metavar="PART",
-            help="Fraction of the voices held out for the score (0.1 if there are several "
-            "candidates).",
-            show_default=False,
-        ),
-    ] = None,
-    voices: Annotated[
-        str,
-        typer.Option(
-            metavar="file|folder|prefix",
-            help="What identifies a voice: the file, the first folder in which the paths "
-            "differ, or the part of the file's name before - or _.",
-        ),
-    ] = "file",
-    seconds: Annotated[
-        float, typer.Option(metavar="S", help="Maximum speech per voice, in seconds.")
-    ] = 5.0,
-    stream: Annotated[
-        bool | None,
-        typer.Option(
-            "--stream/--no-stream",
-            help="Read one voice after the other, in constant memory, or hold all speech in "
-            "memory (at most 30 minutes).",
-            show_default=False,
-        ),
-    ] = None,
-    sampler: Annotated[str, typer.Option(metavar="NAME", help="Sampler, or em for EM.")] = "em",
-    above: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODEL",
-            help="Learn only the band above 7.5 kHz, from speech at 48 kHz, and add it to a "
-            "copy of this 16 kHz model. Only --seconds and --seed also apply.",
-            show_default=False,
-        ),
-    ] = None,
-    steps: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Number of steps of the chain (200; with a stream, 800 plus one per voice).",
-            show_default=False,
-        ),
-    ] = None,
-    seed: Annotated[int, seed_option("model")] = 0,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Overwrite the model if it exists.")
-    ] = False,
+    output: options.Output,
+    rate: options.Rate = 8000,
+    rank: options.Rank = "60",
+    alpha: options.Alpha = "1.0",
+    held_out: options.HeldOut = None,
+    voices: options.Voices = "file",
+    seconds: options.Seconds = 5.0,
+    stream: options.Stream = None,
+    sampler: options.Sampler = "em",
+    above: options.Above = None,
+    steps: options.Steps = None,
+    seed: options.Seed = 0,
+    overwrite: options.Overwrite = False,
     no_sandbox: NoSandbox = False,
     quiet: Quiet = False,
 ) -> None:
     """Train a speech model on clean recordings.
 
-    Unfinished work lies in MODEL.npz.checkpoint, and the same command continues it.
+    Unfinished work is stored in MODEL.npz.checkpoint; the same command continues it.
     """
-    from alphamf.training.dictionary.selection import select
-    from alphamf.training.dictionary.settings import TrainingSettings
+    values = locals()
     from alphamf.training.dictionary.unfinished import clear
 
     started = time.perf_counter()
@@ -113,40 +53,50 @@ def train(
         check_least("--seed", seed, 0)
         check_output(output, overwrite=overwrite)
         if above is not None:
-            clips = find(clean)
-            _extend(above, clips, output, seconds, seed, overwrite=overwrite, quiet=quiet)
+            _extend(above, find(clean), output, seconds, seed, overwrite=overwrite, quiet=quiet)
             return
-        ranks = [int(number) for number in numbers("--rank", rank, int)]
-        alphas = numbers("--alpha", alpha, float)
-        settings = TrainingSettings(
-            rate=rate,
-            sampler=sampler,
-            steps=steps,
-            seconds=seconds,
-            voices=voices,
-            stream=stream,
-            seed=seed,
-        )
-        folder = f"{output}.checkpoint"
-        refuse_links(folder, os.path.dirname(output) or os.curdir)
-        several = len(ranks) * len(alphas) > 1
-        with report.training_progress(printable_name(output), quiet, several=several) as progress:
-            selection = select(
-                find(clean),
-                settings,
-                ranks=ranks,
-                alphas=alphas,
-                held_out=held_out,
-                folder=folder,
-                progress=progress,
-                skipped=partial(_report_skipped, skipped),
-            )
+        candidates = pick(options.CandidateOptions, values)
+        training = pick(options.TrainingOptions, values)
+        selection = _select(clean, output, candidates, training, skipped, quiet=quiet)
         selection.model.save(output, replace=overwrite)
-        clear(folder)
+        clear(_checkpoint(output))
     if not quiet:
         _print(selection, output, time.perf_counter() - started)
     if skipped or "unusable" in selection.model.about:
         raise typer.Exit(2)
+
+
+def _select(
+    clean: list[str],
+    output: str,
+    candidates: options.CandidateOptions,
+    training: options.TrainingOptions,
+    skipped: list[str],
+    *,
+    quiet: bool,
+) -> Selection:
+    """Train the candidates and return the best; files that cannot be used go to `skipped`."""
+    from alphamf.training.dictionary.selection import select
+
+    ranks, alphas, settings = candidates.ranks, candidates.alphas, training.settings()
+    folder = _checkpoint(output)
+    refuse_links(folder, os.path.dirname(output) or os.curdir)
+    several = len(ranks) * len(alphas) > 1
+    with report.training_progress(printable_name(output), quiet, several=several) as progress:
+        return select(
+            find(clean),
+            settings,
+            ranks=ranks,
+            alphas=alphas,
+            held_out=candidates.held_out,
+            folder=folder,
+            progress=progress,
+            skipped=partial(_report_skipped, skipped),
+        )
+
+
+def _checkpoint(output: str) -> str:
+    return f"{output}.checkpoint"
 
 
 def _extend(
@@ -161,7 +111,7 @@ def _extend(
 ) -> None:
     """Write a copy of a model with added rows above its frequency band."""
     from alphamf.learnt.dictionary import load
-    from alphamf.training.dictionary.above import extend
+    from alphamf.training.dictionary.band_extension import extend
 
     started = time.perf_counter()
     with report.progress(quiet, "files") as update:
@@ -179,11 +129,11 @@ def _extend(
 
 def _report_skipped(skipped: list[str], sentence: str) -> None:
     skipped.append(sentence)
-    typer.echo(f"Error: {sentence}", err=True)
+    typer.echo(f"Error: {report.with_options(sentence)}", err=True)
 
 
 def _print(selection: Selection, output: str, seconds: float) -> None:
-    from alphamf.learnt.about import summary
+    from alphamf.learnt.description import summary
 
     if selection.candidates:
         typer.echo(_table(selection))
@@ -219,5 +169,5 @@ def check_output(output: str, *, overwrite: bool) -> None:
     if not output.lower().endswith(".npz"):
         raise AlphaMFError(f"the output of -o must end in .npz, not {printable_name(output)}")
     check_writable(output)
-    if exists(output) and not overwrite:
-        raise already_there(output)
+    if would_overwrite(output) and not overwrite:
+        raise exists_error(output)

@@ -64,7 +64,7 @@ autodoc_type_aliases = {
         "Samples",
         "Schedule",
         "Statistic",
-        "Stretches",
+        "TimeRanges",
     )
 }
 python_use_unqualified_type_names = True

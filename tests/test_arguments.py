@@ -23,7 +23,7 @@ TINY = Dictionary(np.full((33, 2), 1 / 33, np.float32), 1.2, RATE, Frame(64, 32)
 QUICK = Settings(sampler="em", warm_up=0, steps=2, keep=1, noise_rank=2)
 SOUND = np.random.default_rng(0).standard_normal((800, 1)).astype(np.float32)
 GAPS = np.ma.masked_array(SOUND, SOUND > 1)
-CONTAINERS = {"Agreement", "Denoised", "Segment", "Stretch", "Tail"}
+CONTAINERS = {"Agreement", "Denoised", "Segment", "SpeechRange", "Tail"}
 """What holds results, and is never asked for an argument."""
 
 
@@ -69,8 +69,8 @@ CALLS = {
     ),
     "load": (alphamf.load, {"model": "speech-8k"}),
     "train": (train, {"paths": [DATA / "sample-clean.wav"], "rank": 2, "steps": 1, "keep": 1}),
-    "speech_stretches": (
-        alphamf.speech_stretches,
+    "speech_ranges": (
+        alphamf.speech_ranges,
         {"activity": np.full(9, 0.9), "frame_times": np.arange(9) / 50},
     ),
 }

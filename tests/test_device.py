@@ -11,12 +11,12 @@ import soundfile
 from alphamf import PRESETS, denoise
 from alphamf.audio.resample import resample
 from alphamf.denoising.settings import HYPERPARAMETERS, kernel
-from alphamf.evaluation.score import si_sdr
 from alphamf.factorization.stable import positive_stable
 from alphamf.inference.chain import run
 from alphamf.inference.metric import Dense
 from alphamf.inference.random import generator, noise, uniform
 from alphamf.inference.targets.gaussian import LinearGaussian
+from alphamf.scores.score import si_sdr
 from alphamf.tools.arrays import to_host
 from tests.support import device, paper
 from tests.support.cell_steps import check_cells

@@ -122,6 +122,7 @@ def test_commands_exist(page):
     from benchmarks import cost, quality, speed
 
     known = {command.name or command.callback.__name__ for command in app.registered_commands}
+    known |= {group.name for group in app.registered_groups}
     code = "\n".join(re.findall(r"```sh\n.*?```|`alphamf [^`]*`", text_of(page), re.DOTALL))
     named = re.findall(r"(?:^|`|&& |\| )alphamf ([a-z]\w*)(?=[ `\n])", code, re.MULTILINE)
     assert [name for name in named if name not in known] == []

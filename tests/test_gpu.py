@@ -8,8 +8,8 @@ import soundfile
 
 from alphamf import PRESETS, AlphaMFError, denoise
 from alphamf.denoising.settings import HYPERPARAMETERS, kernel
-from alphamf.evaluation.score import si_sdr
 from alphamf.inference.random import generator
+from alphamf.scores.score import si_sdr
 from alphamf.tools.arrays import module
 from tests.support import paper
 from tests.support.cell_steps import check_cells

@@ -35,7 +35,7 @@ assert "alphamf.denoising.estimate" in sys.modules and processes.sys.platform ==
 FILES = """
 from pathlib import Path
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import atomic, exclusive_lock
+from alphamf.tools.files import atomic_file, exclusive_lock
 from alphamf.tools.temporary import lock
 
 def refused(manager):
@@ -47,13 +47,13 @@ def refused(manager):
 
 target = Path("made.txt")
 for text in ("first", "second"):
-    with atomic(target) as part:
+    with atomic_file(target) as part:
         part.write_text(text)
-        assert "another run" in refused(atomic(target))
+        assert "another run" in refused(atomic_file(target))
         (left,) = Path().glob(".alphamf-*.part")
     assert target.read_text() == text and list(Path().iterdir()) == [target]
 left.write_text("what a killed run left")
-with atomic(target) as part:
+with atomic_file(target) as part:
     assert part.read_text() == ""
     part.write_text("third")
 assert target.read_text() == "third"
@@ -126,7 +126,7 @@ def test_servers_leave_each_others_recordings(tmp_path):
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_denoise_writes_whole_files(tmp_path, jobs):
     sounds = [str(ROOT / "data" / f"sample-{name}.wav") for name in ("noisy", "clean")]
-    short = ["--preset", "fast", "--steps", "4", "--keep", "2", "--jobs", jobs, "--end", "1"]
+    short = ["--preset", "fast", "--steps", "4", "--jobs", jobs, "--end", "1"]
     on_windows(SOUND, tmp_path, *sounds, "--output-dir", str(tmp_path / "made"), *short)
     made = sorted(path.name for path in (tmp_path / "made").iterdir())
     assert made == ["sample-clean.wav", "sample-noisy.wav"]

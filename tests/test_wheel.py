@@ -25,6 +25,7 @@ EXTENSIONS = [
     "alphamf/factorization/_loops.abi3.so",
     "alphamf/inference/_random.abi3.so",
     "alphamf/learnt/_network.abi3.so",
+    "alphamf/native/_engine.abi3.so",
 ]
 LARGEST = 25e6
 """Bytes of a wheel: the models, and little else."""

@@ -1,4 +1,4 @@
-"""Files of chunks (WAV, RF64, AIFF, W64, CAF): where they end, and without a time."""
+"""Files made of chunks (WAV, RF64, AIFF, W64, CAF): find their end, and clear time stamps."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import struct
 from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple
 
-from alphamf.audio.cut import Extent, Pieces, patched, truncation_error
-from alphamf.audio.view import holds_sound
+from alphamf.audio.file_pieces import holds_sound
+from alphamf.audio.layout import Extent, Pieces, replace_bytes, truncation_error
 from alphamf.errors import AlphaMFError
 
 Order = Literal["<", ">"]
@@ -17,13 +17,13 @@ _SAMPLES = (b"data", b"SSND", b"BODY")
 """The chunk that holds the samples, of RIFF, of AIFF and of SVX."""
 
 _STARTS = (b"RIFF", b"RIFX", b"RF64", b"FORM", b"caff")
-"""How another file begins, which is no chunk of this one."""
+"""How files begin that may follow and are not chunks."""
 
 _AFTER = (b"LIST", b"id3 ", b"ID3 ", b"bext", b"JUNK", b"cue ", b"fact", b"PEAK", b"iXML", b"ANNO")
-"""Chunks that often follow the samples, by which a file is known to have ended if they are cut."""
+"""Chunks that often follow the samples; if one is truncated, the file ends there."""
 
 _MOST = 0xFFFFFFFE
-"""Most bytes of samples that 32 bits count."""
+"""Maximum number of bytes of samples that 32 bits count."""
 
 _UNKNOWN = 2**62
 """A size of 64 bits that is this or more means "not known yet"."""
@@ -32,8 +32,8 @@ _UNKNOWN = 2**62
 def check(file: BinaryIO, size: int, name: str, *, order: Order) -> Extent:
     """Check that a RIFF or AIFF file has as many bytes of samples as its header promises.
 
-    A size that a program which wrote to a pipe left open, and one of more than 4 GiB that was
-    wrapped, give way to what is there.
+    If a program wrote to a pipe and left the size open, or if a size above 4 GiB has wrapped
+    around, the actual size is used.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def check(file: BinaryIO, size: int, name: str, *, order: Order) -> Extent:
     name
         Its name in error messages.
     order
-        Of the bytes in numbers.
+        Byte order of the numbers.
 
     Raises
     ------
@@ -73,7 +73,7 @@ class _Data(NamedTuple):
     Attributes
     ----------
     long_at
-        Where their length stands in 64 bits; 0 where it does not.
+        Position of their length in 64 bits; 0 if there is none.
     """
 
     start: int
@@ -86,7 +86,7 @@ def _measure(file: BinaryIO, size: int, name: str, data: _Data) -> Extent:
     """Return where a file ends, and how libsndfile sees all of its samples."""
     start, promised = data.start, data.length
     there = size - start
-    end = after_chunks(file, start + promised, size, data.order)
+    end = end_of_chunks(file, start + promised, size, data.order)
     if promised and promised <= there and end == size:
         return Extent(size)
     unknown = promised >= _UNKNOWN if data.long_at else is_placeholder(promised)
@@ -97,7 +97,7 @@ def _measure(file: BinaryIO, size: int, name: str, data: _Data) -> Extent:
     if unknown:
         return Extent(*_sized(file, size, there, data))
     for wrapped in range(promised + (there - promised >> 32 << 32), promised, -(2**32)):
-        if not data.long_at and after_chunks(file, start + wrapped, size, data.order) == size:
+        if not data.long_at and end_of_chunks(file, start + wrapped, size, data.order) == size:
             return Extent(*_sized(file, size, wrapped, data))
     return Extent(end)
 
@@ -105,37 +105,37 @@ def _measure(file: BinaryIO, size: int, name: str, data: _Data) -> Extent:
 def _sized(file: BinaryIO, size: int, length: int, data: _Data) -> tuple[int, Pieces | None]:
     """Return where a file ends for libsndfile, and its pieces, if it has so many bytes of samples.
 
-    More than 4 GiB become RF64, which AIFF and RIFX do not have; there a part is left out.
+    More than 4 GiB become RF64; AIFF and RIFX have no such form, so a part is left out.
     """
     start = data.start
     if data.long_at:
-        return size, patched(size, data.long_at, struct.pack("<Q", length))
+        return size, replace_bytes(size, data.long_at, struct.pack("<Q", length))
     if length < _MOST:
-        return size, patched(size, start - 4, struct.pack(f"{data.order}I", length))
+        return size, replace_bytes(size, start - 4, struct.pack(f"{data.order}I", length))
     file.seek(0)
     if file.read(4) != b"RIFF":
-        return start + _MOST, patched(size, start - 4, struct.pack(f"{data.order}I", _MOST))
+        return start + _MOST, replace_bytes(size, start - 4, struct.pack(f"{data.order}I", _MOST))
     head = b"RF64\xff\xff\xff\xffWAVEds64" + struct.pack("<I3QI", 28, size + 28, length, 0, 0)
     samples = range(start, size)
     return size, (head, range(12, start - 8), b"data\xff\xff\xff\xff", samples)
 
 
-def spare(file: BinaryIO, at: int, size: int) -> int:
-    """Return how many bytes of a WAV file follow its samples that are neither chunks nor zeros.
+def count_spare_bytes(file: BinaryIO, at: int, size: int) -> int:
+    """Return the number of bytes after a WAV file's samples that are neither chunks nor zeros.
 
     Parameters
     ----------
     file, size
         As for `check`.
     at
-        Where the samples end by the header.
+        End of the samples according to the header.
     """
-    at = after_chunks(file, at, size, "<")
+    at = end_of_chunks(file, at, size, "<")
     return size - at if at < size and holds_sound(file, at, size) else 0
 
 
 def codec(file: BinaryIO) -> int | None:
-    """Return the number of the codec of a WAV file; None where it has none.
+    """Return the codec number of a WAV file, or None if it has none.
 
     Parameters
     ----------
@@ -191,10 +191,10 @@ def check_caf(file: BinaryIO, size: int, name: str) -> Extent:
         kind, promised = struct.unpack(">4sq", header)
         start = file.tell()
         if kind == b"data":
-            there = patched(size, start - 8, struct.pack(">q", size - start))
+            there = replace_bytes(size, start - 8, struct.pack(">q", size - start))
             if promised > size - start:  # less 4 bytes for the number of edits
                 raise truncation_error(name, promised - 4, size - start - 4, there)
-            end = after_chunks(file, start + max(0, promised), size, ">", long=True)
+            end = end_of_chunks(file, start + max(0, promised), size, ">", long=True)
             unknown = promised == -1 or (promised == 0 and end < size)
             return Extent(size, there) if unknown else Extent(end)
         if not 0 <= promised <= size:
@@ -207,8 +207,8 @@ def _without_samples(name: str) -> AlphaMFError:
     return AlphaMFError(f"{name} is truncated: its header ends before the samples start")
 
 
-def after_chunks(file: BinaryIO, at: int, size: int, order: Order, *, long: bool = False) -> int:
-    """Return where the whole chunks end that begin at a position.
+def end_of_chunks(file: BinaryIO, at: int, size: int, order: Order, *, long: bool = False) -> int:
+    """Return the end of the last complete chunk, given the position of the first.
 
     Parameters
     ----------
@@ -251,7 +251,7 @@ def clear_peak_time(path: Path, order: Order) -> None:
     path
         A file that libsndfile wrote.
     order
-        Of the bytes in numbers.
+        Byte order of the numbers.
     """
     with path.open("r+b") as file:
         file.seek(12)

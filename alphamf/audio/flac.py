@@ -1,4 +1,4 @@
-"""FLAC files: where they end, what their header promises, and the sum of their samples."""
+"""FLAC files: find their end, and the length and the MD5 sum in their header."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import hashlib
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from alphamf.audio import mp3, subtypes
-from alphamf.audio.cut import Extent, patched
-from alphamf.audio.view import find
+from alphamf.audio.file_pieces import find
+from alphamf.audio.layout import Extent, replace_bytes
 
 if TYPE_CHECKING:
     from alphamf.tools.arrays import Floats
@@ -22,7 +22,7 @@ _COUNT = 2**36 - 1
 
 
 def check(file: BinaryIO, size: int, name: str) -> Extent:
-    """Find the end, and let libsndfile read to it: it reads no more samples than the header counts.
+    """Find the end of a recording, and make libsndfile read all samples, whatever the header says.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def check(file: BinaryIO, size: int, name: str) -> Extent:
         return Extent(size, stops=False)
     number = int.from_bytes(head[18:26], "big")
     end = _end(file, start + 42, size)
-    pieces = patched(end, start + 18, (number & ~_COUNT).to_bytes(8, "big"))
+    pieces = replace_bytes(end, start + 18, (number & ~_COUNT).to_bytes(8, "big"))
     md5 = head[26:42] if any(head[26:42]) else None
     return Extent(end, pieces, stops=False, frames=number & _COUNT or None, md5=md5)
 
@@ -52,7 +52,7 @@ def _end(file: BinaryIO, at: int, size: int) -> int:
 
 
 class Sum:
-    """The MD5 sum of samples, as FLAC has it.
+    """The MD5 sum of samples, as FLAC defines it.
 
     Parameters
     ----------

@@ -1,12 +1,13 @@
 """The supported audio formats, one record each; to add a format, add a record.
 
-Those of the extra `media` are written by FFmpeg's muxers; what is read of them is in
-`alphamf.audio.media.kinds`. Decoders read as much as they find and do not report a file that was
-cut, so the length that a header promises is checked here where the format has one.
+FFmpeg's muxers write the formats of the extra `media`; `alphamf.audio.media.kinds` reads them.
+Decoders read as much as they find and do not report truncated files, so this module checks the
+length in the header if the format has one.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,9 +16,9 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from alphamf.audio import chunks, flac, headers, mp3, ogg, subtypes
-from alphamf.audio.cut import Cut, Extent, Layout, Part, Pieces
+from alphamf.audio.file_pieces import holds_sound, view
+from alphamf.audio.layout import Extent, FilePart, Layout, Pieces, TruncationError
 from alphamf.audio.media import kinds
-from alphamf.audio.view import holds_sound, view
 from alphamf.errors import AlphaMFError
 
 
@@ -30,7 +31,7 @@ class Header(NamedTuple):
         Bytes 0 to 3, and bytes from 8 on.
     check
         Takes the open file after its first 12 bytes, its size, and its name for messages; returns
-        where the recording ends; raises `alphamf.audio.cut.Cut`.
+        where the recording ends; raises `alphamf.audio.layout.TruncationError`.
     """
 
     start: bytes
@@ -94,7 +95,7 @@ class Format:
         Parameters
         ----------
         subtype
-            Where the format lacks it, 24 bits take its place if it is finer than 16 bits, 16 bits
+            If the format lacks it, 24 bits replace it if it is finer than 16 bits, 16 bits
             if it is not, and the default if it is lossy or the format has neither.
         samples
             How many there are, over all channels.
@@ -213,14 +214,14 @@ READ_ONLY = (Header(b"FORM", b"8SVX", _big), Header(b"FORM", b"16SV", _big))
 """IFF files, which are read and not written, and whose length is checked as that of AIFF."""
 
 UNCHECKED = frozenset({"AVR", "MAT4", "MAT5", "MPC2K", "SDS", "VOC", "WVE"})
-"""Formats that libsndfile reads and that are refused: their headers promise a length that is not
-checked, so that a damaged file could lose sound without a word."""
+"""Formats that libsndfile reads but alphamf refuses: the length in their headers is not checked, so
+that a damaged file could lose sound without a warning."""
 
 SUFFIXES = tuple(dict.fromkeys(suffix for form in FORMATS.values() for suffix in form.suffixes))
 """All file name endings."""
 
 MEDIA_SUFFIXES = tuple(s for form in FORMATS.values() if form.muxer for s in form.suffixes)
-"""Those of them that need the extra `media`."""
+"""The endings that need the extra `media`."""
 
 
 def is_known(suffix: str) -> bool:
@@ -248,7 +249,7 @@ def by_suffix(suffix: str, preferred: str) -> Format | None:
 
 
 MOST = 10_000
-"""Recordings that one file may hold: each is opened by itself."""
+"""Maximum number of recordings in one file, because each is opened separately."""
 
 
 def check(path: Path, name: str) -> Layout:
@@ -267,7 +268,7 @@ def check(path: Path, name: str) -> Layout:
         So short that it ends before any samples, or more than `MOST` recordings.
     """
     size = path.stat().st_size
-    parts: list[Part] = []
+    parts: list[FilePart] = []
     at, stops, known = 0, False, None
     with path.open("rb") as file:
         while at < size and (not parts or holds_sound(file, at, size)):
@@ -281,12 +282,12 @@ def check(path: Path, name: str) -> Layout:
             rest.seek(12)
             try:
                 extent = found.check(rest, size - at, name)
-            except Cut as error:
+            except TruncationError as error:
                 plain = not parts and error.pieces is None
-                last = Part(None if plain else _moved(error.pieces, at, size))
+                last = FilePart(None if plain else _moved(error.pieces, at, size))
                 return Layout((*parts, last), cut=str(error))
             stops = extent.stops
-            parts.append(Part(_moved(extent.pieces, at, at + extent.end), *extent[3:]))
+            parts.append(FilePart(_moved(extent.pieces, at, at + extent.end), *extent[3:]))
             at += extent.end
         if not parts:
             return Layout()
@@ -307,7 +308,7 @@ class _Known(NamedTuple):
 
 
 def _identify(file: BinaryIO) -> _Known | None:
-    """Return the format of an open file; None where there is nothing to check."""
+    """Return the format of an open file; None if there is nothing to check."""
     if (kind := kinds.kind_of(file)) is not None:
         return _Known(kind.demuxer, kind.check)
     file.seek(0)
@@ -320,9 +321,22 @@ def _identify(file: BinaryIO) -> _Known | None:
 
 
 def _moved(pieces: Pieces | None, by: int, end: int) -> Pieces:
-    """Return the pieces of a file that is a part of another, up to a position in that."""
+    """Return the pieces of a part of a file, up to a position in that file."""
     whole = (range(end - by),) if pieces is None else pieces
     return tuple(
         range(piece.start + by, min(piece.stop + by, end)) if isinstance(piece, range) else piece
         for piece in whole
     )
+
+
+def final_name(path: str, format: str) -> str:
+    """Return the output name for an input format: with ``.wav`` if the format can only be read.
+
+    Parameters
+    ----------
+    path
+        A name made from the input's.
+    format
+        As libsndfile names it.
+    """
+    return path if format in FORMATS else f"{os.path.splitext(path)[0]}.wav"

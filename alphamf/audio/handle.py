@@ -1,4 +1,4 @@
-"""A file that is open already, for a process that can open nothing any more."""
+"""An open file, for a process that can no longer open files."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class _Raw(io.RawIOBase):
         return self._at
 
     def _size(self) -> int:
-        """Return the file's size, without `fstat`, which would tell of other files, too."""
+        """Return the file's size without `fstat`, which would give access to other files, too."""
         place = os.lseek(self._descriptor, 0, os.SEEK_CUR)
         size = os.lseek(self._descriptor, 0, os.SEEK_END)
         os.lseek(self._descriptor, place, os.SEEK_SET)

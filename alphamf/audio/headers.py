@@ -1,4 +1,4 @@
-"""AU and NIST files, whose samples follow one header: where they end."""
+"""AU and NIST files, whose samples follow a single header: find their end."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import struct
 from typing import BinaryIO, Literal
 
-from alphamf.audio.cut import Extent, patched, truncation_error
+from alphamf.audio.layout import Extent, replace_bytes, truncation_error
 
 
 def check_au(file: BinaryIO, size: int, name: str, *, order: Literal["<", ">"]) -> Extent:
@@ -21,11 +21,11 @@ def check_au(file: BinaryIO, size: int, name: str, *, order: Literal["<", ">"]) 
     name
         Its name in error messages.
     order
-        Of the bytes in numbers.
+        Byte order of the numbers.
 
     Raises
     ------
-    Cut
+    TruncationError
         The file is shorter than promised.
     """
     file.seek(4)
@@ -36,14 +36,15 @@ def check_au(file: BinaryIO, size: int, name: str, *, order: Literal["<", ">"]) 
     if promised > size - start:
         raise truncation_error(name, promised, size - start)
     # There is nothing but samples after the header, so that more of them are read, too.
-    pieces = patched(size, 8, b"\xff\xff\xff\xff") if promised < size - start else None
+    pieces = replace_bytes(size, 8, b"\xff\xff\xff\xff") if promised < size - start else None
     return Extent(start + promised if promised else size, pieces, stops=False)
 
 
 def check_nist(file: BinaryIO, size: int, name: str) -> Extent:
     """Check that a NIST SPHERE file has as many samples as its header promises.
 
-    Compressed samples (shorten) are not checked, as their number says nothing of bytes.
+    Compressed samples (shorten) are not checked, because their number does not determine the number
+    of bytes.
 
     Parameters
     ----------
@@ -52,7 +53,7 @@ def check_nist(file: BinaryIO, size: int, name: str) -> Extent:
 
     Raises
     ------
-    Cut
+    TruncationError
         The file is shorter than promised.
     """
     file.seek(0)

@@ -17,7 +17,8 @@ CEILING = -1.0
 """Highest true peak of what is normalized, in dB of full scale, as in EBU R 128."""
 
 _MARGIN = 0.05
-"""How far below that the limiter aims, in dB, as a gain that moves shifts peaks between samples."""
+"""Distance in dB that the limiter keeps from it, because a varying gain shifts peaks between
+samples."""
 
 _LEAST_RATE = 3400
 """Lowest sampling rate in Hz: the filter's shelf, at 1682 Hz, must lie below half of it."""
@@ -29,30 +30,30 @@ _STEP = 0.1
 """A quarter of a gating block, in seconds."""
 
 _AHEAD = 0.005
-"""How long before and after a peak the limiter turns down, in seconds; twice that to come back."""
+"""Attack before and hold after a peak of the limiter, in seconds; the release is twice as long."""
 
 _OVER = 4
 _CHUNK = 1 << 18
 
 _ROUNDS, _MOST, _NEAR = 4, 60.0, 0.05
-"""Attempts at a gain, as the limiter takes some of the loudness away; the most that one raises it,
-and what is near enough, in dB."""
+"""Attempts to find the gain, because the limiter reduces the loudness; the maximum increase per
+attempt, and the tolerance, in dB."""
 
 _TARGET = re.compile(r"(-?\d+(?:\.\d+)?) ?(?:LUFS)?", re.IGNORECASE)
 
 
-def target(option: str, text: str) -> float:
+def target(text: str) -> float:
     """Parse a loudness such as ``-16LUFS``; return it in LUFS.
 
     Raises
     ------
     AlphaMFError
-        It is none from -70 to 0, or pyloudnorm is not installed.
+        The text is not a loudness from -70 to 0, or pyloudnorm is not installed.
     """
     found = _TARGET.fullmatch(text.strip())
     if found is None or not -70 <= float(found[1]) <= 0:
         raise AlphaMFError(
-            f"{option} must be a loudness from -70 to 0 LUFS, such as -16LUFS, not {text!r}"
+            f"`normalize` must be a loudness from -70 to 0 LUFS, such as -16LUFS, not {text!r}"
         )
     _meter(48000)
     return float(found[1])
@@ -75,7 +76,7 @@ class Meter:
     Parameters
     ----------
     rate, channels
-        Of the recording.
+        Sampling rate in Hz and number of channels of the recording.
 
     Raises
     ------
@@ -144,8 +145,8 @@ def true_peaks(audio: Floats) -> Floats:
 def limit_peaks(audio: Floats, rate: int, gain: float) -> Iterator[Floats]:
     """Apply a gain to a recording, and yield it with true peaks limited to `CEILING`.
 
-    The gain of a sample is a weighted mean of the least gains around each sample around it, so that
-    it is never above what the sample needs, and moves smoothly.
+    The gain of a sample is a weighted mean of local minima of the required gain, so that it never
+    exceeds the gain that the sample requires, and changes smoothly.
 
     Parameters
     ----------
@@ -188,7 +189,7 @@ class LoudnessChange(NamedTuple):
 
 
 def normalizing_gain(audio: Floats, rate: int, loudness: float) -> LoudnessChange | None:
-    """Return the gain that brings a recording to a target loudness, after `limited`.
+    """Return the gain that brings a recording to a target loudness after `limit_peaks`.
 
     Parameters
     ----------

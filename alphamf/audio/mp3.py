@@ -1,12 +1,12 @@
-"""MP3 files: where they end, whether their last frame is whole, and none is missing."""
+"""MP3 files: find their end, and check that no frame is missing or incomplete."""
 
 from __future__ import annotations
 
 import struct
 from typing import BinaryIO, NamedTuple
 
-from alphamf.audio.cut import Cut, Extent, Pieces, patched
-from alphamf.audio.view import find
+from alphamf.audio.file_pieces import find
+from alphamf.audio.layout import Extent, Pieces, TruncationError, replace_bytes
 
 STARTS = (b"ID3", *(bytes((0xFF, version | 0b10 | crc)) for version in (0xE0, 0xF0, 0xF8)
           for crc in (0, 1)))  # fmt: skip
@@ -19,7 +19,7 @@ _KILOBITS = {
 }
 
 _LAME = 156
-"""Bytes of LAME's header, which begins like a Xing header and says how late the sound is."""
+"""Bytes of LAME's header, which starts like a Xing header and contains the encoder's delay."""
 
 
 class _Frame(NamedTuple):
@@ -31,7 +31,7 @@ class _Frame(NamedTuple):
 
 
 class _Promise(NamedTuple):
-    """Frames and bytes that an encoder's header counts, where it does, and whether there is one."""
+    """Numbers of frames and bytes in an encoder's header, and whether there is a header."""
 
     frames: int = 0
     bytes: int = 0
@@ -42,8 +42,8 @@ class _Promise(NamedTuple):
 def check(file: BinaryIO, size: int, name: str) -> Extent:
     """Check that the last frame is complete, and that all frames in the header exist.
 
-    Where another recording follows, with a header or a sampling rate of its own, this one ends.
-    libsndfile reads no more frames than the header counts: a count that is too low is set right.
+    If another recording follows, with its own header or sampling rate, this one ends there.
+    libsndfile reads no more frames than the header counts, so a count that is too low is corrected.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def check(file: BinaryIO, size: int, name: str) -> Extent:
 
     Raises
     ------
-    Cut
+    TruncationError
         The last frame ends early, or there are fewer frames than the header promises.
     """
     first = at = tag_end(file)
@@ -85,25 +85,27 @@ def check(file: BinaryIO, size: int, name: str) -> Extent:
         shortest, longest = min(shortest, frame.length), max(longest, frame.length)
         at += frame.length
         if at > size:
-            raise Cut(f"{name} is truncated: its last MP3 frame is incomplete")
+            raise TruncationError(f"{name} is truncated: its last MP3 frame is incomplete")
         frames += 1
     # Encoders differ in whether their count holds the frame of the Xing header itself.
     cut = frames == promise.frames and at - first < promise.bytes
     if (frames < promise.frames or cut) and not gaps:
-        raise Cut(f"{name} is truncated: its header promises {promise.frames} frames of MP3, "
-                  f"{frames} are there")  # fmt: skip
+        raise TruncationError(
+            f"{name} is truncated: its header promises {promise.frames} frames of MP3, "
+            f"{frames} are there"
+        )
     pieces: Pieces | None = None
     if promise.at and frames - 1 > promise.frames:
-        pieces = patched(size, promise.at, (frames - 1).to_bytes(4, "big"))
+        pieces = replace_bytes(size, promise.at, (frames - 1).to_bytes(4, "big"))
     elif not promise.known and longest - shortest > 1:
         pieces = (range(first), _header(file, first, frames), range(first, size))
     return Extent(size, pieces, stops=False)
 
 
 def _header(file: BinaryIO, at: int, frames: int) -> bytes:
-    """Return an encoder's header that counts frames like the one at a position.
+    """Return an encoder's header with a number of frames, for frames like the one at a position.
 
-    Without it, libsndfile takes the bit rate of the first frame for that of all.
+    Without this header, libsndfile assumes that all frames have the bit rate of the first one.
     """
     file.seek(at)
     head = file.read(4)
@@ -133,12 +135,12 @@ def first_frame(file: BinaryIO) -> tuple[int, bool]:
 def least_constant(rate: int, channels: int) -> int:
     """Return the lowest constant bit rate at which LAME writes its header, in kb/s.
 
-    It must fit into one frame. Without it, decoders give the encoder's delay as sound.
+    The header must fit into one frame. Without it, decoders return the encoder's delay as sound.
 
     Parameters
     ----------
     rate, channels
-        Of the sound: a sampling rate that MP3 has.
+        Sampling rate, which must be one that MP3 supports, and number of channels.
     """
     first = rate >= min(_RATES)
 
@@ -150,7 +152,7 @@ def least_constant(rate: int, channels: int) -> int:
 
 
 def tag_end(file: BinaryIO, at: int = 0) -> int:
-    """Return the position after the ID3 tag at another, if there is one."""
+    """Return the position after an ID3 tag at `at`, or `at` if there is none."""
     file.seek(at)
     head = file.read(10)
     if len(head) < 10 or not head.startswith(b"ID3"):
@@ -189,7 +191,7 @@ def _sized(kilobits: int, hertz: int, *, first: bool, mono: bool) -> _Frame:
 
 
 def _promise(file: BinaryIO, at: int) -> _Promise | None:
-    """Return what an encoder's header at a position promises; None where there is none."""
+    """Return the contents of an encoder's header at a position; None if there is none."""
     file.seek(at)
     head = file.read(16)
     if head.startswith(b"VBRI"):
@@ -203,7 +205,7 @@ def _promise(file: BinaryIO, at: int) -> _Promise | None:
 
 
 def _next_frame(file: BinaryIO, at: int, size: int) -> int | None:
-    """Return where the next frame begins that another follows, beyond a tag or something else."""
+    """Return the start of the next frame that is followed by another; skip other data."""
     at = tag_end(file, at)
     while (at := find(file, b"\xff", at)) >= 0 and at + 4 <= size:
         file.seek(at)

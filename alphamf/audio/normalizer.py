@@ -24,14 +24,14 @@ from alphamf.tools.files import reason, temporary_place
 class Normalizer:
     """Accepts samples like a `Writer`, and writes them when the recording is complete.
 
-    They wait in a temporary file, four bytes a sample.
+    The samples are stored in a temporary file, with four bytes per sample.
 
     Parameters
     ----------
     writer
-        Where they go.
+        Output for the samples.
     rate, channels
-        Of the recording.
+        Sampling rate in Hz and number of channels of the recording.
     loudness
         In LUFS.
     stack
@@ -72,7 +72,8 @@ class Normalizer:
     def finish(self) -> dict[str, float] | None:
         """Write all; return loudness before and after in LUFS, and the true peak in dB.
 
-        What is too short to be measured, or silent, is written as it is, and there is None.
+        A recording that is too short to be measured, or silent, is written unchanged, and the
+        result is None.
         """
         try:
             self._file.flush()

@@ -1,4 +1,4 @@
-"""Ogg files: where they end, whether they are whole, and without their random number."""
+"""Ogg files: find their end, check that they are complete, and clear random serial numbers."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import zlib
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from alphamf.audio.cut import Cut, Extent
-from alphamf.audio.view import find
+from alphamf.audio.file_pieces import find
+from alphamf.audio.layout import Extent, TruncationError
 
 _REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 _HEADER = 27
@@ -16,7 +16,7 @@ _HEADER = 27
 
 
 def check(file: BinaryIO, size: int, name: str) -> Extent:
-    """Check that the last page is whole, and that time does not go back; find the next stream.
+    """Check that the last page is complete and time stamps increase, and find the next stream.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def check(file: BinaryIO, size: int, name: str) -> Extent:
 
     Raises
     ------
-    Cut
+    TruncationError
         The last page ends early, or sound is counted out of order.
     """
     at, time, clock = 0, _Time(), 0
@@ -51,17 +51,17 @@ def check(file: BinaryIO, size: int, name: str) -> Extent:
             time = time._replace(last=page.granule, highest=max(time.highest, page.granule))
         at += page.length
         if at > size:
-            raise Cut(f"{name} is truncated: its last Ogg page is incomplete")
+            raise TruncationError(f"{name} is truncated: its last Ogg page is incomplete")
     if clock and time.last < time.highest:
-        raise Cut(
-            f"{name} counts its time from {time.highest / clock:.2f} s back to "
-            f"{time.last / clock:.2f} s: {(time.highest - time.last) / clock:.2f} s are left out"
+        raise TruncationError(
+            f"{name} jumps back in time from {time.highest / clock:.2f} s to "
+            f"{time.last / clock:.2f} s; {(time.highest - time.last) / clock:.2f} s are left out"
         )
     return Extent(size, stops=False)
 
 
 class _Page(NamedTuple):
-    """Length of a page in bytes, its stream, whether that begins with it, and its time."""
+    """Length of a page in bytes, its stream, whether it is the first page, and its time."""
 
     length: int
     serial: int
@@ -78,7 +78,7 @@ class _Time(NamedTuple):
 
 
 def _page(file: BinaryIO, at: int) -> _Page | None:
-    """Return the page at a position, as long as a cut one should be; None where there is none."""
+    """Return the page at a position; its length is the full one even if it is truncated."""
     file.seek(at)
     head = file.read(_HEADER + 255)
     if not head.startswith(b"OggS"):
@@ -139,7 +139,8 @@ def clear_serial(path: Path) -> None:
 def checksum(page: bytes) -> int:
     """Return the checksum of a page, computed with its checksum field set to zero.
 
-    It is zlib's with the bits of every byte and of the result in reverse, and nothing inverted.
+    It is zlib's checksum with the bits of every byte and of the result reversed, and without
+    inversion.
     """
     found = zlib.crc32(page.translate(_REVERSED), 0xFFFFFFFF) ^ 0xFFFFFFFF
     return int(f"{found:032b}"[::-1], 2)

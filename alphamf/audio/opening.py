@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from alphamf.audio.cut import Undecodable
+from alphamf.audio.layout import DecodingError
 from alphamf.audio.media import kinds
 from alphamf.audio.media.kinds import Openable
 from alphamf.audio.media.track import Track
@@ -19,10 +19,10 @@ from alphamf.tools.arrays import Floats
 from alphamf.tools.files import reason, system_name
 
 Wide = NDArray[np.float64]
-"""Samples of any subtype, as they are."""
+"""Samples of any subtype, without conversion."""
 
 _BARE = {".au": "ULAW", ".snd": "ULAW", ".vox": "VOX_ADPCM", ".gsm": "GSM610"}
-"""What libsndfile takes files without a header for by the endings of their names."""
+"""Formats of files without a header, which libsndfile derives from the file extension."""
 
 _BARE_RATE = 8000
 
@@ -37,7 +37,7 @@ def open_here(source: Openable, name: str, track: int | None = None, *, ending: 
     track
         Number of the audio track, from 1 on; None: the default one.
     ending
-        Of the file's name, where `source` has none.
+        Extension of the file name, if `source` has none.
 
     Raises
     ------
@@ -53,17 +53,17 @@ def open_here(source: Openable, name: str, track: int | None = None, *, ending: 
     if kind is not None:
         return Track(source, name, kind, track)
     if track not in (None, 1):
-        raise AlphaMFError(f"{name} has no tracks, so that there is no --track {track}")
+        raise AlphaMFError(f"{name} has no tracks, so `track` {track} does not exist")
     try:
         file = _sound_file(source, ending.lower())
     except TypeError:  # soundfile asks for the rate of what ends in .raw
         raise AlphaMFError(
-            f"{name} is read as raw samples by its ending, and nothing in it gives their rate: "
+            f"{name} has the extension of raw samples, whose rate is not stored in the file; "
             "rename it, or convert it to WAV"
         ) from None
     except soundfile.LibsndfileError as error:
         if error.code == 1:
-            raise AlphaMFError(f"{name} is not audio of a known format") from None
+            raise AlphaMFError(f"{name} is not an audio file in a known format") from None
         what = error.error_string.rstrip(".")
         raise AlphaMFError(f"{name} cannot be read as audio: {what}") from None
     # soundfile seeks after each read where it can, which makes the MP3 decoder lose its bit
@@ -73,7 +73,7 @@ def open_here(source: Openable, name: str, track: int | None = None, *, ending: 
 
 
 def _sound_file(source: Openable, ending: str) -> Any:
-    """Open a file in libsndfile, or as bare samples where its ending alone says what it is."""
+    """Open a file in libsndfile, or as headerless samples if only its extension says so."""
     import soundfile
 
     if isinstance(source, os.PathLike):
@@ -107,7 +107,7 @@ def next_block(file: Any, size: int) -> Floats:
 
     Raises
     ------
-    Undecodable
+    DecodingError
         The file is damaged here.
     """
     import soundfile
@@ -115,7 +115,7 @@ def next_block(file: Any, size: int) -> Floats:
     try:
         block: Floats = file.read(size, dtype="float32", always_2d=True)
     except soundfile.LibsndfileError as error:
-        raise Undecodable(error.error_string.removeprefix("Error : ").rstrip(".")) from None
+        raise DecodingError(error.error_string.removeprefix("Error : ").rstrip(".")) from None
     return block
 
 
@@ -125,9 +125,9 @@ def next_wide_block(file: Any, size: int) -> Wide:
     return block
 
 
-def tagged(file: Any) -> bool:
-    """Whether libsndfile finds tags in a file, beside the name of the program that wrote it."""
-    known = getattr(file, "tagged", None)
+def has_tags(file: Any) -> bool:
+    """Return whether a file has tags other than the name of the program that wrote it."""
+    known = getattr(file, "has_tags", None)
     if known is None:
         known = bool(set(getattr(file, "copy_metadata", dict)()) - {"software"})
     return bool(known)

@@ -16,9 +16,9 @@ def compression(
     Parameters
     ----------
     original
-        The input; None where there is none.
+        The input; None if there is none.
     format, subtype, rate, channels
-        Of the output.
+        Properties of the output.
     """
     if original is None or (original.format, original.subtype) != (format, subtype):
         return {}
@@ -43,6 +43,6 @@ def compression(
 def _level(kilobits: float, least: int, most: int) -> float:
     """Convert kb/s to libsndfile's compression level, from 0 for `most` to 1 for `least`.
 
-    It is at most .9999, as libsndfile refuses to write MP3 at 1.
+    The level is at most .9999, because libsndfile refuses to write MP3 at 1.
     """
     return min(0.9999, max(0.0, (most - kilobits) / (most - least)))

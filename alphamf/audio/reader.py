@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Protocol
 import numpy as np
 
 from alphamf.audio import subtypes
-from alphamf.audio.cut import Part, Undecodable
+from alphamf.audio.layout import DecodingError, FilePart
 from alphamf.audio.media.track import About
 from alphamf.audio.opening import next_block, next_wide_block
 from alphamf.audio.sources import decodable_path
@@ -23,7 +23,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 
 CHANNELS = 64
-"""Channels that are denoised unless more are asked for: each costs as much as a recording."""
+"""Maximum number of channels by default: each costs as much as a mono recording."""
 
 
 class Recording(Protocol):
@@ -104,7 +104,7 @@ class Reader:
     name
         Its name in messages.
     path
-        Where the samples are read from (a temporary copy when the source is a pipe).
+        Path from which the samples are read (a temporary copy if the source is a pipe).
     rate, channels, frames
         Samples per second; channels; samples per channel, counted by decoding the file.
     format, subtype
@@ -114,13 +114,13 @@ class Reader:
     checksum
         CRC-32 of the samples.
     cut
-        Where a part of the file is missing, a sentence that says so; otherwise None.
+        A sentence if a part of the file is missing; otherwise None.
     note
-        Where something else is wrong with the file, what it is; otherwise None.
+        A sentence about any other problem of the file; otherwise None.
     parts
         The recordings that follow each other in the file.
     track
-        Of a media file, the audio track that is read; otherwise None.
+        The audio track that is read from a media file; otherwise None.
     """
 
     name: str
@@ -135,7 +135,7 @@ class Reader:
     checksum: int
     cut: str | None = None
     note: str | None = None
-    parts: Sequence[Part] = (Part(),)
+    parts: Sequence[FilePart] = (FilePart(),)
     track: About | None = None
 
     @property
@@ -173,7 +173,7 @@ class Reader:
                     yield block
                 if not left and self.cut is None and len(next_block(file, 1)):
                     raise self._changed(self.frames + 1)
-        except Undecodable:
+        except DecodingError:
             raise self._changed(self.frames - left) from None
         if left or checksum != self.checksum:
             raise self._changed(self.frames - left)
@@ -198,14 +198,14 @@ def open_reader(
 ) -> Iterator[Reader]:
     """Check an audio file, and yield a reader with its properties.
 
-    The file is decoded once before anything else, so that a sample which is not a number near
-    the end of a long recording is found at the start.
+    The file is decoded once before anything else, so that problems near the end of a long recording
+    are found at the start.
 
     Parameters
     ----------
     source
-        A file, or a binary stream such as ``sys.stdin.buffer``. Streams and named pipes are
-        copied to a temporary file, as decoding needs to seek.
+        A file, or a binary stream such as ``sys.stdin.buffer``. Streams and named pipes are copied
+        to a temporary file, because decoding needs to seek.
     salvage
         Whether of a file that is truncated or damaged the part before is read; `Reader.cut` says
         so then.

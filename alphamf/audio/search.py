@@ -15,7 +15,7 @@ from alphamf.tools.files import is_special, printable_name, reason
 from alphamf.tools.paths import real_path
 
 RESULT = ".denoised"
-"""End of the stem of a denoised file; such files are not found."""
+"""End of the stem of a denoised file; searches skip such files."""
 
 
 class InputFile(NamedTuple):

@@ -13,8 +13,8 @@ from alphamf.tools.files import reason
 class Sink(io.FileIO):
     """A binary file for writing that keeps the first error instead of raising it.
 
-    libsndfile, and the encoders in it, take a write or a seek that failed for one that worked.
-    After an error nothing more is written; `check` raises it.
+    libsndfile and its encoders ignore failed writes and seeks. After an error nothing more is
+    written; `check` raises it.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from alphamf.audio import formats
-from alphamf.audio.cut import Cut, Layout
+from alphamf.audio.layout import Layout, TruncationError
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import printable_name, reason, temporary_place
 
@@ -23,7 +23,7 @@ def decodable_path(
 ) -> Iterator[tuple[Path, str, Layout]]:
     """Yield a path to decode, the name of the source in messages, and what is in it.
 
-    Streams and named pipes are copied to a temporary file, as decoding needs to seek.
+    Streams and named pipes are copied to a temporary file, because decoding needs to seek.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def decodable_path(
         except OSError as error:
             raise AlphaMFError(f"{name} cannot be read: {reason(error)}") from error
         if layout.cut is not None and not salvage:
-            raise Cut(layout.cut)
+            raise TruncationError(layout.cut)
         yield path, name, layout
 
 

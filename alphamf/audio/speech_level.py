@@ -10,7 +10,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 
 TIME_CONSTANT = 0.03
-"""Of each of the two exponential averages that make the envelope, in seconds."""
+"""Time constant of the two exponential averages that form the envelope, in seconds."""
 
 HANGOVER = 0.2
 """How long speech counts as active after its envelope fell below the threshold, in seconds."""
@@ -24,7 +24,7 @@ _OCTAVES = 40
 def active_power(audio: Floats, rate: int) -> float:
     r"""Return the mean square of active speech: method B of ITU-T P.56.
 
-    The envelope :math:`q` of :math:`|x|` goes through two exponential averages. Of a threshold
+    The envelope :math:`q` of :math:`|x|` goes through two exponential averages. With a threshold
     :math:`c`, :math:`a(c)` samples are active: those where :math:`q` is at least :math:`c`, or
     was within the last 0.2 s. The active level is
 
@@ -33,9 +33,9 @@ def active_power(audio: Floats, rate: int) -> float:
 
     found by linear interpolation in dB between thresholds that are powers of two. The standard's
     reach from 2^-15 to 2^-1 of full scale; here they follow the signal, so that the level of soft
-    or loud floating-point audio can be measured, too. A constant offset is removed first. Where a
-    signal is scaled by another factor than a power of two, interpolation makes the change of its
-    level wrong by up to 0.3 dB.
+    or loud floating-point audio can be measured, too. A constant offset is removed first. If a
+    signal is scaled by a factor that is not a power of two, the interpolation causes an error of up
+    to 0.3 dB in the change of its level.
 
     Parameters
     ----------

@@ -16,14 +16,14 @@ from alphamf.tools.stopping import finish_requested
 from alphamf.tools.stopwatch import Stopwatch
 
 _LAST = 1.0
-"""How long what writes may still take after a Ctrl-C that asks to finish, in seconds."""
+"""Time that the writing process has after a Ctrl-C that asks to finish, in seconds."""
 
 _WAKE = 0.1
-"""Longest wait before this thread looks whether it is to finish, in seconds."""
+"""Maximum time between this thread's checks whether to finish, in seconds."""
 
 
 class Spool:
-    """The data read from a pipe so far; made by `spooled`.
+    """The data read from a pipe so far; made by `spool_pipe`.
 
     Attributes
     ----------

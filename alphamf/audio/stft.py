@@ -13,7 +13,7 @@ from alphamf.tools.arrays import Floats, parts
 Complexes = NDArray[np.complexfloating[Any, Any]]
 
 TOGETHER = 64
-"""Frames that are transformed at once."""
+"""Number of frames that are transformed at once."""
 
 
 class Frame(NamedTuple):

@@ -53,7 +53,7 @@ SUBTYPES = {
         Subtype("AMR_NB", 16),
     )
 }
-"""The sample formats of which more than the name matters."""
+"""The sample formats with properties beyond their names."""
 
 
 def get(name: str) -> Subtype:

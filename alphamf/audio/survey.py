@@ -14,26 +14,34 @@ from typing import Any, BinaryIO, Literal, NamedTuple
 import numpy as np
 
 from alphamf.audio import formats, subtypes
-from alphamf.audio.cut import LEAST, Cut, Layout, LeftOut, Part, Undecodable, left_out
 from alphamf.audio.decoder import helper
-from alphamf.audio.decoder.client import open_apart, open_bytes_apart
-from alphamf.audio.decoder.connection import Unconfined
+from alphamf.audio.decoder.client import open_bytes_confined, open_confined
+from alphamf.audio.decoder.confined_process import NoSandboxError
+from alphamf.audio.file_pieces import PiecedFile
+from alphamf.audio.joined_parts import UNKNOWN, JoinedParts
+from alphamf.audio.layout import (
+    LEAST,
+    DecodingError,
+    FilePart,
+    Layout,
+    OmissionError,
+    TruncationError,
+    excess_sentence,
+)
 from alphamf.audio.media.track import About
 from alphamf.audio.opening import next_block, open_here
-from alphamf.audio.parts import UNKNOWN, Joined
-from alphamf.audio.view import Pieced
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 
 BLOCK = 1 << 16
-"""Frames read at a time."""
+"""Number of frames read at a time."""
 
 RATES = (1000, 768_000)
-"""Lowest and highest sampling rate that is read, in Hz; no speech is recorded at others, and they
-would cost time and memory out of proportion to the file."""
+"""Lowest and highest supported sampling rate, in Hz. Speech is not recorded at other rates, which
+would cost too much time and memory for the size of the file."""
 
 _SALVAGE_BLOCK = 1 << 12
-"""Frames read at a time of a file that may be damaged: a block with an error in it is lost."""
+"""Number of frames read at a time from a damaged file: a block with an error is lost."""
 
 
 @dataclass
@@ -100,19 +108,19 @@ def survey(
         check_kind(name, rate, channels, max_channels)
         if form in formats.UNCHECKED:
             raise AlphaMFError(
-                f"{name} is {form}, whose length alphamf cannot check: convert it to WAV first"
+                f"{name} is {form}, whose length alphamf cannot check; convert it to WAV first"
             )
         try:
             while len(block := next_block(file, size)):
                 samples.add(block)
-        except LeftOut as error:
+        except OmissionError as error:
             cut = cut or f"{name} {error}"
-        except Undecodable as error:
+        except DecodingError as error:
             cut = cut or f"{name} is damaged or truncated: {error}"
         promised = file.frames
         about = file.about() if hasattr(file, "about") else None
-        if isinstance(file, Joined) and file.wrong:
-            note = "its samples do not have the MD5 sum of its header"
+        if isinstance(file, JoinedParts) and file.wrong:
+            note = "its samples do not match the MD5 sum in its header"
     frames = samples.frames
     slack = formats.get(form).slack * len(layout.parts)
     least = promised - slack if promised < UNKNOWN else 1
@@ -123,9 +131,9 @@ def survey(
         )
     spare = layout.spare / _bytes_per_second(path, layout, subtype, frames, rate, channels)
     if spare >= LEAST:
-        cut = cut or left_out(name, frames / rate, spare)
+        cut = cut or excess_sentence(name, frames / rate, spare)
     if cut is not None and not (salvage and frames):
-        raise Cut(cut)
+        raise TruncationError(cut)
     check_samples(name, rate, samples)
     if cut is not None:
         cut = f"{cut}; using the first {frames / rate:.2f} s"
@@ -135,7 +143,7 @@ def survey(
 def _bytes_per_second(
     path: Path, layout: Layout, subtype: str, frames: int, rate: int, channels: int
 ) -> float:
-    """Return how many bytes of a file are a second: exact where it is not compressed."""
+    """Return the number of bytes per second of a file: exact if it is not compressed."""
     if subtype in subtypes.SUBTYPES or not frames:
         return float(subtypes.get(subtype).size * channels * rate)
     return (path.stat().st_size - layout.spare) * rate / frames
@@ -147,9 +155,9 @@ def check_kind(name: str, rate: int, channels: int, max_channels: int | None) ->
     Parameters
     ----------
     name
-        Of the file, for the message.
+        Name of the file, for the message.
     rate, channels
-        Of the file.
+        Sampling rate in Hz and number of channels of the file.
     max_channels
         As for `open_reader`.
     """
@@ -161,7 +169,7 @@ def check_kind(name: str, rate: int, channels: int, max_channels: int | None) ->
     if max_channels is not None and channels > max_channels:
         raise AlphaMFError(
             f"{name} has {channels} channels, more than {max_channels}; raise "
-            "--max-channels to allow more"
+            "`max_channels` to allow more"
         )
 
 
@@ -178,11 +186,11 @@ def check_samples(name: str, rate: int, samples: Samples) -> None:
 
 
 def open_sound(
-    path: Path, name: str, track: int | None = None, parts: Sequence[Part] = (Part(),)
+    path: Path, name: str, track: int | None = None, parts: Sequence[FilePart] = (FilePart(),)
 ) -> Any:
-    """Open a file to be decoded in order, by another process that can open nothing else.
+    """Open a file for decoding in order, in a confined process if possible.
 
-    Where the system has no sandbox, or it is off, this process decodes the file.
+    If the system has no sandbox, or if it is off, this process decodes the file.
 
     Parameters
     ----------
@@ -200,22 +208,22 @@ def open_sound(
     """
     if len(parts) == 1 and parts[0].frames is None and parts[0].md5 is None:
         return _open_part(path, name, track, parts[0])
-    return Joined(parts, partial(_open_part, path, name, track))
+    return JoinedParts(parts, partial(_open_part, path, name, track))
 
 
-def _open_part(path: Path, name: str, track: int | None, part: Part) -> Any:
+def _open_part(path: Path, name: str, track: int | None, part: FilePart) -> Any:
     """Open one recording of a file."""
-    if helper.wanted():
+    if helper.is_enabled():
         try:
-            return open_apart(path, name, track, part.pieces)
-        except Unconfined:
+            return open_confined(path, name, track, part.pieces)
+        except NoSandboxError:
             pass
-    source = path if part.pieces is None else Pieced(path, part.pieces)
+    source = path if part.pieces is None else PiecedFile(path, part.pieces)
     return open_here(source, name, track, ending=path.suffix)
 
 
 def open_bytes(data: bytes, name: str) -> Any:
-    """Open the header of a file, to be decoded like that of one on the disk.
+    """Open the first bytes of a file, given in memory, to decode its header.
 
     Parameters
     ----------
@@ -225,12 +233,12 @@ def open_bytes(data: bytes, name: str) -> Any:
     Raises
     ------
     AlphaMFError
-        It is not that of a file that can be read.
+        The bytes are not from a file that can be read.
     """
-    if helper.wanted():
+    if helper.is_enabled():
         try:
-            return open_bytes_apart(data, name)
-        except Unconfined:
+            return open_bytes_confined(data, name)
+        except NoSandboxError:
             pass
     return open_here(_Bytes(data), name)
 

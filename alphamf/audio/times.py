@@ -10,20 +10,20 @@ from alphamf.errors import AlphaMFError
 _TIME = re.compile(r"(?:(?:(\d+):)?(\d+):)?(\d+(?:\.\d*)?|\.\d+)s?")
 
 
-def seconds(option: str, text: str) -> float:
+def seconds(argument: str, text: str) -> float:
     """Parse a time such as ``75``, ``1:15`` or ``0:01:15.5``; return seconds.
 
     Parameters
     ----------
-    option
-        Where it comes from, for the message.
+    argument
+        Name of the argument, for the message.
     text
         The time.
 
     Raises
     ------
     AlphaMFError
-        It is no time.
+        The text is not a time.
     """
     found = _TIME.fullmatch(text.strip())
     if found:
@@ -31,18 +31,18 @@ def seconds(option: str, text: str) -> float:
         time = 3600 * hours + 60 * minutes + rest
         if math.isfinite(time):
             return time
-    raise AlphaMFError(f"{option} must be a time such as 75, 1:15 or 0:01:15.5, not {text!r}")
+    raise AlphaMFError(f"`{argument}` must be a time such as 75, 1:15 or 0:01:15.5, not {text!r}")
 
 
-def stretch(option: str, text: str) -> tuple[float, float]:
+def parse_range(argument: str, text: str) -> tuple[float, float]:
     """Parse a time range such as ``0:00-0:03``; return start and end in seconds.
 
     Parameters
     ----------
-    option
-        Where it comes from, for the message.
+    argument
+        Name of the argument, for the message.
     text
-        The stretch.
+        The time range.
 
     Raises
     ------
@@ -51,6 +51,6 @@ def stretch(option: str, text: str) -> tuple[float, float]:
     """
     times = text.split("-")
     if len(times) != 2:
-        raise AlphaMFError(f"{option} must be a time range such as 0:00-0:03, not {text!r}")
-    start, end = (seconds(option, time) for time in times)
+        raise AlphaMFError(f"`{argument}` must be a time range such as 0:00-0:03, not {text!r}")
+    start, end = (seconds(argument, time) for time in times)
     return start, end

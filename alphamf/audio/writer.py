@@ -13,19 +13,19 @@ import numpy as np
 
 from alphamf.audio import formats, subtypes
 from alphamf.audio.decoder import helper
-from alphamf.audio.decoder.connection import Unconfined
+from alphamf.audio.decoder.confined_process import NoSandboxError
 from alphamf.audio.decoder.muxing import ConfinedMuxer
+from alphamf.audio.formats import final_name
 from alphamf.audio.media import kinds
 from alphamf.audio.media.copy import Original
 from alphamf.audio.media.muxer import Muxer
 from alphamf.audio.metadata import keep
-from alphamf.audio.outputs import final_name
 from alphamf.audio.rates import compression
 from alphamf.audio.reader import Reader, Recording, open_reader
 from alphamf.audio.sink import Sink
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import atomic, printable_name, reason
+from alphamf.tools.files import atomic_file, printable_name, reason
 
 
 class Destination(NamedTuple):
@@ -40,7 +40,7 @@ class Destination(NamedTuple):
     note
         A sentence where these differ from the input's, or the sound is lowered; otherwise None.
     gain
-        What samples are multiplied by, so that those above full scale fit.
+        Factor for the samples, so that those above full scale fit.
     """
 
     path: str
@@ -95,16 +95,17 @@ def destination(
     peak = _excess(reader, form.subtype) if lower else 1.0
     if peak > 1:
         decibels = 20 * math.log10(peak)
-        notes.append(f"lowered by {decibels:.1f} dB, as it goes above full scale")
+        notes.append(f"lowered by {decibels:.1f} dB because it exceeds full scale")
     return Destination(path, *form, "; ".join(notes) or None, 1 / peak)
 
 
 _LOWERED = 4.0
-"""How far sound may go above full scale to be lowered as a whole, 12 dB: more comes of damage."""
+"""Maximum peak above full scale for which sound is lowered as a whole, 12 dB: more indicates
+damage."""
 
 
 def _excess(reader: Recording, subtype: str) -> float:
-    """Return the peak of a lossy input where it goes above what a subtype holds; otherwise 1."""
+    """Return the peak of a lossy input if it exceeds the range of a subtype; otherwise 1."""
     form = subtypes.get(subtype)
     if not isinstance(reader, Reader) or reader.subtype in subtypes.SUBTYPES:
         return 1.0
@@ -142,9 +143,9 @@ class Writer:
         self.lost: str | None = None
 
     @property
-    def left_out(self) -> tuple[str, ...]:
+    def omitted_tracks(self) -> tuple[str, ...]:
         """Tracks of a media file that the output does not support, as text."""
-        return getattr(self._file, "left_out", ())
+        return getattr(self._file, "omitted_tracks", ())
 
     @property
     def clipped_by_db(self) -> float:
@@ -219,15 +220,15 @@ def open_writer(
     format, subtype
         As libsndfile names them; see `destination`.
     gain
-        What samples are multiplied by before they are rounded; see `destination`.
+        Factor for the samples before they are rounded; see `destination`.
     mode
         Permissions of the file, from which the user's umask is taken away.
     original
-        What the sound was made from: its other tracks, tags, pictures and bit rate are kept.
+        The input, whose other tracks, tags, pictures and bit rate are kept.
     history
         A line for the history in the file's tags; None: no line.
     within, replace
-        As for `alphamf.tools.files.atomic`.
+        As for `alphamf.tools.files.atomic_file`.
 
     Raises
     ------
@@ -242,7 +243,10 @@ def open_writer(
         if "\0" in os.fspath(target):
             raise AlphaMFError(f"cannot write {name}: file names cannot contain a NUL character")
     keep.check(format, history)
-    with atomic(target, mode=mode, within=within, replace=replace) as part, ExitStack() as stack:
+    with (
+        atomic_file(target, mode=mode, within=within, replace=replace) as part,
+        ExitStack() as stack,
+    ):
         sink = stack.enter_context(Sink(part, name))
         form = formats.get(format)
         try:
@@ -291,11 +295,11 @@ def _muxer(
     channels: int,
     options: dict[str, Any],
 ) -> ConfinedMuxer | Muxer:
-    """Open a media file, by another process where tracks of a stranger's file are read for it."""
-    if original is not None and helper.wanted():
+    """Open a media file, in a confined process if it reads the tracks of an untrusted file."""
+    if original is not None and helper.is_enabled():
         try:
             return ConfinedMuxer(original, sink, name, rate, channels, **options)
-        except Unconfined:
+        except NoSandboxError:
             pass
     return Muxer(sink, rate, channels, original=original, **options)
 

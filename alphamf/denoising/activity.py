@@ -28,18 +28,18 @@ WEIGHTS = (0.72, 0.40, 1.99)
 in noise of 5 and 15 dB and in none (docs/quality.md)."""
 
 LEAST = 0.5
-"""Least probability of a frame that counts as speech."""
+"""Minimum probability of a frame that counts as speech."""
 
 PAUSE, SHORTEST = 0.3, 0.1
 """Seconds: shorter pauses belong to the speech, and shorter speech is ignored."""
 
 
-class Stretch(NamedTuple):
+class SpeechRange(NamedTuple):
     """A time range with speech: `start` and `end` in seconds, and its mean `probability`.
 
     Examples
     --------
-    >>> Stretch(start=0.5, end=2.0, probability=0.9).end
+    >>> SpeechRange(start=0.5, end=2.0, probability=0.9).end
     2.0
     """
 
@@ -101,7 +101,7 @@ def _checked(name: str, values: Floats) -> Floats:
     return array
 
 
-def speech_stretches(activity: Floats, frame_times: Floats) -> list[Stretch]:
+def speech_ranges(activity: Floats, frame_times: Floats) -> list[SpeechRange]:
     """Return the time ranges of a recording that contain speech.
 
     Parameters
@@ -113,7 +113,7 @@ def speech_stretches(activity: Floats, frame_times: Floats) -> list[Stretch]:
 
     Returns
     -------
-    list of Stretch
+    list of SpeechRange
         In order. Pauses of less than 0.3 s are part of the speech around them.
 
     Raises
@@ -125,8 +125,8 @@ def speech_stretches(activity: Floats, frame_times: Floats) -> list[Stretch]:
     --------
     >>> import numpy as np
     >>> activity = np.repeat([0.1, 0.9, 0.2], 50)
-    >>> speech_stretches(activity, np.arange(150) * 0.02)
-    [Stretch(start=0.99, end=1.99, probability=0.9)]
+    >>> speech_ranges(activity, np.arange(150) * 0.02)
+    [SpeechRange(start=0.99, end=1.99, probability=0.9)]
     """
     activity, frame_times = (
         _checked(name, values)
@@ -146,7 +146,7 @@ def speech_stretches(activity: Floats, frame_times: Floats) -> list[Stretch]:
     breaks = np.flatnonzero(np.diff(frame_times[on]) - 2 * half >= PAUSE)
     firsts, lasts = on[np.r_[0, breaks + 1]], on[np.r_[breaks, len(on) - 1]]
     return [
-        Stretch(
+        SpeechRange(
             float(max(0.0, frame_times[first] - half)),
             float(frame_times[last] + half),
             float(activity[first : last + 1].mean()),

@@ -77,10 +77,10 @@ class Agreement:
     def ess(self) -> float:
         """Effective sample size of the posterior mean of the gain, over all chains.
 
-        So many independent draws would give the output the same error: the variance of a draw over
-        the squared standard error of the mean, which is estimated from the differences between
-        chains; both are summed over the cells, weighted by their power. It is at most the number of
-        draws.
+        This is the number of independent draws that would give the output the same error: the
+        variance of a draw over the squared standard error of the mean, which is estimated from the
+        differences between chains; both are summed over the cells, weighted by their power. It is
+        at most the number of draws.
         """
         most = self.chains * self.draws
         return most if self._variance >= most * self._error else self._variance / self._error
@@ -102,7 +102,7 @@ class Agreement:
         return self._quantile(0.95)
 
     def facts(self) -> dict[str, float | None]:
-        """Return all measures, as ``alphamf denoise --json`` prints them."""
+        """Return all measures, as in the JSON object of a file."""
         names = ("chains", "draws", "rhat", "rhat_95", "ess", "mcse_db", "difference_db")
         return {name: getattr(self, name) for name in names}
 

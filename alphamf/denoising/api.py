@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from alphamf.audio.reader import CHANNELS
 from alphamf.denoising.denoised import Denoised, denoise_array, denoise_blocks
-from alphamf.denoising.hints import Hints, Stretches
+from alphamf.denoising.hints import Hints, TimeRanges
 from alphamf.denoising.segments import Segment
 from alphamf.denoising.settings import PRESETS, Settings, choose_settings
 from alphamf.denoising.stream_options import Cancel, StreamOptions
@@ -47,8 +47,8 @@ def denoise(
     jobs: int = 1,
     max_channels: int = CHANNELS,
     channels_first: bool = False,
-    noise_from: Stretches = (),
-    speech_from: Stretches = (),
+    noise_from: TimeRanges = (),
+    speech_from: TimeRanges = (),
     progress: Callable[[float], None] | None = None,
     cancel: Cancel | None = None,
 ) -> Denoised:
@@ -71,7 +71,7 @@ def denoise(
     seed
         The same seed gives the same bits.
     device
-        Where the sampling runs: ``"cpu"``, ``"cuda"`` or ``"auto"``.
+        Device for the sampling: ``"cpu"``, ``"cuda"`` or ``"auto"``.
     jobs
         Segments processed side by side. On the CPU the result does not depend on it; on a GPU it
         determines which segments share random numbers.
@@ -132,8 +132,8 @@ async def denoise_async(
     jobs: int = 1,
     max_channels: int = CHANNELS,
     channels_first: bool = False,
-    noise_from: Stretches = (),
-    speech_from: Stretches = (),
+    noise_from: TimeRanges = (),
+    speech_from: TimeRanges = (),
     progress: Callable[[float], None] | None = None,
 ) -> Denoised:
     """Denoise a recording held in memory, in a thread of the event loop's executor.

@@ -63,7 +63,7 @@ class Frames:
     hop
         In samples.
     channels
-        Of the sound.
+        Number of channels of the sound.
 
     Attributes
     ----------

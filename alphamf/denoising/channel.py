@@ -1,6 +1,7 @@
 r"""The channel response: how a recording's frequency response differs from the dictionary's.
 
-Microphone, line and room colour speech in a way that the training speech did not have. The
+Microphone, line and room change the spectrum of speech in ways that the training speech does not
+contain. The
 dictionary is therefore used as :math:`\mathrm{diag}(d)\, W`, with one gain d per frequency that is
 the same in all frames of the context. d is learned during burn-in, and is constant while the chain
 is averaged. It is a smooth point estimate, by the multiplicative rule of a factor,

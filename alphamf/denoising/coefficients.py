@@ -1,6 +1,7 @@
-"""Coefficients of the second stage: how much of the input and of the first speech is taken.
+"""Coefficients of the second stage, which mix the input and the first-stage speech.
 
-They are those of link 5 of the chain of gains (`gain`). The first speech is that after link 4.
+They belong to link 5 of the chain of gains (`gain`). The first-stage speech is the result of link
+4.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def coefficients(
     *,
     placed: bool = False,
 ) -> Coefficients:
-    """Compute the coefficients of a segment and of its first speech, on the segment's own grid.
+    """Compute the coefficients of a segment and its first-stage speech, on the segment's own grid.
 
     Parameters
     ----------
@@ -89,7 +90,7 @@ def apply_coefficients(
     network: SecondStage,
     least: np.float32,
 ) -> Floats:
-    """Combine a segment and its first speech with the second stage's coefficients.
+    """Combine a segment and its first-stage speech with the second stage's coefficients.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""From an array or from blocks to a denoised recording, with options that have been checked."""
+"""Denoise an array or blocks of sound, with options that have been checked."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from alphamf.audio.stft import Frame, frame_count
 from alphamf.audio.survey import BLOCK
 from alphamf.denoising.agreement import Agreement
 from alphamf.denoising.grids import Grid, native_grid
-from alphamf.denoising.hints import NAMES, Stretches, check_stretches, hints_of
+from alphamf.denoising.hints import TimeRanges, check_ranges, hints_of
 from alphamf.denoising.samples import (
     Samples,
     check_orientation,
-    checked_rate,
+    check_rate,
     kind_of,
     real_samples,
     to_float,
@@ -28,7 +28,7 @@ from alphamf.denoising.stream import open_stream
 from alphamf.denoising.stream_options import StreamOptions
 from alphamf.denoising.weights import find
 from alphamf.errors import AlphaMFError
-from alphamf.tools.arguments import instance
+from alphamf.tools.arguments import check_instance
 from alphamf.tools.arrays import Floats
 from alphamf.tools.sums import total
 
@@ -39,8 +39,8 @@ class Denoised(NamedTuple):
     If the input is integers, `audio` and `noise` have the same dtype; otherwise they are float32.
 
     ``frame_times`` (seconds) and ``frequencies`` (Hz) are the axes of the gain.
-    `alphamf.speech_stretches` turns ``activity`` into time ranges with speech. With ``chains=2`` or
-    more in the settings, ``agreement`` tells how well the chains agree (`alphamf.Agreement`).
+    `alphamf.speech_ranges` turns ``activity`` into time ranges with speech. With ``chains=2`` or
+    more in the settings, ``agreement`` measures how well the chains agree (`alphamf.Agreement`).
 
     Examples
     --------
@@ -67,8 +67,8 @@ def denoise_array(
     audio: ArrayLike,
     rate: int,
     options: StreamOptions,
-    noise_from: Stretches = (),
-    speech_from: Stretches = (),
+    noise_from: TimeRanges = (),
+    speech_from: TimeRanges = (),
 ) -> Denoised:
     """Denoise a recording held in memory, with options that have been checked.
 
@@ -79,14 +79,14 @@ def denoise_array(
     options
         All others.
     """
-    array, rate = real_samples(audio), checked_rate(rate)
+    array, rate = real_samples(audio), check_rate(rate)
     if array.ndim not in (1, 2) or not array.size:
         raise AlphaMFError(
             f"audio must have the shape (samples,) or (samples, channels), not {array.shape}"
         )
     channels_first = options.channels_first
     check_orientation(array.shape, options.max_channels, channels_first=channels_first)
-    known = check_stretches(noise_from, speech_from, NAMES)
+    known = check_ranges(noise_from, speech_from)
     weights = find(rate, options.model)
     frame = native_grid(weights.dictionary, rate).frame
     found = _Collected(array, frame, channels_first=channels_first)
@@ -179,7 +179,7 @@ def denoise_blocks(
         All others.
     """
     first_axis = options.channels_first
-    instance("blocks", blocks, Iterable, "an iterable of arrays")
+    check_instance("blocks", blocks, Iterable, "an iterable of arrays")
     blocks = iter(blocks)
     first = real_samples(next(blocks, np.empty((1, 0) if first_axis else (0, 1), np.float32)))
     if first.ndim != 2:

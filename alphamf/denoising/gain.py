@@ -1,7 +1,7 @@
 """The chain of gains: six links, in order, from a posterior to clean speech.
 
 1. `posterior_mean`: posterior mean of the speech's Wiener gain, and its standard deviation.
-2. `refine_gain`: a network reads the posterior and predicts the gain anew (the refiner).
+2. `refine_gain`: a network (the refiner) reads the posterior and predicts a new gain.
 3. `native_gain`: interpolates the gain from the dictionary's grid to the recording's own. Above the
    dictionary's band, it is that of the wide bands (`high_bands`).
 4. `limit_attenuation`: no gain is below that of the largest attenuation. Channels that share a

@@ -43,11 +43,11 @@ def grid_of(model: Dictionary | TrainedNetwork) -> Grid:
 def native_grid(model: Dictionary | TrainedNetwork, rate: int) -> Grid:
     """Return the grid at `rate` Hz whose windows have about the same duration as the model's."""
     overlap = model.frame.n_fft // model.frame.hop_length
-    hop = hop_near(model.frame.hop_length * rate / model.rate)
+    hop = nearest_hop(model.frame.hop_length * rate / model.rate)
     return Grid(rate, Frame(hop * overlap, hop))
 
 
-def hop_near(length: float) -> int:
+def nearest_hop(length: float) -> int:
     """Return the nearest hop length whose multiples have a fast FFT.
 
     With a large prime factor it takes several times as long. At 44.1 kHz the nearest hop is 706
@@ -55,7 +55,7 @@ def hop_near(length: float) -> int:
 
     Examples
     --------
-    >>> hop_near(768.0), hop_near(705.6)
+    >>> nearest_hop(768.0), nearest_hop(705.6)
     (768, 704)
     """
     whole, smooth = int(length), math.prod(KERNELS)

@@ -19,15 +19,15 @@ from alphamf.factorization.stacking import stack
 from alphamf.inference.chain import run
 from alphamf.inference.random import START, Key, generator
 from alphamf.learnt.dictionary import Dictionary
-from alphamf.tools.arguments import instance, shown_value
+from alphamf.tools.arguments import check_instance, shown_value
 from alphamf.tools.arrays import Floats, Reals
 from alphamf.tools.blas import one_thread
 
 SHORTEST = 0.2
-"""Least length of a time range in seconds."""
+"""Minimum length of a time range in seconds."""
 
 LONGEST = 10.0
-"""Most seconds of noise that spectra are learned from; the first ones are used."""
+"""Maximum number of seconds of noise that spectra are learned from; the first ones are used."""
 
 ROUNDED = 0.01
 """Seconds that a time range may exceed the end of a recording, whose length is shown rounded."""
@@ -38,14 +38,11 @@ NOISE_STEPS = 60
 FADE = 0.02
 """Length of the fades at both ends of a range with noise only, in seconds; they lie within it."""
 
-Stretches = Sequence[tuple[float, float]]
+TimeRanges = Sequence[tuple[float, float]]
 """Starts and ends in seconds."""
 
-NAMES = ("noise_from", "speech_from")
-"""Names of both kinds of time ranges in Python."""
-
-OPTIONS = ("--noise-from", "--speech-from")
-"""Their names on the command line."""
+NAMES = ("`noise_from`", "`speech_from`")
+"""Names of both kinds of time ranges, in messages."""
 
 
 class Hints(NamedTuple):
@@ -60,11 +57,11 @@ class Hints(NamedTuple):
         None: they are learned from each segment.
     """
 
-    noise_from: Stretches = ()
-    speech_from: Stretches = ()
+    noise_from: TimeRanges = ()
+    speech_from: TimeRanges = ()
     noise: Floats | None = None
 
-    def after(self, seconds: float) -> Hints:
+    def without_start(self, seconds: float) -> Hints:
         """Return the hints for the recording without its first `seconds`."""
         noise, speech = (
             [(start - seconds, end - seconds) for start, end in each if end > seconds]
@@ -80,7 +77,7 @@ class Hints(NamedTuple):
         """Return a mask of the times in seconds that lie in ranges marked as speech."""
         return _within(self.speech_from, times)
 
-    def share_kept(self, start: int, count: int, rate: int) -> Floats:
+    def fade_curve(self, start: int, count: int, rate: int) -> Floats:
         """Return a fade curve that is 0 in noise-only ranges and 1 elsewhere, shape (count,).
 
         Parameters
@@ -98,17 +95,15 @@ class Hints(NamedTuple):
         return kept.astype(np.float32)
 
 
-def check_stretches(
-    noise_from: Stretches, speech_from: Stretches, names: tuple[str, str]
-) -> tuple[Stretches, Stretches]:
+def check_ranges(
+    noise_from: TimeRanges, speech_from: TimeRanges = ()
+) -> tuple[TimeRanges, TimeRanges]:
     """Check both lists of time ranges, and return them in order.
 
     Parameters
     ----------
     noise_from, speech_from
         As in `Hints`.
-    names
-        Names of both, for messages.
 
     Raises
     ------
@@ -116,9 +111,9 @@ def check_stretches(
         A time range is no pair of times, ends before it starts, is too short, or overlaps another.
     """
     every = []
-    for name, stretches in zip(names, (noise_from, speech_from), strict=True):
-        instance(name, stretches, Iterable, "a sequence of time ranges (start, end) in seconds")
-        for stretch in stretches:
+    for name, ranges in zip(NAMES, (noise_from, speech_from), strict=True):
+        check_instance(name, ranges, Iterable, "a sequence of time ranges (start, end) in seconds")
+        for stretch in ranges:
             start, end = _pair(name, stretch)
             if end <= start:
                 raise AlphaMFError(f"{name} {_text(start, end)}: the end must be after the start")
@@ -132,7 +127,7 @@ def check_stretches(
     for one, two in pairwise(every):
         if two[0] < one[1]:
             raise AlphaMFError(f"{one[2]} {_text(*one[:2])} and {two[2]} {_text(*two[:2])} overlap")
-    first, second = ([each[:2] for each in every if each[2] == name] for name in names)
+    first, second = ([each[:2] for each in every if each[2] == name] for name in NAMES)
     return first, second
 
 
@@ -140,8 +135,7 @@ def hints_of(
     blocks: Iterable[Floats],
     rate: int,
     duration: float,
-    stretches: tuple[Stretches, Stretches],
-    names: tuple[str, str] = NAMES,
+    ranges: tuple[TimeRanges, TimeRanges],
     recording: str = "the recording",
 ) -> Hints | None:
     """Return the hints for the given time ranges of a recording; None if there are none.
@@ -154,34 +148,34 @@ def hints_of(
         Sampling rate in Hz.
     duration
         Length of the recording in seconds.
-    stretches
-        Time ranges of noise and of speech, as from `check_stretches`.
-    names, recording
-        Names of both kinds of time ranges and of the recording, for the message.
+    ranges
+        Time ranges of noise and of speech, as from `check_ranges`.
+    recording
+        Name of the recording, for the message.
 
     Raises
     ------
     AlphaMFError
         A time range ends after the recording.
     """
-    for name, each in zip(names, stretches, strict=True):
+    for name, each in zip(NAMES, ranges, strict=True):
         for start, end in each:
             if end > duration + ROUNDED:
                 raise AlphaMFError(
                     f"{recording} ends at {duration:.2f} s, which is before the end of {name} "
                     f"{_text(start, end)}"
                 )
-    if not any(stretches):
+    if not any(ranges):
         return None
-    noise_from, speech_from = stretches
+    noise_from, speech_from = ranges
     return Hints(noise_from, speech_from, _noise_of(blocks, rate, noise_from))
 
 
-def _noise_of(blocks: Iterable[Floats], rate: int, stretches: Stretches) -> Floats | None:
+def _noise_of(blocks: Iterable[Floats], rate: int, ranges: TimeRanges) -> Floats | None:
     """Return the concatenated sound of time ranges; None if it is silent."""
     found: list[Floats] = []
     left = round(LONGEST * rate)
-    for piece in _cut(blocks, rate, stretches) if stretches else ():
+    for piece in _cut(blocks, rate, ranges) if ranges else ():
         found.append(piece[:left].copy())  # not a view, which would hold the whole block
         left -= len(found[-1])
         if not left:
@@ -190,34 +184,34 @@ def _noise_of(blocks: Iterable[Floats], rate: int, stretches: Stretches) -> Floa
     return None if noise is None or not noise.any() else noise
 
 
-def _cut(blocks: Iterable[Floats], rate: int, stretches: Stretches) -> Iterator[Floats]:
+def _cut(blocks: Iterable[Floats], rate: int, ranges: TimeRanges) -> Iterator[Floats]:
     position = 0
     for block in blocks:
-        for start, end in stretches:
+        for start, end in ranges:
             first, last = (
                 min(max(round(t * rate) - position, 0), len(block)) for t in (start, end)
             )
             yield block[first:last]
         position += len(block)
-        if position >= stretches[-1][1] * rate:
+        if position >= ranges[-1][1] * rate:
             return
 
 
-def _within(stretches: Stretches, times: Reals) -> NDArray[np.bool_]:
+def _within(ranges: TimeRanges, times: Reals) -> NDArray[np.bool_]:
     inside = np.zeros(len(times), bool)
-    for start, end in stretches:
+    for start, end in ranges:
         inside |= (start <= times) & (times < end)
     return inside
 
 
-def _pair(name: str, stretch: tuple[float, float]) -> tuple[float, float]:
+def _pair(name: str, given: tuple[float, float]) -> tuple[float, float]:
     try:
-        start, end = (float(time) for time in stretch)
+        start, end = (float(time) for time in given)
     except (TypeError, ValueError, OverflowError):
         start = end = float("nan")
     if not 0 <= start < float("inf") or not end < float("inf"):
         raise AlphaMFError(
-            f"{name} must be time ranges (start, end) in seconds, not {shown_value(stretch)}"
+            f"{name} must be time ranges (start, end) in seconds, not {shown_value(given)}"
         )
     return start, end
 
@@ -290,6 +284,6 @@ def _spectra(
 
 
 def lowest_rows(spectra: Reals, dictionary: Dictionary) -> Reals:
-    """Return the rows of known noise spectra that a dictionary has: its bins and wide bands."""
+    """Return the rows of noise spectra that belong to a dictionary's bins and wide bands."""
     frames = spectra.reshape(dictionary.context, -1, spectra.shape[-1])
     return frames[:, : dictionary.bins].reshape(-1, spectra.shape[-1])

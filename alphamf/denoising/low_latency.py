@@ -1,71 +1,27 @@
-"""Denoising at 40 ms of latency: frame by frame, with the online chain.
+"""Denoising at 40 ms of latency: hop by hop, by an engine.
 
-The steps for a frame: the spectrum of its channels at their own rate (`asymmetric_windows`), power
-on the dictionary's bins, the gain of the online chain (`alphamf.factorization.online`),
-interpolation to the rate's bins, one gain for channels that share a voice, limit, sound. These are
-links 1 to 4 and 6 of the chain of gains (`gain`); the network of link 2 is a causal one.
+The engine is `alphamf.native.engine` or, without a compiler, `reference_engine`, which explains the
+steps. Link 6 of the chain of gains (`gain`) is applied here.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterator
-from functools import partial
+from typing import Any
 
 import numpy as np
 
-from alphamf.audio.stft import Complexes, Frame
-from alphamf.denoising.asymmetric_windows import FRAME_HOPS, Frames, frame_of
 from alphamf.denoising.gain import least_gain, mix_dry
-from alphamf.denoising.grids import Bins, Grid, hop_near
-from alphamf.denoising.real_time import Presence, Sharing
+from alphamf.denoising.reference_engine import ReferenceEngine
 from alphamf.denoising.segments import Segment
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.stream_options import SoundProgress, StreamOptions
-from alphamf.denoising.uncertainty import deviation, faint_levels
 from alphamf.denoising.weights import Weights, find_online
-from alphamf.factorization.online import OnlineAlphaMF
-from alphamf.inference.random import START, Key, generator
-from alphamf.learnt.dictionary import Dictionary
+from alphamf.native import engine
 from alphamf.tools.arrays import Floats
 
-SILENT = 1e-14
-"""Mean power of a sample, 140 dB below full scale, below which a hop is digital silence: it is
-passed through, and nothing is learned from it."""
-
-HIGHEST = np.float32(1e12)
-"""Full scales that larger samples are read as, so that squares of their sums do not overflow."""
-
 _LOGGER = logging.getLogger(__name__)
-
-
-def online_chain(
-    dictionary: Dictionary, channels: int, seed: int, hop: float | None = None
-) -> OnlineAlphaMF:
-    """Return the online chain for a dictionary.
-
-    Parameters
-    ----------
-    dictionary
-        Of the speech.
-    channels
-        Side by side.
-    seed
-        Of the chain.
-    hop
-        Distance between frames in seconds; None: that of `asymmetric_windows.frame_of`.
-    """
-    frame, context = frame_of(dictionary.frame), dictionary.context
-    return OnlineAlphaMF(
-        dictionary.basis.reshape(context, dictionary.bins, -1).swapaxes(1, 2),
-        dictionary.alpha,
-        spacing=dictionary.rate / frame.n_fft,
-        hop=frame.hop_length / dictionary.rate if hop is None else hop,
-        stride=max(1, round(dictionary.frame.hop_length / frame.hop_length)),
-        channels=channels,
-        rng=generator(seed, Key.CHAIN, START),
-    )
 
 
 class LowLatency:
@@ -80,9 +36,9 @@ class LowLatency:
     weights
         Dictionary of the speech, and causal refiner.
     settings
-        Of the run: dry, max_attenuation and channels.
+        Settings of the run: dry, max_attenuation and channels are used.
     seed
-        Of the chain.
+        Seed of the chain.
 
     Attributes
     ----------
@@ -98,134 +54,58 @@ class LowLatency:
         settings: Settings,
         seed: int,
     ) -> None:
-        dictionary, refiner = weights.dictionary, weights.causal
-        frame = dictionary.frame
-        hop = hop_near(frame.n_fft / FRAME_HOPS * rate / dictionary.rate)
-        self._native = Grid(rate, Frame(FRAME_HOPS * hop, hop))
-        self._model = Grid(dictionary.rate, frame_of(dictionary.frame))
-        self._inwards = Bins(self._native, self._model)
-        self._outwards = Bins(self._model, self._native)
-        self._faint = faint_levels(self._model.frequencies)
-        self._frames = Frames(hop, channels)
-        self.latency: int = self._frames.latency
-        seconds = hop / rate
-        self._new_chain = partial(online_chain, dictionary, channels, seed, seconds)
-        self._refiner = refiner
-        self._anew = False
-        self._note: str | None = None
-        self._unfit = 0
-        self._begin()
-        linked = settings.channels == "linked" and channels > 1
-        self._sharing = Sharing(channels, seconds) if linked else None
-        self._presence = Presence(self._native, seconds)
-        self._settings, self._least = settings, least_gain(settings)
-        self._acceptance = 1.0
+        kind: Any = engine.Engine if engine.AVAILABLE else ReferenceEngine
+        self._engine: engine.Engine | ReferenceEngine = kind(
+            rate,
+            channels,
+            weights.dictionary,
+            weights.causal,
+            linked=settings.channels == "linked",
+            least=float(least_gain(settings)),
+            seed=seed,
+        )
+        self.latency: int = self._engine.latency
+        self._settings, self._was_reset = settings, False
         self._waiting = np.empty((0, channels), np.float32)
         self._delayed = np.empty((0, channels), np.float32)
-
-    def _begin(self) -> None:
-        """Forget all that was learned from the sound."""
-        self._chain = self._new_chain()
-        channels = len(self._chain.noise)
-        self._memories = self._refiner.memories(channels) if self._refiner else None
-
-    def _begin_anew(self, reason: str) -> None:
-        """Forget all that was learned, and say so once."""
-        if not self._anew:
-            self._note = f"the state at low latency started anew: {reason}"
-            _LOGGER.warning(self._note)
-        self._anew = True
-        self._begin()
 
     def push(self, block: Floats) -> Segment:
         """Process samples, shape (samples, channels), and return the output that is ready."""
         self._delayed = np.concatenate([self._delayed, block])
-        return self._ready(np.clip(block, -HIGHEST, HIGHEST))
+        return self._ready(block)
 
     def finish(self) -> Segment:
         """End the recording and return the output that is still held back."""
         left = len(self._delayed)
-        silence = np.zeros((self.latency + self._native.frame.hop_length, 1), np.float32)
-        return self._ready(np.broadcast_to(silence, (len(silence), self._waiting.shape[1])), left)
+        silence = np.zeros((self.latency + self._engine.hop, self._waiting.shape[1]), np.float32)
+        return self._ready(silence, left)
 
     def _ready(self, block: Floats, most: int | None = None) -> Segment:
         sound = np.concatenate([self._waiting, block])
-        hop = self._native.frame.hop_length
-        whole = len(sound) // hop * hop
+        whole = len(sound) // self._engine.hop * self._engine.hop
         self._waiting = sound[whole:].copy()
-        found = list(self._hops(sound[:whole].reshape(-1, hop, sound.shape[1])))
-        speech = np.concatenate([np.empty((0, sound.shape[1]), np.float32), *(f[0] for f in found)])
-        speech = speech[:most]
+        found = self._engine.process(sound[:whole])
+        speech = found.speech[:most]
         audio, self._delayed = self._delayed[: len(speech)], self._delayed[len(speech) :].copy()
-        shape = sound.shape[1], self._native.frame.bins, 0
-        gain, std = (
-            np.stack([f[k] for f in found], axis=-1) if found else np.empty(shape, np.float32)
-            for k in (1, 2)
+        return Segment(
+            mix_dry(audio, speech, self._settings),
+            audio - speech,
+            found.gain,
+            found.gain_std,
+            [self._engine.acceptance, 1.0],
+            found.activity,
+            note=self._note(),
         )
-        activity = np.array([f[3] for f in found], np.float32)
-        mixed = mix_dry(audio, speech, self._settings)
-        acceptance = [self._acceptance, 1.0]
-        note, self._note = self._note, None
-        return Segment(mixed, audio - speech, gain, std, acceptance, activity, note=note)
 
-    def _hops(self, hops: Floats) -> Iterator[tuple[Floats, Floats, Floats, float]]:
-        """Yield speech, gain, its standard deviation and the probability of speech for each hop."""
-        for block in hops:
-            self._begin_after_unfit(block)
-            spectrum = self._frames.analyse(block)
-            power: Floats = (
-                np.abs(spectrum) ** 2 / np.float32(self._frames.filled_fraction)
-            ).astype(np.float32)
-            gain, std = self._gains(spectrum, power)
-            probability = self._presence.probability(power, gain)
-            gain = np.maximum(gain, self._least)
-            yield self._frames.synthesise(spectrum * gain), gain, std, probability
-
-    def _begin_after_unfit(self, block: Floats) -> None:
-        """Begin anew as soon as samples out of range have left the window: no sound was so loud."""
-        if np.abs(block).max() >= HIGHEST:
-            self._unfit = FRAME_HOPS
-        elif self._unfit:
-            self._unfit -= 1
-            if self._unfit == 0:
-                self._begin_anew("samples were too large for sound")
-
-    def _gains(self, spectrum: Complexes, power: Floats) -> tuple[Floats, Floats]:
-        """Return the gain and its standard deviation on the native bins, shape (channels, bins)."""
-        loud = power.mean(axis=-1) > SILENT * len(self._frames.windows.analysis)
-        if not loud.any():
-            return np.ones_like(power), np.zeros_like(power)
-        # A silent channel gets the power of the others; its own gain has no effect.
-        filled = np.where(loud[:, None], power, power[loud].mean(axis=0))
-        gain, std = (self._outwards(each) for each in self._found(self._inwards(filled)))
-        if self._sharing is not None:
-            gain = self._sharing.link_gains(spectrum, gain)
-        return gain, std
-
-    def _found(self, power: Floats) -> tuple[Floats, Floats]:
-        """Return the gain and its standard deviation on the dictionary's bins, given |X|^2."""
-        gain, std = self._refined(power)
-        if not np.isfinite(gain + std).all():
-            self._begin_anew("it was no longer finite")
-            gain, std = self._refined(power)
-        return gain, std
-
-    def _refined(self, power: Floats) -> tuple[Floats, Floats]:
-        """Return gain and standard deviation as `_found` does, which may not be finite."""
-        found = self._chain.step(power)
-        self._acceptance = found.acceptance
-        if self._refiner is None or self._memories is None:
-            return found.gain, found.gain_std
-        level = power / found.level
-        gain = self._refiner.refine(
-            self._memories,
-            level,
-            gain=found.gain,
-            gain_std=found.gain_std,
-            speech=found.speech,
-            noise=found.noise,
-        )
-        return gain, deviation(gain, level, self._faint)
+    def _note(self) -> str | None:
+        """Return why the engine reset itself, the first time."""
+        reason = self._engine.reset_reason
+        if reason is None or self._was_reset:
+            return None
+        self._was_reset = True
+        note = f"low-latency processing was reset because {reason}"
+        _LOGGER.warning(note)
+        return note
 
 
 class FrameDenoiser:
@@ -238,7 +118,7 @@ class FrameDenoiser:
     channels
         Number of channels.
     options
-        Of the stream.
+        Options of the stream.
     progress
         Adds up what has been done.
 
@@ -263,7 +143,7 @@ class FrameDenoiser:
         self._blocks.append(block)
 
     def next(self, *, ended: bool) -> Segment | None:
-        """Return the output for the next block, or None; `ended`: no block follows."""
+        """Return the output for the next block, or None; `ended` means that no block follows."""
         if self._blocks:
             segment = self._low.push(self._blocks.popleft())
         elif ended and not self._finished:

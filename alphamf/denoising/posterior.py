@@ -14,7 +14,7 @@ from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Array
 
 LEAST_OF_HALF = 2
-"""Fewest draws of half a chain that have a variance."""
+"""Minimum number of draws of half a chain that have a variance."""
 
 VARIANCE_THIN = 6
 """Distance between the steps whose variances are averaged: these need fewer than the gain."""
@@ -57,7 +57,7 @@ class Posterior(NamedTuple):
     speech, noise
         Means of the variances v^(2/alpha) of both sources, in the power's units.
     acceptance
-        Acceptance of the Phi moves of speech and noise.
+        Acceptance, as from `sample`.
     draws
         Number of draws of the gain that each chain kept.
     chains

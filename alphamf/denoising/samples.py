@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from alphamf.audio.survey import RATES
 from alphamf.errors import AlphaMFError
-from alphamf.tools.arguments import whole
+from alphamf.tools.arguments import whole_number
 from alphamf.tools.arrays import Floats
 
 Samples = NDArray[Any]
@@ -24,15 +24,15 @@ _FEW = 8
 _REMEDY = "give x.T, or channels_first=True"
 
 
-def checked_rate(rate: int) -> int:
+def check_rate(rate: int) -> int:
     """Return a sampling rate as an int.
 
     Raises
     ------
     AlphaMFError
-        It is no whole number, or outside `alphamf.audio.survey.RATES`.
+        The rate is not a whole number, or outside `alphamf.audio.survey.RATES`.
     """
-    return whole("the rate", rate, *RATES, unit=" Hz")
+    return whole_number("the rate", rate, *RATES, unit=" Hz")
 
 
 def real_samples(audio: ArrayLike) -> Samples:
@@ -46,7 +46,7 @@ def real_samples(audio: ArrayLike) -> Samples:
     """
     if isinstance(audio, np.ma.MaskedArray) and np.ma.is_masked(audio):
         raise AlphaMFError(
-            "audio is an array that masks some of its samples: fill them first, for example by "
+            "audio is an array with masked samples; fill them first, for example with "
             "audio.filled(0)"
         )
     try:

@@ -37,7 +37,8 @@ class Segment(NamedTuple):
         networks, the expected error of the gain; shape (channels, bins, frames), for the frames
         that start in this segment.
     acceptance
-        Proportion of accepted Phi proposals of speech and noise.
+        Proportion of accepted Phi proposals of speech and noise; and of moves of W and H, if the
+        sampler accepts or rejects them, as ``"hmc-positive"`` does.
     activity
         Probability of speech in each of these frames, in the channel where it is highest; shape
         (frames,).
@@ -45,7 +46,7 @@ class Segment(NamedTuple):
         How well several chains agree, over all channels; None for a single chain, and for digital
         silence.
     note
-        A note on the segment, such as that the state at low latency had to start anew; or None.
+        A note on the segment, such as that low-latency processing was reset; or None.
 
     Examples
     --------
@@ -156,8 +157,8 @@ class SegmentDenoiser:
         self._cutter.push(block)
 
     def next(self, *, ended: bool) -> Segment | None:
-        """Return the next segment that is ready, or None; `ended`: no block follows."""
-        while (channels := self._workers.oldest()) is None:
+        """Return the next segment that is ready, or None; `ended` means that no block follows."""
+        while (channels := self._workers.next_estimates()) is None:
             piece = self._cutter.piece()
             if piece is None and ended:
                 piece = self._cutter.last()
@@ -166,7 +167,7 @@ class SegmentDenoiser:
             self._pieces.append(piece)
             self._workers.submit(piece)
         if channels is None and ended:
-            channels = self._workers.oldest(last=True)
+            channels = self._workers.next_estimates(last=True)
         return None if channels is None else self._segment(self._pieces.popleft(), channels)
 
     def close(self) -> None:
@@ -206,7 +207,7 @@ class SegmentDenoiser:
         if not (self._hints.noise_from or self._hints.speech_from):
             return
         least = least_gain(self._settings)
-        kept = self._hints.share_kept(start, len(audio), self._rate)[:, None]
+        kept = self._hints.fade_curve(start, len(audio), self._rate)[:, None]
         speech -= (1 - kept) * (speech - least * audio)
         times = (start + np.arange(len(activity)) * self._hop) / self._rate
         noise = self._hints.noise_frames(times)

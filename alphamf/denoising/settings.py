@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
@@ -17,26 +17,57 @@ from alphamf.tools.arguments import (
     real_number,
     replace_numbers,
     shown_value,
-    whole,
+    whole_number,
 )
+
+_FRICTION = {"step_size": 3e-4, "leaps": 1, "friction": 50.0}
+_THERMOSTAT = {"step_size": 3e-4, "leaps": 1, "diffusion": 50.0}
+_HAMCMC = {"step_size": 1e-6, "memory": 5, "gamma": 1.0, "trust": 1e6}
 
 HYPERPARAMETERS: dict[str, dict[str, Any]] = {
     "sgld": {"step_size": 1e-6},
     "psgld": {"step_size": 3e-4, "damping": 1.0},
+    "psgld-lagged": {"step_size": 1e-3, "damping": 300.0},
     "sgrld": {"step_size": 0.5, "decay": 0.5, "freeze": 150},
-    "hamcmc-positive": {"step_size": 0.5, "decay": 0.5, "freeze": 100},
-    "hamcmc": {"step_size": 1e-6, "memory": 5, "gamma": 1.0, "trust": 1e6},
     "em": {"relaxation": 1.5},
+    "hamcmc": _HAMCMC,
+    "hamcmc-positive": {"step_size": 0.5, "decay": 0.5, "freeze": 100},
+    "naive-qn": _HAMCMC,
+    "hmc-positive": {"step_size": 0.2, "decay": 0.5, "freeze": 4},
+    "sghmc": _FRICTION,
+    "sghmc-splitting": _FRICTION,
+    "sghmc-em": _FRICTION,
+    "sgnht": _THERMOSTAT,
+    "sgnht-em": _THERMOSTAT,
+    "sg-nphmc": _FRICTION,
+    "sg-nphmc-em": _FRICTION,
 }
-"""Hyperparameters by name of the sampler that suit factors of a power of mean one."""
+"""Hyperparameters by name of the sampler that suit factors of a power of mean one.
+
+The masses of the -em samplers do not learn within the steps of a preset, so that these samplers are
+as those without an ending.
+"""
+
+METROPOLIS = ("hmc-positive",)
+"""Samplers that accept or reject each step of W and H, by U of all rows."""
+
+UNSUITABLE = {
+    **dict.fromkeys(
+        ("hmc", "hmc-em", "qnhmc-lbfgs"),
+        "it mirrors factors at zero, where most of them are, and rejects nearly all steps",
+    ),
+    "qnhmc": "it holds a matrix of all pairs of factors, and rejects nearly all steps",
+    "hmc-bfgs": "the members of its ensemble would share Phi",
+}
+"""Samplers that cannot be used although they have all that they need; with the reason of each."""
 
 FALLBACK = {"step_size": 1e-6}
-"""Hyperparameters of a sampler that has none in `HYPERPARAMETERS`."""
+"""Hyperparameters of a sampler that has none in `HYPERPARAMETERS`, such as one that is new."""
 
 CHANNELS = ("linked", "separate")
 """What can be done with the channels of a recording."""
 
-OFFERED = ("bounded gradient", "parts")
+OFFERED = ("bounded gradient", "parts", "value")
 """Needs of a sampler that the denoiser's posterior meets."""
 
 
@@ -46,19 +77,24 @@ def kernel(name: str) -> Sampler[Any]:
     Raises
     ------
     AlphaMFError
-        There is no such sampler, or it needs what the posterior of W and H does not offer.
+        There is no such sampler, or it cannot sample the posterior of W and H.
     """
     if not isinstance(name, str) or name not in SAMPLERS:
         raise AlphaMFError(
-            f"unknown sampler {shown_value(name)}; it must be one of "
+            f"unknown `sampler` {shown_value(name)}; it must be one of "
             f"{', '.join(HYPERPARAMETERS)}, or another one in alphamf.SAMPLERS"
         )
     sampler: Sampler[Any] = SAMPLERS[name](**HYPERPARAMETERS.get(name, FALLBACK))
     missing = [need for need in sampler.needs if need not in OFFERED]
     if missing:
         raise AlphaMFError(
-            f"the sampler {name!r} cannot be used for denoising; it needs "
+            f"the `sampler` {name!r} cannot be used for denoising; it needs "
             f"{', '.join(missing)}, which the posterior of W and H does not provide"
+        )
+    if name in UNSUITABLE:
+        raise AlphaMFError(
+            f"the `sampler` {name!r} cannot be used for denoising, because {UNSUITABLE[name]}; "
+            "use 'hmc-positive'"
         )
     return sampler
 
@@ -97,7 +133,7 @@ class Settings:
         second stage; otherwise the gain is the posterior mean. They were trained on posteriors of
         15 to 60 steps; with settings far from these the result may be worse than without networks.
     dry
-        Proportion of the input in the output, from 0 to 1: 1 minus the command's --strength.
+        Proportion of the input in the output, from 0 to 1: 1 minus the strength.
     max_attenuation
         Largest attenuation of a time-frequency cell in dB; None for no limit.
     channels
@@ -115,7 +151,7 @@ class Settings:
     >>> milder = replace(PRESETS["fast"], dry=0.1)
     >>> Settings(dry=2)
     Traceback (most recent call last):
-    alphamf.errors.AlphaMFError: dry must be from 0 to 1, not 2
+    alphamf.errors.AlphaMFError: `dry` must be from 0 to 1, not 2
     """
 
     sampler: str = "sgrld"
@@ -147,37 +183,47 @@ class Settings:
     def __post_init__(self) -> None:
         self._check_words()
         numbers = {
-            name: whole(name, getattr(self, name), 1)
+            name: whole_number(f"`{name}`", getattr(self, name), 1)
             for name in ("steps", "keep", "thin", "coarse", "chains", "blocks", "noise_rank")
         }
-        numbers["warm_up"] = whole("warm_up", self.warm_up, 0)
+        numbers["warm_up"] = whole_number("`warm_up`", self.warm_up, 0)
+        if self.blocks > 1 and self.sampler in METROPOLIS:
+            raise AlphaMFError(
+                f"`blocks` must be 1 for the sampler {self.sampler!r}, which reads all rows, "
+                f"not {self.blocks}"
+            )
         if self.keep > self.steps:
-            raise AlphaMFError(f"keep must be at most steps = {self.steps}, not {self.keep}")
+            raise AlphaMFError(f"`keep` must be at most `steps` = {self.steps}, not {self.keep}")
         reals = {"alpha_noise": ALPHAS, "dry": (0, 1)}
         if self.alpha_speech is not None:
             reals["alpha_speech"] = ALPHAS
         if self.max_attenuation is not None:
             reals["max_attenuation"] = (0, inf)
         floats = {
-            name: real_number(name, getattr(self, name), *ends) for name, ends in reals.items()
+            name: real_number(f"`{name}`", getattr(self, name), *ends)
+            for name, ends in reals.items()
         }
         replace_numbers(self, numbers | floats)
 
     def _check_words(self) -> None:
         kernel(self.sampler)
         for name in ("learn_channel", "refine"):
-            flag(name, getattr(self, name))
-        one_of("channels", self.channels, CHANNELS)
+            flag(f"`{name}`", getattr(self, name))
+        one_of("`channels`", self.channels, CHANNELS)
         for name in ("prior_speech", "prior_noise", "prior_noise_basis"):
             prior = getattr(self, name)
             if not (isinstance(prior, Prior) or (prior is None and name == "prior_speech")):
                 raise AlphaMFError(
-                    f"{name} must be a prior, such as Gamma(30.0, 30.0), not {shown_value(prior)}"
+                    f"`{name}` must be a prior, such as Gamma(30.0, 30.0), not {shown_value(prior)}"
                 )
 
 
+FAST = Settings(warm_up=12, coarse=4, steps=12, keep=8, alpha_noise=2.0)
+
 PRESETS = {
-    "fast": Settings(warm_up=12, coarse=4, steps=12, keep=8, alpha_noise=2.0),
+    "fast": FAST,
+    # Recognisers need what is doubtful: with a part of the input they recognise more words.
+    "transcription": replace(FAST, dry=0.3),
     "plain": Settings(refine=False),
     "paper": Settings(
         sampler="hamcmc",

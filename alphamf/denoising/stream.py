@@ -21,7 +21,7 @@ from alphamf.denoising.hints import Hints
 from alphamf.denoising.samples import (
     Samples,
     check_chunk,
-    checked_rate,
+    check_rate,
     from_float,
     kind_of,
     real_samples,
@@ -125,7 +125,7 @@ class Stream:
         self._open(rate, channels, options)
 
     def _open(self, rate: int, channels: int, options: StreamOptions) -> None:
-        rate, channels = checked_rate(rate), options.check_channels(channels)
+        rate, channels = check_rate(rate), options.check_channels(channels)
         self.rate: int = rate
         self.channels: int = channels
         self.settings: Settings = options.settings
@@ -200,8 +200,8 @@ class Stream:
     def segments(self, chunk: ArrayLike) -> Iterator[Segment]:
         """Process a chunk, and return an iterator over the segments that are ready.
 
-        The chunk is stored at once, and the work is done when segments are requested. Segments that
-        one call leaves are returned by the next.
+        The chunk is stored immediately, and the work is done when segments are requested. Segments
+        that are not consumed are returned by the next call.
         """
         with self._turn():
             self._take(chunk)
@@ -235,8 +235,8 @@ class Stream:
         """Refuse other threads and callbacks while a call is in progress."""
         if not self._busy.acquire(blocking=False):
             raise AlphaMFError(
-                "the stream is at work, for another thread or for the call whose callback this is: "
-                "chunks come one after the other"
+                "the stream is already processing a chunk, in another thread or in the call that "
+                "runs this callback; pass one chunk after the other"
             )
         try:
             yield
@@ -247,7 +247,7 @@ class Stream:
         """Check and store a chunk, and return it as an array."""
         self._check_open()
         if self._last_came:
-            raise AlphaMFError("the stream has ended: no chunk follows flush() or rest()")
+            raise AlphaMFError("the stream has ended; no chunk can follow flush() or rest()")
         array = real_samples(chunk)
         check_chunk(array.shape, self.channels, channels_first=self._channels_first)
         block = array[:, None] if array.ndim == 1 else array.T if self._channels_first else array
@@ -275,7 +275,7 @@ class Stream:
             segment = self._denoiser.next(ended=self._last_came)
         except BaseException as error:
             name = type(error).__name__
-            self._ended = self._ended or f"the stream has ended: {name} broke off its work"
+            self._ended = self._ended or f"the stream has ended: {name} interrupted it"
             self._denoiser.close()
             raise
         if segment is None:

@@ -1,4 +1,4 @@
-"""Options of a stream, checked once, and the progress that they ask for."""
+"""Options of a stream, which are checked once, and its progress reports."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from alphamf.denoising.weights import Weights
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arguments import (
-    callback,
+    check_callback,
+    check_instance,
     flag,
-    instance,
     one_of,
     replace_numbers,
     shown_value,
-    whole,
+    whole_number,
 )
 from alphamf.tools.arrays import DEVICES
 
@@ -30,7 +30,7 @@ LATENCIES = ("segments", "low")
 """What a stream's latency can be."""
 
 MOST_JOBS = 4096
-"""Most segments side by side, far beyond any machine's cores: each takes memory of its own."""
+"""Maximum number of parallel segments, far beyond the cores of any machine: each needs memory."""
 
 
 class Cancel(Protocol):
@@ -73,22 +73,22 @@ class StreamOptions:
         replace_numbers(
             self,
             {
-                "seed": whole("seed", self.seed, 0),
-                "jobs": whole("jobs", self.jobs, 1, MOST_JOBS),
-                "max_channels": whole("max_channels", self.max_channels, 1),
+                "seed": whole_number("seed", self.seed, 0),
+                "jobs": whole_number("jobs", self.jobs, 1, MOST_JOBS),
+                "max_channels": whole_number("max_channels", self.max_channels, 1),
                 "channels_first": flag("channels_first", self.channels_first),
             },
         )
         one_of("latency", self.latency, LATENCIES)
         one_of("device", self.device, DEVICES)
-        callback("progress", self.progress)
+        check_callback("progress", self.progress)
         if self.cancel is not None and not callable(getattr(self.cancel, "is_set", None)):
             raise AlphaMFError(
                 "cancel must have a method is_set, as threading.Event has, or be None, not "
                 f"{shown_value(self.cancel)}"
             )
         if self.hints is not None:
-            instance("hints", self.hints, Hints, "Hints or None")
+            check_instance("hints", self.hints, Hints, "Hints or None")
         if self.latency == "low" and (self.device == "cuda" or self.jobs > 1):
             raise AlphaMFError(
                 "latency 'low' works on the CPU with one job only; leave out device and jobs"
@@ -102,9 +102,9 @@ class StreamOptions:
         Raises
         ------
         AlphaMFError
-            It is no whole number, or above `max_channels`.
+            The number is not whole, or above `max_channels`.
         """
-        number = whole("channels", channels, 1)
+        number = whole_number("channels", channels, 1)
         if number > self.max_channels:
             raise AlphaMFError(
                 f"a stream can have 1 to {self.max_channels} channels, not {shown_value(number)}; "

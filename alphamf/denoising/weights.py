@@ -1,8 +1,9 @@
-"""The dictionary and networks of a run: found, loaded and checked once."""
+"""Find, load and check the dictionary and networks of a run."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from operator import call
@@ -22,7 +23,7 @@ from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
 from alphamf.learnt.second_stage import frame as second_stage_frame
-from alphamf.tools.arguments import file_name, instance
+from alphamf.tools.arguments import check_instance, file_name
 
 N = TypeVar("N", bound=TrainedNetwork)
 
@@ -83,10 +84,10 @@ class Weights:
     causal: CausalRefiner | None = None
 
     def __post_init__(self) -> None:
-        instance("dictionary", self.dictionary, Dictionary, "a Dictionary")
+        check_instance("dictionary", self.dictionary, Dictionary, "a Dictionary")
         for name, kind in NETWORKS.items():
             if getattr(self, name) is not None:
-                instance(name, getattr(self, name), kind, f"a {kind.__name__} or None")
+                check_instance(name, getattr(self, name), kind, f"a {kind.__name__} or None")
         for each in (self.refiner, self.second_stage, self.causal):
             if each is not None and not _fits(each, self.dictionary):
                 raise AlphaMFError(
@@ -106,9 +107,9 @@ class Weights:
             return self
         return replace(
             self,
-            refiner=self.refiner and self.refiner.on(xp),
-            second_stage=self.second_stage and self.second_stage.on(xp),
-            high_band=self.high_band and self.high_band.on(xp),
+            refiner=self.refiner and self.refiner.to_module(xp),
+            second_stage=self.second_stage and self.second_stage.to_module(xp),
+            high_band=self.high_band and self.high_band.to_module(xp),
         )
 
 
@@ -182,6 +183,41 @@ def find_online(
     return find(rate, model, refiner="none", second_stage="none", causal=choice)
 
 
+def roles(networks: Sequence[str]) -> tuple[str, str]:
+    """Return the refiner and the second stage among some networks, as `find` takes them.
+
+    Parameters
+    ----------
+    networks
+        Files or names of shipped networks, told apart by their content; ``["none"]``; empty: those
+        that fit the dictionary.
+
+    Returns
+    -------
+    tuple of str
+        ``"none"`` for the one that is not among them; both ``"auto"`` if `networks` is empty.
+
+    Raises
+    ------
+    AlphaMFError
+        There is no such file, it is another network, or two networks have the same role.
+    """
+    if not networks:
+        return "auto", "auto"
+    found: dict[type[TrainedNetwork], str] = {}
+    for name in networks if networks != ["none"] else ():
+        loaded = TrainedNetwork.load(network_file.find(name))
+        kind = next((kind for kind in (Refiner, SecondStage) if kind.supports(loaded)), None)
+        if kind is None:
+            raise AlphaMFError(f"`network` {name} is neither a refiner nor a second stage")
+        if kind in found:
+            raise AlphaMFError(
+                f"`network` {found[kind]} and `network` {name} are both {kind.kind}s; give one"
+            )
+        found[kind] = name
+    return found.get(Refiner, "none"), found.get(SecondStage, "none")
+
+
 def network(kind: type[N], choice: Choice, rate: int) -> N | None:
     """Load a network; None for ``"none"``, and for ``"auto"`` the shipped one for `rate`, if any.
 
@@ -223,7 +259,7 @@ def _role(network: TrainedNetwork) -> str:
     return "second stage" if isinstance(network, SecondStage) else "refiner"
 
 
-def missing_refiner(weights: Weights, refiner: Choice) -> str | None:
+def missing_refiner_note(weights: Weights, refiner: Choice) -> str | None:
     """Return a note if no refiner is shipped for the dictionary, or None."""
     if weights.refiner is not None or str(refiner) != "auto":
         return None
@@ -231,7 +267,7 @@ def missing_refiner(weights: Weights, refiner: Choice) -> str | None:
     return f"no shipped network fits the rate and window of {name}; denoising without one"
 
 
-def narrow_recording(weights: Weights, rate: int) -> str | None:
+def narrow_recording_note(weights: Weights, rate: int) -> str | None:
     """Return a note if the dictionary is for a wider band than sound at `rate` Hz, or None."""
     dictionary = weights.dictionary
     if dictionary.rate <= rate:

@@ -120,7 +120,7 @@ class Workers:
         return ThreadPoolExecutor(self._jobs) if self._jobs > 1 and not self._together else None
 
     def submit(self, piece: Piece) -> None:
-        """Start to estimate a piece: at once, in threads, or when a batch for the GPU is full."""
+        """Start to estimate a piece: immediately, in threads, or once a GPU batch is full."""
         if self._together:
             self._waiting.append(piece)
             return
@@ -141,8 +141,8 @@ class Workers:
             futures = [self._start(partial(self._finish, last, others))]
         self._pending.append(_Pending(places, futures))
 
-    def oldest(self, *, last: bool = False) -> list[ChannelEstimate] | None:
-        """Return the channels of the oldest piece that is still to be returned.
+    def next_estimates(self, *, last: bool = False) -> list[ChannelEstimate] | None:
+        """Return the estimates of the next piece in order, one per channel.
 
         Parameters
         ----------
@@ -192,8 +192,8 @@ class Workers:
         """Refuse to wait for threads of another process."""
         if self._process not in (None, os.getpid()):
             raise AlphaMFError(
-                "the stream's threads are in the process that this one was forked from: make the "
-                "stream after the fork, or give it jobs=1"
+                "the stream's threads belong to the process that this one was forked from; "
+                "create the stream after the fork, or use jobs=1"
             )
 
     def _noises(self, places: Sequence[int]) -> list[Reals | None]:

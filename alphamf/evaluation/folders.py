@@ -12,14 +12,14 @@ from alphamf.tools.files import printable_name
 from alphamf.tools.paths import real_path
 
 ENDINGS = (".denoised", "_denoised", "-denoised", "_enhanced", "-enhanced", ".enhanced")
-"""What systems add to the names of their outputs."""
+"""Suffixes that systems add to the names of their outputs."""
 
 
 class Folder:
     """Denoised files of a system.
 
-    A clip's file has the noisy file's name and folders below this one, or its name alone where only
-    one file has it; suffixes may differ, and stems may end in one of `ENDINGS`.
+    A clip's file has the noisy file's name and its folders below this one, or only its name if a
+    single file has it; suffixes may differ, and stems may end in one of `ENDINGS`.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class Folder:
     Raises
     ------
     AlphaMFError
-        It is no folder, or holds no audio.
+        The path is not a folder, or contains no audio.
     """
 
     def __init__(self, path: str) -> None:

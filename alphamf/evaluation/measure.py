@@ -17,7 +17,7 @@ from alphamf.evaluation.baselines.base import Clip, fit
 from alphamf.evaluation.cost import Cost, measure_cost
 from alphamf.evaluation.results import Result
 from alphamf.evaluation.runner import EvaluationJob, audio_name
-from alphamf.evaluation.score import pesq, sdr, si_sdr, stoi
+from alphamf.scores.score import pesq, sdr, si_sdr, stoi
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import make_folder, printable_name
 
@@ -69,7 +69,7 @@ def scores(
     rate
         Sampling rate in Hz.
     """
-    from alphamf.evaluation.bss_eval import bss_eval
+    from alphamf.scores.bss_eval import bss_eval
 
     found: dict[str, float | None] = {}
     reasons: dict[str, str] = {}

@@ -23,7 +23,7 @@ from alphamf.learnt.dictionary import load, shipped_dictionaries
 from alphamf.tools.arrays import Floats
 
 LOW = "low"
-"""The method that hears 40 ms (`alphamf.Stream`)."""
+"""The method with 40 ms of latency (`alphamf.Stream`)."""
 
 DEFAULTS = ("noisy", "oracle-mask", "logmmse", "is-nmf", "fast")
 """Methods of an evaluation unless others are asked for."""
@@ -107,15 +107,14 @@ def _folder(spec: str, methods: Mapping[str, Method]) -> Entry:
     name, _, path = spec.partition("=")
     if not name or "@" in name or name in methods or name in ("all", "clean"):
         raise AlphaMFError(
-            f"--method {spec} must have a new name before the =, which is not the name of a "
-            "method, all or clean"
+            f"`method` {spec} needs a new name before the =, not the name of a method, all or clean"
         )
     shown_as = Method(name, f"files of {path}", _not_run)
     return Entry(name, shown_as, "auto", "files", Folder(path))
 
 
 def _not_run(clip: Clip) -> Floats:
-    raise AlphaMFError("the files of another system can only be scored, not made")
+    raise AlphaMFError("the files of another system can only be scored, not computed")
 
 
 def restore_entries(described: Mapping[str, Any]) -> list[Entry]:
@@ -167,12 +166,12 @@ def _entry(
     if name not in methods:
         raise AlphaMFError(f"unknown method {name!r}; it must be one of {', '.join(methods)}")
     if spec.endswith("@"):
-        raise AlphaMFError(f"--method {spec} has no dictionary after the @")
+        raise AlphaMFError(f"`method` {spec} has no dictionary after the @")
     if own and not methods[name].uses_model:
-        raise AlphaMFError(f"--method {spec} names a dictionary, but {name} does not use one")
+        raise AlphaMFError(f"`method` {spec} names a dictionary, but {name} does not use one")
     problem = methods[name].available()
     if installed and problem is not None:
-        raise AlphaMFError(f"--method {spec} cannot run: {problem}")
+        raise AlphaMFError(f"`method` {spec} cannot run: {problem}")
     model = own or model
     settings = PRESETS.get(name)
     digest = hashlib.sha256(repr(settings).encode())

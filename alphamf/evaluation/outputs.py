@@ -20,7 +20,7 @@ from alphamf.evaluation.results import Result
 from alphamf.evaluation.runner import EvaluationJob
 from alphamf.evaluation.summary import present_scores
 from alphamf.tools import jsonlines
-from alphamf.tools.files import atomic
+from alphamf.tools.files import atomic_file
 
 _PACKAGES = ("alphamf", "numpy", "scipy", "librosa", "soundfile", "pystoi", "pesq")
 
@@ -33,7 +33,7 @@ def describe_run(entries: Sequence[Entry], *, seed: int, command: str) -> dict[s
     entries
         The methods.
     seed
-        Of all of them.
+        Seed of all methods.
     command
         The command line.
 
@@ -75,11 +75,11 @@ def order_results(
     Parameters
     ----------
     jobs
-        Of this run and of earlier ones.
+        Jobs of this run and of earlier ones.
     results
-        Of this run.
+        Results of this run.
     known
-        Of earlier ones, by key.
+        Results of earlier runs, by key.
     """
     found = {**known, **{result.key: result for result in results}}
     return [found[job.result.key] for job in jobs if job.result.key in found]
@@ -104,10 +104,10 @@ def write(output: Path, results: Sequence[Result], settings: dict[str, Any]) -> 
     """
     from alphamf.evaluation.page import report
 
-    with atomic(output / "settings.json", within=output) as part:
+    with atomic_file(output / "settings.json", within=output) as part:
         part.write_text(jsonlines.dumps(settings, indent=2) + "\n", encoding="utf-8")
     with (
-        atomic(output / "results.csv", within=output) as part,
+        atomic_file(output / "results.csv", within=output) as part,
         part.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file,
     ):
         names = present_scores(results)
@@ -115,7 +115,7 @@ def write(output: Path, results: Sequence[Result], settings: dict[str, Any]) -> 
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-    with atomic(output / "summary.md", within=output) as part:
+    with atomic_file(output / "summary.md", within=output) as part:
         part.write_text(markdown(results) + "\n", encoding="utf-8", errors="backslashreplace")
     report.write(output, list(results), settings)
 

@@ -11,17 +11,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from alphamf.audio.inputs import find
+from alphamf.batch.inputs import find
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.names import condition, core, speeches
 from alphamf.tools.files import is_special, printable_name, reason
 from alphamf.tools.paths import real_path
 
 MOST_SHOWN = 40
-"""Characters of a cell of a table that an error message shows."""
+"""Maximum number of characters of a table cell in an error message."""
 
 MOST_PATH = 4096
-"""Characters of a path: more than any system opens."""
+"""Maximum number of characters of a path: more than any system supports."""
 
 
 class Pair(NamedTuple):
@@ -51,10 +51,10 @@ class Pair(NamedTuple):
 def find_pairs(clean: str, noisy: Sequence[str], *, output: str | None = None) -> list[Pair]:
     """Find the noisy files, and match a clean file to each by name.
 
-    The clean file's stem is that of the noisy one, or else the longest beginning of it up to a
-    separator (``sp01`` of ``sp01_car_sn5``), or else the longest end (``fileid_3`` of
-    ``book_snr5_fileid_3``). The words clean and noisy at the ends of stems are ignored. Among
-    several files of one stem the one that shares most folders with the noisy file is taken.
+    The clean file's stem is that of the noisy one, or else the longest prefix of it up to a
+    separator (``sp01`` of ``sp01_car_sn5``), or else the longest suffix (``fileid_3`` of
+    ``book_snr5_fileid_3``). The words clean and noisy at the ends of stems are ignored. If several
+    files have the same stem, the one that shares most folders with the noisy file is used.
 
     Parameters
     ----------
@@ -70,16 +70,16 @@ def find_pairs(clean: str, noisy: Sequence[str], *, output: str | None = None) -
     AlphaMFError
         There is no clean, or no noisy file.
     """
-    clean_root, roots = _root("--clean", clean), [_root("--noisy", name) for name in noisy]
+    clean_root, roots = _root("clean", clean), [_root("noisy", name) for name in noisy]
     clean_files, noisy_files = _outside(find([clean]), output), _outside(find(noisy), output)
     if any(_below(clean_root, root) and clean_root != root for root in roots):
         noisy_files = _without(noisy_files, clean_files)
     else:
         clean_files = _without(clean_files, noisy_files)
     if not noisy_files:
-        raise AlphaMFError(f"--noisy {printable_name(noisy[0])} contains only clean audio files")
+        raise AlphaMFError(f"`noisy` {printable_name(noisy[0])} contains only clean audio files")
     if not clean_files:
-        raise AlphaMFError(f"--clean {printable_name(clean)} contains only noisy audio files")
+        raise AlphaMFError(f"`clean` {printable_name(clean)} contains only noisy audio files")
     names = _names(clean_files, [clean_root])
     by_core: dict[str, list[tuple[str, str]]] = {}
     for path, name in zip(clean_files, names, strict=True):
@@ -105,7 +105,7 @@ def read_pairs(table: str, clean: str | None = None, noisy: str | None = None) -
     """
     if is_special(table):
         raise AlphaMFError(
-            f"--pairs needs a file, but {printable_name(table)} is a pipe or a device"
+            f"`pairs` needs a file, but {printable_name(table)} is a pipe or a device"
         )
     try:
         with open(table, newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
@@ -152,7 +152,9 @@ def _column(
         if not row.get(name):
             raise AlphaMFError(f"row {number} of {printable_name(table)} has no {name} file")
         if "\0" in row[name] or len(row[name]) > MOST_PATH:
-            sentence = f"the {name} file in row {number} of {printable_name(table)} cannot exist"
+            sentence = (
+                f"the {name} file in row {number} of {printable_name(table)} has an impossible name"
+            )
             raise AlphaMFError(f"{sentence}: {printable_name(row[name][:MOST_SHOWN])}...")
     paths = [os.path.normpath(os.path.join(folder, row[name])) for row in rows]
     return paths, _names(paths, [folder])
@@ -186,7 +188,7 @@ def _pair(path: str, name: str, by_core: dict[str, list[tuple[str, str]]]) -> Pa
 def _checked(pairs: list[Pair]) -> list[Pair]:
     """Drop duplicates, and mark pairs that cannot be used with the reason.
 
-    Those are pairs that would have the same output as another, and those of pipes and devices:
+    Unusable pairs would have the same output as another pair, or contain pipes or devices, because
     files are read several times.
     """
     taken: dict[str, str] = {}
@@ -205,14 +207,14 @@ def _checked(pairs: list[Pair]) -> list[Pair]:
     return result
 
 
-def _root(option: str, name: str) -> str:
+def _root(argument: str, name: str) -> str:
     """Return the folder that names found for one of the user's inputs are relative to."""
     if os.path.isdir(name):
         return real_path(name)
     parts = Path(name).parts[:-1]
     if not os.path.lexists(name):
         if not glob.has_magic(name):
-            raise AlphaMFError(f"{option} {printable_name(name)} does not exist")
+            raise AlphaMFError(f"`{argument}` {printable_name(name)} does not exist")
         fixed = next((k for k, part in enumerate(parts) if glob.has_magic(part)), len(parts))
         parts = parts[:fixed]
     return real_path(os.path.join(os.curdir, *parts))

@@ -25,11 +25,11 @@ class Result:
         Files, relative to the folders that the user named, with forward slashes; ``clean`` is
         empty where no clean file belongs to the noisy one.
     noise, snr
-        Name of the noise and SNR in dB, None where they are not known.
+        Name of the noise and SNR in dB, None if they are not known.
     seed
         Seed of the method.
     rate, seconds
-        Sampling rate in Hz and length of the clip; None where it could not be read.
+        Sampling rate in Hz and length of the clip; None if it could not be read.
     scores
         Name in `alphamf.evaluation.summary.SCORES` to value, None for an undefined score; empty
         after an error.
@@ -38,7 +38,7 @@ class Result:
     cpu_seconds, real_time_factor
         CPU seconds, and wall-clock seconds per second of sound, of the method alone.
     peak_memory_mb
-        Largest resident memory of its process meanwhile, in 10^6 bytes; None where it worked in
+        Largest resident memory of its process meanwhile, in 10^6 bytes; None if it worked in
         another process.
     audio
         Denoised file, relative to the folder of results, with forward slashes.

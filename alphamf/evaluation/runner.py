@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from alphamf.errors import AlphaMFError
-from alphamf.evaluation.extra import Extra
+from alphamf.evaluation.extra_scores import ExtraScores
 from alphamf.evaluation.methods import Entry
 from alphamf.evaluation.pairs import Pair
 from alphamf.evaluation.results import Result
@@ -24,9 +24,9 @@ from alphamf.tools.paths import Identity, identify
 
 LINES = "results.jsonl"
 MADE = ("settings.json", "results.csv", "summary.md", "report.html", "audio")
-"""What an evaluation writes beside these lines."""
+"""Other outputs of an evaluation."""
 
-NOTHING = Extra()
+NOTHING = ExtraScores()
 
 
 class EvaluationJob(NamedTuple):
@@ -56,7 +56,7 @@ class EvaluationJob(NamedTuple):
     output: str
     result: Result
     estimate: str | None = None
-    extra: Extra = NOTHING
+    extra: ExtraScores = NOTHING
     originals: tuple[str, ...] = ()
 
 
@@ -83,7 +83,7 @@ def plan(
     output: str,
     *,
     seed: int,
-    extra: Extra = NOTHING,
+    extra: ExtraScores = NOTHING,
 ) -> list[EvaluationJob]:
     """List the jobs clip by clip: each clip with each method.
 
@@ -134,8 +134,8 @@ def lock_results(output: Path) -> AbstractContextManager[None]:
     AlphaMFError
         Another run works there, it cannot be written to, or it holds files of others.
     """
-    sentence = f"another evaluation is writing to --output {printable_name(output)}"
-    return _file(output).locked(sentence, [output / name for name in MADE])
+    sentence = f"another evaluation is writing to `output` {printable_name(output)}"
+    return _file(output).lock(sentence, [output / name for name in MADE])
 
 
 def check_inputs(todo: Iterable[EvaluationJob], output: Path) -> None:
@@ -157,9 +157,8 @@ def check_inputs(todo: Iterable[EvaluationJob], output: Path) -> None:
     for name in names:
         if (path := inputs.get(identify(output / name))) is not None:
             raise AlphaMFError(
-                f"{printable_name(path)} lies where --output {printable_name(output)} has a "
-                "result: choose another "
-                "folder"
+                f"{printable_name(path)} would be overwritten by a result in `output` "
+                f"{printable_name(output)}; choose another folder"
             )
 
 
@@ -170,7 +169,7 @@ def run(
 ) -> Iterator[Result]:
     """Yield the results of all jobs: first the stored ones, then the new ones.
 
-    A job that failed before is tried again.
+    Jobs that failed before are run again.
 
     Parameters
     ----------
@@ -219,10 +218,10 @@ def _file(output: Path) -> jobs.ResultsFile[Result]:
 def _known(file: jobs.ResultsFile[Result], todo: Sequence[EvaluationJob]) -> dict[str, Result]:
     """Return the last result for the key of each job, unless another job has replaced its audio.
 
-    A line that names another clip or method than its key stands for is passed over.
+    Lines whose clip or method does not match their key are skipped.
     """
     owners = {result.audio: result.key for result in file.read()}
-    last = file.last()
+    last = file.last_results()
     wanted = {job.result.key: _identity(job.result) for job in todo}
     return {
         key: last[key]

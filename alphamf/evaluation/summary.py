@@ -53,13 +53,13 @@ SCORES = {
 """Every score, by its name in `Result.scores`."""
 
 EXTRA = ("wer", "dnsmos_sig", "dnsmos_bak", "dnsmos_ovr")
-"""Scores that are there only where they were asked for."""
+"""Scores that exist only if they were requested."""
 
 USUAL = tuple(name for name in SCORES if name not in EXTRA)
 """All others."""
 
 FEWEST = 10
-"""Clips that an interval needs: of fewer, a bootstrap's is too narrow."""
+"""Minimum number of clips for an interval: with fewer, the bootstrap interval is too narrow."""
 
 BREAKDOWN = ("si_sdr", "pesq", "estoi")
 """Scores that have tables by noise and by level."""
@@ -109,7 +109,7 @@ def clips(results: Iterable[Result], score: str | None = None) -> frozenset[tupl
 def costs(results: Iterable[Result]) -> tuple[float, float]:
     """Return CPU and wall-clock seconds per second of sound; NaN if unknown.
 
-    Both are of all clips together, so that short ones count as little as they last.
+    Both are sums over all clips, so that clips are weighted by their length.
     """
     known = [(result, result.seconds) for result in results if result.seconds]
     cpu = [(r.cpu_seconds, s) for r, s in known if r.cpu_seconds is not None]
@@ -150,7 +150,7 @@ def paired_difference(
     Parameters
     ----------
     results
-        Of any methods.
+        Results of any methods.
     method, other
         The difference is the first one's score minus the second one's.
     score
@@ -158,7 +158,7 @@ def paired_difference(
     draws
         Bootstrap samples.
     seed
-        Of the bootstrap.
+        Seed of the bootstrap.
 
     Returns
     -------

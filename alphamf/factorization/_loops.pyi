@@ -6,18 +6,6 @@ SOURCES: int
 VARIANT: str
 
 def evaluate(want: int, power: Buffer, sources: tuple[Buffer, ...], /) -> list[int]: ...
-def frame(
-    steps: int,
-    keep: int,
-    alpha: float,
-    less: float,
-    exponent: float,
-    context: int,
-    channels: int,
-    columns: int,
-    buffers: tuple[Buffer, ...],
-    /,
-) -> int: ...
 def stable(state: Buffer, h: float, out: Buffer, /) -> None: ...
 def log(x: Buffer, out: Buffer, /) -> None: ...
 def exp(x: Buffer, out: Buffer, /) -> None: ...

@@ -28,9 +28,9 @@ from typing import Any
 
 import numpy as np
 
+from alphamf.factorization.by_products import Notes
 from alphamf.factorization.cells import FLOOR
 from alphamf.factorization.model import Model, Source
-from alphamf.factorization.notes import Notes
 from alphamf.factorization.potential import AlphaMFPotential
 from alphamf.factorization.tiles import Workspace
 from alphamf.tools.arrays import Array, namespace
@@ -56,9 +56,9 @@ class AlphaMF:
     latents
         ``phi<s>`` of shape (*chains, *clips, I, J) for each source with alpha below 2.
     model
-        What does not change while a chain runs.
+        The parts that are constant during a chain.
     notes
-        What is noted on the way of a step, to save a second way through the cells.
+        Values stored during a step, so that the cells need not be computed twice.
     accepted, proposed
         Counts of the Metropolis moves of Phi, one of each per source, since `start`.
 
@@ -71,7 +71,7 @@ class AlphaMF:
     --------
     >>> import numpy as np
     >>> from alphamf.inference.chain import run
-    >>> from alphamf.inference.samplers.positive import EM
+    >>> from alphamf.inference.samplers.sgrld import EM
     >>> power = np.outer([1.0, 0.0, 1.0], [1.0, 2.0]) + np.outer([0.0, 1.0, 0.0], [3.0, 0.0])
     >>> chord, click = np.array([[0.5], [0.0], [0.5]]), np.array([[0.0], [1.0], [0.0]])
     >>> target = AlphaMF(power, [Source(2.0, 1, basis=chord), Source(2.0, 1, basis=click)])

@@ -24,7 +24,7 @@ LARGEST = 1e30
 """Largest part of sigma^2: a larger one would soon be beyond float32, for alpha below one."""
 
 
-class Want(IntEnum):
+class CellOutput(IntEnum):
     """The kind of output that `evaluate` writes for each source that has one."""
 
     MOVE = 0
@@ -53,7 +53,7 @@ class Cells(NamedTuple):
     v
         W H; raised to `TINY` in place.
     phi
-        Phi, or None where alpha is 2 and Phi the number 2.
+        Phi, or None if alpha is 2 and Phi the number 2.
     out
         One or two buffers like `v` for what is asked of the source; None for nothing.
     """
@@ -75,7 +75,7 @@ def fill_stable(rng: Any, alpha: float, out: Array) -> Array:
 
 
 def evaluate(
-    want: Want,
+    want: CellOutput,
     power: Array,
     sources: Sequence[Cells],
     *,
@@ -87,11 +87,11 @@ def evaluate(
     Parameters
     ----------
     want
-        What goes into the outputs.
+        Kind of output to write.
     power
         |X|^2, shape (*clips, rows, columns).
     sources
-        Of the mixture, of at least one.
+        Cells of at least one source of the mixture.
     scale
         Factor of slopes.
     states
@@ -112,16 +112,16 @@ def evaluate(
     for s, state in enumerate(states or ()):
         if state is not None:
             accepted[s] = _move(state, power, sources[s], bases[s], parts, s)
-    if want == Want.MOVE:
+    if want == CellOutput.MOVE:
         return accepted
     sigma2 = _total(parts)
     inverse = xp.divide(1.0, sigma2)
     for base, part, source in zip(bases, parts, sources, strict=True):
         if source.out is None:
             continue
-        if want == Want.VARIANCE:
+        if want == CellOutput.VARIANCE:
             source.out[0][...] = sigma2
-        elif want == Want.GAIN:
+        elif want == CellOutput.GAIN:
             xp.divide(part, sigma2, out=source.out[0])
         else:
             plus = source.out[0]
@@ -132,7 +132,7 @@ def evaluate(
             plus *= inverse
             plus *= 2 / source.alpha * scale
             ratio = power * inverse
-            if want == Want.SLOPES:
+            if want == CellOutput.SLOPES:
                 xp.multiply(plus, ratio, out=source.out[1])
             else:
                 plus *= xp.subtract(1.0, ratio, out=ratio)

@@ -1,8 +1,8 @@
 """Compiled implementation of `cells`, for float32 on a CPU.
 
-The loops are in ``_loops.c``. Where that could not be compiled when the package was installed,
-`AVAILABLE` is False and `cells` does the same, with other draws. The functions have the arguments
-of those in `cells`.
+The loops are in ``_loops.c``. If it could not be compiled when the package was installed,
+`AVAILABLE` is False and `cells` does the same, with other random draws. The functions have the
+arguments of those in `cells`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.factorization.cells import Cells, Want
-from alphamf.factorization.frame import FrameState, Moves
+from alphamf.factorization.cells import CellOutput, Cells
 from alphamf.inference.random import word_state
 from alphamf.tools.arrays import Array
 
@@ -28,13 +27,13 @@ else:
 def variant() -> str:
     """Return the compiled variant: v4, v3, unfused or default; numpy if there is none.
 
-    That of the processor, or a lower one that the environment variable ALPHAMF_LOOPS names when
-    the module is loaded. Copies v4 and v3 give the same bits, as do unfused and default.
+    It is that of the processor, or a lower one if the environment variable ALPHAMF_LOOPS names it
+    when the module is loaded. Copies v4 and v3 give the same bits, as do unfused and default.
     """
     return str(_loops.VARIANT) if AVAILABLE else "numpy"
 
 
-def suits(array: Array, sources: int) -> bool:
+def supports(array: Array, sources: int) -> bool:
     """Return whether this module supports so many sources on arrays of this kind."""
     return (
         AVAILABLE
@@ -56,7 +55,7 @@ def fill_stable(rng: Any, alpha: float, out: Array) -> Array:
 
 
 def evaluate(
-    want: Want,
+    want: CellOutput,
     power: Array,
     sources: Sequence[Cells],
     *,
@@ -68,11 +67,11 @@ def evaluate(
     Parameters
     ----------
     want
-        What goes into the outputs.
+        Kind of output to write.
     power
         |X|^2, shape (*clips, rows, columns).
     sources
-        Of the mixture, of at least one.
+        Cells of at least one source of the mixture.
     scale
         Factor of slopes.
     states
@@ -84,13 +83,4 @@ def evaluate(
         state = states[s] if states else None
         tuples.append((2 / alpha, 2 / alpha * scale, v, phi, state, first, second))
     accepted: list[int] = _loops.evaluate(int(want), power, tuple(tuples))
-    return accepted
-
-
-def move(frame: FrameState, moves: Moves) -> int:
-    """See `alphamf.factorization.frame.move`; arrays must be contiguous."""
-    context, columns, _ = frame.basis.shape
-    steps, keep, alpha, shape, exponent = moves
-    sizes = context, len(frame.h), columns
-    accepted: int = _loops.frame(steps, keep, alpha, 1 - shape, exponent, *sizes, tuple(frame))
     return accepted

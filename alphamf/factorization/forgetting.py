@@ -1,4 +1,4 @@
-r"""The noise of a recording that goes on, learnt with forgetting.
+r"""Online estimate of the noise of a recording, with forgetting.
 
 A cell either holds noise alone, or speech that is 15 dB louder, with even odds. With N the
 noise's variance so far, the probability of speech and the next estimate are
@@ -6,17 +6,17 @@ noise's variance so far, the probability of speech and the next estimate are
 .. math:: p = \left(1 + (1 + \xi) e^{-\frac{|x|^2}{N} \frac{\xi}{1 + \xi}}\right)^{-1}, \qquad
    N \leftarrow N + f \left(p\,N + (1 - p)\,|x|^2 - N\right).
 
-N is never far below the least power, smoothed, of the last 1.5 s: speech pauses or moves on within
-that, and what does not is noise, however sudden it came. N is never far above the largest power of
-the last .2 s either: a noise is always there.
+N is never far below the minimum of the smoothed power in the last 1.5 s: speech pauses or changes
+within that time, and sound that does not is noise, however suddenly it started. N is never far
+above the maximum power of the last .2 s either, because noise is always present.
 
-After a tone, a mute or much fainter sound, N is far too small in most bins, and the least power of
-1.5 s comes late. Where more than half of the bins rise by 30 dB, after a second in which they did
-not, the least power is counted from there.
+After a tone, a mute or much fainter sound, N is far too small in most bins, and the minimum over
+1.5 s reacts late. If more than half of the bins rise by 30 dB, after a second in which they did
+not, the minimum starts again from there.
 
-The posterior mean of the noise's power under the chain, which EM would take in place of p, loses
-against it: a noise that is believed too faint makes the chain find speech everywhere, and then
-stays too faint (docs/quality.md).
+EM would use the posterior mean of the noise's power under the chain instead of p, which is worse:
+if the noise is underestimated, the chain finds speech everywhere, and the estimate stays too small
+(docs/quality.md).
 
 References
 ----------
@@ -30,35 +30,36 @@ import numpy as np
 from alphamf.tools.arrays import Flags, Floats
 
 START_SECONDS = 0.1
-"""The first sound, which counts as noise."""
+"""Time at the start that counts as noise."""
 
 SPEECH_RATIO = 10**1.5
 """15 dB."""
 
 NOISE_SECONDS = 0.16
-"""Time in which noise is forgotten, where there is no speech."""
+"""Time constant of forgetting the noise where there is no speech."""
 
 MOST = 0.99
-"""Where p has been higher for long, it is not believed: the noise has risen."""
+"""Maximum long-term average of p: if it is higher, the noise has risen."""
 
 SMOOTH_SECONDS = 0.08
 PART_SECONDS = 0.25
 PARTS = 5
-"""The least power is that of so many parts of so long each, smoothed over 80 ms, and of the one
-that goes on."""
+"""Number and length of the parts over which the minimum of the power is taken, smoothed over 80 ms;
+the current part is added."""
 
 LEAST_SHARE = np.float32(0.5)
-"""Of the least power, below which the noise is not: from there p brings it up by itself. Soon after
-a rise it is all of it."""
+"""Fraction of the minimum power that is a lower limit of the noise; from there p raises the noise
+by itself. Soon after a rise the limit is the minimum itself."""
 
 FAINTEST = 1e-8
-"""Least noise of a bin, as a fraction of the mean."""
+"""Minimum noise of a bin, as a fraction of the mean."""
 
 LOUD_SECONDS = 0.1
-"""The largest power is that of one part of so long, and of the one that goes on."""
+"""Length of the parts over which the maximum of the power is taken: the last one and the current
+one."""
 
 MOST_OVER = np.float32(100)
-"""Most noise, and smoothed power, as a multiple of the largest power."""
+"""Maximum noise, and smoothed power, as a multiple of the largest power."""
 
 RISE = np.float32(1e3)
 """Power over the noise of a bin that rises."""
@@ -67,10 +68,10 @@ CALM_SECONDS = 1.0
 """Time without a rise before one counts."""
 
 SOON_SECONDS = 0.2
-"""Time after a rise from which on the least power counts."""
+"""Time after a rise from which on the minimum power is used."""
 
 SETTLED_SECONDS = 0.5
-"""Time after a rise in which the noise is not known well."""
+"""Time after a rise for which the noise is not known well."""
 
 
 def forgetting_factor(hop: float, seconds: float) -> float:
@@ -79,14 +80,14 @@ def forgetting_factor(hop: float, seconds: float) -> float:
 
 
 class Extreme:
-    """The least or largest of the last frames, in parts.
+    """Running minimum or maximum over the last frames.
 
     Parameters
     ----------
     function
         `numpy.minimum` or `numpy.maximum`.
     shape
-        Of a frame.
+        Shape of a frame.
     parts, frames
         How many whole parts count besides the one that goes on, and the frames of each.
     """
@@ -97,7 +98,7 @@ class Extreme:
         self._parts = np.full((parts + 1, *shape), self._none)
 
     def add(self, values: Floats) -> Floats:
-        """Take in a frame and return the extreme, both of the same shape."""
+        """Add a frame and return the extreme, both of the same shape."""
         self._count += 1
         if self._count % self._frames == 0:
             self._parts[1:] = self._parts[:-1]
@@ -149,8 +150,8 @@ class NoiseVariance:
         self._since = np.full(channels, self._settled)
 
     @property
-    def settled(self) -> Flags:
-        """Whether no rise was so lately that the noise is not known well, shape (channels,)."""
+    def is_settled(self) -> Flags:
+        """Whether the noise has not risen recently, so that it is known well, shape (channels,)."""
         return self._since >= self._settled
 
     def learn(self, power: Floats) -> None:
@@ -172,7 +173,7 @@ class NoiseVariance:
         self.power = learnt
 
     def _least_share(self) -> Floats | np.float32:
-        """Return the part of the least power below which the noise is not, for each channel."""
+        """Return the lower limit of the noise as a fraction of the minimum power, per channel."""
         if self._since.min() >= PARTS * self._part:
             return LEAST_SHARE
         since = self._since[:, None]
@@ -180,7 +181,7 @@ class NoiseVariance:
         return np.where(since < self._soon, np.float32(0), late)
 
     def _change(self, power: Floats) -> Floats:
-        """Return by how much the noise changes with a frame."""
+        """Return the change of the noise with a frame."""
         if self._frames <= self._start:
             return (power - self.power) / np.float32(self._frames)
         least = SPEECH_RATIO / (1 + SPEECH_RATIO)
@@ -192,7 +193,7 @@ class NoiseVariance:
         return change
 
     def _notice_rise(self, power: Floats) -> None:
-        """Forget the least power of channels most of whose bins rise."""
+        """Reset the minimum power of channels in which most bins rise."""
         rise = 2 * np.add.reduce(power > RISE * self.power, axis=-1) > power.shape[-1]
         self.risen = rise & (self._calm_frames >= self._calm)
         self._calm_frames += 1

@@ -41,7 +41,8 @@ STEP = 1 / 128
 """Distance of two entries of the table."""
 
 ROUNDING = 1e-10
-"""An alpha nearer to 2 is 2: sums of decimals miss it, and so faint a tail lies past the table."""
+"""An alpha closer to 2 counts as 2: decimals are rounded, and such a faint tail lies beyond the
+table."""
 
 
 def log_density(power: Floats, dispersion: Floats, alpha: float) -> Floats:

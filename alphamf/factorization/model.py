@@ -64,7 +64,7 @@ class Model:
     size
         D, the number of free entries of W and H of a clip.
     layout
-        Where W (None if fixed) and H of each source lie in theta.
+        Positions of W (None if fixed) and H of each source in theta.
     shape, exponent
         `Parts.shape` and `Parts.exponent`, shape (D,).
     loops
@@ -83,7 +83,7 @@ class Model:
         self.power: Array = namespace(power).ascontiguousarray(power)
         self.sources: tuple[Source, ...] = tuple(sources)
         self.blocks = blocks
-        self.loops: ModuleType = compiled if compiled.suits(power, len(sources)) else cells
+        self.loops: ModuleType = compiled if compiled.supports(power, len(sources)) else cells
         rows, columns = power.shape[-2:]
         self.layout: list[tuple[slice | None, slice]] = []
         self.size = 0
@@ -115,7 +115,7 @@ class Model:
     def unpack(self, theta: Array) -> list[tuple[Array, Array]]:
         """Return (W, H) of each source as views of theta; a fixed W is returned unchanged.
 
-        W has shape (*chains, *clips, I, K) where it is free; H (*chains, *clips, K, J).
+        A free W has shape (*chains, *clips, I, K), and H has shape (*chains, *clips, K, J).
         """
         rows, columns = self.power.shape[-2:]
         chains = theta.shape[:-1]

@@ -2,9 +2,9 @@ r"""Online alpha-MF of a spectrogram frame by frame; the noise is learned with f
 
 The model is that of `alphamf.factorization.alpha_mf` for the newest frames: the speech, of index
 alpha with a fixed W over `context` frames, has activations h of the newest column; the noise is
-Gaussian, with one spectrum for each frame, learnt as it goes (`forgetting`). Each frame takes a few
-steps. Each moves Phi by Metropolis, but only in the newest frame, whose gain is read: in the frames
-before it rests where it was left. Each then moves h by the multiplicative rule of EM, with a Gamma
+Gaussian, with one spectrum per frame, learned online (`forgetting`). Each frame takes a few
+steps. Each moves Phi by Metropolis, but only in the newest frame, whose gain is used: in the frames
+before, Phi stays as it was. Each then moves h by the multiplicative rule of EM, with a Gamma
 prior on the amplitude ratio of speech to noise. The gain is averaged over the last steps.
 """
 
@@ -16,10 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 from alphamf.factorization import cells, compiled
-from alphamf.factorization import frame as steps
 from alphamf.factorization.cells import FLOOR
 from alphamf.factorization.forgetting import Extreme, NoiseVariance, forgetting_factor
-from alphamf.factorization.frame import FrameState, Moves
+from alphamf.factorization.online_steps import FrameState, Moves, move
 from alphamf.factorization.response import Response
 from alphamf.tools.arrays import Floats
 
@@ -27,22 +26,22 @@ STEPS, KEEP = 12, 8
 """Steps for a frame, and how many of the last ones are averaged."""
 
 LEVEL_SECONDS = 3.0
-"""Time in which the level is forgotten that the model's units come from."""
+"""Time constant of the level that defines the model's units."""
 
 LOUD_SECONDS = 0.25
 MOST_OVER = np.float32(10)
-"""Most level, as a multiple of the loudest frame of one or two parts of so long."""
+"""Maximum level, as a multiple of the loudest frame of one or two parts of so long."""
 
 SPEECH_SHARE = np.float32(0.01)
-"""Part of a frame's power that is speech where the response is learnt."""
+"""Minimum fraction of speech in a frame's power for learning the response."""
 
 RATE = np.float32(100.0)
 SHAPE = 0.1
-"""Of the Gamma prior of h, in units in which speech of h = 1 is as loud as the noise."""
+"""Shape of the Gamma prior of h, in units in which speech with h = 1 is as loud as the noise."""
 
 DECAY, LEAST = np.float32(0.5), np.float32(2e-3)
-"""h starts from so much of the last frame's, and at least from so much: below the noise, or EM
-would go to a mode in which speech explains all."""
+"""Initial h, as a fraction of the last frame's, and its minimum. It must be below the noise, or EM
+would find a mode in which speech explains everything."""
 
 RELAXATION = 1.5
 
@@ -69,6 +68,11 @@ class OnlineEstimate(NamedTuple):
     speech: Floats
     noise: Floats
     level: Floats
+
+
+def unit_columns(basis: Floats) -> Floats:
+    """Return W, shape (context, columns, bins), with columns of mean one, in one piece."""
+    return np.ascontiguousarray(basis / basis.mean(axis=(0, 2), keepdims=True))
 
 
 class OnlineAlphaMF:
@@ -104,7 +108,7 @@ class OnlineAlphaMF:
         rng: np.random.Generator,
     ) -> None:
         context, columns, bins = basis.shape
-        self._basis = np.ascontiguousarray(basis / basis.mean(axis=(0, 2), keepdims=True))
+        self._basis = unit_columns(basis)
         self._back = np.ascontiguousarray(self._basis.swapaxes(1, 2))
         self._alpha, self._hop = alpha, hop
         self._moves = Moves(STEPS, KEEP, alpha, SHAPE, RELAXATION * alpha / (alpha + 2))
@@ -161,14 +165,14 @@ class OnlineAlphaMF:
             plus=np.empty_like(noise),
             minus=np.empty_like(noise),
         )
-        accepted = (compiled if compiled.AVAILABLE else steps).move(frame, self._moves)
+        accepted = move(frame, self._moves)
         self._h = frame.h
         if frame.phi is not None:
             self._phi[-1] = frame.phi[-1]
         mean = np.minimum(frame.total / KEEP, 1)
         spoken = (mean * frame.power[-1]).sum(axis=-1) > SPEECH_SHARE * frame.power[-1].sum(axis=-1)
         plus, minus = (each[-1] * frame.v[-1] for each in (frame.plus, frame.minus))
-        self._response.learn(plus, minus, spoken & self._noise.settled)
+        self._response.learn(plus, minus, spoken & self._noise.is_settled)
         std = np.sqrt(np.maximum(frame.square / KEEP - mean * mean, 0))
         return OnlineEstimate(
             gain=mean,
@@ -182,7 +186,8 @@ class OnlineAlphaMF:
     def _take(self, power: Floats) -> None:
         """Shift in the newest frame, and update its noise and the level.
 
-        A rise starts the level anew, like the first frame: it would need seconds to follow.
+        After a rise the level starts again, as in the first frame; otherwise it would need seconds
+        to follow.
         """
         self._noise.learn(power)
         self._frames += 1

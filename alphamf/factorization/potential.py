@@ -1,7 +1,7 @@
 """The potential of alpha-MF: U of a block of rows at fixed Phi, its gradient, and the Phi moves.
 
-All of it goes through the cells tile by tile: W H, then the steps of `cells`, then what they give
-back through v = W H, while the tile is in the cache.
+Everything is computed tile by tile: W H, then the steps of `cells`, then the gradient through v = W
+H, while the tile is in the cache.
 """
 
 from __future__ import annotations
@@ -9,21 +9,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from alphamf.factorization.cells import LARGEST, TINY, Cells, Want
+from alphamf.factorization.by_products import Notes
+from alphamf.factorization.cells import LARGEST, TINY, CellOutput, Cells
 from alphamf.factorization.model import Model
-from alphamf.factorization.notes import Notes
 from alphamf.factorization.tiles import Tile, Workspace, tiles
 from alphamf.inference.protocols import Parts
 from alphamf.tools.arrays import Array, namespace
 
-OUTPUTS = {Want.MOVE: 0, Want.SLOPES: 2, Want.SLOPE: 1, Want.GAIN: 1, Want.VARIANCE: 1}
+OUTPUTS = {
+    CellOutput.MOVE: 0,
+    CellOutput.SLOPES: 2,
+    CellOutput.SLOPE: 1,
+    CellOutput.GAIN: 1,
+    CellOutput.VARIANCE: 1,
+}
 """Buffers that a source needs."""
 
 
-class Ready(NamedTuple):
+class PrecomputedGradient(NamedTuple):
     """A gradient that was computed during a draw, with its kind `want` and its theta."""
 
-    want: Want
+    want: CellOutput
     theta: Array
     sums: Array
 
@@ -40,7 +46,7 @@ class AlphaMFPotential:
     rows
         The rows that it reads.
     workspace, notes
-        Of the target.
+        Workspace and notes of the target.
     """
 
     def __init__(
@@ -55,7 +61,7 @@ class AlphaMFPotential:
         self.rows = rows
         self._latents = latents
         self._workspace, self._notes = workspace, notes
-        self._ready: Ready | None = None
+        self._ready: PrecomputedGradient | None = None
 
     @property
     def phi(self) -> list[Array | float]:
@@ -73,7 +79,7 @@ class AlphaMFPotential:
     def _tiles(
         self,
         theta: Array,
-        want: Want,
+        want: CellOutput,
         asked: Sequence[int] | None = None,
         *,
         states: Sequence[Any] | None = None,
@@ -86,7 +92,7 @@ class AlphaMFPotential:
         theta
             Where.
         want
-            What goes into the outputs of the cells, which hold until the next tile.
+            Kind of output of the cells, which is valid until the next tile.
         asked
             The sources that have an output; None for all of them.
         states
@@ -138,7 +144,9 @@ class AlphaMFPotential:
             w = w[tile.clip]
         return w[..., tile.rows, :]
 
-    def move_latents(self, rng: Any, theta: Array, want: Want = Want.MOVE) -> list[tuple[Any, int]]:
+    def move_latents(
+        self, rng: Any, theta: Array, want: CellOutput = CellOutput.MOVE
+    ) -> list[tuple[Any, int]]:
         """Move Phi of each source in turn.
 
         Parameters
@@ -158,24 +166,24 @@ class AlphaMFPotential:
         alphas = [source.alpha for source in self.model.sources]
         states = self.model.loops.states(rng, alphas)
         counts: list[Any] = [0] * len(alphas)
-        if want == Want.MOVE:
+        if want == CellOutput.MOVE:
             for _ in self._tiles(theta, want, states=states, counts=counts):
                 pass
         else:
             sums = self._sums(theta, want, states=states, counts=counts)
-            self._ready = Ready(want, theta, sums)
+            self._ready = PrecomputedGradient(want, theta, sums)
         rows = len(range(self.model.power.shape[-2])[self.rows])
         size = theta[..., 0].size * rows * self.model.power.shape[-1]
         return [
             (count, size if alpha < 2 else 0) for count, alpha in zip(counts, alphas, strict=True)
         ]
 
-    def _sums(self, theta: Array, want: Want, **moves: Any) -> Array:
+    def _sums(self, theta: Array, want: CellOutput, **moves: Any) -> Array:
         """Backpropagate slopes through v = W H: shape (1 or 2, *theta.shape)."""
         xp = namespace(theta)
         sums: Array = xp.zeros((OUTPUTS[want], *theta.shape), theta.dtype)
         flat = sums.reshape(len(sums), *self._chains(theta, 1).shape)
-        noting = want == Want.SLOPES and self.model.blocks == 1
+        noting = want == CellOutput.SLOPES and self.model.blocks == 1
         if noting:
             self._notes.start(theta, self.model.power)
         for tile, factors, cells, _ in self._tiles(theta, want, **moves):
@@ -198,7 +206,7 @@ class AlphaMFPotential:
             view = place[..., basis].reshape(*place.shape[:-1], -1, w.shape[-1])
             view[..., tile.rows, :] = xp.matmul(slopes, xp.swapaxes(h, -1, -2))
 
-    def _gradient(self, theta: Array, want: Want) -> Array:
+    def _gradient(self, theta: Array, want: CellOutput) -> Array:
         """Return `_sums`, stored by the draw or computed now; later draws then compute them."""
         self._workspace.habit = want
         ready, self._ready = self._ready, None
@@ -208,14 +216,14 @@ class AlphaMFPotential:
 
     def grad(self, theta: Array) -> Array:
         """Gradient of U, shape (*chains, *clips, D)."""
-        gradient: Array = self._gradient(theta, Want.SLOPE)[0]
+        gradient: Array = self._gradient(theta, CellOutput.SLOPE)[0]
         for _, prior, block in self.model.priors():
             prior.add_gradient(theta[..., block], gradient[..., block])
         return gradient
 
     def parts(self, theta: Array) -> Parts:
         """Gradient of U in two positive parts, each of shape (*chains, *clips, D)."""
-        plus, minus = self._gradient(theta, Want.SLOPES)
+        plus, minus = self._gradient(theta, CellOutput.SLOPES)
         for _, prior, block in self.model.priors():
             prior.add_parts(theta[..., block], plus[..., block], minus[..., block])
         return Parts(plus, minus, self.model.shape, self.model.exponent)
@@ -225,7 +233,7 @@ class AlphaMFPotential:
         xp = namespace(theta)
         rows = xp.zeros((2, *theta.shape[:-1], self.model.power.shape[-2]), theta.dtype)
         flat = rows.reshape(2, *self._chains(rows[0], 1).shape)
-        for tile, _, cells, _ in self._tiles(theta, Want.SLOPES, [source]):
+        for tile, _, cells, _ in self._tiles(theta, CellOutput.SLOPES, [source]):
             slopes: Any = cells[source].out
             slopes *= cells[source].v
             flat[(slice(None), *tile.where)][..., tile.rows] = slopes.sum(-1)
@@ -248,7 +256,7 @@ class AlphaMFPotential:
     def gain(self, theta: Array, source: int) -> Array:
         """Wiener gain of a source in the rows: see `AlphaMF.gain`."""
         found, flat = self._cells(theta)
-        for tile, _, cells, _ in self._tiles(theta, Want.GAIN, [source]):
+        for tile, _, cells, _ in self._tiles(theta, CellOutput.GAIN, [source]):
             out: Any = cells[source].out
             flat[tile.where][..., self._within(tile), :] = out[0]
         return found
@@ -269,7 +277,7 @@ class AlphaMFPotential:
         xp = namespace(theta)
         total: Array = xp.zeros(theta.shape[:-1], theta.dtype)
         flat = total.reshape(self._chains(theta, 1).shape[:-1])
-        for tile, _, cells, power in self._tiles(theta, Want.VARIANCE, [0]):
+        for tile, _, cells, power in self._tiles(theta, CellOutput.VARIANCE, [0]):
             out: Any = cells[0].out
             sigma2 = out[0]
             flat[tile.where] += (xp.log(sigma2) + power / sigma2).sum((-2, -1))

@@ -1,6 +1,6 @@
 r"""Priors of positive factors: flat, Gamma and generalised Gamma.
 
-Each gives -log p up to a constant, and its gradient in the form of ``protocols.Parts``:
+Each prior returns -log p up to a constant, and its gradient in the form of ``protocols.Parts``:
 (1 - shape) / x, plus a positive part, minus a positive part.
 """
 

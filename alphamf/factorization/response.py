@@ -1,4 +1,4 @@
-"""The frequency response of a recording that goes on, learnt with forgetting."""
+"""Online estimate of a recording's frequency response, with forgetting."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from alphamf.tools.arrays import Flags, Floats
 
 RESPONSE_SECONDS = 3.0
 RESPONSE_RATE = 0.005
-"""Part of the way that the response goes with each frame."""
+"""Fraction of the distance by which the response moves with each frame."""
 
 RESPONSE_START = 10
 RESPONSE_EVERY = 8
-"""Frames before the response first moves, and between its moves."""
+"""Number of frames before the response first moves, and between its moves."""
 
 RESPONSE_RANGE = np.float32(1e-4), np.float32(10**1.5)
-"""Of the gain, 40 dB below to 15 dB above its mean. What telephones cut off lies 35 dB below."""
+"""Range of the gain, from 40 dB below to 15 dB above its mean. The stop band of a telephone lies 35
+dB below."""
 
 SMOOTH_HZ = 60.0
 """Standard deviation of the smoothing of the response over frequency."""
@@ -50,13 +51,13 @@ class Response:
         self.gain: Floats = np.ones((channels, bins), np.float32)
 
     def begin(self, channels: Flags) -> None:
-        """Begin anew in some channels."""
+        """Reset some channels."""
         self._sums[:, channels] = 0
         self._frames[channels] = 0
         self.gain[channels] = 1
 
     def learn(self, plus: Floats, minus: Floats, channels: Flags) -> None:
-        """Learn from both parts of the gradient by the log of the gain, in the newest frame.
+        """Update the response with both parts of the newest frame's gradient in the log gain.
 
         Parameters
         ----------

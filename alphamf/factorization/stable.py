@@ -20,7 +20,7 @@ from alphamf.tools.arguments import real_number
 from alphamf.tools.arrays import LOG_LIMIT, Array, namespace
 
 ALPHAS = (0.5, 2.0)
-"""Least and largest index of a stable law of the model."""
+"""Minimum and maximum index of the stable laws of the model."""
 
 
 def check_alpha(alpha: float, name: str = "alpha") -> float:
@@ -128,7 +128,7 @@ def symmetric_stable(
     shape
         Shape of the draws.
     dtype
-        Of their real and imaginary parts.
+        Dtype of their real and imaginary parts.
     xp
         Array module: numpy or cupy.
 

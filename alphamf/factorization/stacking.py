@@ -12,7 +12,7 @@ from alphamf.tools.arrays import Array, namespace
 def stack(power: Array, context: int) -> Array:
     """Stack `context` neighbouring frames; at the ends, the first and the last frame are repeated.
 
-    Zeros there would be a silence that no model of the noise can explain.
+    Zeros would be silence, which no model of the noise can explain.
 
     Parameters
     ----------

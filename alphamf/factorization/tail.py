@@ -2,18 +2,18 @@ r"""Estimate the tail index alpha of a noise from the distances of its cells to 
 
 In a cell of frequency f, the noise of a steady spectrum is :math:`X = \sqrt{c\, m_f}\, Y`, where
 :math:`m_f` is the median of :math:`|X|^2` over time, Y symmetric alpha-stable of unit dispersion
-and c a scale. All that :math:`p(|X|^2 \mid \alpha, c)` needs is therefore :math:`\log |X|^2 / m_f`,
-and of many cells how many fall into each class of it: counts, which add up over segments, channels
-and hours. Phi is integrated out,
+and c a scale. The likelihood
+:math:`p(|X|^2 \mid \alpha, c)` therefore needs only a histogram of :math:`\log |X|^2 / m_f`, whose
+counts add up over segments, channels and hours. Phi is integrated out,
 
 .. math:: p_1(r) = E\, e^{-r^2/\Phi} / (\pi\Phi),
 
 as in `likelihood`, but by the law of Phi alone: Kanter's form gives :math:`P(\Phi > x)` as the
-mean of :math:`1 - \exp(-(x / 2b(U))^{-1/\kappa})` over U. With two numbers left, alpha and c, there
-is no need to walk: c is integrated out by Laplace's method, and alpha lies on a grid.
+mean of :math:`1 - \exp(-(x / 2b(U))^{-1/\kappa})` over U. Only alpha and c remain, so that no
+sampling is needed: c is integrated out by Laplace's method, and alpha lies on a grid.
 
 A noise that is Gaussian but whose level varies, such as voices, has heavy tails around its median,
-too: small alphas tell steady noise from noise that comes in bursts, of whatever kind.
+too: small alphas distinguish steady noise from any noise that comes in bursts.
 
 References
 ----------
@@ -34,26 +34,26 @@ STEP = 0.1
 """Width of a class of log |X|^2 / m."""
 
 LOWEST, HIGHEST = -16.0, 44.0
-"""The first and the end of the last of them; what lies beyond counts with these."""
+"""The start of the first class and the end of the last; values beyond are counted in these."""
 
 SHIFTS = 20
 """Classes that log c may be from zero, either way."""
 
 QUIETEST = 1e-8
-"""Least median of a bin, as a fraction of the largest, that counts as noise."""
+"""Minimum median of a bin, as a fraction of the largest, that counts as noise."""
 
 LEAST_FRAMES = 40
-"""Fewest frames that have a median to go by."""
+"""Minimum number of frames for a usable median."""
 
 LEAST_CELLS = 2000
-"""Fewest cells that say anything of a tail."""
+"""Minimum number of cells to estimate a tail from."""
 
 STEADY = 1.8
-"""Least alpha of a noise that is called steady."""
+"""Minimum alpha of a noise that is called steady."""
 
 GRID: Reals = 2 - np.linspace(np.sqrt(1.5), 0, 33) ** 2
-"""The alphas at which the likelihood is computed: closer together towards 2, where it changes
-most; `FINE` of them are had by interpolation."""
+"""The alphas at which the likelihood is computed: closer together towards 2, where it changes most.
+Interpolation yields `FINE` of them."""
 
 FINE = 1501
 
@@ -62,7 +62,7 @@ FINE = 1501
 class Tail:
     """Distribution of a noise's cells around the median of their frequency.
 
-    Two of them add up to that of both noises together.
+    The sum of two of them is the distribution of both noises together.
 
     Attributes
     ----------
@@ -110,8 +110,8 @@ def tail(power: Reals) -> Tail:
     Parameters
     ----------
     power
-        |X|^2 of frames of noise alone, shape (bins, frames). Digital silence is left out, and of
-        fewer frames than `LEAST_FRAMES` nothing is said.
+        |X|^2 of frames of noise alone, shape (bins, frames). Digital silence is left out, and fewer
+        frames than `LEAST_FRAMES` are not used.
 
     Examples
     --------
@@ -178,7 +178,7 @@ def _tables() -> Reals:
 def log_density(power: Reals, alpha: float) -> Reals:
     """Return log p(X) at unit dispersion, up to log pi; |X|^2 of shape (cells,).
 
-    Some hundred times as fast as `likelihood.log_density` where alpha is new, and as good.
+    It is a few hundred times as fast as `likelihood.log_density` for a new alpha, and as accurate.
     """
     phi, weight = _phi(alpha)
     return np.log(np.exp(-power[:, None] / phi) @ (weight / phi) + np.finfo(float).tiny)

@@ -8,15 +8,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from alphamf.factorization.cells import Want
+from alphamf.factorization.cells import CellOutput
 from alphamf.tools.arrays import Array, namespace
 
 CELLS = 80_000
-"""Most cells of a tile, but for rows that are longer: six arrays of them are two megabytes."""
+"""Maximum number of cells of a tile, except for longer rows: six arrays of this size take two
+megabytes."""
 
 
 class Tile(NamedTuple):
-    """A tile: some cells of the matrix.
+    """Some cells of the matrix.
 
     Attributes
     ----------
@@ -26,7 +27,7 @@ class Tile(NamedTuple):
     clip
         Place among the clips: an index of the leading axes of the power.
     rows
-        Of the matrix.
+        Rows of the matrix.
     """
 
     where: tuple[Any, ...]
@@ -44,7 +45,7 @@ def tiles(power: Array, chains: int, rows: slice) -> Iterator[Tile]:
     chains
         Their number.
     rows
-        Of the matrix.
+        Rows of the matrix.
     """
     *clips, height, columns = power.shape
     chosen = range(height)[rows]
@@ -72,7 +73,7 @@ class Workspace:
     """
 
     def __init__(self) -> None:
-        self.habit = Want.MOVE
+        self.habit = CellOutput.MOVE
         self._buffers: dict[str, Array] = {}
 
     def take(self, name: str, shape: tuple[int, ...], like: Array) -> Array:
@@ -81,9 +82,9 @@ class Workspace:
         Parameters
         ----------
         name
-            Of the buffer; arrays of different names do not overlap.
+            Name of the buffer; arrays of different names do not overlap.
         shape
-            Of the array.
+            Shape of the array.
         like
             An array of the same module and dtype.
         """

@@ -1,4 +1,4 @@
-/* Functions of float32 and random words, for the extensions that loop over cells and over noise.
+/* Functions of float32 and random words, for all that loops over cells and over noise. No Python.
  *
  * Logarithm, exponential and sine are polynomials without branches, so that compilers make vector
  * instructions of the loops; they are right to 3e-7, relative (the logarithm near one: absolute),
@@ -7,11 +7,8 @@
 #ifndef ALPHAMF_FLOAT32_H
 #define ALPHAMF_FLOAT32_H
 
-/* The stable ABI, which has buffers from 3.11 on: one wheel does for all versions of Python. */
-#define Py_LIMITED_API 0x030B0000
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,23 +64,19 @@
 
 static int level; /* 4 and 3: x86-64-v4 and -v3, 1: -v3 unfused, 0: the compiler's default */
 
-/* Set `level` to the processor's, or to a lower one that ALPHAMF_LOOPS asks for, and export it. What
- * AVX512_BF16 and AMX are used for knows of itself; all else is that of v4. */
-static int choose_level(PyObject *module) {
-    static const char *const names[] = {"default", "unfused", "", "v3", "v4", "bf16", "amx"};
+/* Names of the levels, and of copies that AVX512_BF16 and AMX are used for; these are v4 otherwise. */
+static const char *const LEVELS[] = {"default", "unfused", "", "v3", "v4", "bf16", "amx"};
+
+/* Set `level` to the processor's, or to a lower one that ALPHAMF_LOOPS asks for. Returns whether it
+ * asks for one that there is. */
+static inline int choose_level(void) {
     const char *wanted = getenv("ALPHAMF_LOOPS");
     level = HIGHEST;
-    if (wanted && *wanted) {
-        int asked = 6;
-        while (asked >= 0 && strcmp(wanted, names[asked])) asked--;
-        if (asked < 0) {
-            PyErr_Format(PyExc_ValueError,
-                         "ALPHAMF_LOOPS must be default, unfused, v3, v4, bf16 or amx, not '%s'", wanted);
-            return -1;
-        }
-        if (asked < level) level = asked;
-    }
-    return PyModule_AddStringConstant(module, "VARIANT", names[level]);
+    if (!wanted || !*wanted) return 1;
+    int asked = 6;
+    while (asked >= 0 && strcmp(wanted, LEVELS[asked])) asked--;
+    if (asked >= 0 && asked < level) level = asked;
+    return asked >= 0;
 }
 
 INLINE float as_float(uint32_t bits) {
@@ -158,14 +151,14 @@ INLINE float uniform(uint32_t word) {
 INLINE uint32_t turn(uint32_t word, int count) { return word << count | word >> (32 - count); }
 
 /* xoshiro128++ in each lane (Blackman & Vigna, ACM TOMS 47, 2021); count is rounded up to LANES. */
-LOOP(void, fill_words, (uint32_t *restrict state, uint32_t *restrict out, Py_ssize_t count),
+LOOP(void, fill_words, (uint32_t *restrict state, uint32_t *restrict out, ptrdiff_t count),
      (state, out, count)) {
     uint32_t a[LANES], b[LANES], c[LANES], d[LANES];
     memcpy(a, state, sizeof a);
     memcpy(b, state + LANES, sizeof b);
     memcpy(c, state + 2 * LANES, sizeof c);
     memcpy(d, state + 3 * LANES, sizeof d);
-    for (Py_ssize_t start = 0; start < count; start += LANES) {
+    for (ptrdiff_t start = 0; start < count; start += LANES) {
         for (int i = 0; i < LANES; i++) {
             uint32_t shifted = b[i] << 9;
             out[start + i] = turn(a[i] + d[i], 7) + a[i];
@@ -181,58 +174,6 @@ LOOP(void, fill_words, (uint32_t *restrict state, uint32_t *restrict out, Py_ssi
     memcpy(state + LANES, b, sizeof b);
     memcpy(state + 2 * LANES, c, sizeof c);
     memcpy(state + 3 * LANES, d, sizeof d);
-}
-
-#define FLOATS(view) ((float *)(view).buf)
-#define WORDS(view) ((uint32_t *)(view).buf)
-#define COUNT(view) ((view).len / 4)
-
-/* Converters of PyArg_ParseTuple's O&: C-contiguous buffers of float32, to be read or written, of
- * words of 32 bits, and of a state, whose words may be of 64. */
-static int take(PyObject *object, Py_buffer *view, int flags, const char *formats, Py_ssize_t size,
-                const char *sentence) {
-    if (!object) {
-        PyBuffer_Release(view);
-        return 1;
-    }
-    if (PyObject_GetBuffer(object, view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | flags)) return 0;
-    const char *format = view->format ? view->format : "B";
-    if (strlen(format) == 1 && strchr(formats, format[0]) && (!size || view->itemsize == size))
-        return Py_CLEANUP_SUPPORTED;
-    PyErr_SetString(PyExc_ValueError, sentence);
-    PyBuffer_Release(view);
-    return 0;
-}
-
-static inline int floats(PyObject *object, void *view) {
-    return take(object, view, 0, "f", 4, "a buffer is not of float32");
-}
-
-static inline int written(PyObject *object, void *view) {
-    return take(object, view, PyBUF_WRITABLE, "f", 4, "a buffer is not of float32");
-}
-
-static inline int written_words(PyObject *object, void *view) {
-    return take(object, view, PyBUF_WRITABLE, "IL", 4, "a buffer is not of uint32");
-}
-
-static inline int generators(PyObject *object, void *view) {
-    return take(object, view, PyBUF_WRITABLE, "ILQ", 0, "a state is not of unsigned words");
-}
-
-/* Whether a state has its size, and the cells are so many times the power. */
-static int fits(const Py_buffer *state, const Py_buffer *power, const Py_buffer *cells) {
-    if ((state && state->len != 16 * LANES) ||
-        (power && (power->len == 0 || cells->len % power->len))) {
-        PyErr_SetString(PyExc_ValueError, "buffers do not fit each other");
-        return 0;
-    }
-    return 1;
-}
-
-static PyObject *finish(Py_buffer *views, int count, PyObject *result) {
-    for (int k = 0; k < count; k++) PyBuffer_Release(&views[k]);
-    return result;
 }
 
 #endif

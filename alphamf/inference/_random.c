@@ -1,5 +1,5 @@
 /* Random words and standard normal noise, for float32 on a CPU; see alphamf/inference/random.py. */
-#include "_float32.h"
+#include "_buffers.h"
 
 /* Box and Muller's pairs: all 32 bits in the radius, so that the law is cut off at 6.7 and not at
  * 5.8 standard deviations, an angle below pi, and a sign from a bit that the angle leaves out. */
@@ -69,7 +69,7 @@ static struct PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit__random(void) {
     PyObject *module = PyModule_Create(&definition);
-    if (module && (choose_level(module) || PyModule_AddIntConstant(module, "CHUNK", CHUNK) ||
+    if (module && (export_level(module) || PyModule_AddIntConstant(module, "CHUNK", CHUNK) ||
                    PyModule_AddIntConstant(module, "LANES", LANES))) {
         Py_DECREF(module);
         return NULL;

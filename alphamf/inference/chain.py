@@ -38,19 +38,18 @@ def run(
 ) -> Iterator[S]:
     """Run a sampler, and yield the state after every step.
 
-    The run is cut into segments. Segment k (from 1) draws from the stream
-    ``generator(seed, chain, k)``, the start and ``sampler.init`` from stream 0. At the end of each
-    full segment, before its last state is yielded, the checkpoint is replaced. A run whose
-    checkpoint exists goes on from there and yields what is left, bit for bit what the unbroken run
-    yields; where nothing is left it yields nothing and fills the record. `steps` may be more than
-    before.
+    The run is cut into segments. Segment k (from 1) draws from the stream ``generator(seed, chain,
+    k)``, the start and ``sampler.init`` from stream 0. At the end of each full segment, before its
+    last state is yielded, the checkpoint is replaced. If the checkpoint exists, the run continues
+    from there and yields the remaining states, bit for bit as in an uninterrupted run; if none are
+    left, it yields nothing and fills the record. `steps` may be more than before.
 
     Parameters
     ----------
     target
         Used by one chain at a time: it may hold latents and buffers.
     sampler
-        What moves theta.
+        Sampler that moves theta.
     steps
         Number of steps in all, those before a resumed checkpoint included.
     seed, chain
@@ -73,7 +72,7 @@ def run(
     ------
     AlphaMFError
         An argument is out of range; the checkpoint cannot be read, belongs to another run, or has
-        more than `steps` steps; or the sampler or record cannot be told from another by its repr.
+        more than `steps` steps; or the repr of the sampler or record does not identify it.
         All at once, before the first step. Later, theta is no longer finite.
 
     Examples

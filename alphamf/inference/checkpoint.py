@@ -12,7 +12,7 @@ import numpy as np
 from alphamf.errors import AlphaMFError
 from alphamf.inference.protocols import Record, Target
 from alphamf.tools.arrays import Array, namespace, to_host
-from alphamf.tools.files import atomic
+from alphamf.tools.files import atomic_file
 
 S = TypeVar("S")
 
@@ -44,7 +44,7 @@ def save(
     path
         File to write, or to replace.
     identity
-        What `load` compares.
+        Values that `load` compares.
     state
         State of the sampler.
     target
@@ -75,7 +75,7 @@ def save(
     if record is not None:
         arrays |= {f"record.{name}": array for name, array in record.arrays().items()}
     arrays = {name: _host(array) for name, array in arrays.items()}
-    with atomic(path) as part, part.open("wb") as file:
+    with atomic_file(path) as part, part.open("wb") as file:
         np.savez(file, identity=np.asarray(json.dumps(identity)), **arrays)
 
 
@@ -87,7 +87,7 @@ def load(
     Parameters
     ----------
     identity
-        What the checkpoint must have been saved with.
+        Values with which the checkpoint must have been saved.
     template
         A state of the same sampler on the same target, for the fields' shapes and dtypes.
 

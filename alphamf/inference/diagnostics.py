@@ -14,7 +14,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Array, to_host
 
 LEAST = 4
-"""Fewest draws of a chain from which its autocorrelation can be estimated."""
+"""Minimum number of draws of a chain from which its autocorrelation can be estimated."""
 
 
 class Summary(NamedTuple):

@@ -1,8 +1,8 @@
 r"""Riemannian metrics G, dense or diagonal, with the operations that samplers need.
 
-A potential's ``metric(theta)`` returns one, a mass matrix is one that does not depend on theta, and
-so is an inverse mass. Vectors have shape (*chains, D); the chain axes of a metric may be missing
-where it is the same for all chains.
+A potential's ``metric(theta)`` returns a metric; a mass matrix or its inverse is a metric that does
+not depend on theta. Vectors have shape (*chains, D); the chain axes of a metric may be missing if
+it is the same for all chains.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Diagonal(NamedTuple):
     g
         Positive, shape (*chains, D).
     slope
-        ``slope[..., k, i]`` is the derivative of g_i in theta_k; None where G is constant.
+        ``slope[..., k, i]`` is the derivative of g_i in theta_k; None if G is constant.
 
     Examples
     --------
@@ -84,7 +84,7 @@ class Dense(NamedTuple):
     g
         Shape (*chains, D, D).
     slope
-        ``slope[..., k, i, j]`` is the derivative of G_ij in theta_k; None where G is constant.
+        ``slope[..., k, i, j]`` is the derivative of G_ij in theta_k; None if G is constant.
 
     Examples
     --------

@@ -86,7 +86,7 @@ def split_rhat(first: Moments, second: Moments) -> Array:
     Parameters
     ----------
     first, second
-        Of both halves, each of two draws or more; n is the mean of their lengths.
+        Moments of both halves, each of two draws or more; n is the mean of their lengths.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """The protocols: target, potential, sampler and record.
 
 `theta` is one flat vector, or many: its leading axes are independent chains, its last axis has
-length D. A target hands out views of it. ``chain.run`` is the only loop.
+length D. A target returns views of it. ``chain.run`` is the only loop.
 """
 
 from __future__ import annotations
@@ -177,7 +177,8 @@ class Target(Protocol[P]):
 class State(Protocol):
     """The state of a sampler: a NamedTuple of arrays and numbers that starts with theta and step.
 
-    The sampler may hand its memory on: of a state that it has moved on from, theta and step hold.
+    The sampler may reuse memory: after the next step, only theta and step of a state are still
+    valid.
 
     Examples
     --------
@@ -212,7 +213,7 @@ Need = Literal[
 ``"bounded gradient"``: on a positive target, the gradient must have a bound at zero, so that priors
 of positive factors must have a shape of at least one; samplers that move by ``parts`` take any
 shape. ``"no latents"``: the target must have none. ``"no wall"``: the target must not be positive,
-but may be one of `Unbounded`.
+but may be one of `UnboundedTarget`.
 """
 
 
@@ -222,7 +223,7 @@ class Sampler(Protocol[S]):
     Attributes
     ----------
     needs
-        What it needs of a target and its potential besides ``grad``.
+        Requirements on a target and its potential besides ``grad``.
 
     Examples
     --------

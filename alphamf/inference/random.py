@@ -1,8 +1,8 @@
 """Random streams, and the random draws that samplers use.
 
-Normal noise in float32 on a CPU comes from a compiled loop (``_random.c``). Where that could not be
-compiled when the package was installed, `COMPILED` is False and NumPy draws, other numbers of the
-same law.
+Normal noise in float32 on a CPU comes from a compiled loop (``_random.c``). If it could not be
+compiled when the package was installed, `COMPILED` is False and NumPy draws other numbers from the
+same distribution.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ else:
 class Key(IntEnum):
     """First number of a stream's key, by purpose, so that no two purposes share a stream.
 
-    An experiment has a seed of its own and numbers its streams from 0; what may run under the seed
+    An experiment has its own seed and numbers its streams from 0; code that may run with the seed
     of a chain takes its key from this list.
     """
 
@@ -72,7 +72,7 @@ def generator(seed: int, *key: int, xp: Any = np) -> Any:
     seed
         Seed of the run.
     key
-        Of the stream; see `Key`.
+        Key of the stream; see `Key`.
     xp
         Array module of the numbers: numpy or cupy.
 

@@ -41,14 +41,14 @@ AMX static void configure(int depth) {
 }
 
 /* Sums of 32 rows and `columns` columns, 16 or 32; both sides are in tiles (see _bfloat16.h). */
-AMX APART void sums_of_tiles(const uint16_t *left, const uint16_t *right, Py_ssize_t depth,
-                             Py_ssize_t columns, float *out, Py_ssize_t apart) {
+AMX APART void sums_of_tiles(const uint16_t *left, const uint16_t *right, ptrdiff_t depth,
+                             ptrdiff_t columns, float *out, ptrdiff_t apart) {
     const uint16_t *low = left + SIDE * depth, *next = right + SIDE * depth;
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
-    for (Py_ssize_t k = 0; k < depth; k += DEPTH) {
+    for (ptrdiff_t k = 0; k < depth; k += DEPTH) {
         _tile_loadd(4, left + k, depth * 2);
         _tile_loadd(6, right + k * SIDE, 64);
         _tile_loadd(5, low + k, depth * 2);
@@ -69,7 +69,7 @@ AMX APART void sums_of_tiles(const uint16_t *left, const uint16_t *right, Py_ssi
 }
 
 /* Sums of TILE cells from `at` on, without the bias. */
-AMX APART void cells_by_tiles(const Row *row, Py_ssize_t at, const Weights *weights,
+AMX APART void cells_by_tiles(const Row *row, ptrdiff_t at, const Weights *weights,
                               float out[TILE][SIDE]) {
     _tile_zero(0);
     _tile_zero(1);

@@ -14,17 +14,17 @@ INLINE uint16_t bfloat16(float x) {
     return (uint16_t)((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
 }
 
-V4 APART void round_rows(const float *restrict x, Py_ssize_t apart, uint16_t *restrict out,
-                          Py_ssize_t rows, Py_ssize_t depth) {
-    for (Py_ssize_t row = 0; row < rows; row++)
-        for (Py_ssize_t i = 0; i < depth; i++) out[row * depth + i] = bfloat16(x[row * apart + i]);
+V4 APART void round_rows(const float *restrict x, ptrdiff_t apart, uint16_t *restrict out,
+                          ptrdiff_t rows, ptrdiff_t depth) {
+    for (ptrdiff_t row = 0; row < rows; row++)
+        for (ptrdiff_t i = 0; i < depth; i++) out[row * depth + i] = bfloat16(x[row * apart + i]);
 }
 
 /* The right side of a product, tile by tile: down the first 16 columns and then down the next. */
-V4 APART void round_right(const float *restrict matrix, Py_ssize_t depth, Py_ssize_t columns,
+V4 APART void round_right(const float *restrict matrix, ptrdiff_t depth, ptrdiff_t columns,
                            uint16_t *restrict out) {
-    for (Py_ssize_t column = 0; column < columns; column += SIDE)
-        for (Py_ssize_t row = 0; row < depth; row += 2, out += 2 * SIDE) {
+    for (ptrdiff_t column = 0; column < columns; column += SIDE)
+        for (ptrdiff_t row = 0; row < depth; row += 2, out += 2 * SIDE) {
             const float *upper = matrix + row * columns + column, *lower = upper + columns;
             for (int k = 0; k < SIDE; k++) {
                 out[2 * k] = bfloat16(upper[k]);
@@ -35,28 +35,28 @@ V4 APART void round_right(const float *restrict matrix, Py_ssize_t depth, Py_ssi
 
 /* Sums of 32 rows and `columns` columns, 16 or 32: `left` has `depth` factors in a row, and `right`
  * is from `round_right`. */
-INLINE void sums(const uint16_t *left, const uint16_t *right, Py_ssize_t depth, Py_ssize_t columns,
-                 float *out, Py_ssize_t apart) {
+INLINE void sums(const uint16_t *left, const uint16_t *right, ptrdiff_t depth, ptrdiff_t columns,
+                 float *out, ptrdiff_t apart) {
     if (halves_by == BY_TILES) sums_of_tiles(left, right, depth, columns, out, apart);
     else sums_of_dots(left, right, depth, columns, out, apart);
 }
 
 /* out = x right, for `rows` rows that are `x_apart` and `out_apart` floats from each other. `left`
  * receives the rounded rows, with zeros up to a multiple of 32 rows. */
-V4 APART void multiply(const float *x, Py_ssize_t x_apart, const uint16_t *right, float *out,
-                        Py_ssize_t out_apart, Py_ssize_t rows, Py_ssize_t depth,
-                        Py_ssize_t columns, uint16_t *left) {
+V4 APART void multiply(const float *x, ptrdiff_t x_apart, const uint16_t *right, float *out,
+                        ptrdiff_t out_apart, ptrdiff_t rows, ptrdiff_t depth,
+                        ptrdiff_t columns, uint16_t *left) {
     float last[2 * SIDE * 2 * SIDE];
     round_rows(x, x_apart, left, rows, depth);
     if (halves_by == BY_TILES) configure(DEPTH);
-    for (Py_ssize_t column = 0; column < columns; column += 2 * SIDE) {
-        Py_ssize_t wide = columns - column < 2 * SIDE ? SIDE : 2 * SIDE;
-        for (Py_ssize_t row = 0; row < rows; row += 2 * SIDE) {
+    for (ptrdiff_t column = 0; column < columns; column += 2 * SIDE) {
+        ptrdiff_t wide = columns - column < 2 * SIDE ? SIDE : 2 * SIDE;
+        for (ptrdiff_t row = 0; row < rows; row += 2 * SIDE) {
             int whole = rows - row >= 2 * SIDE;
             float *to = whole ? out + row * out_apart + column : last;
-            Py_ssize_t apart = whole ? out_apart : 2 * SIDE;
+            ptrdiff_t apart = whole ? out_apart : 2 * SIDE;
             sums(left + row * depth, right + column * depth, depth, wide, to, apart);
-            for (Py_ssize_t k = row; !whole && k < rows; k++)
+            for (ptrdiff_t k = row; !whole && k < rows; k++)
                 memcpy(out + k * out_apart + column, last + (k - row) * 2 * SIDE,
                        wide * sizeof(float));
         }
@@ -69,21 +69,21 @@ static void pack(const Step *step, Weights *weights) {
     memcpy(weights->bias, step->bias, step->outputs * sizeof(float));
     const float *from = step->weight;
     for (int tap = 0; tap < 9; tap++)
-        for (Py_ssize_t c = 0; c < step->channels; c++, from += step->outputs)
-            for (Py_ssize_t o = 0; o < step->outputs; o++)
+        for (ptrdiff_t c = 0; c < step->channels; c++, from += step->outputs)
+            for (ptrdiff_t o = 0; o < step->outputs; o++)
                 weights->weight[tap][c / 2][o][c % 2] = bfloat16(from[o]);
 }
 
 /* Planes of a frame as cells of SIDE channels each, in bfloat16; those beyond the bins are zero. */
-V4 APART void cells_of(const float *restrict planes, Py_ssize_t channels, Py_ssize_t stride,
-                        Py_ssize_t bins, uint16_t *restrict cells) {
-    for (Py_ssize_t c = 0; c < channels; c++)
-        for (Py_ssize_t bin = 0; bin < bins; bin++)
+V4 APART void cells_of(const float *restrict planes, ptrdiff_t channels, ptrdiff_t stride,
+                        ptrdiff_t bins, uint16_t *restrict cells) {
+    for (ptrdiff_t c = 0; c < channels; c++)
+        for (ptrdiff_t bin = 0; bin < bins; bin++)
             cells[bin * SIDE + c] = bfloat16(planes[c * stride + bin]);
 }
 
 /* Sums of TILE cells from `at` on, without the bias. */
-INLINE void sums_of_cells(const Row *row, Py_ssize_t at, const Weights *weights,
+INLINE void sums_of_cells(const Row *row, ptrdiff_t at, const Weights *weights,
                           float out[TILE][SIDE]) {
     if (halves_by == BY_TILES) cells_by_tiles(row, at, weights, out);
     else cells_by_dots(row, at, weights, out);
@@ -105,24 +105,24 @@ V4 INLINE void rectify_cell(const float *sums, const float *bias, const uint16_t
 }
 
 /* Do as `correlate` for frames of cells; what is last goes to planes, and planes are added to it. */
-V4 APART void correlate_cells(const Row *row, Py_ssize_t bins, const Weights *weights) {
+V4 APART void correlate_cells(const Row *row, ptrdiff_t bins, const Weights *weights) {
     float sums[TILE][SIDE];
     const float *bias = weights->bias;
-    Py_ssize_t outputs = row->step->outputs, stride = row->stride;
-    for (Py_ssize_t at = 0; at < bins; at += TILE) {
-        Py_ssize_t count = bins - at < TILE ? bins - at : TILE;
+    ptrdiff_t outputs = row->step->outputs, stride = row->stride;
+    for (ptrdiff_t at = 0; at < bins; at += TILE) {
+        ptrdiff_t count = bins - at < TILE ? bins - at : TILE;
         sums_of_cells(row, at, weights, sums);
         if (!row->rectified) {
-            for (Py_ssize_t o = 0; o < outputs; o++)
-                for (Py_ssize_t k = 0; k < count; k++) {
+            for (ptrdiff_t o = 0; o < outputs; o++)
+                for (ptrdiff_t k = 0; k < count; k++) {
                     float sum = sums[k][o] + bias[o];
                     if (o < row->sums) sum += row->added[o * stride + at + k];
                     row->out[o * stride + at + k] = sum;
                 }
             continue;
         }
-        Py_ssize_t place = at * SIDE;
-        for (Py_ssize_t k = 0; k < count; k++, place += SIDE)
+        ptrdiff_t place = at * SIDE;
+        for (ptrdiff_t k = 0; k < count; k++, place += SIDE)
             rectify_cell(sums[k], bias, row->added ? (const uint16_t *)row->added + place : NULL,
                          (uint16_t *)row->out + place);
     }

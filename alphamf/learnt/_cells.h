@@ -19,7 +19,7 @@ typedef struct {
 } Weights;
 
 /* The cells that a tap reads for those from `at` on, null beyond the ends. */
-INLINE const uint16_t *cells_near(const Row *row, int tap, Py_ssize_t at) {
+INLINE const uint16_t *cells_near(const Row *row, int tap, ptrdiff_t at) {
     const uint16_t *near = (const uint16_t *)row->near[tap / 3];
     return near ? near + (at + (tap % 3 - 1) * row->step->high) * SIDE : NULL;
 }

@@ -48,7 +48,7 @@ typedef void Weights;
  * `start` is the first bin of the first channel. */
 typedef struct {
     float *start;
-    Py_ssize_t count, newest, apart;
+    ptrdiff_t count, newest, apart;
 } Frames;
 
 /* Correlations one after the other. Step k reads `inputs[k]`, and writes into `inputs[k + 1]` or, if
@@ -63,18 +63,18 @@ typedef struct {
 typedef struct {
     Step steps[STEPS];
     int count, causal;
-    Py_ssize_t frames, bins, stride, skip;
+    ptrdiff_t frames, bins, stride, skip;
     const Weights *weights;
     Frames planes, inputs[STEPS], out;
 } Chain;
 
 /* A frame by its place after the newest one of a ring, or before it if that is negative. */
-INLINE float *frame_of(const Frames *frames, Py_ssize_t place) {
+INLINE float *frame_of(const Frames *frames, ptrdiff_t place) {
     return frames->start + (frames->newest + place + frames->count) % frames->count * frames->apart;
 }
 
 static void correlate(const Chain *chain, int k, const Row *row) {
-    Py_ssize_t bins = chain->bins, stride = chain->stride;
+    ptrdiff_t bins = chain->bins, stride = chain->stride;
 #if defined(HALVES)
     if (chain->weights) {
         correlate_cells(row, bins, &chain->weights[k]);
@@ -88,29 +88,29 @@ static void correlate(const Chain *chain, int k, const Row *row) {
     else
 #endif
         correlate_default(row, bins);
-    for (Py_ssize_t o = 0; o < row->step->outputs; o++)
+    for (ptrdiff_t o = 0; o < row->step->outputs; o++)
         memset(row->out + o * stride + bins, 0, (stride - PAD - bins) * sizeof(float));
 }
 
 /* Channels of the planes that are added to the last step's first outputs. */
-static Py_ssize_t added_to(const Step *last) { return last->outputs < ADDED ? last->outputs : ADDED; }
+static ptrdiff_t added_to(const Step *last) { return last->outputs < ADDED ? last->outputs : ADDED; }
 
 /* As alphamf.learnt.network.correlations says, every step but the last is rectified and, but for the
  * first, added to its input. A step's frames are made as soon as those that they need are there, so
  * that the cache holds them all. */
 static void correlate_frames(const Chain *chain) {
     const Step *steps = chain->steps;
-    Py_ssize_t behind[STEPS] = {0}, frames = chain->frames, last = chain->count - 1;
+    ptrdiff_t behind[STEPS] = {0}, frames = chain->frames, last = chain->count - 1;
     int causal = chain->causal;
     for (int k = 1; k <= last && !causal; k++) behind[k] = behind[k - 1] + steps[k].late;
-    for (Py_ssize_t now = 0; now < frames + behind[last]; now++) {
+    for (ptrdiff_t now = 0; now < frames + behind[last]; now++) {
         for (int k = 0; k <= last; k++) {
             const Step *step = &steps[k];
-            Py_ssize_t frame = now - behind[k];
+            ptrdiff_t frame = now - behind[k];
             if (frame < 0 || frame >= frames) continue;
             Row row = {.step = step, .stride = chain->stride, .rectified = k < last};
             for (int tap = 0; tap < 3; tap++) {
-                Py_ssize_t near = frame + (tap - 1 - causal) * step->late;
+                ptrdiff_t near = frame + (tap - 1 - causal) * step->late;
                 if (causal || (near >= 0 && near < frames))
                     row.near[tap] = frame_of(&chain->inputs[k], near);
             }
@@ -123,6 +123,17 @@ static void correlate_frames(const Chain *chain) {
             }
             correlate(chain, k, &row);
         }
+    }
+}
+
+/* The newest frame of `rows` channels side by side. */
+static void correlate_newest(Chain *chain, ptrdiff_t rows) {
+    for (ptrdiff_t row = 0; row < rows; row++) {
+        correlate_frames(chain);
+        for (int k = 0; k < chain->count; k++)
+            chain->inputs[k].start += chain->steps[k].channels * chain->stride + PAD;
+        chain->planes = chain->inputs[0];
+        chain->out.start += chain->out.apart;
     }
 }
 

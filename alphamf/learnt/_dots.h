@@ -30,11 +30,11 @@ DOTS INLINE __m512bh pairs(const uint16_t *columns) {
 
 /* Sums of ROWS rows and SIDE * `vectors` columns, where that is a constant. */
 DOTS INLINE void some_rows(const int vectors, const uint16_t *left, const uint16_t *right,
-                           Py_ssize_t depth, float *out, Py_ssize_t apart) {
+                           ptrdiff_t depth, float *out, ptrdiff_t apart) {
     __m512 sums[ROWS][2];
     for (int row = 0; row < ROWS; row++)
         for (int v = 0; v < vectors; v++) sums[row][v] = _mm512_setzero_ps();
-    for (Py_ssize_t k = 0; k < depth; k += 2) {
+    for (ptrdiff_t k = 0; k < depth; k += 2) {
         __m512bh columns[2];
         for (int v = 0; v < vectors; v++) columns[v] = pairs(right + (v * depth + k) * SIDE);
         for (int row = 0; row < ROWS; row++) {
@@ -49,8 +49,8 @@ DOTS INLINE void some_rows(const int vectors, const uint16_t *left, const uint16
 }
 
 /* As `sums_of_tiles` of _amx.h. */
-DOTS APART void sums_of_dots(const uint16_t *left, const uint16_t *right, Py_ssize_t depth,
-                             Py_ssize_t columns, float *out, Py_ssize_t apart) {
+DOTS APART void sums_of_dots(const uint16_t *left, const uint16_t *right, ptrdiff_t depth,
+                             ptrdiff_t columns, float *out, ptrdiff_t apart) {
     for (int row = 0; row < 2 * SIDE; row += ROWS) {
         if (columns > SIDE)
             some_rows(2, left + row * depth, right, depth, out + row * apart, apart);
@@ -60,7 +60,7 @@ DOTS APART void sums_of_dots(const uint16_t *left, const uint16_t *right, Py_ssi
 }
 
 /* As `cells_by_tiles` of _amx.h. */
-DOTS APART void cells_by_dots(const Row *row, Py_ssize_t at, const Weights *weights,
+DOTS APART void cells_by_dots(const Row *row, ptrdiff_t at, const Weights *weights,
                               float out[TILE][SIDE]) {
     for (int first = 0; first < TILE; first += CELLS) {
         __m512 sums[CELLS];
@@ -69,7 +69,7 @@ DOTS APART void cells_by_dots(const Row *row, Py_ssize_t at, const Weights *weig
         for (int tap = 0; tap < 9; tap++) {
             const uint16_t *cells = cells_near(row, tap, at + first);
             if (!cells) continue;
-            for (Py_ssize_t c = 0; c < row->step->channels; c += 2) {
+            for (ptrdiff_t c = 0; c < row->step->channels; c += 2) {
                 __m512bh columns = pairs(weights->weight[tap][c / 2][0]);
 #pragma GCC unroll CELLS
                 for (int cell = 0; cell < CELLS; cell++)

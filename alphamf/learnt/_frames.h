@@ -9,11 +9,11 @@
 /* Each row less its mean, over its standard deviation, times `scale`, plus `shift`. The order of the
  * sums is the same at any width of vectors. */
 LOOP(void, normalise, (const float *restrict x, const float *restrict scale,
-      const float *restrict shift, float *restrict out, Py_ssize_t rows, Py_ssize_t width),
+      const float *restrict shift, float *restrict out, ptrdiff_t rows, ptrdiff_t width),
      (x, scale, shift, out, rows, width)) {
-    for (Py_ssize_t row = 0; row < rows; row++, x += width, out += width) {
+    for (ptrdiff_t row = 0; row < rows; row++, x += width, out += width) {
         float sums[SUMS] = {0}, mean = 0.0f, variance = 0.0f;
-        Py_ssize_t i, whole = width - width % SUMS;
+        ptrdiff_t i, whole = width - width % SUMS;
         for (i = 0; i < whole; i += SUMS)
             for (int k = 0; k < SUMS; k++) sums[k] += x[i + k];
         for (; i < width; i++) sums[i - whole] += x[i];
@@ -33,30 +33,30 @@ LOOP(void, normalise, (const float *restrict x, const float *restrict scale,
  * `newest` is -1, that is done for all frames, the middle tap is for the frame itself, and beyond the
  * ends there is zero. Otherwise the frames are a ring, that is done for the newest, and the last tap
  * is for it. */
-LOOP(void, dilate, (const float *restrict x, Py_ssize_t frames, Py_ssize_t newest,
-      const float *restrict taps, Py_ssize_t count, Py_ssize_t distance, float *restrict out,
-      Py_ssize_t rows, Py_ssize_t width),
+LOOP(void, dilate, (const float *restrict x, ptrdiff_t frames, ptrdiff_t newest,
+      const float *restrict taps, ptrdiff_t count, ptrdiff_t distance, float *restrict out,
+      ptrdiff_t rows, ptrdiff_t width),
      (x, frames, newest, taps, count, distance, out, rows, width)) {
     int ring = newest >= 0;
-    Py_ssize_t size = rows * width, own = ring ? count - 1 : count / 2;
-    Py_ssize_t end = ring ? newest + 1 : frames;
-    for (Py_ssize_t frame = ring ? newest : 0; frame < end; frame++, out += size) {
+    ptrdiff_t size = rows * width, own = ring ? count - 1 : count / 2;
+    ptrdiff_t end = ring ? newest + 1 : frames;
+    for (ptrdiff_t frame = ring ? newest : 0; frame < end; frame++, out += size) {
         memset(out, 0, size * sizeof(float));
-        for (Py_ssize_t k = 0; k < count; k++) {
-            Py_ssize_t near = frame + (k - own) * distance;
+        for (ptrdiff_t k = 0; k < count; k++) {
+            ptrdiff_t near = frame + (k - own) * distance;
             if (ring && near < 0) near += frames;
             if (near < 0 || near >= frames) continue;
-            for (Py_ssize_t row = 0; row < size; row += width)
-                for (Py_ssize_t i = 0; i < width; i++)
+            for (ptrdiff_t row = 0; row < size; row += width)
+                for (ptrdiff_t i = 0; i < width; i++)
                     out[row + i] += x[near * size + row + i] * taps[k * width + i];
         }
     }
 }
 
-LOOP(void, rectify, (float *restrict x, const float *restrict bias, Py_ssize_t rows,
-      Py_ssize_t width), (x, bias, rows, width)) {
-    for (Py_ssize_t row = 0; row < rows; row++, x += width) {
-        for (Py_ssize_t i = 0; i < width; i++) {
+LOOP(void, rectify, (float *restrict x, const float *restrict bias, ptrdiff_t rows,
+      ptrdiff_t width), (x, bias, rows, width)) {
+    for (ptrdiff_t row = 0; row < rows; row++, x += width) {
+        for (ptrdiff_t i = 0; i < width; i++) {
             float sum = x[i] + bias[i], small = sum * SLOPE;
             x[i] = sum > small ? sum : small;
         }
@@ -64,9 +64,9 @@ LOOP(void, rectify, (float *restrict x, const float *restrict bias, Py_ssize_t r
 }
 
 LOOP(void, add, (float *restrict x, const float *restrict change, const float *restrict bias,
-      Py_ssize_t rows, Py_ssize_t width), (x, change, bias, rows, width)) {
-    for (Py_ssize_t row = 0; row < rows; row++, x += width, change += width)
-        for (Py_ssize_t i = 0; i < width; i++) x[i] += change[i] + bias[i];
+      ptrdiff_t rows, ptrdiff_t width), (x, change, bias, rows, width)) {
+    for (ptrdiff_t row = 0; row < rows; row++, x += width, change += width)
+        for (ptrdiff_t i = 0; i < width; i++) x[i] += change[i] + bias[i];
 }
 
 #endif

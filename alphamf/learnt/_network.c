@@ -2,13 +2,9 @@
  *
  * alphamf/learnt/network.py describes them; the same ones for other arrays are in layers.py there.
  */
+#include "../inference/_buffers.h"
 #include "_chain.h"
 #include "_frames.h"
-#include "_panels.h"
-
-static int panels(PyObject *object, void *view) {
-    return take(object, view, 0, "h", 2, "a buffer is not of int16");
-}
 
 #if defined(HALVES)
 static int halves(PyObject *object, void *view) {
@@ -33,26 +29,22 @@ static int rows_of(const Py_buffer *x, const Py_buffer *row) {
 static PyObject *py_mix(PyObject *self, PyObject *args) {
     enum { X, SCALE, SHIFT, TAPS, FRAMES, OUT, ALL };
     Py_buffer b[ALL];
-    Py_ssize_t newest, distance;
+    Py_ssize_t distance;
     PyObject *result = NULL;
-    if (!PyArg_ParseTuple(args, "nnO&O&O&O&O&O&", &newest, &distance, floats, &b[X], floats,
-                          &b[SCALE], floats, &b[SHIFT], floats, &b[TAPS], written, &b[FRAMES],
-                          written, &b[OUT]))
+    if (!PyArg_ParseTuple(args, "nO&O&O&O&O&O&", &distance, floats, &b[X], floats, &b[SCALE], floats,
+                          &b[SHIFT], floats, &b[TAPS], written, &b[FRAMES], written, &b[OUT]))
         return NULL;
-    Py_ssize_t width = COUNT(b[SCALE]), all = COUNT(b[X]), taps = width ? COUNT(b[TAPS]) / width : 0;
-    int ring = newest >= 0;
-    Py_ssize_t size = ring ? all : width, frames = size ? COUNT(b[FRAMES]) / size : 0;
-    if (!rows_of(&b[X], &b[SCALE]) || !rows_of(&b[FRAMES], &b[X]) || b[SHIFT].len != b[SCALE].len ||
-        !rows_of(&b[TAPS], &b[SCALE]) || b[OUT].len != b[X].len || newest < -1 ||
-        newest >= frames || distance < 1 || distance > LATEST || taps > LATEST ||
-        (ring ? (taps - 1) * distance >= frames : b[FRAMES].len != b[X].len)) {
+    Py_ssize_t width = COUNT(b[SCALE]), taps = width ? COUNT(b[TAPS]) / width : 0;
+    Py_ssize_t frames = width ? COUNT(b[X]) / width : 0;
+    if (!rows_of(&b[X], &b[SCALE]) || b[FRAMES].len != b[X].len || b[SHIFT].len != b[SCALE].len ||
+        !rows_of(&b[TAPS], &b[SCALE]) || b[OUT].len != b[X].len || distance < 1 ||
+        distance > LATEST || taps > LATEST) {
         unfit();
     } else {
-        float *to = FLOATS(b[FRAMES]) + (ring ? newest * all : 0);
         Py_BEGIN_ALLOW_THREADS
-        normalise(FLOATS(b[X]), FLOATS(b[SCALE]), FLOATS(b[SHIFT]), to, all / width, width);
-        dilate(FLOATS(b[FRAMES]), frames, newest, FLOATS(b[TAPS]), taps, distance, FLOATS(b[OUT]),
-               size / width, width);
+        normalise(FLOATS(b[X]), FLOATS(b[SCALE]), FLOATS(b[SHIFT]), FLOATS(b[FRAMES]), frames, width);
+        dilate(FLOATS(b[FRAMES]), frames, -1, FLOATS(b[TAPS]), taps, distance, FLOATS(b[OUT]), 1,
+               width);
         Py_END_ALLOW_THREADS
         result = Py_NewRef(Py_None);
     }
@@ -176,32 +168,6 @@ static int steps_from(PyObject *given, Py_ssize_t channels, Chain *chain, Py_buf
     return 1;
 }
 
-/* Read (frames, newest) for the first step, where newest is -1, or rings for every one of them, and
- * hold their buffers, `held_count` in all; returns whether they fit. `rows` are the frames of `out`. */
-static int frames_from(PyObject *given, Chain *chain, Py_ssize_t rows, Py_buffer *held,
-                       int *held_count) {
-    Py_ssize_t all = PyTuple_Size(given);
-    for (int k = 0; k < all && k < chain->count; k++) {
-        const Step *step = &chain->steps[k];
-        PyObject *item = PyTuple_GetItem(given, k);
-        Py_ssize_t newest, size = step->channels * chain->stride + PAD;
-        if (!PyTuple_Check(item) || !PyArg_ParseTuple(item, "O&n", written, &held[k], &newest))
-            return 0;
-        ++*held_count;
-        int ring = newest >= 0;
-        Py_ssize_t frames = ring ? 2 * step->late + 1 : rows;
-        if (k == 0) chain->causal = ring;
-        if (ring) size *= rows;
-        if (ring != chain->causal || newest < -1 || newest >= frames ||
-            COUNT(held[k]) != frames * size)
-            return 0;
-        chain->inputs[k] = (Frames){FLOATS(held[k]) + PAD, frames, ring ? newest : 0, size};
-    }
-    chain->planes = chain->inputs[0];
-    chain->frames = chain->causal ? 1 : rows;
-    return all == (chain->causal ? chain->count : 1);
-}
-
 /* Allocate what goes from step to step, and set where it is; returns what is to be freed. */
 static float *allocate(Chain *chain) {
     Py_ssize_t places[STEPS], lead = chain->weights ? PAD * SIDE / 2 : PAD, size = 0;
@@ -258,79 +224,41 @@ static int correlate_all(Chain *chain) {
     return 1;
 }
 
-/* The newest frame of `rows` channels side by side. */
-static void correlate_newest(Chain *chain, Py_ssize_t rows) {
-    for (Py_ssize_t row = 0; row < rows; row++) {
-        correlate_frames(chain);
-        for (int k = 0; k < chain->count; k++)
-            chain->inputs[k].start += chain->steps[k].channels * chain->stride + PAD;
-        chain->planes = chain->inputs[0];
-        chain->out.start += chain->out.apart;
-    }
-}
-
 static PyObject *py_correlate(PyObject *self, PyObject *args) {
-    Py_buffer out, held[STEPS][2], kept[STEPS]; /* weights and biases; frames */
+    Py_buffer b[2], held[STEPS][2]; /* cells and out; weights and biases */
     Chain chain = {0};
     Py_ssize_t channels;
-    PyObject *steps, *given, *result = NULL;
-    int count = 0;
-    if (!PyArg_ParseTuple(args, "nnnO!O!O&", &channels, &chain.bins, &chain.skip, &PyTuple_Type,
-                          &steps, &PyTuple_Type, &given, written, &out))
+    PyObject *steps, *result = NULL;
+    if (!PyArg_ParseTuple(args, "nnnO!O&O&", &channels, &chain.bins, &chain.skip, &PyTuple_Type,
+                          &steps, written, &b[0], written, &b[1]))
         return NULL;
-    if (channels > 0 && chain.bins > 0 && chain.bins < COUNT(out) && chain.skip >= 0 &&
+    if (channels > 0 && chain.bins > 0 && chain.bins < COUNT(b[1]) && chain.skip >= 0 &&
         steps_from(steps, channels, &chain, held)) {
         const Step *last = &chain.steps[chain.count - 1];
         chain.stride = PAD + (chain.bins + TILE - 1) / TILE * TILE;
-        Py_ssize_t size = last->outputs * chain.stride + PAD, rows = COUNT(out) / size;
-        chain.out = (Frames){FLOATS(out) + PAD, rows, 0, size};
-        if (rows && COUNT(out) % size == 0 && chain.skip <= channels - added_to(last) &&
-            frames_from(given, &chain, rows, kept, &count)) {
-            int made = 1;
+        Py_ssize_t size = last->outputs * chain.stride + PAD, read = channels * chain.stride + PAD;
+        chain.frames = COUNT(b[1]) / size;
+        chain.out = (Frames){FLOATS(b[1]) + PAD, chain.frames, 0, size};
+        chain.planes = chain.inputs[0] = (Frames){FLOATS(b[0]) + PAD, chain.frames, 0, read};
+        if (chain.frames && COUNT(b[1]) % size == 0 && chain.skip <= channels - added_to(last) &&
+            COUNT(b[0]) == chain.frames * read) {
+            int made;
             Py_BEGIN_ALLOW_THREADS
-            if (chain.causal) correlate_newest(&chain, rows);
-            else made = correlate_all(&chain);
+            made = correlate_all(&chain);
             Py_END_ALLOW_THREADS
             result = made ? Py_NewRef(Py_None) : PyErr_NoMemory();
         }
     }
     if (!result) unfit();
     for (int k = 0; k < chain.count; k++) finish(held[k], 2, NULL);
-    finish(kept, count, NULL);
-    return finish(&out, 1, result);
-}
-
-/* Whether a buffer holds the panels of so many rows and columns. */
-static int panels_of(const Py_buffer *b, Py_ssize_t depth, Py_ssize_t columns) {
-    return depth && columns && b->len == 2 * depth * ((columns + PANEL - 1) / PANEL) * PANEL;
-}
-
-static PyObject *py_product(PyObject *self, PyObject *args) {
-    Py_buffer b[3]; /* x, matrix, out */
-    Py_ssize_t rows;
-    PyObject *result = NULL;
-    if (!PyArg_ParseTuple(args, "nO&O&O&", &rows, floats, &b[0], panels, &b[1], written, &b[2]))
-        return NULL;
-    Py_ssize_t depth = rows > 0 ? COUNT(b[0]) / rows : 0;
-    Py_ssize_t columns = rows > 0 ? COUNT(b[2]) / rows : 0;
-    if (COUNT(b[0]) == rows * depth && COUNT(b[2]) == rows * columns &&
-        panels_of(&b[1], depth, columns)) {
-        Py_BEGIN_ALLOW_THREADS
-        product(FLOATS(b[0]), b[1].buf, FLOATS(b[2]), rows, depth, columns);
-        Py_END_ALLOW_THREADS
-        result = Py_NewRef(Py_None);
-    } else {
-        unfit();
-    }
-    return finish(b, 3, result);
+    return finish(b, 2, result);
 }
 
 static PyMethodDef methods[] = {
-    {"mix", py_mix, METH_VARARGS, "mix(newest, distance, x, scale, shift, taps, frames, out)"},
+    {"mix", py_mix, METH_VARARGS, "mix(distance, x, scale, shift, taps, frames, out)"},
     {"rectify", py_rectify, METH_VARARGS, "rectify(x, bias)"},
     {"add", py_add, METH_VARARGS, "add(x, change, bias)"},
-    {"product", py_product, METH_VARARGS, "product(rows, x, panels, out)"},
-    {"correlate", py_correlate, METH_VARARGS, "correlate(channels, bins, skip, steps, frames, out)"},
+    {"correlate", py_correlate, METH_VARARGS, "correlate(channels, bins, skip, steps, cells, out)"},
 #if defined(HALVES)
     {"pack", py_pack, METH_VARARGS, "pack(columns, matrix, right)"},
     {"multiply", py_multiply, METH_VARARGS, "multiply(x, right, out)"},
@@ -361,8 +289,7 @@ static int choose_halves(PyObject *module) {
 
 PyMODINIT_FUNC PyInit__network(void) {
     PyObject *module = PyModule_Create(&definition);
-    if (module && (choose_level(module) || choose_halves(module) ||
-                   PyModule_AddIntConstant(module, "PANEL", PANEL))) {
+    if (module && (export_level(module) || choose_halves(module))) {
         Py_DECREF(module);
         return NULL;
     }

@@ -1,10 +1,8 @@
 from typing import Any as Buffer  # collections.abc.Buffer is of Python 3.12
 
-PANEL: int
 VARIANT: str
 
 def mix(
-    newest: int,
     distance: int,
     x: Buffer,
     scale: Buffer,
@@ -18,13 +16,12 @@ def rectify(x: Buffer, bias: Buffer, /) -> None: ...
 def add(x: Buffer, change: Buffer, bias: Buffer, /) -> None: ...
 def pack(columns: int, matrix: Buffer, right: Buffer, /) -> None: ...
 def multiply(x: Buffer, right: Buffer, out: Buffer, /) -> None: ...
-def product(rows: int, x: Buffer, panels: Buffer, out: Buffer, /) -> None: ...
 def correlate(
     channels: int,
     bins: int,
     skip: int,
     steps: tuple[tuple[Buffer, Buffer, int, int], ...],
-    frames: tuple[tuple[Buffer, int], ...],
+    cells: Buffer,
     out: Buffer,
     /,
 ) -> None: ...

@@ -23,7 +23,7 @@
 /* weight[3][3][channels][outputs]; the taps are `late` frames and `high` bins apart. */
 typedef struct {
     const float *weight, *bias;
-    Py_ssize_t channels, outputs, late, high;
+    ptrdiff_t channels, outputs, late, high;
 } Step;
 
 /* A frame of a correlation. Pointers are to the first bin of the first channel; `near` are the
@@ -33,7 +33,7 @@ typedef struct {
     const Step *step;
     const float *near[3], *added;
     float *out;
-    Py_ssize_t stride, sums;
+    ptrdiff_t stride, sums;
     int rectified;
 } Row;
 

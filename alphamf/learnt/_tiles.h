@@ -12,7 +12,7 @@ typedef int32_t COPY(mask) __attribute__((vector_size(4 * WIDTH), aligned(4), ma
 #define MASK COPY(mask)
 
 /* Sums of VECTORS vectors of `outputs` channels, which is a constant where this is inlined. */
-INLINE void COPY(tile)(const int outputs, const Row *row, Py_ssize_t at, Py_ssize_t first) {
+INLINE void COPY(tile)(const int outputs, const Row *row, ptrdiff_t at, ptrdiff_t first) {
     const Step *step = row->step;
     VECTOR sums[OUTPUTS][VECTORS];
     for (int o = 0; o < outputs; o++)
@@ -21,7 +21,7 @@ INLINE void COPY(tile)(const int outputs, const Row *row, Py_ssize_t at, Py_ssiz
         if (!row->near[tap / 3]) continue;
         const float *x = row->near[tap / 3] + at + (tap % 3 - 1) * step->high;
         const float *weight = step->weight + tap * step->channels * step->outputs + first;
-        for (Py_ssize_t c = 0; c < step->channels; c++) {
+        for (ptrdiff_t c = 0; c < step->channels; c++) {
             VECTOR cells[VECTORS];
             for (int v = 0; v < VECTORS; v++) cells[v] = *(const VECTOR *)(x + v * WIDTH);
             for (int o = 0; o < outputs; o++)
@@ -31,7 +31,7 @@ INLINE void COPY(tile)(const int outputs, const Row *row, Py_ssize_t at, Py_ssiz
         }
     }
     for (int o = 0; o < outputs; o++) {
-        Py_ssize_t place = (first + o) * row->stride + at;
+        ptrdiff_t place = (first + o) * row->stride + at;
         for (int v = 0; v < VECTORS; v++, place += WIDTH) {
             VECTOR sum = sums[o][v];
             if (row->rectified) {
@@ -45,10 +45,10 @@ INLINE void COPY(tile)(const int outputs, const Row *row, Py_ssize_t at, Py_ssiz
     }
 }
 
-APART void COPY(correlate)(const Row *row, Py_ssize_t bins) {
-    Py_ssize_t outputs = row->step->outputs;
-    for (Py_ssize_t at = 0; at < bins; at += VECTORS * WIDTH) {
-        Py_ssize_t o = 0;
+APART void COPY(correlate)(const Row *row, ptrdiff_t bins) {
+    ptrdiff_t outputs = row->step->outputs;
+    for (ptrdiff_t at = 0; at < bins; at += VECTORS * WIDTH) {
+        ptrdiff_t o = 0;
         for (; o + OUTPUTS <= outputs; o += OUTPUTS) COPY(tile)(OUTPUTS, row, at, o);
         for (; o + 4 <= outputs; o += 4) COPY(tile)(4, row, at, o);
         for (; o + 2 <= outputs; o += 2) COPY(tile)(2, row, at, o);

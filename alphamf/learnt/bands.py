@@ -1,8 +1,9 @@
 """Wide frequency bands of a full-band recording: above the dictionary's band and below it.
 
-A dictionary at 16 kHz ends below 8 kHz, and so do the networks. What lies above has no harmonics
-to tell apart: bands as wide as half a critical band of the ear describe it, up to the end of what
-is heard, for a few per cent of the cost of the bins below. Higher still, the top band goes on.
+A dictionary at 16 kHz ends below 8 kHz, and so do the networks. Sound above has no separate
+harmonics: bands with half the width of the ear's critical bands describe it up to the end of
+hearing, for a few per cent of the cost of the bins below. The top band also covers everything
+higher.
 
 References
 ----------
@@ -18,11 +19,11 @@ import numpy as np
 from alphamf.tools.arrays import Floats, Reals
 
 FIRST_HZ, LAST_HZ = 7500.0, 20000.0
-"""Where the bands above begin, below the edge of resampling to 16 kHz, and where they end, as what
-they were learnt from does."""
+"""Where the bands above the dictionary's band start, below the edge of resampling to 16 kHz, and
+where they end, like their training data."""
 
 FULL_BAND = 48000
-"""Sampling rate in Hz of the sound that is learnt from."""
+"""Sampling rate of the training sound, in Hz."""
 
 BELOW, ABOVE = 12, 18
 """Number of bands below `FIRST_HZ` and above it."""
@@ -55,7 +56,7 @@ class Pooling:
     Parameters
     ----------
     bins
-        Of a frame.
+        Number of bins of a frame.
     spacing
         Distance between bins in Hz.
     first, last

@@ -1,23 +1,24 @@
 """The causal refiner: a network that processes the online chain frame by frame, without lookahead.
 
-It is the network of `alphamf.learnt.network`, whose taps all lie in the past. What it has read
-stays in memory, so that every frame costs the same.
+It is a network as in `alphamf.learnt.network` whose taps all lie in the past. It stores the frames
+that it still needs, so that every frame costs the same.
 """
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from alphamf.learnt import layers, network
+from alphamf.learnt import layers, network, packed
 from alphamf.learnt.memory import Memories
 from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.tools.arrays import Array, Floats
 
 EDGE = (0.85, 0.9)
-"""Part of the band whose mean stands for what lies above it. Most recordings were resampled once,
-and end below their band; where they end differs, and says nothing of speech."""
+"""Part of the band whose mean replaces everything above it. Most recordings were resampled once and
+end below their band; where they end varies, and is unrelated to the speech."""
 
 
 def fill_band_end(features: Array, xp: Any) -> Array:
@@ -43,6 +44,11 @@ class CausalRefiner(TrainedNetwork):
 
     kind = "causal"
     causal = True
+
+    @cached_property
+    def packed(self) -> bytes:
+        """The parameters as the engine of low latency reads them."""
+        return packed.pack(self.parameters)
 
     def memories(self, channels: int) -> Memories:
         """Return empty memories for new channels."""

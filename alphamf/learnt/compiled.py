@@ -1,8 +1,8 @@
 """The layers of `alphamf.learnt.network` in C: for float32 on a CPU.
 
-They are in ``_network.c``. Where that could not be compiled when the package was installed,
-`AVAILABLE` is False and `alphamf.learnt.layers` does the same. Products of whole recordings are
-left to NumPy where the processor is not fast at bfloat16.
+They are in ``_network.c``. If it could not be compiled when the package was installed, `AVAILABLE`
+is False and `alphamf.learnt.layers` does the same. NumPy computes products for whole recordings on
+processors without fast bfloat16.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Mapping
 import numpy as np
 
 from alphamf.learnt import network, planes
-from alphamf.learnt.memory import Memories
 from alphamf.learnt.planes import PAD
 from alphamf.tools.arrays import Array, Floats
 
@@ -39,7 +38,7 @@ def variant() -> str:
     return str(_network.VARIANT) if AVAILABLE else "numpy"
 
 
-def suits(array: Array) -> bool:
+def supports(array: Array) -> bool:
     """Return whether the functions of this module support this kind of array."""
     return AVAILABLE and isinstance(array, np.ndarray) and array.dtype == np.float32
 
@@ -47,7 +46,8 @@ def suits(array: Array) -> bool:
 def pack_matrix(matrix: Floats) -> Array:
     """Return the right side of products with many rows, for `multiply`: in tiles of bfloat16.
 
-    Where the processor is not fast at that, or the matrix does not fit, it stays as it is.
+    The matrix is returned unchanged if the processor is not fast at that, or if the matrix does not
+    fit.
 
     Parameters
     ----------
@@ -63,26 +63,8 @@ def pack_matrix(matrix: Floats) -> Array:
     return right
 
 
-def halve_precision(matrix: Array) -> Array:
-    """Return the right side of products with few rows: in half precision, in panels of columns.
-
-    Such a product reads every number once, and that takes more time than the arithmetic. What is
-    below the least normal number, 6e-5, becomes zero.
-
-    Parameters
-    ----------
-    matrix
-        Shape (depth, columns).
-    """
-    depth, columns = matrix.shape
-    halves = np.zeros((depth, -(-columns // _network.PANEL) * _network.PANEL), np.float16)
-    halves[:, :columns] = np.where(np.abs(matrix) < np.finfo(np.float16).tiny, 0, matrix)
-    panels = halves.reshape(depth, -1, _network.PANEL).swapaxes(0, 1)
-    return np.ascontiguousarray(panels).view(np.int16)
-
-
 def multiply(x: Floats, right: Array, out: Floats) -> None:
-    """Multiply by a matrix from `pack_matrix` or `halve_precision`.
+    """Multiply by a matrix from `pack_matrix`.
 
     Parameters
     ----------
@@ -91,10 +73,7 @@ def multiply(x: Floats, right: Array, out: Floats) -> None:
     right
         The matrix.
     """
-    kind = right.dtype.char  # comparing dtypes would take longer than a small product
-    if kind == "h":
-        _network.product(len(x), x, right, out)
-    elif kind == "H":
+    if right.dtype == np.uint16:
         _network.multiply(x, right, out)
     else:
         np.matmul(x, right, out=out)
@@ -103,13 +82,8 @@ def multiply(x: Floats, right: Array, out: Floats) -> None:
 class CompiledNetwork:
     """A network whose parameters are stored in the layout of the compiled layers.
 
-    It runs a window of a recording, frame after frame; or, if it is causal, the newest frame of
-    channels side by side. Below, "frames" are either of these. Their cells lie in planes
-    (`alphamf.learnt.planes`), which the memories of a causal network hold.
-
-    A causal network's matrices are in half precision, as in its file. Its products sum over the
-    bins in their order, and those of others over the channels of planes, so that each of the first
-    and last matrices is laid out in two ways.
+    It runs a window of a recording, frame after frame, whose cells lie in planes
+    (`alphamf.learnt.planes`); a causal network runs in the engine of low latency.
 
     Parameters
     ----------
@@ -117,27 +91,23 @@ class CompiledNetwork:
         As `network.shapes` names and shapes them, float32.
     bins
         Frequency bins of a frame.
-    causal
-        Whether all taps lie in the past.
     """
 
-    def __init__(self, parameters: Mapping[str, Array], bins: int, causal: bool = False) -> None:
+    def __init__(self, parameters: Mapping[str, Array], bins: int) -> None:
         self._p = p = {name: np.ascontiguousarray(value) for name, value in parameters.items()}
         self._sizes = sizes = network.sizes_of(network.shapes_of(p))
-        self._bins, self._causal = bins, causal
+        self._bins = bins
         self._channels = sizes.features + sizes.maps
         self._given = sizes.features * planes.stride_of(bins)
-        matrix = halve_precision if causal else pack_matrix
-        read, write, bias = p["in.weight"], p["map.weight"], p["map.bias"]
-        if not causal:
-            read, write, bias = self._planar(read.T).T, self._planar(write), self._planar(bias)
-        self._read, self._write, self._write_bias = matrix(read), matrix(write), bias
+        self._read = pack_matrix(self._planar(p["in.weight"].T).T)
+        self._write = pack_matrix(self._planar(p["map.weight"]))
+        self._write_bias = self._planar(p["map.bias"])
         self._blocks = [
             (
                 block.distance,
                 (p[f"{block.name}.scale"], p[f"{block.name}.shift"], p[f"{block.name}.taps"]),
-                (matrix(p[f"{block.name}.up"]), p[f"{block.name}.up_bias"]),
-                (matrix(p[f"{block.name}.down"]), p[f"{block.name}.down_bias"]),
+                (pack_matrix(p[f"{block.name}.up"]), p[f"{block.name}.up_bias"]),
+                (pack_matrix(p[f"{block.name}.down"]), p[f"{block.name}.down_bias"]),
             )
             for block in network.stack(sizes)
         ]
@@ -146,20 +116,14 @@ class CompiledNetwork:
             for each in network.correlations(sizes)
         )
 
-    def outputs(self, features: Floats, memories: Memories | None = None) -> Floats:
-        """Return what `layers.outputs` does.
+    def outputs(self, features: Floats) -> Floats:
+        """See `layers.outputs`.
 
         Parameters
         ----------
         features
             Shape (..., frames, bins, features).
-        memories
-            Of a causal network, for which there is one frame, shape (channels, 1, bins, features).
         """
-        if memories is not None:
-            for memory in memories.cells:
-                memory.advance()
-            return self._run(features[:, 0], memories.cells[0].before(0), memories)[:, None]
         *outer, frames, bins, _ = features.shape
         result: Floats = np.empty((*outer, frames, self._sizes.outputs, bins), np.float32)
         result = result.swapaxes(-1, -2)
@@ -167,35 +131,30 @@ class CompiledNetwork:
             result[at] = self._run(features[at], self.empty_cells(frames))
         return result
 
-    def _run(self, features: Floats, cells: Floats, memories: Memories | None = None) -> Floats:
+    def _run(self, features: Floats, cells: Floats) -> Floats:
         """Run all layers; `cells` are planes that receive features and maps."""
-        x = self.run_blocks(self.read_frames(features, cells), memories)
+        x = self.run_blocks(self.read_frames(features, cells))
         self.write_maps(x, cells)
-        return self.correlate_cells(cells, memories)
+        return self.correlate_cells(cells)
 
     def empty_cells(self, frames: int) -> Floats:
         """Return planes of zeros for the features and maps of so many frames."""
         return np.zeros((frames, planes.size_of(self._channels, self._bins)), np.float32)
 
     def read_frames(self, features: Floats, cells: Floats) -> Floats:
-        """Do as `layers.read_frames`, and write the features, shape (frames, bins, features)."""
+        """Compute `layers.read_frames`, and write the features, shape (frames, bins, features)."""
         planes.cells_of(cells, self._bins)[..., : self._sizes.features] = features
         x = np.empty((len(features), self._sizes.width), np.float32)
-        given = np.ascontiguousarray(features) if self._causal else cells[:, : self._given]
-        multiply(given, self._read, x)
+        multiply(cells[:, : self._given], self._read, x)
         x += self._p["in.bias"]
         return x
 
-    def run_blocks(self, x: Floats, memories: Memories | None = None) -> Floats:
-        """Do as `layers.run_blocks`, in place."""
+    def run_blocks(self, x: Floats) -> Floats:
+        """Compute `layers.run_blocks`, in place."""
         u, inner = np.empty_like(x), np.empty((len(x), self._sizes.hidden), np.float32)
-        newest, frames = -1, np.empty_like(x) if memories is None else x
-        for k, (distance, taps, (up, up_bias), (down, down_bias)) in enumerate(self._blocks):
-            if memories is not None:
-                memory = memories.blocks[k]
-                memory.advance()
-                newest, frames = memory.newest, memory.frames
-            _network.mix(newest, distance, x, *taps, frames, u)
+        frames = np.empty_like(x)
+        for distance, taps, (up, up_bias), (down, down_bias) in self._blocks:
+            _network.mix(distance, x, *taps, frames, u)
             multiply(u, up, inner)
             _network.rectify(inner, up_bias)
             multiply(inner, down, u)
@@ -203,24 +162,16 @@ class CompiledNetwork:
         return x
 
     def write_maps(self, x: Floats, cells: Floats) -> None:
-        """Do as `layers.feature_maps`, into planes."""
-        causal = self._causal
-        size = len(x), len(self._write_bias)
-        maps = np.empty(size, np.float32) if causal else cells[:, self._given : -PAD]
+        """Compute `layers.feature_maps`, into planes."""
+        maps = cells[:, self._given : -PAD]
         multiply(x, self._write, maps)
         maps += self._write_bias
-        if causal:
-            written = planes.cells_of(cells, self._bins)[..., self._sizes.features :]
-            written[...] = maps.reshape(written.shape)
 
-    def correlate_cells(self, cells: Floats, memories: Memories | None = None) -> Floats:
-        """Do as `layers.correlate_cells`, for planes that hold features and maps."""
+    def correlate_cells(self, cells: Floats) -> Floats:
+        """Compute `layers.correlate_cells`, for planes that hold features and maps."""
         sizes, bins = self._sizes, self._bins
-        frames: tuple[tuple[Floats, int], ...] = ((cells, -1),)
-        if memories is not None:
-            frames = tuple((memory.frames, memory.newest) for memory in memories.cells)
         out = np.empty((len(cells), planes.size_of(sizes.outputs, bins)), np.float32)
-        _network.correlate(self._channels, bins, sizes.features, self._steps, frames, out)
+        _network.correlate(self._channels, bins, sizes.features, self._steps, cells, out)
         return planes.cells_of(out, bins)
 
     def _planar(self, matrix: Array) -> Floats:

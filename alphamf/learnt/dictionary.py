@@ -15,17 +15,23 @@ from alphamf.audio.stft import Frame
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.stable import check_alpha
 from alphamf.learnt import bands, model_file
-from alphamf.tools.arguments import file_name, instance, replace_numbers, shown_value, whole
+from alphamf.tools.arguments import (
+    check_instance,
+    file_name,
+    replace_numbers,
+    shown_value,
+    whole_number,
+)
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import is_file
 
 MAX_BYTES = {"basis": 64 * 2**20, "above": 4 * 2**20, "header": 4 * 2**20}
-"""Most bytes of the arrays of a model file, which are checked before anything is read: W in half
-precision of some 7000 columns at 48 kHz, and a million characters."""
+"""Maximum sizes of the arrays of a model file in bytes, checked before anything is read: W in half
+precision with about 7000 columns at 48 kHz, and a header of a million characters."""
 
 MAX_CELLS = 1_000_000
-"""Most cells of the stacked spectrogram of a second of sound, ten times those of 16 kHz: memory
-grows with it, up to 1 GB."""
+"""Maximum number of cells of the stacked spectrogram per second of sound, ten times as many as at
+16 kHz: the memory grows with it, up to 1 GB."""
 
 MAX_RATE = 384_000
 
@@ -40,7 +46,7 @@ class Dictionary:
         W, float32, shape (context * bins, rank) with ``bins = n_fft // 2 + 1``; each column sums
         to one.
     alpha
-        Index of the stable law it was learnt under.
+        Index of the stable law with which it was learned.
     rate
         Sampling rate in Hz.
     frame
@@ -51,11 +57,11 @@ class Dictionary:
         How it was made: attribution, settings, command. For reading only.
     above
         Rows of the bands above (`alphamf.learnt.bands`) that belong to the columns of W, shape
-        (context * bands.ABOVE, rank); None where it knows nothing of them.
+        (context * bands.ABOVE, rank); None if it has none.
     bands
         How many rows of bands follow the bins of each frame in W (`with_bands`).
     name
-        What it was loaded by.
+        Name or path from which it was loaded.
     origin
         The file that it was loaded from.
 
@@ -115,18 +121,18 @@ class Dictionary:
 
     def _check_kinds(self) -> None:
         check_alpha(self.alpha)
-        instance("frame", self.frame, Frame, "a Frame")
+        check_instance("frame", self.frame, Frame, "a Frame")
         for name, value in self.frame._asdict().items():
-            whole(f"the frame's {name}", value, 1, MAX_RATE)
+            whole_number(f"the frame's {name}", value, 1, MAX_RATE)
         numbers = {
-            "rate": whole("rate", self.rate, 1, MAX_RATE, unit=" Hz"),
-            "context": whole("context", self.context, 1, MAX_CELLS),
-            "bands": whole("bands", self.bands, 0, bands.ABOVE),
+            "rate": whole_number("rate", self.rate, 1, MAX_RATE, unit=" Hz"),
+            "context": whole_number("context", self.context, 1, MAX_CELLS),
+            "bands": whole_number("bands", self.bands, 0, bands.ABOVE),
         }
         object.__setattr__(self, "frame", Frame(*map(int, self.frame)))
         replace_numbers(self, numbers)
-        instance("about", self.about, dict, "a dict")
-        instance("name", self.name, str, "a str")
+        check_instance("about", self.about, dict, "a dict")
+        check_instance("name", self.name, str, "a str")
         _check_array("basis", self.basis)
         if self.above is not None:
             _check_array("above", self.above)
@@ -134,9 +140,11 @@ class Dictionary:
     def _check_above(self, above: Floats) -> None:
         wanted = (self.context * bands.ABOVE, self.rank)
         if above.shape != wanted:
-            raise AlphaMFError(f"the rows above must have the shape {wanted}, not {above.shape}")
+            raise AlphaMFError(
+                f"the rows above the band must have the shape {wanted}, not {above.shape}"
+            )
         if not (np.isfinite(above).all() and (above >= 0).all()):
-            raise AlphaMFError("the rows above must be finite and not negative")
+            raise AlphaMFError("the rows above the band must be finite and not negative")
 
     @property
     def sha256(self) -> str:
@@ -166,7 +174,7 @@ class Dictionary:
         >>> load("speech-16k").with_bands(18).bins
         531
         """
-        if not whole("count", count, 0, bands.ABOVE):
+        if not whole_number("count", count, 0, bands.ABOVE):
             return self
         if self.above is None:
             raise AlphaMFError(f"the dictionary {self.name} has no rows above its band")
@@ -231,7 +239,7 @@ def load(model: str | os.PathLike[str]) -> Dictionary:
     path = shipped_dictionaries().get(model, Path(model))
     if not is_file(path):
         names = ", ".join(shipped_dictionaries())
-        raise AlphaMFError(f"there is no model {model!r}: give a file, or one of {names}")
+        raise AlphaMFError(f"unknown model {model!r}; give a file name, or one of {names}")
     name = path.stem if path in shipped_dictionaries().values() else str(path)
     return model_file.load(path, "model", MAX_BYTES, partial(_make, name), optional=("above",))
 
@@ -278,7 +286,7 @@ def shipped_dictionaries() -> dict[str, Path]:
 def choose(model: str | os.PathLike[str], rate: int) -> Dictionary:
     """Return the dictionary `model`, or for ``"auto"`` the shipped one for audio at `rate` Hz.
 
-    That is the one of the highest rate that is not above `rate`, or else the lowest.
+    This is the one with the highest rate that is not above `rate`, or else the lowest.
     """
     if str(model) != "auto":
         return load(model)

@@ -1,7 +1,7 @@
 """The network of the bands above 7.5 kHz.
 
-It reads alpha-MF's posterior in them, and what was found below, and gives them gains in windows of
-16 ms.
+It reads alpha-MF's posterior in these bands and the result below them, and predicts their gains in
+windows of 16 ms.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class HighBand(TrainedNetwork):
 def features(inputs: Sequence[Array], xp: Any) -> Array:
     """Compute input features from the inputs of `HighBand.gains`, as in `network.features`.
 
-    Powers are in units of each band's mean, so that microphones and voices of another colour read
-    alike.
+    Powers are in units of each band's mean, so that microphones and voices with different spectra
+    give similar features.
     """
     power, gain, gain_std, speech, noise = inputs
     level = power.mean(-1, keepdims=True)

@@ -1,7 +1,7 @@
 """The layers of `alphamf.learnt.network`, in code that NumPy and CuPy run.
 
-The same functions serve whole recordings and, with memories of the frames before, a causal network
-frame by frame.
+The same functions process whole recordings and, with memories of the frames before, run a causal
+network frame by frame.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def outputs(
 
 
 def read_frames(p: Mapping[str, Array], features: Array) -> Array:
-    """Return channels of whole frames, shape (..., frames, width), for `features` of `outputs`."""
+    """Return the channels of whole frames, shape (..., frames, width), given the features."""
     return features.reshape(*features.shape[:-2], -1) @ p["in.weight"] + p["in.bias"]
 
 
@@ -122,7 +122,7 @@ def correlate(
     xp
         Module of the arrays.
     memory
-        Of the frames before, where all taps lie in the past.
+        Memory of the previous frames, if all taps lie in the past.
 
     Returns
     -------
@@ -164,7 +164,7 @@ def correlate_dilated(
     xp
         Module of the arrays.
     memory
-        Of the frames before, where all taps lie in the past.
+        Memory of the previous frames, if all taps lie in the past.
     """
     near = frames_at_taps(x, len(taps), distance, -2, xp, memory)
     total: Array = sum(frames * tap for frames, tap in zip(near, taps, strict=True))
@@ -183,7 +183,7 @@ def frames_at_taps(
     taps, distance
         How many there are, and frames from one to the next. The middle one is for the frame itself.
     axis
-        Of the frames; negative.
+        Axis of the frames; negative.
     xp
         Module of the arrays.
     memory

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from alphamf.learnt import network, planes
+from alphamf.learnt import network
 from alphamf.tools.arrays import Array, Floats
 
 
@@ -16,36 +16,20 @@ class Memory:
     frames
         How many.
     shape
-        Of one frame.
-
-    Attributes
-    ----------
-    frames
-        Shape (frames, *shape): a ring.
-    newest
-        Which of them is the newest.
+        Shape of one frame.
     """
 
     def __init__(self, frames: int, shape: tuple[int, ...]) -> None:
-        self.frames: Floats = np.zeros((frames, *shape), np.float32)
-        self.newest: int = -1
-
-    def advance(self) -> None:
-        """Make the oldest frame the newest one, to be written."""
-        self.newest = (self.newest + 1) % len(self.frames)
-
-    def before(self, frames: int) -> Floats:
-        """Return the frame that came so many before the newest: a view."""
-        frame: Floats = self.frames[self.newest - frames]
-        return frame
+        self._frames: Floats = np.zeros((frames, *shape), np.float32)  # a ring
+        self._newest = -1
 
     def frames_at_taps(self, x: Array, taps: int, distance: int) -> list[Array]:
-        """Take in a frame, and return the one that each tap reads; the last tap reads the newest.
+        """Add a frame, and return the frame that each tap reads; the last tap reads the newest.
 
         Parameters
         ----------
         x
-            Shape (channels, 1, width), or (channels, 1, bins, features) where it is of cells.
+            Shape (channels, 1, ...).
         taps, distance
             How many there are, and frames from one to the next.
 
@@ -54,12 +38,9 @@ class Memory:
         list of ndarray
             Views of the memory, of the shape of `x`.
         """
-        self.advance()
-        frames = [self.before(k * distance)[:, None] for k in reversed(range(taps))]
-        if x.ndim == 4:
-            frames = [planes.cells_of(frame, x.shape[-2]) for frame in frames]
-        frames[-1][...] = x
-        return frames
+        self._newest = (self._newest + 1) % len(self._frames)
+        self._frames[self._newest] = x[:, 0]
+        return [self._frames[self._newest - k * distance][:, None] for k in reversed(range(taps))]
 
 
 class Memories:
@@ -70,14 +51,14 @@ class Memories:
     channels, bins
         Shape of a frame.
     sizes
-        Of the network.
+        Sizes of the network.
 
     Attributes
     ----------
     blocks
-        Of every block; shape of a frame (channels, width).
+        Memory of each block; frames have the shape (channels, width).
     cells
-        Of every correlation, in planes: shape of a frame (channels, floats of a frame).
+        Memory of each correlation; frames have the shape (channels, bins, inputs).
     """
 
     def __init__(self, channels: int, bins: int, sizes: network.Sizes) -> None:
@@ -87,6 +68,6 @@ class Memories:
             for block in network.stack(sizes)
         ]
         self.cells: list[Memory] = [
-            Memory(2 * each.apart[0] + 1, (channels, planes.size_of(each.inputs, bins)))
+            Memory(2 * each.apart[0] + 1, (channels, bins, each.inputs))
             for each in network.correlations(sizes)
         ]

@@ -1,7 +1,7 @@
 """Models in an ``.npz`` file: written completely, and read safely even from untrusted sources.
 
-Of what is read, sizes come first, and no pickled objects. Arrays lie in the file as in memory, so
-that they can be mapped rather than read.
+Reading checks sizes first and accepts no pickled objects. Arrays have the same layout in the file
+as in memory, so that they can be memory-mapped.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import atomic, printable_name
+from alphamf.tools.files import atomic_file, printable_name
 from alphamf.tools.jsonlines import replace_infinite
 
 Model = TypeVar("Model")
 
 FORMAT = 1
-"""Of the header; a file of another one was written by a version that is not this one."""
+"""Format of the header; files with another format were written by another version."""
 
 MOST_SHOWN = 40
-"""Characters of a file's own text that an error message shows."""
+"""Maximum number of characters of a file's text in an error message."""
 
 ALIGNMENT = 64
-"""Of the arrays' first bytes in a file, in bytes: that of a cache line."""
+"""Alignment of the arrays in a file, in bytes: that of a cache line."""
 
 _LOCAL_HEADER = 30
 """Bytes before an entry's name in a zip archive; the lengths of name and extra field end it."""
@@ -71,7 +71,7 @@ def write(
     text = np.array(json.dumps(replace_infinite({"format": FORMAT, **header}), ensure_ascii=False))
     named: dict[str, Any] = {**arrays, "header": text}
     with (
-        atomic(path, replace=replace) as part,
+        atomic_file(path, replace=replace) as part,
         part.open("wb") as file,
         zipfile.ZipFile(file, "w") as archive,
     ):
@@ -130,7 +130,7 @@ def load(
     Parameters
     ----------
     kind
-        What the model is called where it cannot be read.
+        Kind of the model in error messages.
     limits, optional
         As for `read`.
     make
@@ -164,8 +164,8 @@ def read(
 ) -> dict[str, NDArray[Any]]:
     """Read the named arrays of an archive; other arrays are not read.
 
-    What an array would take in memory is checked before it is given any, by the archive's
-    directory and by the array's own header.
+    The size of an array in memory is checked before it is allocated, in the archive's directory and
+    in the array's own header.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def read(
     AlphaMFError
         An array is too large, or a header and the archive's directory do not agree.
     Exception
-        What zipfile, zlib and numpy say of a file that is damaged or lacks an array.
+        Errors of zipfile, zlib and numpy for a file that is damaged or lacks an array.
     """
     size = path.stat().st_size
     if size > sum(limits.values()) + 2**20:

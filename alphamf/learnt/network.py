@@ -1,13 +1,13 @@
 """Architecture of the networks: input features and outputs per cell.
 
-Two parts. A stack of residual blocks reads whole frames, wide apart in time through dilated
-convolutions (as Conv-TasNet does), and makes a few feature maps; small convolutions over time and
-frequency combine them with the features of a cell and its neighbours. A refiner's first output
-is a correction of the posterior mean on the logistic scale; its second is not used.
+A network has two parts. A stack of residual blocks reads whole frames over a long time through
+dilated convolutions (as in Conv-TasNet), and computes a few feature maps; small convolutions over
+time and frequency combine them with the features of a cell and its neighbours. A refiner's first
+output is a correction of the posterior mean on the logistic scale; its second is not used.
 
 This module describes the layers once: their order, names, shapes, distances and rectifiers. Three
 others run them: `alphamf.learnt.layers` in array code, `alphamf.learnt.compiled` in C, and
-`alphamf.training.refiner.differentiable` in PyTorch, for training.
+`alphamf.training.refiner.torch_layers` in PyTorch, for training.
 
 References
 ----------
@@ -25,7 +25,7 @@ import numpy as np
 from alphamf.tools.arrays import Array
 
 FEATURES, OUTPUTS = 5, 2
-"""Input features and outputs of a cell, where a network's class has no others."""
+"""Numbers of input features and outputs per cell, unless a network's class defines others."""
 ADDED = 2
 """Feature maps that are added to the first outputs."""
 TAPS = 5
@@ -41,7 +41,7 @@ SLOPE = 0.1
 NORM_EPSILON = 1e-5
 """Added to a frame's variance in the blocks' normalisation."""
 NARROWEST = 1e-3
-"""Least distance of a gain from 0 and 1 before its logit is taken."""
+"""Minimum distance of a gain from 0 and 1 before its logit is taken."""
 SILENT = 1e-10
 """Power, in units of the mean, below which a cell counts as silent."""
 
@@ -54,7 +54,7 @@ class Sizes(NamedTuple):
     width, hidden
         Channels of a frame, between the blocks and within them.
     blocks
-        Of the stack.
+        Number of blocks of the stack.
     maps
         Feature maps per time-frequency cell; the first two are added to the first two outputs.
     local
@@ -80,7 +80,7 @@ class Block(NamedTuple):
 
     It normalises every frame, multiplies it by `scale` and adds `shift`; correlates each channel
     over frames with its `taps`; multiplies by `up`, adds a bias and rectifies; multiplies by `down`
-    and adds a bias; and adds the result to what it read.
+    and adds a bias; and adds the result to its input.
 
     Attributes
     ----------
@@ -199,11 +199,11 @@ def start(rng: np.random.Generator, bins: int, sizes: Sizes) -> dict[str, Array]
     Parameters
     ----------
     rng
-        Where they are drawn from.
+        Random generator.
     bins
         Frequency bins of a frame.
     sizes
-        Of the network.
+        Sizes of the network.
 
     Returns
     -------
@@ -284,7 +284,7 @@ def logits(found: Array, features: Array) -> Array:
     found
         The network's outputs, shape (..., frames, bins, 2).
     features
-        What it was found from.
+        Input features.
     """
     logit: Array = found[..., 0] + LOGIT * features[..., 1]
     return logit

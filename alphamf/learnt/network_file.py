@@ -22,7 +22,7 @@ from alphamf.tools.arrays import Array
 from alphamf.tools.files import is_file, printable_name
 
 MAX_BYTES = 64 * 2**20
-"""Most bytes of all parameters, and of the header: checked before anything is read."""
+"""Maximum number of bytes of all parameters, and of the header: checked before anything is read."""
 
 ANOTHER = "its parameters do not fit this kind of network"
 
@@ -44,7 +44,7 @@ class TrainedNetwork:
     about
         How it was made. For reading only.
     name
-        What it was loaded by.
+        Name or path from which it was loaded.
     origin
         The file that it was loaded from.
     """
@@ -86,13 +86,13 @@ class TrainedNetwork:
         """The sizes of the network."""
         return network.sizes_of(self.shapes)
 
-    def on(self, xp: Any) -> Self:
+    def to_module(self, xp: Any) -> Self:
         """Return a copy with the parameters on the device of the array module `xp`."""
         moved = {name: xp.asarray(value) for name, value in self.parameters.items()}
         return replace(self, parameters=moved)
 
     def outputs(self, features: Array, xp: Any, memories: Memories | None = None) -> Array:
-        """Return what `layers.outputs` does with the parameters.
+        """Return `layers.outputs` for these parameters.
 
         Parameters
         ----------
@@ -101,19 +101,19 @@ class TrainedNetwork:
         xp
             Module of the arrays.
         memories
-            Of a causal network, which runs frame by frame.
+            Memories of a causal network, which runs frame by frame.
         """
-        if compiled.suits(features):
-            return self._compiled.outputs(features, memories)
+        if memories is None and compiled.supports(features):
+            return self._compiled.outputs(features)
         return layers.outputs(self.parameters, features, xp, memories)
 
     @cached_property
     def _compiled(self) -> compiled.CompiledNetwork:
-        return compiled.CompiledNetwork(self.parameters, self.cells(self.frame), self.causal)
+        return compiled.CompiledNetwork(self.parameters, self.cells(self.frame))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out data prepared for this processor, which may differ in another process."""
-        return {name: value for name, value in vars(self).items() if name != "_compiled"}
+        """Leave out what is made of the parameters: for this processor, or for the engine."""
+        return {k: value for k, value in vars(self).items() if k not in ("_compiled", "packed")}
 
     def save(self, path: str | os.PathLike[str], *, replace: bool = True) -> None:
         """Save the network as an ``.npz`` file, with parameters in half precision.
@@ -177,13 +177,15 @@ class TrainedNetwork:
             name=name,
             origin=origin,
         )
-        if cls is not TrainedNetwork and not found._is_of_its_class():
+        if cls is not TrainedNetwork and not cls.supports(found):
             raise AlphaMFError(ANOTHER)
         return found
 
-    def _is_of_its_class(self) -> bool:
-        cells = self.cells(self.frame) == network.bins_of(self.shapes)
-        return cells and (self.sizes.features, self.sizes.outputs) in self.cell_shapes
+    @classmethod
+    def supports(cls, other: TrainedNetwork) -> bool:
+        """Return whether the parameters of a network are those of a network of this class."""
+        cells = cls.cells(other.frame) == network.bins_of(other.shapes)
+        return cells and (other.sizes.features, other.sizes.outputs) in cls.cell_shapes
 
 
 def _unpacked(header: dict[str, Any], values: Array) -> dict[str, Array]:

@@ -1,7 +1,7 @@
-"""Planes: the memory layout of cells for the compiled layers and causal networks.
+"""Planes: the memory layout of cells for the compiled layers.
 
-Channel by channel lie the bins, with zeros before them and behind them, so that a correlation reads
-beyond the ends of the band what it needs, and whole vectors.
+The bins are stored channel by channel, with zeros before and after them, so that a correlation can
+read beyond the ends of the band, and in whole vectors.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from alphamf.tools.arrays import Array
 
 PAD, TILE = 16, 48
-"""Zeros before the bins of a channel, and behind the last one; and what the others are a multiple
-of. As in ``_row.h``."""
+"""Number of zeros before the bins of each channel and after the last channel; other sizes are
+multiples of the second number. As in ``_row.h``."""
 
 
 def stride_of(bins: int) -> int:
@@ -31,7 +31,7 @@ def cells_of(frames: Array, bins: int) -> Array:
     frames
         Shape (..., floats of a frame).
     bins
-        Of a channel.
+        Number of bins of a channel.
 
     Returns
     -------

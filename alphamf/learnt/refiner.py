@@ -10,8 +10,8 @@ from alphamf.learnt.windows import apply_in_windows, mean_level
 from alphamf.tools.arrays import Array, namespace
 
 WINDOW = 160
-"""Frames that the network reads at a time, 2.6 s: as many as in training. It has never seen what a
-longer segment puts into the reach of its wide convolutions."""
+"""Number of frames that the network reads at a time: 2.6 s, as in training. In longer segments its
+wide convolutions would read more than in training."""
 
 
 class Refiner(TrainedNetwork):

@@ -1,10 +1,10 @@
 """The second stage: a network that corrects the refiner's speech in windows of 16 ms.
 
-A gain in windows of 64 ms spreads a knock of 2 ms over all of one: it is let through, or speech is
-removed with it. Here windows last 16 ms. Of each of their cells a network reads the sound X and the
-refiner's speech Y, and gives the complex coefficients a and b of the speech, the sum over k in
-`SHIFTS` of a_k X(t + k) + b_k Y(t + k) in frame t: a few taps over time turn the phase, too, which
-a gain leaves as the noise made it.
+A gain in windows of 64 ms spreads a knock of 2 ms over a whole window: the knock remains, or speech
+is removed with it. Here windows last 16 ms. In each of their cells a network reads the sound X and
+the refiner's speech Y, and predicts the complex coefficients a and b of the speech, the sum over k
+in `SHIFTS` of a_k X(t + k) + b_k Y(t + k) in frame t: a few taps over time also change the phase,
+which a gain leaves as it is in the noisy sound.
 
 References
 ----------
@@ -23,7 +23,7 @@ from alphamf.learnt.windows import apply_in_windows, mean_level
 from alphamf.tools.arrays import Array, namespace
 
 WINDOW = 326
-"""Frames that the network reads at a time: 2.6 s, as in its training."""
+"""Number of frames that the network reads at a time: 2.6 s, as in training."""
 
 SHIFTS = (-1, 0, 1)
 """Frames that a cell of the speech is made of, counted from its own."""
@@ -40,12 +40,12 @@ MOST = 1.5
 """Largest coefficient of the refiner's speech, but for the taps."""
 
 CHANGE = 0.75
-"""Part of the network's change of the refiner's speech that is taken: all of it has no more ESTOI,
-and less PESQ (docs/quality.md)."""
+"""Fraction of the network's change of the refiner's speech that is applied: the whole change has
+the same ESTOI and a lower PESQ (docs/quality.md)."""
 
 START = (-4.0, math.log(2.0))
-"""Logits of the coefficients of the frame itself where the network's output is zero: next to
-nothing of the sound, and all of the refiner's speech."""
+"""Logits of the coefficients of the current frame for a network output of zero: almost none of the
+sound, and all of the refiner's speech."""
 
 SILENT = 1e-7
 """Power, in units of the mean, below which a cell counts as silent."""
@@ -86,7 +86,8 @@ class SecondStage(TrainedNetwork):
     def coefficients(self, noisy: Array, first: Array) -> Coefficients:
         """Predict the coefficients of the input and of the refiner's speech for each cell.
 
-        Those of the network are brought nearer by `CHANGE` to those that leave the speech as it is.
+        The network's coefficients are interpolated by `CHANGE` from those that leave the speech
+        unchanged.
 
         Parameters
         ----------

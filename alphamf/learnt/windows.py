@@ -9,8 +9,7 @@ from typing import Any
 from alphamf.tools.arrays import Array, namespace
 
 OVERLAP = 0.15
-"""Least part of a window that the next one reads, too: a quarter takes a fifth longer, and is no
-better."""
+"""Minimum overlap of windows, as a fraction: a quarter takes a fifth longer, and is no better."""
 
 
 def apply_in_windows(
@@ -25,7 +24,7 @@ def apply_in_windows(
     inputs
         Shape (..., bins, frames) each.
     window
-        Most frames of a window.
+        Maximum number of frames of a window.
 
     Returns
     -------

@@ -1,1 +1,1 @@
-"""The papers' experiments, their data, and speed measurements."""
+"""The papers' experiments and their data."""

@@ -18,7 +18,7 @@ Arrays = dict[str, Any]
 """NumPy arrays by name."""
 
 PROBE = 100_209 / 1_000_209
-"""Share of the ratings that are the probe set."""
+"""Fraction of the ratings in the probe set."""
 
 VOCABULARY = 2000
 COMMON = 0.1

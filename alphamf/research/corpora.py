@@ -12,7 +12,7 @@ import numpy as np
 from alphamf.errors import AlphaMFError
 from alphamf.research.download import cache, download
 from alphamf.research.sources import CORPORA, Corpus, DataSource
-from alphamf.tools.files import atomic, printable_name, reason
+from alphamf.tools.files import atomic_file, printable_name, reason
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -38,10 +38,13 @@ def find(name: str) -> Path:
     title = f"the data {name} ({corpus.home}; {corpus.terms})"
     advice = f"set ALPHAMF_DATA to a folder that holds {corpus.path}"
     if corpus.source is None:
+        work = "count its words as docs/experiments/mass_em.md says"
+        if corpus.columns:
+            columns = ", ".join(corpus.columns)
+            work = f"list its recordings in a MANIFEST.csv with the columns {columns}"
         raise AlphaMFError(
             f"{title} {where}; it cannot be downloaded automatically because no checksum is "
-            "published. Get it from its home page, list its recordings in a MANIFEST.csv "
-            f"with the columns {', '.join(corpus.columns)}, and {advice}"
+            f"published. Get it from its home page, {work}, and {advice}"
         )
     made = cache() / f"{name}.npz"
     if not made.exists():
@@ -83,7 +86,7 @@ def _make(name: str, corpus: Corpus, source: DataSource, path: Path) -> None:
         )
     arrays = source.convert(*(download(original, path.parent) for original in source.originals))
     try:
-        with atomic(path) as part, part.open("wb") as file:
+        with atomic_file(path) as part, part.open("wb") as file:
             np.savez_compressed(file, **arrays)
     except OSError as error:
         raise AlphaMFError(f"{printable_name(path)} cannot be written: {reason(error)}") from error

@@ -20,7 +20,7 @@ class PublishedFile:
     Attributes
     ----------
     name
-        Of the file in the cache.
+        Name of the file in the cache.
     sha256
         Checksum.
     addresses
@@ -65,9 +65,9 @@ def download(original: PublishedFile, folder: Path) -> Path:
             )
         except HTTPError as error:
             answer = "an error" if error.response is None else error.response.status_code
-            reasons.append(f"{host} answers {answer}")
+            reasons.append(f"{host} answered {answer}")
         except Timeout:
-            reasons.append(f"{host} does not answer")
+            reasons.append(f"{host} did not answer")
         except RequestException:
             reasons.append(f"no connection to {host}")
         except ValueError:

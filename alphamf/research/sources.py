@@ -37,15 +37,15 @@ class Corpus:
     path
         Relative to ``$ALPHAMF_DATA``.
     sha256
-        Of the file of the published results; empty for a folder.
+        SHA-256 of the file of published results; empty for a folder.
     home
         Address of the data's own home.
     terms
         Licence or terms of use.
     source
-        How to make the file; None where no checksum of an original is published.
+        Function that makes the file; None if no checksum of an original is published.
     columns
-        Of the MANIFEST.csv that lists the recordings of a folder.
+        Columns of the MANIFEST.csv that lists the recordings of a folder.
     """
 
     path: str
@@ -128,6 +128,12 @@ CORPORA = {
             conversion.newsgroups,
             "the vocabulary differs from that of the figures in docs/experiments",
         ),
+    ),
+    "reuters": Corpus(
+        "datasets/reuters21578/counts10000.npz",
+        "3b67e4c29e3d4232a505335b4670d6fa853960b54821e05bb8925e2986a890b6",
+        "http://www.daviddlewis.com/resources/testcollections/reuters21578/",
+        "copyright of Reuters Ltd, free for research",
     ),
     "australian-credit": Corpus(
         "datasets/uci/australian_credit.npz",

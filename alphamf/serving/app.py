@@ -39,7 +39,7 @@ def build(store: Path, limits: Limits, jobs: int, ending: Callable[[], bool]) ->
     store
         Folder for recordings.
     limits
-        What is allowed.
+        Limits of the server.
     jobs
         Recordings that are denoised at a time.
     ending
@@ -50,7 +50,7 @@ def build(store: Path, limits: Limits, jobs: int, ending: Callable[[], bool]) ->
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         recordings = Recordings(store, limits, jobs)
         app.router.routes.extend(_routes(recordings, limits, ending))
-        cleaning = asyncio.create_task(recordings.keep_clean())
+        cleaning = asyncio.create_task(recordings.delete_expired())
         try:
             yield
         finally:  # also where the loop is ended by an interrupt, which cancels this

@@ -1,4 +1,4 @@
-"""A connection of the server: its client has a deadline for whatever it has to do next."""
+"""Connections of the server, with a deadline for each step of the client."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from alphamf.serving.limits import Limits
 
 
 class _Connection(H11Protocol):
-    """HTTP, with deadlines for requests and answers, and room for users among strangers.
+    """HTTP with deadlines; connections without a request of a user make room for new ones.
 
-    Within `Limits.head` seconds after the connection or the last answer, the next request must have
-    come; within `Limits.idle` seconds, a part of an answer must have left. `upload.receive` has the
-    deadlines of uploads. Where there are `Limits.connections`, the oldest one that answers no
-    request of a user, who has the token, makes room for a new one.
+    The next request must arrive within `Limits.head` seconds after the connection or the last
+    answer, and a part of an answer must leave within `Limits.idle` seconds. `upload.receive` has
+    the deadlines of uploads. If there are `Limits.connections` connections, the oldest one without
+    a request of a user (who has the token) is closed for a new one.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class _Connection(H11Protocol):
             self.transport.close()
 
     def _is_idle(self) -> bool:
-        """Whether no request is being answered; the last one may not have come to its end."""
+        """Return whether no request is being answered; the last answer may not be complete."""
         return self.cycle is None or self.cycle.response_complete
 
     def _serves_user(self) -> bool:
@@ -94,7 +94,7 @@ class _Connection(H11Protocol):
 
 
 def protocol(allowed: Limits) -> type[asyncio.Protocol]:
-    """Return the protocol of connections within some limits."""
+    """Return the protocol class of connections for some limits."""
 
     class Limited(_Connection):
         limits = allowed

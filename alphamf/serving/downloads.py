@@ -1,4 +1,4 @@
-"""What is sent in parts: samples for the page; results, one file or several in a zip."""
+"""Downloads, sent in parts: samples for the page, and results as one file or in a zip."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 from alphamf.audio.formats import by_suffix
 from alphamf.errors import AlphaMFError
 from alphamf.serving import names
-from alphamf.serving.query import check_number, find, number, read
+from alphamf.serving.query import check_number, find, find_decoded, number
 from alphamf.serving.recording import ServerRecording
 from alphamf.serving.recordings import Recordings
 from alphamf.serving.sound import (
@@ -33,10 +33,10 @@ from alphamf.serving.sound import (
 )
 
 LONGEST_SOUND = 20
-"""Most seconds of sound in one answer."""
+"""Maximum number of seconds of sound in one answer."""
 
 MOST_SAMPLES = 1 << 25
-"""Most samples in one answer, over all channels."""
+"""Maximum number of samples in one answer, over all channels."""
 
 
 class Download(NamedTuple):
@@ -53,9 +53,9 @@ class Downloads:
     Attributes
     ----------
     recordings
-        Of the server.
+        Recordings of the server.
     most
-        Most recordings in a zip.
+        Maximum number of recordings in a zip.
     """
 
     recordings: Recordings
@@ -63,7 +63,7 @@ class Downloads:
 
     async def sound(self, request: Request) -> _Held:
         """``GET /api/recordings/ID/sound``: samples of the input and of the speech."""
-        recording = read(self.recordings, request)
+        recording = find_decoded(self.recordings, request)
         rate, channels, frames = recording.sound
         start = number(request, "start", int, 0, frames)
         most = min(LONGEST_SOUND * rate, MOST_SAMPLES // channels)
@@ -117,7 +117,7 @@ class Downloads:
     ) -> Download:
         """Return a result; if it needs a part of the input or another format, it is written first.
 
-        It stays until the stack is closed.
+        The file is kept until the stack is closed.
         """
         report, about = recording.result, recording.about
         if report is None or about is None:
@@ -140,10 +140,10 @@ class Downloads:
 def _sources(
     recording: ServerRecording, start: int, count: int
 ) -> tuple[str, list[tuple[Path, SoundShape, int]]]:
-    """Return of which kind the speech is, and where input and speech are: file, sound, sample."""
+    """Return the kind of the speech, and the sources of input and speech: file, sound, sample."""
     whole, folder, ahead = recording.sound, recording.folder, recording.preview
     sources = [(folder / SOUND, whole, start)]
-    if start + count <= recording.ready():
+    if start + count <= recording.count_ready_samples():
         return "whole", [*sources, (folder / SPEECH, whole, start)]
     if ahead is not None:
         first, frames = ahead["start"], ahead["frames"]

@@ -1,4 +1,4 @@
-"""A file that leads a browser to the page: other users see what a browser is started with."""
+"""A file that redirects the browser to the page, as other users can see command lines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def write_entrance(folder: Path, address: str) -> Path:
     folder
         A private one.
     address
-        Where it leads.
+        Address to redirect to.
 
     Returns
     -------

@@ -14,7 +14,7 @@ App = Callable[
 ]
 
 ADMITTED = "admitted"
-"""In the state of a request that has the token."""
+"""Key in the state of a request that has the token."""
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -45,7 +45,7 @@ HEADERS = {
 class Guard:
     """ASGI middleware that passes only allowed requests to the application.
 
-    The page and its API lie below the token, ``/TOKEN/``, so that links, downloads and event
+    The page and its API are below the token, ``/TOKEN/``, so that links, downloads and event
     streams carry it without cookies. ``/health`` needs none. ``/open/CODE`` leads to the page once:
     a file of the user, which the command opens in the browser, redirects there.
 
@@ -138,7 +138,7 @@ def _values(scope: Message, name: bytes) -> list[str]:
 
 
 def _place(origin: str) -> str | None:
-    """Return host and port of an origin, or None where it has none."""
+    """Return host and port of an origin, or None if it has none."""
     try:
         return urlsplit(origin).netloc
     except ValueError:

@@ -9,12 +9,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from alphamf.serving.tasks import Task, work
+from alphamf.tools.outcomes import Outcome
 from alphamf.tools.processes import Worker, end, wait_for_workers
 from alphamf.tools.stopwatch import Stopwatch
-from alphamf.tools.work import Outcome
 
 _WAKE = 0.1
-"""Longest wait before a lane looks whether its task is to stop, in seconds."""
+"""Maximum time between a lane's checks whether its task should stop, in seconds."""
 
 KILLED = "its process was killed, perhaps because memory ran out"
 TOO_SLOW = "reading it took too long"
@@ -27,7 +27,7 @@ class Ticket:
     Attributes
     ----------
     task
-        What to do.
+        The task to run.
     progress
         Called with seconds of sound done and seconds in all, in the lane's thread.
     done
@@ -94,7 +94,7 @@ class Lanes:
         for thread in self._threads:
             thread.join()
 
-    def under_way(self) -> int:
+    def count_tasks(self) -> int:
         """Return the number of queued and running tasks."""
         with self._changed:
             return self._busy + len(self._queue)

@@ -16,7 +16,7 @@ class Limits:
     upload
         Largest upload in bytes.
     samples
-        Most samples of a recording over all channels: two hours of stereo at 48 kHz.
+        Maximum number of samples of a recording over all channels: two hours of stereo at 48 kHz.
     jobs
         Recordings that are kept at a time; more are refused.
     uploads

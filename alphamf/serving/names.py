@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from urllib.parse import quote
 
-from alphamf.audio.outputs import derived_name, final_name
+from alphamf.audio.formats import final_name
 from alphamf.audio.search import InputFile
+from alphamf.batch.outputs import derived_name
 
 LONGEST = 120
-"""Most characters of a name."""
+"""Maximum number of characters of a name."""
 
 
 def sanitize_name(text: str) -> str:
@@ -27,11 +28,11 @@ def result_name(name: str, format: str, ending: str | None = None) -> str:
     Parameters
     ----------
     name
-        Of the recording.
+        Name of the recording.
     format
-        Of the recording, as libsndfile names it.
+        Format of the recording, as libsndfile names it.
     ending
-        Of another format that the user chose, such as ``.flac``.
+        Extension of another format that the user chose, such as ``.flac``.
     """
     derived = final_name(derived_name(InputFile(name, name), None), format)
     return derived if ending is None else os.path.splitext(derived)[0] + ending

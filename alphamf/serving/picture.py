@@ -1,6 +1,6 @@
 """Pictures for the page: waveforms, spectrograms and the level's range, computed column by column.
 
-A column is a record of bytes, so that the browser reads what has come since it last asked.
+A column is a record of bytes, so that the browser can read what was added since its last request.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from alphamf.denoising.uncertainty import LOUDEST, levels, powers
 from alphamf.tools.arrays import Floats
 
 COLUMNS = 1200
-"""Most columns: about one per pixel."""
+"""Maximum number of columns: about one per pixel."""
 
 BANDS = 96
 """Rows of a spectrogram, evenly spaced on the mel scale from 0 Hz to half the rate."""
@@ -75,7 +75,7 @@ class Columns:
         np.add.at(self._rows, place, 1)
         self.added += len(rows)
 
-    def whole(self, *, end: bool = False) -> tuple[slice, NDArray[np.float64]]:
+    def complete_columns(self, *, end: bool = False) -> tuple[slice, NDArray[np.float64]]:
         """Return the indices of the columns completed since the last call, and their means."""
         last = self.count if end else int(self.place(1)[0])
         part = slice(self._written, max(last, self._written))
@@ -135,7 +135,7 @@ class SoundPicture:
         self._columns.add(power @ self._filters)
 
     def _write(self, *, end: bool = False) -> None:
-        part, power = self._columns.whole(end=end)
+        part, power = self._columns.complete_columns(end=end)
         ends = np.stack([self._lowest[part], self._highest[part]], 1)
         ends[~np.isfinite(ends)] = 0
         wave = np.rint(ends.clip(-1, 1) * 127 + 128).astype(np.uint8)
@@ -179,7 +179,7 @@ class Band:
         self._write(end=True)
 
     def _write(self, *, end: bool = False) -> None:
-        self._file.write(decibel_bytes(self._columns.whole(end=end)[1]).tobytes())
+        self._file.write(decibel_bytes(self._columns.complete_columns(end=end)[1]).tobytes())
         self._file.flush()
 
 

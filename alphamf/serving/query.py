@@ -23,7 +23,7 @@ def find(recordings: Recordings, request: Request) -> ServerRecording:
     return recording
 
 
-def read(recordings: Recordings, request: Request) -> ServerRecording:
+def find_decoded(recordings: Recordings, request: Request) -> ServerRecording:
     """Return the recording named in the path, or raise a 409 error if it has not been read yet."""
     recording = find(recordings, request)
     if recording.about is None:

@@ -13,8 +13,8 @@ from typing import Any
 from alphamf.serving.lanes import Ticket
 from alphamf.serving.names import result_name
 from alphamf.serving.sound import SOURCE, SPEECH, SoundShape, stored_samples
-from alphamf.tools.stopwatch import elapsed
-from alphamf.tools.work import Outcome
+from alphamf.tools.outcomes import Outcome
+from alphamf.tools.stopwatch import elapsed_seconds
 
 FAULT = "an internal error occurred; see the terminal of the server for details"
 
@@ -28,7 +28,7 @@ class ServerRecording:
     id, folder
         Its name in addresses, which cannot be guessed; its folder.
     name
-        What the user calls it.
+        Name of the file for the user.
     preset, seed
         As for ``alphamf denoise``.
     state
@@ -62,7 +62,7 @@ class ServerRecording:
     done: float = 0.0
     result: dict[str, Any] | None = None
     version: int = 0
-    created: float = field(default_factory=elapsed)
+    created: float = field(default_factory=elapsed_seconds)
     begun: float = 0.0
     tickets: set[Ticket] = field(default_factory=set)
     renders: dict[str, Path] = field(default_factory=dict)
@@ -75,11 +75,11 @@ class ServerRecording:
         about = self.about or {}
         return SoundShape(about["rate"], about["channels"], about["frames"])
 
-    def ready(self) -> int:
+    def count_ready_samples(self) -> int:
         """Return the number of samples per channel of the speech that are ready."""
         return stored_samples(self.folder / SPEECH, self.sound) if self.about else 0
 
-    def json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """Return the state for the browser."""
         duration = self.about["duration"] if self.about else 0.0
         share = min(1.0, self.done / duration) if duration else 0.0
@@ -100,12 +100,12 @@ class ServerRecording:
             "previewing": self.previewing,
             "progress": 1.0 if self.state == "done" else share,
             "seconds_left": left,
-            "ready": self.ready(),
+            "ready": self.count_ready_samples(),
             "output": self.about and result_name(self.name, self.about["format"]),
             "result": self.result and {key: result[key] for key in kept},
         }
 
-    def sentence(self, outcome: Outcome) -> str:
+    def error_message(self, outcome: Outcome) -> str:
         """Return the error message of an outcome, without paths on the server."""
         if outcome.details:
             print(outcome.details, file=sys.stderr, end="")

@@ -15,16 +15,17 @@ from alphamf.errors import AlphaMFError
 from alphamf.serving.lanes import Lanes, Ticket
 from alphamf.serving.limits import Limits
 from alphamf.serving.recording import ServerRecording
-from alphamf.serving.render import Render
+from alphamf.serving.render import RenderTask
 from alphamf.serving.sound import preview_name
 from alphamf.serving.store import new_folder
-from alphamf.serving.tasks import Look, Preview, Task, Whole
+from alphamf.serving.tasks import DenoiseTask, PreviewTask, ReadTask, Task
+from alphamf.tools.outcomes import Outcome
 from alphamf.tools.pool import cores
-from alphamf.tools.stopwatch import elapsed
-from alphamf.tools.work import Outcome
+from alphamf.tools.stopwatch import elapsed_seconds
 
 RENDERS = 4
-"""Downloads that are kept of a recording, beside the one in its own format and those being read."""
+"""Number of downloads to keep per recording, besides the one in its own format and those being
+read."""
 
 
 class Recordings:
@@ -35,7 +36,7 @@ class Recordings:
     store
         Folder for theirs; an attribute, too.
     limits
-        Of the server.
+        Limits of the server.
     jobs
         Recordings that are denoised at a time. One more process reads uploads and makes previews
         and downloads, so that these never wait for a long recording.
@@ -55,7 +56,7 @@ class Recordings:
         """Return a recording, or None if no recording has this name."""
         return self._all.get(name)
 
-    def new(self, name: str, preset: str, seed: int) -> ServerRecording:
+    def create(self, name: str, preset: str, seed: int) -> ServerRecording:
         """Create the folder and the entry for an upload.
 
         Raises
@@ -75,14 +76,14 @@ class Recordings:
 
     def begin(self, recording: ServerRecording) -> None:
         """Queue an uploaded recording: read it, denoise its beginning, then all of it."""
-        task = Look(recording.folder, self._limits.samples, self._limits.spare)
+        task = ReadTask(recording.folder, self._limits.samples, self._limits.spare)
         self._put(self._short, recording, task, self._looked, seconds=self._limits.reading)
 
     def start_preview(self, recording: ServerRecording, start: int) -> None:
         """Denoise ten seconds from `start` before the rest."""
         recording.previewing = True
         spare = self._limits.spare
-        task = Preview(recording.folder, recording.sound, start, recording.seed, cores(), spare)
+        task = PreviewTask(recording.folder, recording.sound, start, recording.seed, cores(), spare)
         self._put(self._short, recording, task, self._previewed, first=True)
         self._touch(recording)
 
@@ -97,7 +98,7 @@ class Recordings:
         recording
             One that is done.
         ending
-            Of the format, with its dot; None for the recording's own.
+            Extension of the format, with its dot; None for the recording's own.
         dry
             Part of the input.
 
@@ -111,7 +112,7 @@ class Recordings:
             if key not in recording.renders:
                 lengths = tuple((recording.result or {})["segments"])
                 sound, spare = recording.sound, self._limits.spare
-                task = Render(recording.folder, key, ending is None, dry, sound, lengths, spare)
+                task = RenderTask(recording.folder, key, ending is None, dry, sound, lengths, spare)
                 outcome = await self._awaited(recording, task)
                 recording.renders[key] = Path(outcome.result)
             recording.readers[key] += 1
@@ -137,7 +138,7 @@ class Recordings:
             await asyncio.wait([outcome], timeout=0.2)
             self._check_kept(recording)
         if outcome.result().error is not None:
-            raise AlphaMFError(recording.sentence(outcome.result()))
+            raise AlphaMFError(recording.error_message(outcome.result()))
         return outcome.result()
 
     def _check_kept(self, recording: ServerRecording) -> None:
@@ -153,15 +154,15 @@ class Recordings:
         self._leaving.add(leaving)
         leaving.add_done_callback(self._leaving.discard)
 
-    async def keep_clean(self) -> None:
+    async def delete_expired(self) -> None:
         """Delete recordings that are too old; runs until it is cancelled."""
         while True:
             await asyncio.sleep(60)
-            oldest = elapsed() - self._limits.age
+            oldest = elapsed_seconds() - self._limits.age
             for recording in [each for each in self._all.values() if each.created < oldest]:
                 self.remove(recording)
 
-    async def changes(self, seconds: float) -> None:
+    async def wait_for_change(self, seconds: float) -> None:
         """Wait until a recording changes, for at most `seconds`."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._changed.wait(), seconds)
@@ -215,7 +216,7 @@ class Recordings:
         self._changed = asyncio.Event()
 
     def _started(self, recording: ServerRecording, task: Task) -> None:
-        if isinstance(task, Whole):
+        if isinstance(task, DenoiseTask):
             recording.state, recording.begun = "denoising", time.monotonic()
             self._touch(recording)
 
@@ -224,7 +225,7 @@ class Recordings:
         self._touch(recording)
 
     def _fail(self, recording: ServerRecording, outcome: Outcome) -> None:
-        recording.state, recording.error = "failed", recording.sentence(outcome)
+        recording.state, recording.error = "failed", recording.error_message(outcome)
         self._touch(recording)
 
     def _looked(self, recording: ServerRecording, outcome: Outcome) -> None:
@@ -243,9 +244,9 @@ class Recordings:
             recording.preview = outcome.result
         if not recording.begun:  # after an error, too: the whole says what is wrong
             recording.begun = time.monotonic()
-            jobs = max(1, cores() // (1 + self._long.under_way()))
+            jobs = max(1, cores() // (1 + self._long.count_tasks()))
             preset, seed, spare = recording.preset, recording.seed, self._limits.spare
-            task = Whole(recording.folder, preset, seed, jobs, spare)
+            task = DenoiseTask(recording.folder, preset, seed, jobs, spare)
             self._put(self._long, recording, task, self._finished)
         self._touch(recording)
 

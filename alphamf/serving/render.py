@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from alphamf.audio.inputs import Job
-from alphamf.denoising.file import process
+from alphamf.batch.file import process
+from alphamf.batch.inputs import Job
+from alphamf.batch.request import Request
 from alphamf.denoising.gain import mix_dry
-from alphamf.denoising.request import Request
 from alphamf.denoising.segments import Segment
 from alphamf.denoising.settings import PRESETS
 from alphamf.denoising.stream_options import StreamOptions
@@ -19,19 +19,20 @@ from alphamf.errors import AlphaMFError
 from alphamf.serving.sound import SOURCE, SPEECH, SoundShape, samples
 from alphamf.serving.store import check_room
 from alphamf.tools.arrays import Floats
-from alphamf.tools.work import Update
+from alphamf.tools.outcomes import Update
 
 
 @dataclass(frozen=True)
-class Render:
+class RenderTask:
     """Writes a download: the speech mixed with a part of the input, or in another format.
 
-    It is written as ``alphamf denoise`` writes it, but with the speech that is known already.
+    It is written in the same way as by ``alphamf denoise``, but from the speech that is already
+    known.
 
     Attributes
     ----------
     folder
-        Of the recording.
+        Folder of the recording.
     output
         Name of the file in the folder; its ending chooses the format where `derived` is false.
     derived
@@ -39,7 +40,7 @@ class Render:
     dry
         Part of the input, from 0 to 1; as `Settings.dry`.
     sound
-        Of the recording.
+        Shape of the sound of the recording.
     segments
         Samples of each segment, which are written at a time: some encoders depend on it.
     spare

@@ -1,4 +1,4 @@
-"""The HTTP API: recordings in, their state and pictures; `downloads` has what goes out in parts."""
+"""The HTTP API: uploads, states and pictures of recordings; `downloads` has the rest."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from alphamf.errors import AlphaMFError
 from alphamf.serving import names, sound, upload
 from alphamf.serving.limits import Limits
 from alphamf.serving.picture import BAND_RECORD, RECORD
-from alphamf.serving.query import find, number, read
+from alphamf.serving.query import find, find_decoded, number
 from alphamf.serving.recordings import Recordings
 
 INTERVAL = 0.15
-"""Least time between two events of a recording, in seconds."""
+"""Minimum time between two events of a recording, in seconds."""
 
 HEARTBEAT = 10.0
 """Longest silence of an event stream, in seconds."""
 
 SECOND_NAMES = ("WAVEX", "RF64")
-"""Formats that users know as WAV."""
+"""Formats that are shown to users as WAV."""
 
 PICTURES = {
     "input": (sound.INPUT_PICTURE, RECORD),
@@ -44,9 +44,9 @@ class Api:
     Attributes
     ----------
     recordings, limits
-        Of the server.
+        Recordings and limits of the server.
     ending
-        Says whether the server is about to stop, when event streams have to end.
+        Returns whether the server is about to stop, so that event streams have to end.
     """
 
     recordings: Recordings
@@ -67,7 +67,7 @@ class Api:
             )
         name = names.sanitize_name(request.query_params.get("name", ""))
         try:
-            recording = self.recordings.new(name, preset, seed)
+            recording = self.recordings.create(name, preset, seed)
         except AlphaMFError as error:
             raise HTTPException(429, str(error)) from error
         except OSError as error:
@@ -84,7 +84,7 @@ class Api:
             self.uploads -= 1
         self.recordings.begin(recording)
         address = f"api/recordings/{recording.id}"
-        return JSONResponse(recording.json(), 201, {"location": address})
+        return JSONResponse(recording.as_json(), 201, {"location": address})
 
     async def server(self, request: Request) -> Response:
         """``GET /api/server``: version, formats and limits."""
@@ -104,7 +104,7 @@ class Api:
 
     async def show(self, request: Request) -> Response:
         """``GET /api/recordings/ID``: the state of a recording."""
-        return JSONResponse(find(self.recordings, request).json())
+        return JSONResponse(find(self.recordings, request).as_json())
 
     async def remove(self, request: Request) -> Response:
         """``DELETE /api/recordings/ID``: stop the tasks, and delete all files."""
@@ -120,17 +120,17 @@ class Api:
 
     async def preview(self, request: Request) -> Response:
         """``POST /api/recordings/ID/preview``: denoise ten seconds from a time immediately."""
-        recording = read(self.recordings, request)
+        recording = find_decoded(self.recordings, request)
         if recording.previewing or recording.state not in ("waiting", "denoising"):
-            raise HTTPException(409, "a preview exists already, or is not needed")
+            raise HTTPException(409, "a preview already exists, or is not needed")
         rate, _, frames = recording.sound
         second = number(request, "start", int, 0, (frames - 1) // rate)
         self.recordings.start_preview(recording, second * rate)
-        return JSONResponse(recording.json(), 202)
+        return JSONResponse(recording.as_json(), 202)
 
     async def picture(self, request: Request) -> Response:
         """``GET /api/recordings/ID/picture``: columns of a picture, starting at a given one."""
-        recording = read(self.recordings, request)
+        recording = find_decoded(self.recordings, request)
         of = request.query_params.get("of", "")
         if of not in PICTURES:
             raise HTTPException(400, f"of must be one of {', '.join(PICTURES)}")
@@ -154,12 +154,12 @@ class Api:
                     yield _event("removed", {"id": key})
                 elif sent.get(key) != recording.version:
                     sent[key] = recording.version
-                    yield _event("state", recording.json())
+                    yield _event("state", recording.as_json())
                     silent = 0.0
                     await asyncio.sleep(INTERVAL)
             if all(sent[key] < 0 for key in wanted):
                 return
-            await self.recordings.changes(0.5)
+            await self.recordings.wait_for_change(0.5)
             silent += 0.5
             if silent >= HEARTBEAT:
                 silent = 0.0

@@ -29,10 +29,10 @@ TOKEN = "ALPHAMF_TOKEN"
 """Environment variable of the token of a server that others may reach."""
 
 ONE = 0.5
-"""Seconds within which signals are one."""
+"""Time within which several signals count as one, in seconds."""
 
 SHORTEST = 16
-"""Fewest characters of such a token."""
+"""Minimum number of characters of such a token."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Serving:
     jobs
         Recordings that are denoised at a time.
     limits
-        What it allows.
+        Limits of the server.
     """
 
     host: str = "127.0.0.1"
@@ -123,7 +123,7 @@ def _token(serving: Serving) -> str:
         return secrets.token_urlsafe(24)
     if not token:
         raise AlphaMFError(
-            f"--host {serving.host} makes the server reachable from other machines; set the "
+            f"`host` {serving.host} makes the server reachable from other machines; set the "
             f"environment variable {TOKEN} to a secret token"
         )
     if len(token) < SHORTEST or not all(
@@ -135,7 +135,7 @@ def _token(serving: Serving) -> str:
         )
     if serving.host not in LOOPBACK and not serving.names:
         raise AlphaMFError(
-            f"--host {serving.host} needs --name, the host name under which browsers reach it"
+            f"`host` {serving.host} needs `name`, the host name under which browsers reach it"
         )
     return token
 
@@ -160,7 +160,7 @@ def _bracketed(host: str) -> str:
 class _Server(uvicorn.Server):
     """A uvicorn server that calls back when it listens, and shuts down cleanly on a signal.
 
-    uvicorn raises the signal again within the event loop, whose tasks would be cancelled then.
+    uvicorn would raise the signal again within the event loop, which would cancel its tasks.
     """
 
     on_start: Callable[[], None]

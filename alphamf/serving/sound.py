@@ -1,8 +1,8 @@
 """Files of a recording in its folder: samples as 32-bit floats, and pictures.
 
 A file of samples holds all samples of the first channel, then those of the second one and so on, so
-that a channel is read from one place. It is written from the start of all channels at once, and the
-last channel last: the length of the file says how far it is.
+that a channel is read from one place. All channels are written in parallel, the last channel last,
+so that the length of the file shows the progress.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def write(file: BinaryIO, sound: SoundShape, start: int, block: Floats) -> None:
     file
         Open for writing.
     sound
-        What the file will hold.
+        Shape of the sound in the file.
     start
         First sample.
     block
@@ -69,7 +69,7 @@ def write(file: BinaryIO, sound: SoundShape, start: int, block: Floats) -> None:
 
 
 def samples(path: Path, sound: SoundShape, start: int, count: int) -> Floats:
-    """Return samples of a file of samples, shape (samples, channels), as far as they are there."""
+    """Read samples from a file of samples, shape (samples, channels); fewer if it is shorter."""
     count = max(0, min(count, stored_samples(path, sound) - start))
     with path.open("rb") as file:
         data = b"".join(parts([Extract(file, sound, start)], count))

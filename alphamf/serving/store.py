@@ -1,4 +1,4 @@
-"""The folder of a server: it holds one of each recording, and leaves room on its disk."""
+"""The server's folder, which has a subfolder per recording, and checks of its free space."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def new_folder(store: Path) -> tuple[str, Path]:
 
 
 def has_room(folder: Path, size: int, spare: int) -> bool:
-    """Whether the disk of a folder takes `size` bytes more and leaves `spare` bytes free."""
+    """Return whether a folder's disk has room for `size` bytes and still `spare` free bytes."""
     return shutil.disk_usage(folder).free >= size + spare
 
 
 def check_room(folder: Path, size: int, spare: int) -> None:
-    """Raise an AlphaMFError where the disk has no room, as `has_room` says."""
+    """Raise an AlphaMFError if the disk does not have enough space; see `has_room`."""
     if not has_room(folder, size, spare):
-        raise AlphaMFError("the server's disk has no room for the result")
+        raise AlphaMFError("the server's disk does not have enough free space for the result")

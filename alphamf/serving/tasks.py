@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.audio.inputs import Job
 from alphamf.audio.reader import CHANNELS, open_reader
+from alphamf.batch.file import process
+from alphamf.batch.inputs import Job
+from alphamf.batch.request import Request
 from alphamf.denoising.api import PRESETS, denoise_stream
-from alphamf.denoising.file import process
-from alphamf.denoising.request import Request
 from alphamf.errors import AlphaMFError
 from alphamf.serving.picture import SoundPicture
-from alphamf.serving.render import Render
+from alphamf.serving.render import RenderTask
 from alphamf.serving.sound import (
     INPUT_PICTURE,
     SOUND,
@@ -26,25 +26,25 @@ from alphamf.serving.sound import (
     samples,
     write,
 )
+from alphamf.serving.speech_observer import SpeechObserver
 from alphamf.serving.store import check_room
-from alphamf.serving.watch import Watch
-from alphamf.tools.files import atomic
-from alphamf.tools.work import Update
+from alphamf.tools.files import atomic_file
+from alphamf.tools.outcomes import Update
 
 PREVIEW_SECONDS = 10
 PREVIEW_PRESET = "fast"
 
 
 @dataclass(frozen=True)
-class Look:
+class ReadTask:
     """Decodes an upload and draws its picture.
 
     Attributes
     ----------
     folder
-        Of the recording.
+        Folder of the recording.
     samples
-        Most samples over all channels.
+        Maximum number of samples over all channels.
     spare
         As in `Limits`.
     """
@@ -86,13 +86,13 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Preview:
+class PreviewTask:
     """Denoises ten seconds that can be played before the whole recording is ready.
 
     Attributes
     ----------
     folder, sound
-        Of the recording.
+        Folder and sound of the recording.
     start
         First sample.
     seed, jobs
@@ -118,20 +118,20 @@ class Preview:
             [audio], rate, PRESETS[PREVIEW_PRESET], seed=self.seed, jobs=self.jobs
         )
         speech = np.concatenate([segment.audio for segment in segments])
-        with atomic(self.folder / preview_name(self.start)) as part:
+        with atomic_file(self.folder / preview_name(self.start)) as part:
             with part.open("wb") as file:
                 write(file, SoundShape(rate, channels, count), 0, speech)
         return {"start": self.start, "frames": count}
 
 
 @dataclass(frozen=True)
-class Whole:
+class DenoiseTask:
     """Denoises a recording in the same way as ``alphamf denoise``.
 
     Attributes
     ----------
     folder
-        Of the recording.
+        Folder of the recording.
     preset, seed, jobs
         As in `Request`.
     spare
@@ -147,7 +147,7 @@ class Whole:
     def run(self, update: Update | None) -> dict[str, Any]:
         """Return the report of `process`, and the number of samples of each segment."""
         with ExitStack() as stack:
-            watch = Watch(self.folder, stack, self.spare)
+            watch = SpeechObserver(self.folder, stack, self.spare)
             request = Request(
                 settings=PRESETS[self.preset],
                 observe=watch.begin,
@@ -161,7 +161,7 @@ class Whole:
         return {**report, "segments": watch.segments}
 
 
-Task = Look | Preview | Whole | Render
+Task = ReadTask | PreviewTask | DenoiseTask | RenderTask
 
 
 def work(task: Task, update: Update | None) -> Any:

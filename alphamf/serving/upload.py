@@ -16,7 +16,7 @@ from alphamf.tools.stopwatch import STEP, Stopwatch
 FULL = "the server's disk does not have enough free space for this file"
 
 KINDS = ("audio/", "video/", "application/octet-stream", "application/ogg")
-"""Content types that are taken; a request without one is taken, too."""
+"""Accepted content types; a request without one is accepted, too."""
 
 
 def check(request: Request, limits: Limits, store: Path) -> None:
@@ -25,7 +25,7 @@ def check(request: Request, limits: Limits, store: Path) -> None:
     Raises
     ------
     HTTPException
-        It is none of sound, too large, or there is no room.
+        The upload is not sound or too large, or there is not enough disk space.
     """
     kinds = request.headers.getlist("content-type")
     if not all(kind.lower().startswith(KINDS) for kind in kinds if kind):
@@ -45,7 +45,7 @@ def check_size(size: int, limits: Limits) -> None:
             413,
             (
                 f"the file is larger than {limits.upload / MB:g} MB; start the server with a "
-                "larger --max-size, or use `alphamf denoise`"
+                "larger `max_size`, or use `alphamf denoise`"
             ),
         )
 
@@ -82,13 +82,13 @@ async def receive(request: Request, path: Path, limits: Limits) -> None:
 
 
 async def _next(stream: AsyncIterator[bytes], watch: Stopwatch, idle: float) -> bytes | None:
-    """Return the next part of a body, or None at its end; `watch` is looked at meanwhile."""
+    """Return the next part of a body, or None at its end; check `watch` while waiting."""
     part = asyncio.ensure_future(anext(stream, None))
     begun = watch.seconds()
     try:
         while not part.done():
             if watch.seconds() - begun > idle:
-                raise HTTPException(408, "the upload came to a stop")
+                raise HTTPException(408, "the upload stalled")
             await asyncio.wait([part], timeout=min(idle, STEP / 2))
         return part.result()
     finally:

@@ -12,18 +12,19 @@ from typing import Any
 TRIM_THRESHOLD, TOP_PAD, MMAP_THRESHOLD, MMAP_MAX = -1, -2, -3, -4
 """Parameters of glibc's ``mallopt``, as in ``malloc.h``."""
 SETTLED = {TRIM_THRESHOLD: 2**27, MMAP_THRESHOLD: 2**25}
-"""Arrays of up to 32 MB, the most that can be set, come from memory that is held."""
+"""Parameters with which arrays of up to 32 MB, the maximum, use memory that is kept."""
 KEEP = {MMAP_MAX: 0, TRIM_THRESHOLD: 2**31 - 1, TOP_PAD: 2**28}
 RETURN = {MMAP_MAX: 2**16, TOP_PAD: 2**17, **SETTLED}
-"""What `KEEP` changes as glibc has it, but for what is settled."""
+"""glibc's defaults for what `KEEP` changes, except what is in `SETTLED`."""
 
 
 @cache
 def configure_allocator() -> bool:
     """Let the process keep up to 128 MB of freed memory; return whether it could be set.
 
-    The arrays of a segment of sound are freed and asked for again all the time. Given back to the
-    system, and handed out anew page by page, they take a sixth of the time of a denoiser.
+    The arrays of a segment of sound are freed and allocated again all the time. If they are
+    returned to the system and mapped again page by page, this takes a sixth of the time of a
+    denoiser.
     """
     return _told(SETTLED)
 
@@ -32,8 +33,8 @@ def configure_allocator() -> bool:
 def keep_freed_memory() -> Iterator[bool]:
     """Let the process keep all freed memory for reuse; return the memory to the system at the end.
 
-    A step of training asks for the same gigabyte as the one before. Given back to the system after
-    each, a quarter of its time goes into pages that are handed out anew.
+    Every training step allocates the same gigabyte. If it is returned to the system after each
+    step, mapping its pages again takes a quarter of the time.
 
     Yields
     ------

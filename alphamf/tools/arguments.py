@@ -1,7 +1,6 @@
-"""Checks of arguments: what is of the wrong kind or out of range is refused in one sentence.
+"""Checks of arguments: a wrong type or value raises an AlphaMFError of one sentence.
 
-Numbers of NumPy are taken wherever Python's are. A bool is no number, and NaN is out of every
-range.
+NumPy's numbers are accepted like Python's. A bool is not a number, and NaN is out of every range.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from typing import Any
 from alphamf.errors import AlphaMFError
 
 MOST_SHOWN = 60
-"""Characters of a value that a sentence shows."""
+"""Maximum number of characters of a value in a message."""
 
 
 def shown_value(value: object) -> str:
-    """Return a value as one line of a sentence, cut where it is long.
+    """Return a value's repr for a message: one line, shortened if it is long.
 
     Examples
     --------
@@ -33,24 +32,26 @@ def shown_value(value: object) -> str:
     return text if len(text) <= MOST_SHOWN else text[: MOST_SHOWN - 3] + "..."
 
 
-def whole(name: str, value: Any, least: float, most: float | None = None, unit: str = "") -> int:
+def whole_number(
+    name: str, value: Any, least: float, most: float | None = None, unit: str = ""
+) -> int:
     """Return a whole number as an int.
 
     Parameters
     ----------
     name
-        Of the argument, as the sentence is to have it.
+        Name of the argument, for the message.
     value
-        What was given.
+        The value to check.
     least, most
         The range, ends included; None: no upper end.
     unit
-        Of the number, with a space before it.
+        Unit of the number, with a space before it.
 
     Raises
     ------
     AlphaMFError
-        It is no whole number, or out of range.
+        The value is not a whole number, or out of range.
     """
     try:
         if isinstance(value, bool):
@@ -66,21 +67,21 @@ def whole(name: str, value: Any, least: float, most: float | None = None, unit: 
 
 
 def real_number(name: str, value: Any, least: float, most: float = math.inf) -> float:
-    """Return a number as one of Python.
+    """Return a real number as a number of Python.
 
     Parameters
     ----------
     name
-        Of the argument.
+        Name of the argument, for the message.
     value
-        What was given.
+        The value to check.
     least, most
         The range, ends included.
 
     Raises
     ------
     AlphaMFError
-        It is no number, or out of range, as NaN always is.
+        The value is not a number, or out of range; NaN is always out of range.
     """
     kind = getattr(value, "dtype", None)
     real = isinstance(value, int | float) if kind is None else kind.kind in "fiu"
@@ -93,13 +94,13 @@ def real_number(name: str, value: Any, least: float, most: float = math.inf) -> 
 
 
 def replace_numbers(settings: Any, numbers: Mapping[str, float]) -> None:
-    """Put the numbers of Python that `whole` and `real_number` return into a frozen dataclass."""
+    """Set fields of a frozen dataclass to what `whole_number` or `real_number` returned."""
     for name, value in numbers.items():
         object.__setattr__(settings, name, value)
 
 
 def flag(name: str, value: Any) -> bool:
-    """Return True or False as a bool of Python.
+    """Return a Boolean value as a Python bool.
 
     Raises
     ------
@@ -113,12 +114,12 @@ def flag(name: str, value: Any) -> bool:
 
 
 def one_of(name: str, value: Any, options: Sequence[str]) -> str:
-    """Return a word that is one of `options`.
+    """Return a string that must be one of `options`.
 
     Raises
     ------
     AlphaMFError
-        It is none of them.
+        The value is none of them.
     """
     if isinstance(value, str) and value in options:
         return value
@@ -127,15 +128,15 @@ def one_of(name: str, value: Any, options: Sequence[str]) -> str:
     raise AlphaMFError(f"{name} must be {listed}, not {shown_value(value)}")
 
 
-def instance(name: str, value: Any, kinds: type | tuple[type, ...], words: str) -> None:
-    """Refuse what is of none of some kinds.
+def check_instance(name: str, value: Any, kinds: type | tuple[type, ...], words: str) -> None:
+    """Raise an AlphaMFError unless a value is an instance of some classes.
 
     Parameters
     ----------
     name
-        Of the argument.
+        Name of the argument, for the message.
     value
-        What was given.
+        The value to check.
     kinds
         Classes.
     words
@@ -145,8 +146,8 @@ def instance(name: str, value: Any, kinds: type | tuple[type, ...], words: str) 
         raise AlphaMFError(f"{name} must be {words}, not {shown_value(value)}")
 
 
-def callback(name: str, value: Callable[..., object] | None) -> None:
-    """Refuse what is neither None nor can be called."""
+def check_callback(name: str, value: Callable[..., object] | None) -> None:
+    """Raise an AlphaMFError unless a value is callable or None."""
     if value is not None and not callable(value):
         raise AlphaMFError(f"{name} must be a function or None, not {shown_value(value)}")
 
@@ -157,7 +158,7 @@ def file_name(name: str, value: Any, words: str = "the name of a file") -> str:
     Parameters
     ----------
     name
-        Of the argument.
+        Name of the argument, for the message.
     value
         A str, or a path object whose name is one.
     words

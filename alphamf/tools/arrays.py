@@ -17,16 +17,16 @@ from alphamf.errors import AlphaMFError
 from alphamf.tools.arguments import one_of
 
 Array = np.ndarray[Any, np.dtype[Any]]
-"""An array of NumPy or CuPy, which share the methods that we use; typed as NumPy types its own."""
+"""An array of NumPy or CuPy, which share the methods that we use; typed like NumPy's arrays."""
 
 Floats = NDArray[np.float32]
 """Sound, power or gain in single precision, of NumPy."""
 
 Flags = NDArray[np.bool_]
-"""Yes or no, of NumPy."""
+"""NumPy array of Booleans."""
 
 Reals = NDArray[np.floating[Any]]
-"""The same in any precision."""
+"""Like `Floats`, in any precision."""
 
 LOG_LIMIT = 60.0
 """Largest logarithm that is raised to a number: float32 overflows at 88, and the number is still to
@@ -34,7 +34,7 @@ be multiplied."""
 
 
 DEVICES = ("cpu", "cuda", "auto")
-"""Where arrays can be; the last: on a CUDA device, if one answers."""
+"""Devices for arrays; the last one means a CUDA device if there is one."""
 
 
 def parts(count: int, most: int) -> Iterator[slice]:
@@ -45,7 +45,7 @@ def parts(count: int, most: int) -> Iterator[slice]:
     count
         Length of the axis.
     most
-        Of a part; the last may be shorter, and its slice ends beyond the axis.
+        Maximum size of a part; the last may be shorter, and its slice ends beyond the axis.
 
     Examples
     --------

@@ -9,7 +9,7 @@ from threading import Lock, Thread
 from typing import Any
 
 VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-"""Of the environment: the numbers of threads that the libraries of products start with."""
+"""Environment variables with the initial number of threads of BLAS libraries."""
 
 _lock = Lock()
 _inside = 0
@@ -52,8 +52,8 @@ def _set() -> None:
 def _briefly(function: Callable[[], None]) -> None:
     """Call a function in a short-lived thread.
 
-    threadpoolctl obeys the thread that set a number, and no other, for as long as it lives; another
-    may be the last to leave.
+    threadpoolctl must restore the number in the thread that set it, and another thread may be the
+    last to leave.
     """
     thread = Thread(target=function)
     thread.start()

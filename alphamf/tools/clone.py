@@ -1,7 +1,7 @@
-"""Find the installed package when a Python that runs in the clone has imported the sources.
+"""Find the installed package if Python was started in the clone and imported the sources.
 
-The sources alone are not the package: ``cli/`` and ``models/`` lie beside them, and the compiled
-loops are elsewhere.
+The sources are not the whole package: ``cli/`` and ``models/`` are outside of them, and the
+compiled loops are elsewhere.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from importlib.util import find_spec
 
 
 def package_path(sources: str) -> list[str]:
-    """Return where the modules of alphamf are.
+    """Return the folders that contain alphamf's modules.
 
     Parameters
     ----------

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.connection import caution, connect_client, describe
+from alphamf.tools.cluster_client import caution, connect_client, describe
 from alphamf.tools.files import printable_name
+from alphamf.tools.outcomes import Item, Outcome, Report, Update, Work, attempt, sort_by_place
 from alphamf.tools.paths import current_folder
-from alphamf.tools.work import Item, Outcome, Report, Update, Work, attempt, by_place
 
 if TYPE_CHECKING:
     from distributed import Client, Worker
 
 _INTERVAL = 1.0
-"""Least time between two progress messages of a worker, in seconds: all pass one scheduler."""
+"""Minimum time between two progress messages of a worker, in seconds: all pass one scheduler."""
 
 
 class Task(NamedTuple):
@@ -68,7 +68,7 @@ def each(
     workers
         Number of processes of a local cluster; any other has its own.
     address
-        Of a scheduler, or `alphamf.tools.connection.LOCAL`.
+        Address of a scheduler, or `alphamf.tools.cluster_client.LOCAL`.
     report
         Called with a sentence that names the scheduler and its dashboard, and before it connects
         with one on a scheduler without TLS.
@@ -93,7 +93,7 @@ def each(
         if update and topic:
             client.subscribe_topic(topic, lambda event: update(*event[1]))
         found = _outcomes(client, task, items, range(len(items)))
-        for _, outcome in by_place(found) if in_order else found:
+        for _, outcome in sort_by_place(found) if in_order else found:
             yield outcome
 
 
@@ -113,7 +113,7 @@ def _check(client: Client, task: Task) -> None:
         if isinstance(problem, Exception):
             problem = f"cannot import alphamf: {problem}"
         if problem is not None:
-            raise AlphaMFError(f"--cluster: {place} {problem}")
+            raise AlphaMFError(f"`cluster`: {place} {problem}")
 
 
 def _other_version(task: Task) -> str | None:
@@ -129,7 +129,7 @@ def _unfit(task: Task, dask_worker: Worker) -> str | None:
     threads = dask_worker.state.nthreads
     if threads != 1:
         # Threads would share the working folder, and the counters of time and memory.
-        return f"has {threads} threads; start it with --nthreads 1"
+        return f"has {threads} threads; start it with `nthreads` 1"
     if not os.path.isdir(task.folder):
         return f"cannot find the folder {printable_name(task.folder)}"
     return _other_version(task)
@@ -157,7 +157,7 @@ def _outcomes(
                 yield k, result._replace(item=items[k])
             elif status != "error":
                 raise AlphaMFError(
-                    "--cluster: the connection to the scheduler was lost, or the scheduler "
+                    "`cluster`: the connection to the scheduler was lost, or the scheduler "
                     "cancelled the tasks"
                 )
             elif issubclass(result[0], KilledWorker):

@@ -13,7 +13,7 @@ def require_package(what: str, package: str, extra: str) -> None:
     Parameters
     ----------
     what
-        What needs it, as the user calls it.
+        Feature that needs the package, in the user's words.
     package
         Its name on import.
     extra

@@ -39,7 +39,7 @@ def reason(error: BaseException) -> str:
 
 
 @contextmanager
-def atomic(
+def atomic_file(
     target: str | os.PathLike[str] | BinaryIO,
     *,
     mode: int = 0o666,
@@ -48,10 +48,10 @@ def atomic(
 ) -> Iterator[Path]:
     """Yield a temporary file; rename it to `target` on success, delete it on error.
 
-    It lies in the folder of the target, under a name made from the target's, and is locked: a file
-    that a killed run left is replaced, and a concurrent second writer gets an AlphaMFError. The
-    path that is yielded leads to the open file itself where the system has such paths, whatever
-    others do to the folder meanwhile.
+    The file is in the folder of the target, with a name derived from the target's, and is locked: a
+    file of a killed run is replaced, and a concurrent second writer gets an AlphaMFError. If the
+    system has such paths, the yielded path refers to the open file itself, whatever happens to the
+    folder in the meantime.
 
     Parameters
     ----------
@@ -99,23 +99,23 @@ def atomic(
                 claim_temporary(final, f"{name} is being written by another run", mode)
             )
         if not replace and os.path.lexists(final):
-            raise already_there(target)
+            raise exists_error(target)
         with _disk_errors(name):
             yield descriptor_path(part, file)
         with _disk_errors(name, every=True):
             try:
                 publish(part, file, final, replace=replace)
             except FileExistsError as error:
-                raise already_there(target) from error
+                raise exists_error(target) from error
 
 
-def already_there(path: str | os.PathLike[str]) -> AlphaMFError:
+def exists_error(path: str | os.PathLike[str]) -> AlphaMFError:
     """Return the error of an output that exists and may not be replaced."""
-    return AlphaMFError(f"{printable_name(path)} exists already: use --overwrite to replace it")
+    return AlphaMFError(f"{printable_name(path)} already exists; use `overwrite` to replace it")
 
 
 def refuse_links(path: str | os.PathLike[str], within: str | os.PathLike[str]) -> None:
-    """Refuse a path that the program chose where a link, a pipe or a device is in the way.
+    """Refuse a path chosen by the program if it is a link, a pipe or a device.
 
     Parameters
     ----------
@@ -142,10 +142,11 @@ def refuse_links(path: str | os.PathLike[str], within: str | os.PathLike[str]) -
             ) from error
         if stat.S_ISLNK(mode):
             raise AlphaMFError(
-                f"{printable_name(place)} is a link, which no output goes through: remove it"
+                f"{printable_name(place)} is a link; outputs are not written through links, so "
+                "remove it"
             )
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-            raise AlphaMFError(f"{printable_name(place)} is a pipe or a device: remove it")
+            raise AlphaMFError(f"{printable_name(place)} is a pipe or a device; remove it")
 
 
 def temporary_place() -> str:
@@ -164,7 +165,7 @@ def make_folder(path: str | os.PathLike[str], within: str | os.PathLike[str] | N
     path
         The file.
     within
-        As for `atomic`.
+        As for `atomic_file`.
 
     Raises
     ------
@@ -186,7 +187,7 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     Raises
     ------
     AlphaMFError
-        It is a folder, its name is too long, or its folder is absent or not the user's to write.
+        The path is a folder, its name is too long, or its folder does not exist or is not writable.
     """
     name = printable_name(path)
     if not os.access(os.path.dirname(path) or os.curdir, os.W_OK):

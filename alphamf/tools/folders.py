@@ -18,12 +18,12 @@ from alphamf.tools.files import exclusive_lock, printable_name, reason
 def temporary_folder(prefix: str) -> Iterator[Path]:
     """Yield a new folder that only the current user can read; delete it at the end if possible.
 
-    What killed processes of this user have left is deleted first: their folders are not locked.
+    Folders of this user's killed processes, which are not locked, are deleted first.
 
     Parameters
     ----------
     prefix
-        Of its name; no other folders have it.
+        Prefix of its name; no other folders have it.
 
     Raises
     ------

@@ -14,7 +14,7 @@ from alphamf.tools import jsonlines
 from alphamf.tools.files import exclusive_lock, printable_name, reason, refuse_links
 
 _START = b'{"version": '
-"""What every line of a file of results begins with."""
+"""Start of every line of a results file."""
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -42,7 +42,7 @@ class ResultsFile(Generic[Result]):
     decode: Callable[[Mapping[str, Any]], Result]
 
     @contextmanager
-    def locked(self, sentence: str, made: Sequence[Path] = ()) -> Iterator[None]:
+    def lock(self, sentence: str, made: Sequence[Path] = ()) -> Iterator[None]:
         """Lock the results file against other runs; create the file and its folder if needed.
 
         Parameters
@@ -76,7 +76,7 @@ class ResultsFile(Generic[Result]):
             yield
 
     def _check_own(self) -> None:
-        """Refuse a file none of whose lines, the last of which may be cut off, is ours."""
+        """Refuse a file without any line of ours; its last line may be incomplete."""
         try:
             with self.path.open("rb") as file:
                 own = any(line.startswith(_START) or _START.startswith(line) for line in file)
@@ -108,7 +108,7 @@ class ResultsFile(Generic[Result]):
                 f"{printable_name(self.path)} cannot be read: {reason(error)}"
             ) from error
 
-    def last(self) -> dict[str, Result]:
+    def last_results(self) -> dict[str, Result]:
         """Return the last result for each key."""
         return {self.key(result): result for result in self.read()}
 
@@ -130,7 +130,7 @@ class ResultsFile(Generic[Result]):
 
 def _not_ours(path: Path) -> AlphaMFError:
     return AlphaMFError(
-        f"{printable_name(path)} exists already and is not a result of alphamf: choose "
+        f"{printable_name(path)} already exists and is not a result of alphamf; choose "
         "another folder"
     )
 
@@ -149,9 +149,9 @@ def run(
     Parameters
     ----------
     file
-        Where new results are appended.
+        File to which new results are appended.
     jobs
-        What there is to do.
+        Jobs to run.
     each
         Does jobs and yields their results, in any order; called once, with those that are left.
     key

@@ -1,7 +1,7 @@
 """Import libraries that would otherwise take settings from the working directory.
 
 numba, which librosa imports, reads ``.numba_config.yaml`` there, and Matplotlib ``matplotlibrc``.
-The folder may be a stranger's, and such a file can name folders from which code is run.
+The folder may belong to someone else, and such a file can name folders from which code is run.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _import_matplotlib() -> None:
 def _relative_files_hidden() -> Iterator[None]:
     """Let `os.path.exists` deny relative files in this thread.
 
-    A change of the working directory would do, too, but strike other threads.
+    Changing the working directory would also work, but would affect other threads.
     """
     exists, thread = os.path.exists, threading.get_ident()
 
@@ -111,7 +111,7 @@ def _private_folder(name: str) -> Path:
 
 
 def _is_private(folder: Path) -> bool:
-    """Whether a folder, which is no link, is the user's and writable by the user alone."""
+    """Return whether a folder is no link and only the user, who owns it, can write to it."""
     status = folder.stat(follow_symlinks=False)
     if sys.platform == "win32":  # the user's profile is
         return stat.S_ISDIR(status.st_mode)

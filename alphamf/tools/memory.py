@@ -11,11 +11,11 @@ _LIMITS = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )
-"""Where Linux says how much a container may take."""
+"""Files in which Linux stores the memory limit of a container."""
 
 
 def total() -> int | None:
-    """Return the maximum number of bytes for this process, or None if the system does not say."""
+    """Return the maximum number of bytes for this process, or None if it is unknown."""
     found = []
     if sys.platform != "win32":
         import resource

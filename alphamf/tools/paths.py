@@ -12,7 +12,7 @@ from alphamf.errors import AlphaMFError
 
 
 class Identity(NamedTuple):
-    """A file that exists or may be made, however its path is written.
+    """The identity of a file that exists or could be created, however its path is written.
 
     Attributes
     ----------
@@ -38,11 +38,11 @@ def current_folder() -> str:
     try:
         return os.getcwd()
     except FileNotFoundError:
-        raise AlphaMFError("the current folder was removed: change to another one") from None
+        raise AlphaMFError("the current folder was removed; change to another one") from None
 
 
 def real_path(path: str | os.PathLike[str]) -> str:
-    """Return a path without links; a relative one stays where the current folder was removed."""
+    """Return a path with links resolved, or the path itself if the current folder is gone."""
     try:
         return os.path.realpath(path)
     except FileNotFoundError:
@@ -50,7 +50,7 @@ def real_path(path: str | os.PathLike[str]) -> str:
 
 
 def identify(path: str | os.PathLike[str]) -> Identity:
-    """Return which file a path leads to, where it is a link, too."""
+    """Return the identity of the file that a path leads to; links are followed."""
     folder, name = os.path.split(real_path(path))
     while True:
         try:
@@ -68,7 +68,7 @@ def identify(path: str | os.PathLike[str]) -> Identity:
 
 @lru_cache(maxsize=1024)
 def _ignores_case(folder: str, device: int, number: int) -> bool:
-    """Whether a folder ignores case: one of its files is there under a name that is not listed."""
+    """Return whether a folder ignores case: a file in it can be opened by an unlisted name."""
     for place in (Path(folder), *Path(folder).parents):
         try:
             names = set(os.listdir(place))
@@ -82,7 +82,7 @@ def _ignores_case(folder: str, device: int, number: int) -> bool:
 
 
 def lies_in(path: str | os.PathLike[str], folder: str | os.PathLike[str]) -> bool:
-    """Whether a path leads to somewhere below a folder, under whichever name of that."""
+    """Return whether a path leads into a folder, however both are written."""
     try:
         wanted = os.stat(folder)
     except OSError:

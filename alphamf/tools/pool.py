@@ -11,8 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from alphamf.tools.files import reason
+from alphamf.tools.outcomes import Item, Outcome, Report, Update, Work, attempt, sort_by_place
 from alphamf.tools.stopping import allow_stop
-from alphamf.tools.work import Item, Outcome, Report, Update, Work, attempt, by_place
 
 if TYPE_CHECKING:
     from alphamf.tools.processes import Worker
@@ -44,7 +44,7 @@ def each(
 ) -> Iterator[Outcome]:
     """Yield the outcome of `work` for every item.
 
-    An item whose process dies is tried once more, alone, when the others are done.
+    An item whose process dies is tried once more, on its own, after the others.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def each(
     order = sorted(range(len(items)), key=lambda place: -size(items[place]) if size else 0)
     crew = _Crew(work, items, order, count, update, report)
     with closing(crew.outcomes()) as found:
-        for _, outcome in by_place(found) if in_order else found:
+        for _, outcome in sort_by_place(found) if in_order else found:
             yield outcome
 
 
@@ -163,7 +163,7 @@ class _Crew:
         end(self._workers)
 
     def _again(self, suspect: int) -> Iterator[tuple[int, Outcome]]:
-        """Retry alone an item whose process died."""
+        """Retry an item whose process died, with no other item running."""
         self._count = min(self._count, 1)
         self._todo.append(suspect)
         known = len(self._suspects)
@@ -231,7 +231,7 @@ class _Crew:
             self._suspects.append(worker.place)
             self._crash = worker.crash()
         elif not worker.ready:
-            self._shrink("it ended during its start")
+            self._shrink("it ended while it was starting")
         end([worker])
 
     def _shrink(self, why: str) -> None:

@@ -1,7 +1,7 @@
 """Worker processes: each receives items from its parent through a pipe and sends back outcomes.
 
-There is no queue and no lock between them, so a worker that dies takes only its own item along, and
-no shared memory is needed.
+There is no queue and no lock between them, so a worker that dies affects only its own item, and no
+shared memory is needed.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from contextlib import contextmanager, suppress
 from multiprocessing import connection, get_context, resource_tracker
 from typing import Any
 
+from alphamf.tools.outcomes import Outcome, Update, Work, attempt
 from alphamf.tools.stopping import (
     GRACE,
     allow_stop,
     at_work,
     block_signals,
     leave_if_stopped,
-    patience,
     prepare_worker,
+    stop_timeout,
 )
 from alphamf.tools.stopwatch import Stopwatch
-from alphamf.tools.work import Outcome, Update, Work, attempt
 
 _INTERVAL = 0.1
-"""Least time between two progress messages of a worker, in seconds."""
+"""Minimum time between two progress messages of a worker, in seconds."""
 
 _method = "spawn"
 _SAFE_PATH = "PYTHONSAFEPATH"
@@ -40,11 +40,11 @@ _before: str | None = None
 
 
 @contextmanager
-def safe_path() -> Iterator[None]:
+def keep_path_safe() -> Iterator[None]:
     """Keep the working directory off the import path of Python processes that start in this block.
 
-    The helpers of `multiprocessing` start as ``python -c``, whose path begins with the working
-    directory. That may be a stranger's folder, with a ``socket.py`` in it.
+    The helpers of `multiprocessing` start as ``python -c``, whose import path starts with the
+    working directory. That folder may belong to someone else, and contain a ``socket.py``.
     """
     global _users, _before
     with _lock:
@@ -64,9 +64,9 @@ def safe_path() -> Iterator[None]:
 
 
 @contextmanager
-def starting() -> Iterator[None]:
-    """Start helper processes in this block: signals do not reach them, and their path is safe."""
-    with safe_path():
+def shield_helpers() -> Iterator[None]:
+    """Shield processes started in this block from signals, and keep their import path safe."""
+    with keep_path_safe():
         if sys.platform != "win32":
             resource_tracker.ensure_running()  # its start would let signals through again
         with block_signals(signal.SIGINT, signal.SIGTERM):
@@ -76,8 +76,8 @@ def starting() -> Iterator[None]:
 def preload(module: str) -> None:
     """Start a server process that imports a module and then forks the workers.
 
-    They need not import it, and share its memory. Outside Linux nothing happens: system libraries
-    there may not be used after a fork.
+    The workers do not need to import it, and share its memory. Outside Linux this does nothing,
+    because system libraries must not be used after a fork there.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def preload(module: str) -> None:
         return
     from multiprocessing import forkserver
 
-    with suppress(OSError), starting():
+    with suppress(OSError), shield_helpers():
         forkserver.set_forkserver_preload([module])
         forkserver.ensure_running()
         _method = "forkserver"
@@ -108,7 +108,7 @@ class Worker:
     Attributes
     ----------
     place
-        Of the item that it holds, or None.
+        Place of the item that it is working on, or None.
     ready
         Whether it has started.
 
@@ -127,7 +127,7 @@ class Worker:
         self.connection, theirs = context.Pipe()
         try:
             # A worker that a signal finds half started would belong to nobody.
-            with theirs, starting():
+            with theirs, shield_helpers():
                 process = context.Process(target=_serve, args=(theirs, work, reports))
                 process.start()
         except EOFError as error:  # the server could not fork, and has ended
@@ -199,7 +199,7 @@ def end(workers: Sequence[Worker]) -> None:
             worker.connection.close()
         watch = Stopwatch()
         while left := [w.process.sentinel for w in workers if w.process.is_alive()]:
-            if watch.seconds() > patience(GRACE):
+            if watch.seconds() > stop_timeout(GRACE):
                 break
             connection.wait(left, 0.1)
     finally:  # at a second Ctrl-C, too

@@ -1,4 +1,4 @@
-"""Stopping of processes: signals are deferred, and a worker stops only where it is safe."""
+"""Stop processes: signals are deferred, and a worker stops only where it is safe."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ from dataclasses import dataclass
 from types import FrameType
 
 GRACE = 5.0
-"""How long a worker that is to stop may take to leave its item, in seconds."""
+"""Time for a worker to stop its item, in seconds."""
 
 _HURRY = 0.5
-"""How long workers may still take after a second signal, in seconds."""
+"""Time for workers to stop after a second signal, in seconds."""
 
 _LIMITS = 20.0, 2.0, 0.0
-"""How long this process may still take after the first signal, the second and the third, in
-seconds."""
+"""Time for this process to end after the first, the second and the third signal, in seconds."""
 
 _ONE = 0.25
-"""Signals that come so soon after each other, in seconds, are one: `timeout` sends two."""
+"""Time within which several signals count as one, in seconds: `timeout` sends two."""
 
 
 @dataclass
@@ -63,14 +62,14 @@ _state = _State()
 
 
 at_work: threading.Lock = threading.Lock()
-"""Held by a worker while it works on an item."""
+"""Lock that a worker holds while it processes an item."""
 
 
 @contextmanager
 def allow_stop() -> Iterator[None]:
     """Allow a stop to end this block of a worker immediately, not at its next progress.
 
-    For computations: not for code that writes files.
+    Use it for computations, not for code that writes files.
     """
     _state.may_stop_anywhere = True
     try:
@@ -84,8 +83,8 @@ def allow_stop() -> Iterator[None]:
 def block_signals(*signals: signal.Signals) -> Iterator[None]:
     """Block signals; processes and threads started in the block never receive them.
 
-    The terminal sends Ctrl-C to all processes, and the first one has to end the others. Another
-    thread may receive a signal in the place of this one: what it asks for waits for the end.
+    The terminal sends Ctrl-C to all processes, and the first one has to end the others. If another
+    thread receives a signal instead of this one, its effect waits for the end of the block.
     """
     if sys.platform == "win32":
         yield
@@ -106,7 +105,7 @@ def block_signals(*signals: signal.Signals) -> Iterator[None]:
 def finish_on_interrupt() -> Iterator[None]:
     """In this block, the first Ctrl-C asks to finish what was read; the second one stops.
 
-    Where no thread counts the signals, the first one stops.
+    If no thread counts the signals, the first one stops.
     """
     _state.may_finish, _state.is_to_finish = _state.counts_signals, False
     try:
@@ -123,9 +122,9 @@ def finish_requested() -> bool:
 def end_on_signals() -> None:
     """End this process on Ctrl-C and SIGTERM: first by an exception, later immediately.
 
-    The exception of the first may be lost, or what it stops may be stuck; a second exception
-    could strike the lines that clean up after the first. So a thread counts the signals, and ends
-    the process some time after each.
+    The exception of the first signal may be lost, or the code that it stops may hang; a second
+    exception could interrupt the cleaning up after the first. So a thread counts the signals, and
+    ends the process some time after each.
     """
     signal.signal(signal.SIGTERM, _ask)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # and not ignored
@@ -193,7 +192,7 @@ def _finishes(number: int) -> bool:
     return False
 
 
-def patience(usual: float) -> float:
+def stop_timeout(usual: float) -> float:
     """Return how long to wait for workers to stop: less after a second signal.
 
     Parameters
@@ -221,7 +220,7 @@ def prepare_worker() -> None:
 def _end_with_parent() -> None:
     """End this process if its parent was killed, after waiting for the current item.
 
-    An item that it does not leave within `GRACE` is lost.
+    If the item does not end within `GRACE`, it is lost.
     """
     import multiprocessing
 
@@ -236,8 +235,8 @@ def _end_with_parent() -> None:
 def _terminate(number: int, frame: FrameType | None) -> None:
     """Signal handler: stop at the next progress message, or immediately inside `stoppable`.
 
-    Elsewhere an exception raised here could strike code that may not raise, and be lost, or the
-    lines that remove half-written files.
+    Anywhere else, an exception could interrupt code that must not raise, and be lost, or the lines
+    that remove incomplete files.
     """
     _state.exit_code = 0
     if _state.may_stop_anywhere:

@@ -1,4 +1,4 @@
-"""Measure time with or without that in which a process was suspended or the machine asleep."""
+"""Measure time, including or excluding time in which a process or the machine was suspended."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import sys
 import time
 
 STEP = 1.0
-"""Most seconds that count between two looks at a stopwatch."""
+"""Maximum time between two readings of a stopwatch that is counted, in seconds."""
 
 
-def elapsed() -> float:
-    """Return the seconds since some moment, whatever the clock of the day says.
+def elapsed_seconds() -> float:
+    """Return seconds since a fixed moment, unaffected by changes of the system clock.
 
-    Unlike `time.monotonic`, it counts on while the machine sleeps, on Linux, too.
+    Unlike `time.monotonic`, it also counts while the machine sleeps on Linux.
     """
     if sys.platform == "linux":
         return time.clock_gettime(time.CLOCK_BOOTTIME)
@@ -20,10 +20,10 @@ def elapsed() -> float:
 
 
 class Stopwatch:
-    """Counts seconds from its making on, without those for which the process was suspended.
+    """Counts seconds since its creation, excluding time in which the process was suspended.
 
-    A limit that others have to keep must not pass while this process cannot see what they do. Look
-    at it more often than every `STEP` seconds: of a longer time, only `STEP` counts.
+    A time limit for others must not expire while this process cannot observe them. Read it more
+    often than every `STEP` seconds: of a longer time, only `STEP` counts.
     """
 
     def __init__(self) -> None:

@@ -25,7 +25,7 @@ def format_mean(mean: float, error: float, decimals: int, sign: str = "") -> str
     mean, error
         As from `mean_and_error`.
     decimals
-        Of both.
+        Number of decimals of both.
     sign
         ``"+"`` where a difference is meant.
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from alphamf.errors import AlphaMFError
 
 _FAR = 0x7FFF_FFF0
-"""The byte of a file that is locked on Windows, which places them by 32 bits."""
+"""Offset of the byte that is locked on Windows, where offsets have 32 bits."""
 
 
 @contextmanager
@@ -262,7 +262,7 @@ def _create(part: Path, mode: int) -> int:
 def _clear(part: Path, sentence: str) -> bool:
     """Remove a temporary file that a killed run left behind.
 
-    Nothing that lies there is written to: it may be a link, or another user's file.
+    Nothing is written to an existing path, which may be a link or another user's file.
 
     Returns
     -------

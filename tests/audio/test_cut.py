@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from alphamf.audio.cut import Cut
+from alphamf.audio.layout import TruncationError
 from alphamf.audio.reader import open_reader, read
 from alphamf.errors import AlphaMFError
 
@@ -228,7 +228,7 @@ def test_a_file_cut_while_it_is_read_is_refused(tmp_path):
 
 def test_raw_samples_have_no_rate(tmp_path):
     (tmp_path / "a.raw").write_bytes(bytes(1000))
-    assert "nothing in it gives their rate" in sentence(tmp_path / "a.raw")
+    assert "whose rate is not stored in the file" in sentence(tmp_path / "a.raw")
 
 
 def test_more_channels_than_asked_for(tmp_path):
@@ -241,5 +241,5 @@ def test_more_channels_than_asked_for(tmp_path):
 
 
 def test_the_error_crosses_processes():
-    error = pickle.loads(pickle.dumps(Cut("a is truncated", (range(3), b"x"))))
+    error = pickle.loads(pickle.dumps(TruncationError("a is truncated", (range(3), b"x"))))
     assert (str(error), error.pieces) == ("a is truncated", (range(3), b"x"))

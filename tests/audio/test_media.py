@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from alphamf.audio import formats, inputs
+from alphamf.audio import formats
 from alphamf.audio.reader import Reader, open_reader, read
 from alphamf.audio.writer import destination, open_writer
+from alphamf.batch import inputs
 from alphamf.errors import AlphaMFError
 from benchmarks.mutants import mutate
 from tests.support import claps
@@ -32,7 +33,7 @@ def copied(source: Path, output: Path | None = None, track: int | None = None) -
         ) as writer:
             for block in reader.blocks(10007):
                 writer.write(block)
-        return Path(target.path), "; ".join(filter(None, (target.note, *writer.left_out)))
+        return Path(target.path), "; ".join(filter(None, (target.note, *writer.omitted_tracks)))
 
 
 def properties(path: Path, track: int | None = None) -> Reader:
@@ -364,7 +365,7 @@ def test_another_track_of_an_unknown_codec_is_left_out_and_said(tmp_path, muxer,
 def test_tracks_that_are_not_there(tmp_path):
     claps.make(tmp_path / "a.mp4", "mp4", Sound())
     claps.make(tmp_path / "mute.mp4", "mp4")
-    assert "a.mp4 has 1 audio track; --track 2 does not exist" in refusal(
+    assert "a.mp4 has 1 audio track; `track` 2 does not exist" in refusal(
         tmp_path / "a.mp4", track=2
     )
     assert refusal(tmp_path / "mute.mp4").endswith("mute.mp4 has no audio track")
@@ -377,7 +378,9 @@ def test_a_playlist_that_names_other_files_is_no_media_file(tmp_path):
     claps.make(tmp_path / "a.mp4", "mp4", Sound())
     for text in ("#EXTM3U\n#EXTINF:3,\na.mp4\n", "ffconcat version 1.0\nfile a.mp4\n"):
         (tmp_path / "list.mp4").write_text(text)
-        assert refusal(tmp_path / "list.mp4").endswith("list.mp4 is not audio of a known format")
+        assert refusal(tmp_path / "list.mp4").endswith(
+            "list.mp4 is not an audio file in a known format"
+        )
 
 
 def test_without_the_extra_one_sentence_names_it(tmp_path, monkeypatch):

@@ -335,7 +335,7 @@ def test_a_line_in_matroska_and_a_sentence_where_it_has_no_place(tmp_path):
     with av.open(str(tmp_path / "a.mka")) as file:
         assert file.metadata["HISTORY"] == LINE
     with (
-        pytest.raises(AlphaMFError, match="--tag is not supported for AU"),
+        pytest.raises(AlphaMFError, match="`tag` is not supported for AU"),
         open_writer(tmp_path / "a.au", RATE, 1, format="AU", history=LINE),
     ):
         pass
@@ -447,5 +447,5 @@ def test_tags_that_cannot_be_kept_are_a_note(tmp_path, monkeypatch):
             assert not lost or writer.lost.endswith(
                 "mutagen is not installed: pip install 'alphamf[media]'"
             )
-    with pytest.raises(AlphaMFError, match=r"--tag needs mutagen: pip install 'alphamf\[media\]'"):
+    with pytest.raises(AlphaMFError, match=r"`tag` needs mutagen: pip install 'alphamf\[media\]'"):
         write(tmp_path / "b.ogg", history=LINE)

@@ -100,7 +100,7 @@ def test_a_second_file_of_another_kind_is_said(tmp_path, monkeypatch, form, subt
     data += written(path, form, subtype, 0.75, 2 if other == "channels" else 1)
     path.write_bytes(data)
     assert outcome(path) == pytest.approx(0.75, abs=0.07)
-    with pytest.raises(AlphaMFError, match=r"goes on with a recording of .* after 1\.[56]\d s"):
+    with pytest.raises(AlphaMFError, match=r"continues with a recording of .* after 1\.[56]\d s"):
         read(path)
 
 
@@ -396,7 +396,7 @@ def test_a_wrong_sum_of_a_flac_file_is_said(tmp_path, subtype):
     data[26] ^= 1
     path.write_bytes(data)
     with open_reader(path) as file:
-        assert file.note == "its samples do not have the MD5 sum of its header"
+        assert file.note == "its samples do not match the MD5 sum in its header"
         assert file.cut is None
     data[26:42] = bytes(16)  # the sum is not known
     path.write_bytes(data)

@@ -54,7 +54,7 @@ REFUSED = {
     "zero_bytes.wav": "is empty (0 bytes)",
     "truncated.wav": "promises 256000 bytes of samples, but it has only 96001",
     "truncated_header.wav": "header ends before the samples start",
-    "text.wav": "not audio of a known format",
+    "text.wav": "not an audio file in a known format",
     "nan_inf.wav": "13 samples that are NaN or infinite, the first at 0.500 s",
 }
 

@@ -15,7 +15,7 @@ import soundfile
 
 from alphamf.audio import formats
 from alphamf.audio.decoder import confine, helper, messages
-from alphamf.audio.decoder.client import open_apart
+from alphamf.audio.decoder.client import open_confined
 from alphamf.audio.opening import next_block, open_here
 from alphamf.audio.reader import open_reader, read
 from alphamf.audio.survey import open_sound
@@ -160,7 +160,7 @@ def test_files_without_a_header_are_taken_for_the_same(tmp_path, name):
     path = tmp_path / name
     path.write_bytes(np.random.default_rng(0).bytes(33 * 400))
     found = []
-    for opened in (open_apart, open_here):
+    for opened in (open_confined, open_here):
         try:
             with opened(path, "a", None) as file:
                 facts = file.format, file.subtype, file.samplerate, file.channels, file.frames
@@ -177,7 +177,7 @@ def header(kind, length):
 CONFINED = header(messages.DONE, 1) + b"\x03"
 KIND = {
     "samplerate": 16000, "channels": 2, "frames": 9, "format": "WAV", "subtype": "PCM_16",
-    "tagged": False, "media": True,
+    "has_tags": False, "media": True,
 }  # fmt: skip
 
 
@@ -216,7 +216,7 @@ def test_a_decoder_that_was_taken_over_costs_one_sentence(tmp_path, monkeypatch,
     path = tmp_path / "a.wav"
     soundfile.write(path, np.zeros((9, 2)), 16000)
     with pytest.raises(AlphaMFError, match=r"^a\.wav cannot be decoded: the decoder crashed$"):
-        with open_apart(path, "a.wav", None) as file:
+        with open_confined(path, "a.wav", None) as file:
             file.read(9)
 
 
@@ -225,7 +225,7 @@ def test_a_sentence_of_a_decoder_does_not_command_the_terminal(tmp_path, monkeyp
     answer = CONFINED + header(messages.REFUSED, len(sentence)) + sentence
     monkeypatch.setattr(helper, "request", lambda data, files: os.write(files[1], answer))
     with pytest.raises(AlphaMFError) as refused:
-        open_apart(tmp_path, "a", None)
+        open_confined(tmp_path, "a", None)
     assert str(refused.value) == r"\x1b[2J\n"
 
 
@@ -246,7 +246,7 @@ def test_where_no_process_can_be_started_one_sentence_says_what_to_do(tmp_path, 
     monkeypatch.setattr(sys, "executable", str(tmp_path / "none"))
     path = tmp_path / "a.wav"
     soundfile.write(path, np.zeros(80), 16000)
-    with pytest.raises(AlphaMFError, match=r"no process can be started for it .*--no-sandbox"):
+    with pytest.raises(AlphaMFError, match=r"no process can be started for it .*`no_sandbox`"):
         read(path)
 
 
@@ -258,5 +258,5 @@ def test_the_helper_has_neither_the_current_folder_nor_more_descriptors(tmp_path
     soundfile.write("a.wav", np.zeros(80), 16000)
     with open(os.devnull) as kept:
         os.set_inheritable(kept.fileno(), True)
-        with open_apart(tmp_path / "a.wav", "a", None):
+        with open_confined(tmp_path / "a.wav", "a", None):
             pass

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from alphamf.audio.inputs import Problem, plan
+from alphamf.batch.inputs import Problem, plan
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_the_folder_for_the_outputs_may_hold_the_inputs(tree, name):
     assert made.problems == []
     assert (made.jobs[0].source, made.jobs[0].output) == ("in/a.wav", "./a.wav")
     assert plan([name], output_dir="in").problems[0].sentence == (
-        "in/a.wav is also its own output; choose another -o or --output-dir"
+        "in/a.wav is also its own output; choose another `output` or `output_dir`"
     )
 
 

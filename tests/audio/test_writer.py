@@ -273,7 +273,7 @@ def test_a_lossy_sound_above_full_scale_is_lowered_as_a_whole(tmp_path, form, su
         assert source.peak > 1.2
         target = destination(str(tmp_path / path), source)
         decibels = 20 * np.log10(source.peak)
-        assert target.note.endswith(f"lowered by {decibels:.1f} dB, as it goes above full scale")
+        assert target.note.endswith(f"lowered by {decibels:.1f} dB because it exceeds full scale")
         options = {"format": target.format, "subtype": target.subtype, "gain": target.gain}
         with open_writer(target.path, 48000, 1, **options) as file:
             for block in source.blocks():

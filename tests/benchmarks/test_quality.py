@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from alphamf.evaluation.score import si_sdr
+from alphamf.scores.score import si_sdr
 from benchmarks import quality, quality_clips
 from benchmarks.front_clips import Clip
 

@@ -20,7 +20,7 @@ from distributed import Client, Security, rpc
 from typer.testing import CliRunner
 
 from alphamf.cli.app import app
-from alphamf.tools import cluster, connection
+from alphamf.tools import cluster, cluster_client
 from tests.support.commands import COMMAND, in_a_terminal, leave, sound
 from tests.support.commands import in_a_process as run
 from tests.support.commands import until as wait
@@ -28,7 +28,7 @@ from tests.support.evaluation_corpus import CORPUS, corpus, evaluate, lines, pla
 from tests.support.tasks import half
 
 __all__ = ["corpus", "plain_page"]
-QUICK = ["--steps", "20", "--keep", "10"]
+QUICK = ["--steps", "20"]
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(os.name != "posix", reason="signals are POSIX"),
@@ -101,7 +101,7 @@ def test_files_are_those_of_the_pool(tmp_path):
         assert result.returncode == 2, result.stderr
         printed[folder] = [json.loads(line)["file"] for line in result.stdout.splitlines()]
         *where, error = result.stderr.decode().splitlines()
-        assert error == "Error: bad.wav is not audio of a known format"
+        assert error == "Error: bad.wav is not an audio file in a known format"
         assert len(where) == (folder == "dask")
     assert where[0].startswith("Dask: 2 workers, ")
     assert printed["dask"] == printed["pool"] == names
@@ -151,14 +151,14 @@ def test_the_pool_does_without_dask(tmp_path):
     sound(tmp_path / "a.wav")
     code = (
         "import sys\nfrom alphamf.cli.app import app\n"
-        "app(['denoise', 'a.wav', '--steps', '4', '--keep', '2'], standalone_mode=False)\n"
+        "app(['denoise', 'a.wav', '--steps', '4'], standalone_mode=False)\n"
         "sys.exit(bool({'dask', 'distributed'} & set(sys.modules)))"
     )
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
 
 
 def test_nobody_answers(corpus, monkeypatch):
-    monkeypatch.setattr(connection, "PATIENCE", 0.3)
+    monkeypatch.setattr(cluster_client, "PATIENCE", 0.3)
     address = "127.0.0.1:9"
     sentence = f"no Dask scheduler answered at --cluster {address} within 0.3 s"
     result = denoise("noisy", "--cluster", address)
@@ -186,7 +186,7 @@ def test_the_extra_is_missing(corpus, monkeypatch):
 
 
 def test_a_local_cluster_admits_nobody_else():
-    with connection.connect_client("local", 1) as client:
+    with cluster_client.connect_client("local", 1) as client:
         info = client.scheduler_info(n_workers=-1)
         ((worker, about),) = info["workers"].items()
         for address in (info["address"], worker, about["nanny"]):
@@ -203,7 +203,7 @@ def test_a_local_cluster_admits_nobody_else():
 def test_a_local_cluster_works_in_a_folder_of_its_own(tmp_path, monkeypatch):
     # Dask's own is made by whoever comes first, who may put a module there.
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with connection.connect_client("local", 1) as client:
+    with cluster_client.connect_client("local", 1) as client:
         ((_, about),) = client.scheduler_info(n_workers=-1)["workers"].items()
         folder = Path(about["local_directory"])
         own = folder.relative_to(tmp_path).parts[0]

@@ -43,22 +43,23 @@ def test_a_record_names_processor_code_paths_and_versions(here):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"device": "cuda"}, "--deterministic works on the CPU only, not with --device cuda"),
+        (["--device", "cuda"], "--deterministic works on the CPU only, not with --device cuda"),
+        (["--device", "auto"], "--deterministic works on the CPU only, not with --device auto"),
         (
-            {"cluster": "tcp://node0:8786"},
+            ["--cluster", "tcp://node0:8786"],
             "--deterministic works on this machine only, not with --cluster",
         ),
     ],
 )
-def test_work_that_is_done_elsewhere_is_refused(options, sentence):
-    with pytest.raises(AlphaMFError, match=f"^{sentence}$"):
-        deterministic.restart_with_fixed_paths(**{"device": "cpu", "cluster": None, **options})
+def test_work_that_is_done_elsewhere_is_refused(here, options, sentence):
+    refused = run("denoise", "in/0.wav", "--deterministic", *options, code=2)
+    assert refused.stderr == f"Error: {sentence}\n"
 
 
 def test_other_processors_are_refused(monkeypatch):
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
     with pytest.raises(AlphaMFError, match="on an x86-64 processor, not "):
-        deterministic.restart_with_fixed_paths(device="cpu", cluster=None)
+        deterministic.restart_with_fixed_paths()
 
 
 @x86
@@ -87,7 +88,7 @@ def variables(monkeypatch):
 
     def check():
         try:
-            deterministic.restart_with_fixed_paths(device="cpu", cluster="local")
+            deterministic.restart_with_fixed_paths()
         except StartedAnew:
             return os.environ
         return None

@@ -16,7 +16,7 @@ from alphamf.evaluation import runner
 from alphamf.evaluation.baselines.base import Method
 from alphamf.evaluation.baselines.registry import METHODS
 from alphamf.evaluation.results import Result
-from alphamf.evaluation.score import si_sdr
+from alphamf.scores.score import si_sdr
 from tests.support.evaluation_corpus import (
     CORPUS,
     corpus,
@@ -156,7 +156,7 @@ def test_what_cannot_be_done_is_reported_and_the_rest_is_done(corpus, plain_page
     result = evaluate(*CORPUS, code=2)
     errors = [
         "no clean file matches lost.wav",
-        "noisy/bad_1.wav is not audio of a known format",
+        "noisy/bad_1.wav is not an audio file in a known format",
         "clean/quiet.wav is silent, so no scores can be computed",
         "noisy/rate_1.wav and clean/rate.wav must have the same sampling rate, "
         "not 16000 and 8000 Hz",
@@ -241,7 +241,7 @@ def test_pairs_limit_and_model(corpus, plain_page):
     ("words", "sentence"),
     [
         ([*CORPUS, "--method", "none"], "unknown method 'none'; it must be one of noisy, "),
-        ([*CORPUS, "--model", "none"], "there is no model 'none'"),
+        ([*CORPUS, "--model", "none"], "unknown model 'none'"),
         (["--clean", "clean"], "give the corpus as --clean and --noisy, or as --pairs"),
         (["--clean", "gone", "--noisy", "noisy"], "--clean gone does not exist"),
         (["--pairs", "gone.csv"], "gone.csv cannot be read: No such file or directory"),

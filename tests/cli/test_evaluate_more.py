@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 import soundfile
 
-from alphamf.evaluation.extra import Extra, read_transcripts, recognise_words
-from alphamf.evaluation.words import error_rate, words
+from alphamf.evaluation.extra_scores import ExtraScores, read_transcripts
+from alphamf.scores.recognisers import recognise_words
+from alphamf.scores.words import error_rate, words
 from alphamf.tools import tables
 from tests.support.evaluation_corpus import (
     CORPUS,
@@ -102,10 +103,11 @@ def table_of(found):
     ("words", "sentence"),
     [
         (["--method", "mine=nowhere"], "nowhere is not a folder"),
-        (["--method", "noisy=noisy"], "must have a new name before the ="),
-        (["--method", "clean=noisy"], "must have a new name before the ="),
+        (["--method", "noisy=noisy"], "needs a new name before the ="),
+        (["--method", "clean=noisy"], "needs a new name before the ="),
         (["--asr", "listen"], "must contain {file}, which stands for the audio file"),
         (["--asr", "'listen {file}"], "is not a valid command: "),
+        (["--asr", "whisper:nowhere"], "nowhere contains no model.bin of a Whisper model"),
         (["--transcripts", "x.txt"], "--transcripts needs --asr"),
         (["--asr", "listen {file}", "--transcripts", "x.txt"], "x.txt cannot be read"),
         (["--dnsmos", "x.onnx"], "x.onnx does not exist"),
@@ -160,7 +162,7 @@ def test_words_that_are_wrong():
 def test_without_transcripts_the_clean_speech_is_recognised(tmp_path):
     script = tmp_path / "count.py"
     script.write_text("import sys, soundfile\nprint('w ' * len(soundfile.read(sys.argv[1])[0]))")
-    extra = Extra(f"{sys.executable} {script} {{file}}")
+    extra = ExtraScores(f"{sys.executable} {script} {{file}}")
     sound = np.zeros(10, np.float32)
     ((found, problem),) = extra.scores(sound[:5], sound, 8000, "a.wav")
     assert problem is None and found == {"wer": 50.0}

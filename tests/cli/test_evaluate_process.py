@@ -35,7 +35,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="signals, locks and termin
 def test_two_runs_do_not_share_a_folder(corpus, plain_page):
     with runner.lock_results(Path("evaluation")):
         result = evaluate(*CORPUS, code=2)
-    assert result.stderr == "Error: another evaluation is writing to --output evaluation\n"
+    assert result.stderr == "Error: another evaluation is writing to -o evaluation\n"
     evaluate(*CORPUS)
 
 

@@ -11,7 +11,7 @@ from tests.support.commands import here, in_a_process, run, sound
 
 __all__ = ["here"]
 
-SENTENCE = "goes on after the 1.00 s that its header promises: 1.00 s are left out"
+SENTENCE = "continues after the 1.00 s that its header promises; 1.00 s are left out"
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from alphamf.cli.live import obey
+from alphamf.cli.live import handle_keys
 from tests.support import sound_cards
 from tests.support.commands import run, until
 from tests.support.places import DATA, ROOT
@@ -154,10 +154,10 @@ def test_keys():
     class Monitor:
         strength, bypass = 0.9, False
 
-    assert obey("+=+", Monitor) and Monitor.strength == 1.0
-    assert obey("-" * 12, Monitor) and Monitor.strength == 0.0
-    assert obey("bx", Monitor) and Monitor.bypass
-    assert not obey("bq", Monitor)
+    assert handle_keys("+=+", Monitor) and Monitor.strength == 1.0
+    assert handle_keys("-" * 12, Monitor) and Monitor.strength == 0.0
+    assert handle_keys("bx", Monitor) and Monitor.bypass
+    assert not handle_keys("bq", Monitor)
 
 
 def missing():

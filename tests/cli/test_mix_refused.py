@@ -36,7 +36,7 @@ def test_bad_files_are_one_sentence_each_and_the_rest_is_made(here):
         "Error: noise/click.wav: a noise must last at least 0.1 s, not 0.010 s",
         "Error: noise/silent.wav: a noise must not be completely silent",
         "Error: speech/silent.wav: speech must not be completely silent",
-        "Error: speech/text.wav is not audio of a known format",
+        "Error: speech/text.wav is not an audio file in a known format",
     ]
     assert len(table()) == 4 and len(contents()) == 2 + 4
 
@@ -64,7 +64,7 @@ def test_speech_too_short_for_an_active_level_or_for_a_noise_with_pauses(here):
 def test_without_any_speech_or_noise_nothing_is_written(here):
     Path("bad.wav").write_text("no audio")
     result = mix("speech", "--noise", "bad.wav", "-o", "out", code=2)
-    assert result.stderr == "Error: bad.wav is not audio of a known format\n"
+    assert result.stderr == "Error: bad.wav is not an audio file in a known format\n"
     result = mix("gone*.wav", "--noise", "noise", "-o", "out", code=2)
     assert result.stderr == "Error: gone*.wav matches no audio files\n"
     assert not Path("out").exists()
@@ -105,7 +105,9 @@ def test_nothing_is_removed_or_written_through_a_link_in_the_corpus(here):
         Path("out", name).symlink_to(moved.absolute())
         before = contents("out"), contents("elsewhere")
         result = mix(*words, "--overwrite", code=2)
-        assert f"Error: out/{name} is a link, which no output goes through" in result.stderr
+        assert (
+            f"Error: out/{name} is a link; outputs are not written through links" in result.stderr
+        )
         assert (contents("out"), contents("elsewhere")) == before and result.stderr.count("\n") == 1
         Path("out", name).unlink()
     # Nor is a link in the place of a file followed or removed.

@@ -62,8 +62,10 @@ def test_info_as_json(here):
 
 def test_info_of_what_is_neither(here):
     Path("a.wav").write_text("no audio")
-    assert run("info", "a.wav", code=2).stderr == ("Error: a.wav is not audio of a known format\n")
-    assert "there is no model 'a.npz'" in run("info", "a.npz", code=2).stderr
+    assert run("info", "a.wav", code=2).stderr == (
+        "Error: a.wav is not an audio file in a known format\n"
+    )
+    assert "unknown model 'a.npz'" in run("info", "a.npz", code=2).stderr
     long = f"{300 * 'm'}.npz"
     refused = f"Error: {long} cannot be opened: File name too long\n"
     assert run("info", long, code=2).stderr == refused
@@ -144,7 +146,7 @@ def test_train_takes_folders_and_the_seed_decides(here):
         (["clean.wav", "-o", "none/m.npz"], "cannot write none/m.npz: the folder does not"),
         (["clean.wav", "-o", "d.npz", "--overwrite"], "d.npz is a folder; give a file name"),
         (["gone.wav", "-o", 300 * "m" + ".npz"], "mmm.npz cannot be written: File name too long"),
-        (["clean.wav", "-o", "old.npz"], "old.npz exists already: use --overwrite"),
+        (["clean.wav", "-o", "old.npz"], "old.npz already exists; use --overwrite"),
         (["-", "-o", "m.npz"], "standard input cannot be used as clean speech"),
         (["gone.wav", "-o", "m.npz"], "gone.wav does not exist"),
         (["no*.wav", "-o", "m.npz"], "no*.wav matches no audio files"),
@@ -152,7 +154,7 @@ def test_train_takes_folders_and_the_seed_decides(here):
         (["clean.wav", "-o", "m.npz", "--rank", "0"], "rank must be from 1 to 10000, not 0"),
         (["clean.wav", "-o", "m.npz", "--alpha", "3"], "alpha must be from 0.5 to 2"),
         (["clean.wav", "-o", "m.npz", "--steps", "0"], "steps"),
-        (["clean.wav", "-o", "m.npz", "--sampler", "x"], "unknown sampler 'x'"),
+        (["clean.wav", "-o", "m.npz", "--sampler", "x"], "unknown --sampler 'x'"),
     ],
 )
 def test_what_train_cannot_do_is_one_sentence(here, arguments, sentence):

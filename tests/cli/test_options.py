@@ -8,10 +8,12 @@ import os
 import numpy as np
 import pytest
 import soundfile
+import typer
 
-from alphamf.audio.inputs import Job
-from alphamf.cli import batch
-from alphamf.cli.denoise import Preset
+from alphamf.batch.inputs import Job
+from alphamf.cli import batch, conflicts
+from alphamf.cli.app import app
+from alphamf.cli.denoise_options import Preset
 from alphamf.denoising.settings import PRESETS
 from alphamf.tools import pool
 from tests.support.commands import run
@@ -31,28 +33,25 @@ def here(tmp_path, monkeypatch):
     [
         (["--strength", "1.5"], "--strength must be from 0 to 1, not 1.5"),
         (["--strength", "nan"], "--strength must be from 0 to 1, not nan"),
-        (
-            ["--suffix", "-a", "--name", "{stem}{ext}"],
-            "--suffix and --name all set the output name",
-        ),
-        (["-o", "b.wav", "--name", "{stem}-b{ext}"], "-o and --name all set the output name"),
+        (["-o", "b.wav", "--name", "{stem}-b{ext}"], "-o and --name both set the output name"),
         (["--name", "{stem}.wav"], "--name must be a file name that ends in {ext}"),
         (["--name", "{who}{ext}"], "--name must be a file name that ends in {ext}"),
         (["--name", "b/{stem}{ext}"], "and --output-dir sets the folder"),
-        (["--suffix", "/b"], "and --output-dir sets the folder"),
         (["--name", "{stem}{ext}"], "a.wav is also its own output"),
         (["--steps", "0"], "--steps must be at least 1, not 0"),
-        (["--steps", "5", "--keep", "6"], "--keep must be at most --steps = 5, not 6"),
-        (["--alpha-speech", "3"], "--alpha-speech must be"),
-        (["--alpha-noise", "0.1"], "--alpha-noise must be"),
-        (["--noise-rank", "0"], "--noise-rank must be at least 1, not 0"),
+        (["--chains", "0"], "--chains must be at least 1, not 0"),
         (["--max-attenuation", "-1"], "--max-attenuation must be at least 0, not -1.0"),
         (["--jobs", "0"], "--jobs must be at least 1, not 0"),
         (["--seed", "-1"], "--seed must be at least 0, not -1"),
         (["--sampler", "magic"], "unknown --sampler 'magic'"),
-        (["--model", "none"], "there is no model 'none'"),
+        (["--model", "none"], "unknown model 'none'"),
         (["--model", "m" * 300], "mmm cannot be opened: File name too long"),
-        (["--refiner", "r" * 300], "rrr cannot be opened: File name too long"),
+        (["--network", "r" * 300], "rrr cannot be opened: File name too long"),
+        (["--network", "high-band-16k"], "--network high-band-16k is neither a refiner nor a"),
+        (
+            ["--network", "refiner-8k", "--network", "refiner-16k"],
+            "--network refiner-8k and --network refiner-16k are both refiners; give one",
+        ),
         (["b.wav", "--trim-silence", "--end", "1"], "Error: --trim-silence needs the whole"),
         (["-o", ""], "the extension of '' is not a known audio format"),
         (["-o", "."], "-o . is a folder"),
@@ -91,6 +90,50 @@ def test_words_that_typer_refuses_name_the_option_too(here):
     assert "INPUTS" in run("denoise", code=2).stderr
 
 
+def parameters():
+    """Return the parameters of the command by name."""
+    return {each.name: each for each in typer.main.get_command(app).commands["denoise"].params}
+
+
+def test_there_are_few_options_and_those_of_the_sampler_come_last():
+    panels = [each.rich_help_panel for each in parameters().values() if each.name != "inputs"]
+    assert len(panels) <= 38
+    assert panels[-4:] == ["Sampler (for research)"] * 4 and panels.index(panels[-1]) > 30
+
+
+def test_conflicts_are_between_options_that_exist():
+    words = {name for each in conflicts.CONFLICTS for name in (each.option, *each.others)}
+    words -= {value for name, value in vars(conflicts).items() if name.isupper()}
+    assert {word.partition("=")[0] for word in words} <= {*parameters(), "output"}
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("a.wav --latency low --network refiner-8k", "--network cannot be combined with --latency"),
+        (
+            "a.wav --latency low --device cuda",
+            "--device cuda cannot be combined with --latency low",
+        ),
+        ("a.wav --latency low --cluster local", "--cluster cannot be combined with --latency low"),
+        ("- -o - --latency low --tag", "--tag cannot be combined with --latency low"),
+        ("a.wav -o - --cluster local", "--cluster needs files; it cannot use standard input or"),
+        ("- --raw 8000:1:s16", "--raw needs a pipe at low latency: denoise - -o - --latency low"),
+    ],
+)
+def test_options_that_cannot_be_combined(here, words, sentence):
+    refused = run("denoise", *words.split(), code=2).stderr
+    assert refused.startswith(f"Error: {sentence}") and refused.count("\n") == 1
+    assert os.listdir() == ["a.wav"]
+
+
+def test_audio_and_json_do_not_share_an_output(here):
+    refused = run("denoise", "a.wav", "-o", "-", "--json", code=2)
+    sentence = "--json and audio cannot both be written to standard output; use -o FILE"
+    assert refused.stderr == f"Error: {sentence}\n"
+    assert json.loads(refused.stdout) == {"error": sentence}
+
+
 def test_steps_alone_keep_the_presets_share(here):
     line = run("denoise", "a.wav", "--steps", 30, "--json").stdout
     preset = PRESETS["fast"]
@@ -124,7 +167,7 @@ def test_a_long_recording_on_several_cores_is_the_same(tmp_path):
     outputs = []
     for jobs in ("1", "2"):
         output = tmp_path / f"{jobs}.wav"
-        settings = ["--preset", "fast", "--steps", "4", "--keep", "2", "--jobs", jobs]
+        settings = ["--preset", "fast", "--steps", "4", "--jobs", jobs]
         run("denoise", path, "-o", output, *settings)
         outputs.append(output.read_bytes())
     assert outputs[0] == outputs[1]
@@ -134,7 +177,7 @@ def test_a_long_recording_on_several_cores_is_the_same(tmp_path):
 def test_without_a_device_auto_says_that_it_falls_back(tmp_path, quiet):
     path = tmp_path / "a.wav"
     soundfile.write(path, 0.1 * np.random.default_rng(0).standard_normal(800), 8000)
-    options = ["--device", "auto", "--steps", "2", "--keep", "1", "--json", *["--quiet"] * quiet]
+    options = ["--device", "auto", "--steps", "2", "--json", *["--quiet"] * quiet]
     result = run("denoise", path, *options)
     assert ("no CUDA GPU was found" in result.stderr) is not quiet
     assert json.loads(result.stdout)["device"] == "cpu"

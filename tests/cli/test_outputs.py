@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from alphamf.audio.take import Take, names
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import load
 from alphamf.learnt.network_file import find
 from alphamf.learnt.refiner import Refiner
+from alphamf.live.take import Take, names
 from alphamf.tools import files
 from tests.support.commands import QUICK, here, run, sound
 
@@ -157,7 +157,7 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(here, monkeypatch, words,
     if not links:
         monkeypatch.setattr(os, "link", refused)
     result = run(*words, code=2)
-    assert f"{name} exists already: use --overwrite to replace it" in result.stderr
+    assert f"{name} already exists; use --overwrite to replace it" in result.stderr
     assert appeared and all(path.read_text() == "mine" for path in appeared)
     assert not list(Path().rglob(".alphamf-*"))
     shutil.rmtree("out", ignore_errors=True)
@@ -172,7 +172,7 @@ def test_a_name_that_is_free_is_taken_at_once(here, monkeypatch, links):
 
     if not links:
         monkeypatch.setattr(os, "link", refused)
-    with files.atomic("x", replace=False) as part:
+    with files.atomic_file("x", replace=False) as part:
         part.write_text("x")
     assert Path("x").read_text() == "x" and os.stat("x").st_nlink == 1
     assert sorted(os.listdir()) == ["in", "x"]
@@ -186,7 +186,7 @@ def test_a_name_that_is_free_is_taken_at_once(here, monkeypatch, links):
 def test_a_model_is_not_replaced_where_that_is_not_allowed(here, read):
     """As by `train` and `adapt` without --overwrite."""
     Path("m.npz").write_text("mine")
-    with pytest.raises(AlphaMFError, match=r"m\.npz exists already"):
+    with pytest.raises(AlphaMFError, match=r"m\.npz already exists"):
         read().save("m.npz", replace=False)
     assert Path("m.npz").read_text() == "mine" and sorted(os.listdir()) == ["in", "m.npz"]
     read().save("m.npz")
@@ -207,7 +207,7 @@ def test_a_folder_that_holds_files_of_others_is_refused(here, words, name):
     before = everything()
     result = run(*words, code=2)
     top = "/".join(place.parts[:2])
-    sentence = "exists already and is not a result of alphamf: choose another folder"
+    sentence = "already exists and is not a result of alphamf; choose another folder"
     assert result.stderr == f"Error: {top} {sentence}\n" and everything() == before
 
 

@@ -52,7 +52,7 @@ SAME = {
     ),
     "evaluate": (
         [*EVALUATE, "--method", "noisy", "-o", "same", "--jobs", "1"],
-        "in/audio/clean/0.flac lies where --output same has a result",
+        "in/audio/clean/0.flac would be overwritten by a result in -o same",
     ),
 }
 """Commands by whose outputs in `same` a file of `in` would be lost, and what they say."""

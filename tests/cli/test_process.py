@@ -15,7 +15,7 @@ import soundfile
 from tests.support.commands import COMMAND, in_a_terminal, sound, until
 from tests.support.commands import in_a_process as run
 
-QUICK = ["--steps", "20", "--keep", "10"]
+QUICK = ["--steps", "20"]
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals and terminals are POSIX")
 
@@ -115,7 +115,7 @@ def test_the_number_of_jobs_changes_neither_bits_nor_order(tmp_path):
             "--jobs", jobs, "--json", *QUICK,
         )  # fmt: skip
         assert result.returncode == 2
-        assert result.stderr == b"Error: bad.wav is not audio of a known format\n"
+        assert result.stderr == b"Error: bad.wav is not an audio file in a known format\n"
         lines[jobs] = [json.loads(line)["file"] for line in result.stdout.splitlines()]
     assert lines["1"] == lines["2"] == ["0.wav", "bad.wav", "1.wav", "2.wav"]
     assert sorted(os.listdir(tmp_path / "1")) == ["0.wav", "1.wav", "2.wav"]
@@ -168,7 +168,7 @@ def test_ctrl_c_on_a_pipe_finishes_what_was_read_and_a_second_drops_it(tmp_path,
     interruptible = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
     process = subprocess.Popen(
         [*COMMAND[:-1], f"{interruptible}; {COMMAND[-1]}", "denoise", "-", "-o", "b.wav",
-         "--preset", "fast", "--steps", steps, "--keep", "2"],
+         "--preset", "fast", "--steps", steps],
         cwd=tmp_path, stdin=subprocess.PIPE, stderr=subprocess.PIPE, stdout=subprocess.PIPE,
         start_new_session=True,
     )  # fmt: skip

@@ -17,8 +17,7 @@ __all__ = ["here"]
 def options_of(record: dict) -> list[object]:
     """Return the options that a JSON record of ``alphamf denoise`` speaks of."""
     found = ["--preset", record["preset"], "--model", record["model"], "--seed", record["seed"]]
-    for name in ("sampler", "steps", "keep", "chains", "alpha_speech", "alpha_noise", "noise_rank",
-                 "max_attenuation"):  # fmt: skip
+    for name in ("sampler", "steps", "chains", "max_attenuation"):
         if record["settings"][name] is not None:
             found += [f"--{name.replace('_', '-')}", record["settings"][name]]
     return [*found, "--strength", round(1 - record["settings"]["dry"], 9)]
@@ -28,7 +27,7 @@ def options_of(record: dict) -> list[object]:
 def test_a_run_can_be_repeated_from_its_record_at_any_number_of_jobs(here):
     for k, (suffix, subtype) in enumerate([("wav", "FLOAT"), ("ogg", None), ("flac", None)]):
         sound(f"in/{k}x.{suffix}", seed=k, subtype=subtype)
-    asked = ["--preset", "plain", "--steps", 9, "--noise-rank", 2, "--seed", 5, "--strength", 0.9]
+    asked = ["--preset", "plain", "--steps", 9, "--chains", 2, "--seed", 5, "--strength", 0.9]
     lines = run("denoise", "in", "--output-dir", "out", *asked, "--json", "--jobs", 1).stdout
     records = [json.loads(line) for line in lines.splitlines()]
     assert len(records) == 6

@@ -16,7 +16,7 @@ import pytest
 
 from alphamf.audio.spool import spool_pipe
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import atomic, exclusive_lock
+from alphamf.tools.files import atomic_file, exclusive_lock
 from tests.support.commands import COMMAND, QUICK, contents, here, leave, run, sound, until
 
 __all__ = ["here"]
@@ -27,7 +27,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="signals, locks and limits
 
 def temporary(target: str) -> Path:
     """Return the name of the temporary file of a target."""
-    with atomic(target):
+    with atomic_file(target):
         (name,) = Path(target).parent.glob(".*.part")
     os.remove(target)
     return name
@@ -46,12 +46,12 @@ def test_a_half_done_folder_is_continued(here):
     assert contents() == whole | {"2.wav": b"mine"}
     lines = run("denoise", "in/*.wav", "--output-dir", "out", "--json", *QUICK).stdout
     assert [json.loads(line) for line in lines.splitlines()] == [
-        {"file": f"in/{k}.wav", "output": f"out/{k}.wav", "skipped": "the output exists already"}
+        {"file": f"in/{k}.wav", "output": f"out/{k}.wav", "skipped": "the output already exists"}
         for k in range(3)
     ]
     # What was named is meant: that is refused.
     named = run("denoise", "in/2.wav", "--output-dir", "out", *QUICK, code=2)
-    assert "out/2.wav exists already" in named.stderr
+    assert "out/2.wav already exists" in named.stderr
     run("denoise", "in", "--output-dir", "out", "--overwrite", *QUICK)
     assert contents() == whole
 
@@ -133,7 +133,7 @@ def test_a_decoder_that_crashes_costs_one_file(here, jobs):
 @posix
 def test_two_runs_do_not_write_one_file(here):
     Path("out").mkdir()
-    with atomic("out/1.wav") as part:
+    with atomic_file("out/1.wav") as part:
         result = run("denoise", "in", "--output-dir", "out", *QUICK, code=2)
         assert result.stderr == "Error: in/1.wav: out/1.wav is being written by another run\n"
         part.write_bytes(b"of the first run")
@@ -186,7 +186,7 @@ def test_a_temporary_file_is_written_through_its_descriptor(here):
     Path("victim").write_text("precious")
     name = temporary("x.txt")
     with pytest.raises(AlphaMFError, match="cannot be written: another process"):
-        with atomic("x.txt") as part:
+        with atomic_file("x.txt") as part:
             name.unlink()
             name.symlink_to("victim")
             part.write_text("of this run")
@@ -215,7 +215,7 @@ def test_the_folder_is_on_the_disk_after_the_file(here, monkeypatch):
     synced = []
     fsync = os.fsync
     monkeypatch.setattr(os, "fsync", lambda fd: (synced.append(os.fstat(fd).st_ino), fsync(fd)))
-    with atomic("x.txt") as part:
+    with atomic_file("x.txt") as part:
         part.write_text("x")
     assert synced == [os.stat("x.txt").st_ino, os.stat(".").st_ino]
 
@@ -297,7 +297,7 @@ def test_no_place_for_temporary_files_is_one_sentence(here, monkeypatch, words, 
         raise FileNotFoundError(errno.ENOENT, "No usable temporary directory")
 
     monkeypatch.setattr("tempfile.gettempdir", nowhere)
-    monkeypatch.setattr("alphamf.denoising.trim.IN_MEMORY", 1)
+    monkeypatch.setattr("alphamf.batch.trim.IN_MEMORY", 1)
     done = run("denoise", *words, *QUICK, stdin=Path("in/0.wav").read_bytes(), code=2)
     assert done.stderr == f"Error: {sentence}No usable temporary directory\n"
     with pytest.raises(AlphaMFError, match="a pipe cannot be copied to a temporary folder"):

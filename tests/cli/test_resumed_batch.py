@@ -24,7 +24,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from alphamf.cli.parallel import each_on
+from alphamf.cli.parallel import choose_each
 from alphamf.tools import files
 from alphamf.tools.temporary import _hidden
 from tests.support.commands import run, sound
@@ -32,7 +32,7 @@ from tests.support.commands import run, sound
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs links")
 
 NAMES = ("a.wav", "b.flac", "below/a.wav", "below/c.wav")
-WORDS = ["--output-dir", "out", "--preset", "fast", "--steps", "2", "--keep", "1", "--jobs", "1"]
+WORDS = ["--output-dir", "out", "--preset", "fast", "--steps", "2", "--jobs", "1"]
 
 names = st.sampled_from(NAMES)
 versions = st.integers(0, 2)
@@ -47,7 +47,7 @@ class Stopped(BaseException):
 
 def in_this_process(cluster, *, quiet, isolated):
     """Return what does the files one by one, in this process."""
-    return each_on(cluster, quiet=quiet, isolated=False)
+    return choose_each(cluster, quiet=quiet, isolated=False)
 
 
 def denoised(data: bytes | str, output: str) -> bytes:
@@ -161,7 +161,7 @@ class Batch(RuleBasedStateMachine):
         options = ["--overwrite"] if overwrite else []
         inputs = any(f"in/{name}" in self.model for name in NAMES)
         with (
-            patch("alphamf.cli.batch.each_on", in_this_process),
+            patch("alphamf.cli.batch.choose_each", in_this_process),
             patch.object(files, "publish", stopping),
         ):
             try:

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+import alphamf.serving
 from tests.support.commands import run, until
 
 pytest.importorskip("uvicorn", reason="the extra web is not installed")
@@ -65,6 +66,8 @@ def test_a_port_that_is_taken_is_one_sentence(monkeypatch):
 
 def test_without_the_extra_it_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
+    # The package is imported anew; afterwards `alphamf.serving` has to be the one of sys.modules.
+    monkeypatch.setattr(alphamf, "serving", alphamf.serving)
     for name in [name for name in sys.modules if name.startswith("alphamf.serving")]:
         monkeypatch.delitem(sys.modules, name)
     result = run("serve", "--no-browser", code=2)

@@ -72,7 +72,7 @@ def test_what_standard_output_does_not_take_is_one_sentence(here):
         (
             ["denoise", "in/0.wav", "-o", "-", *QUICK],
             ">&-",
-            "Error: audio cannot go to standard output, which is closed here\n",
+            "Error: audio cannot go to standard output, which is closed\n",
         ),
         (
             ["denoise", "in/0.wav", "-o", "-", *QUICK],

@@ -70,7 +70,7 @@ def test_a_stream_needs_no_choice(here):
 def test_a_bad_file_is_reported_and_the_others_are_used(here, form):
     Path("clean/bad.wav").write_text("no audio")
     result = run("clean", "-o", "m.npz", "--rank", 2, "--steps", 25, form, *QUICK, code=2)
-    assert result.stderr == "Error: clean/bad.wav is not audio of a known format\n"
+    assert result.stderr == "Error: clean/bad.wav is not an audio file in a known format\n"
     assert "from 6 files" in result.stdout
     assert load("m.npz").about["unusable"] == 1
     alone = run("clean/bad.wav", "-o", "n.npz", form, *QUICK, code=2)
@@ -89,7 +89,7 @@ def test_a_bad_file_is_reported_and_the_others_are_used(here, form):
         (["--rank", "2.5"], "--rank must be a number"),
         (["--alpha", "1,,2"], "--alpha must be a number"),
         (["--alpha", "1,3"], "alpha must be from 0.5 to 2, not 3"),
-        (["--voices", "name"], "there is no rule 'name' for voices"),
+        (["--voices", "name"], "unknown rule 'name' for voices"),
         (
             ["--voices", "folder", "clean/a/0.wav"],
             "the rule folder finds only one voice in 2 files",

@@ -20,7 +20,7 @@ from tests.support.poison import Stranger
 SOUNDS = {"clean/a.wav": "clean", "noisy/a.wav": "noisy", "b.wav": "noisy", "c.wav": "noisy"}
 """Files of the directory, each a copy of the sample."""
 
-CHAIN = ("--steps", "4", "--keep", "2")
+CHAIN = ("--steps", "4")
 
 slow = pytest.mark.slow
 COMMANDS = [

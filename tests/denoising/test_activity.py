@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from alphamf import PRESETS, Segment, denoise, speech_stretches
+from alphamf import PRESETS, Segment, denoise, speech_ranges
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame
+from alphamf.batch.trim import MARGIN, Trimmer
 from alphamf.cli.app import app
-from alphamf.denoising.trim import MARGIN, Trimmer
 from tests.support.places import DATA
 
 QUICK = replace(PRESETS["fast"], steps=20, keep=10)
@@ -52,7 +52,7 @@ def test_speech_is_where_it_is(recording):
     assert on[loud].mean() > 0.9
     away = (found.frame_times < 1.8) | (found.frame_times > 5.2)
     assert (found.activity[away] < 0.5).mean() > 0.95
-    stretches = speech_stretches(found.activity, found.frame_times)
+    stretches = speech_ranges(found.activity, found.frame_times)
     assert 1.5 < stretches[0].start < 2.7
     assert 4.3 < stretches[-1].end < 5.5
 
@@ -60,8 +60,8 @@ def test_speech_is_where_it_is(recording):
 def test_silence_is_no_speech():
     found = denoise(np.zeros(RATE, np.float32), RATE, QUICK)
     assert not found.activity.any()
-    assert speech_stretches(found.activity, found.frame_times) == []
-    assert speech_stretches(np.ones(1), np.zeros(1)) == []
+    assert speech_ranges(found.activity, found.frame_times) == []
+    assert speech_ranges(np.ones(1), np.zeros(1)) == []
 
 
 @given(on=st.lists(st.tuples(st.booleans(), st.integers(1, 40)), max_size=12))
@@ -69,7 +69,7 @@ def test_silence_is_no_speech():
 def test_stretches_cover_the_frames_of_speech(on):
     activity = np.concatenate([[0.0], *([0.9 if yes else 0.1] * n for yes, n in on), [0.1]])
     times = np.arange(len(activity)) * 0.016
-    stretches = speech_stretches(activity, times)
+    stretches = speech_ranges(activity, times)
     inside = np.zeros(len(activity), bool)
     for start, end, probability in stretches:
         assert end - start >= 0.1 - 1e-9
@@ -102,7 +102,7 @@ def test_what_is_trimmed_does_not_depend_on_the_segments(sizes, spans):
             blocks += trimmer.add(Segment(sound, sound, empty, empty, [1.0], activity[part]))
             start += size
         blocks += trimmer.finish()
-    stretches = speech_stretches(activity, np.arange(frames) * (HOP / RATE))
+    stretches = speech_ranges(activity, np.arange(frames) * (HOP / RATE))
     first, last = 0, len(audio)
     if stretches:
         first = max(0, round((stretches[0].start - MARGIN) * RATE))
@@ -116,9 +116,9 @@ def test_what_is_searched_to_trim_does_not_grow(monkeypatch):
 
     def counted(activity, times):
         counts.append(len(activity))
-        return speech_stretches(activity, times)
+        return speech_ranges(activity, times)
 
-    monkeypatch.setattr("alphamf.denoising.trim.speech_stretches", counted)
+    monkeypatch.setattr("alphamf.batch.trim.speech_ranges", counted)
     empty, sound = np.empty((1, 1, 10), np.float32), np.zeros((10 * HOP, 1), np.float32)
     with Trimmer(RATE, Frame(512, HOP)) as trimmer:
         for k in range(60):

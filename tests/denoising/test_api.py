@@ -22,8 +22,8 @@ from alphamf.denoising.segments import OVERLAP_SECONDS, SEGMENT_SECONDS
 from alphamf.denoising.settings import HYPERPARAMETERS
 from alphamf.denoising.stream import Stream
 from alphamf.errors import AlphaMFError
-from alphamf.evaluation.score import si_sdr
 from alphamf.learnt.dictionary import Dictionary
+from alphamf.scores.score import si_sdr
 from alphamf.tools import memory
 from tests.support.places import DATA
 

@@ -9,7 +9,7 @@ from alphamf.denoising.channel import Channel
 from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.factorization.stacking import stack
 from alphamf.inference.random import generator
-from alphamf.inference.samplers.positive import EM
+from alphamf.inference.samplers.sgrld import EM
 
 BINS, FRAMES, RANK = 129, 200, 6
 

@@ -15,7 +15,7 @@ from alphamf import denoise
 from alphamf.audio import stft
 from alphamf.cli.app import app
 from alphamf.denoising.settings import PRESETS
-from alphamf.evaluation.score import si_sdr
+from alphamf.scores.score import si_sdr
 from tests.support.places import DATA
 
 FAST = replace(PRESETS["fast"], steps=4, keep=2, warm_up=3)

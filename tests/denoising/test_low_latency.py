@@ -20,7 +20,8 @@ from alphamf.audio.stft import Frame
 from alphamf.denoising.asymmetric_windows import Frames
 from alphamf.denoising.grids import Bins, Grid, regrid
 from alphamf.denoising.weights import find_online
-from alphamf.evaluation.score import si_sdr
+from alphamf.native import engine
+from alphamf.scores.score import si_sdr
 from tests.support.places import DATA
 
 THROUGH = replace(PRESETS["fast"], max_attenuation=0.0)
@@ -77,6 +78,19 @@ def test_a_saved_stream_goes_on_to_the_same_bits():
     rests = [np.concatenate([each.process(audio[2500:]), each.flush()]) for each in (stream, copy)]
     np.testing.assert_array_equal(*rests)
     np.testing.assert_array_equal(np.concatenate([first, rests[0]]), fed(audio, 8000))
+
+
+def test_without_a_compiler_numpy_does_the_same(monkeypatch):
+    audio = noise(0.4, channels=2)
+    expected = fed(audio, 8000)
+    monkeypatch.setattr(engine, "AVAILABLE", False)
+    np.testing.assert_allclose(fed(audio, 8000, 1000), expected, atol=1e-4)
+    stream = Stream(8000, 2, latency="low")
+    first = stream.process(audio[:2000])
+    copy = pickle.loads(pickle.dumps(stream))
+    rests = [np.concatenate([each.process(audio[2000:]), each.flush()]) for each in (stream, copy)]
+    np.testing.assert_array_equal(*rests)
+    np.testing.assert_allclose(np.concatenate([first, rests[0]]), expected, atol=1e-4)
 
 
 def test_speech_is_better_for_it():

@@ -20,7 +20,7 @@ from alphamf.denoising.grids import Spectra, grid_of
 from alphamf.denoising.posterior import Posterior
 from alphamf.denoising.weights import find
 from alphamf.denoising.workers import Workers
-from alphamf.evaluation.score import si_sdr
+from alphamf.scores.score import si_sdr
 from tests.support.places import DATA
 
 QUICK = replace(PRESETS["fast"], warm_up=8, steps=8, keep=4)

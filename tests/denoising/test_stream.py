@@ -19,8 +19,8 @@ from alphamf import PRESETS, AlphaMFError, Settings, Stream, denoise, denoise_as
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame
 from alphamf.denoising.workers import Workers
-from alphamf.evaluation.score import si_sdr
 from alphamf.learnt.dictionary import Dictionary
+from alphamf.scores.score import si_sdr
 from tests.support.places import DATA
 
 RATE = 8000

@@ -81,7 +81,7 @@ class Streams(RuleBasedStateMachine):
         except Interruption:
             assert self.raised
             for again in (lambda: self.stream.process(self.came[:0]), self.stream.flush):
-                with pytest.raises(AlphaMFError, match="Interruption broke off its work"):
+                with pytest.raises(AlphaMFError, match="Interruption interrupted it"):
                     again()
             return None
 

@@ -69,7 +69,7 @@ def test_low_latency_tells_its_network(sample):
     result = told()
     assert (result["causal"], result["refiner"]) == ("causal-16k", None)
     assert result["causal_sha256"] == find_online(16000).causal.sha256
-    assert told("--refiner", "none")["causal"] is None
+    assert told("--network", "none")["causal"] is None
     assert told("--preset", "plain")["causal"] is None
 
 
@@ -127,10 +127,10 @@ def test_the_command_takes_networks_or_none(sample, tmp_path):
     report = {}
     for name, options in {
         "auto": (),
-        "no second stage": ("--second-stage", "none"),
-        "no refiner": ("--refiner", "none"),
-        "shipped": ("--refiner", "refiner-16k", "--second-stage", "second-stage-16k"),
-        "plain with": ("--preset", "plain", "--refiner", "refiner-16k"),
+        "no second stage": ("--network", "refiner-16k"),
+        "no network": ("--network", "none"),
+        "shipped": ("--network", "second-stage-16k", "--network", "refiner-16k"),
+        "plain with": ("--preset", "plain", "--network", "refiner-16k"),
     }.items():
         arguments = ("denoise", sample, "-o", output, "--overwrite", *FAST, *options)
         line = json.loads(run(*arguments).stdout)
@@ -138,15 +138,14 @@ def test_the_command_takes_networks_or_none(sample, tmp_path):
     assert report["auto"][:2] == ("refiner-16k", "second-stage-16k")
     assert report["auto"] == report["shipped"]
     assert report["no second stage"][:2] == ("refiner-16k", None)
-    assert report["no refiner"][:2] == (None, None)
+    assert report["no network"][:2] == (None, None)
     assert report["plain with"][0] == "refiner-16k"
     assert len({sound for _, _, sound in report.values()}) == 4
 
 
-@pytest.mark.parametrize("option", ["--refiner", "--second-stage"])
-def test_the_command_refuses_a_network_that_does_not_exist(sample, option):
-    result = run("denoise", sample, option, "nowhere.npz", code=2)
-    assert result.stderr == f"Error: the {option[2:]} nowhere.npz does not exist\n"
+def test_the_command_refuses_a_network_that_does_not_exist(sample):
+    result = run("denoise", sample, "--network", "nowhere.npz", code=2)
+    assert result.stderr == "Error: the network nowhere.npz does not exist\n"
 
 
 def test_networks_move_to_a_device_once():

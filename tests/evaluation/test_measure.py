@@ -21,8 +21,8 @@ from alphamf.evaluation.methods import DEFAULTS, all_methods, describe, resolve
 from alphamf.evaluation.pairs import Pair
 from alphamf.evaluation.results import Result
 from alphamf.evaluation.runner import EvaluationJob
-from alphamf.evaluation.score import pesq, sdr, si_sdr, stoi
 from alphamf.evaluation.summary import USUAL
+from alphamf.scores.score import pesq, sdr, si_sdr, stoi
 from tests.support.places import DATA
 
 
@@ -129,7 +129,7 @@ def test_scores_that_cannot_be_had_leave_the_others():
 
 def test_a_broken_noisy_file_leaves_the_clean_sound_for_others(job):
     Path(job.pair.noisy).write_text("no audio")
-    assert "is not audio" in measure(job).error
+    assert "is not an audio file" in measure(job).error
     assert Path(job.output, "audio/clean/a.flac").is_file()
 
 
@@ -204,9 +204,9 @@ def test_methods_that_can_not_run_are_refused(monkeypatch):
     for spec, sentence in {
         "nothing": "unknown method 'nothing'; it must be one of noisy, ",
         "noisy,": "unknown method ''; it must be one of noisy, ",
-        "odd": "--method odd cannot run: odd is not installed",
-        "fast@": "--method fast@ has no dictionary after the @",
-        "fast@gone.npz": "there is no model 'gone.npz'",
+        "odd": "`method` odd cannot run: odd is not installed",
+        "fast@": "`method` fast@ has no dictionary after the @",
+        "fast@gone.npz": "unknown model 'gone.npz'",
     }.items():
         with pytest.raises(AlphaMFError) as error:
             resolve([spec])

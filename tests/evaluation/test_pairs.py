@@ -121,12 +121,12 @@ def test_two_files_with_one_output(here):
 @pytest.mark.parametrize(
     ("clean", "noisy", "sentence"),
     [
-        ("gone", ["noisy"], "--clean gone does not exist"),
-        ("clean", ["gone"], "--noisy gone does not exist"),
+        ("gone", ["noisy"], "`clean` gone does not exist"),
+        ("clean", ["gone"], "`noisy` gone does not exist"),
         ("empty", ["noisy"], "empty contains no audio files"),
         ("clean", ["x*.wav"], "x*.wav matches no audio files"),
-        ("clean", ["clean"], "--clean clean contains only noisy audio files"),
-        ("deep/clean", ["deep"], "--noisy deep contains only clean audio files"),
+        ("clean", ["clean"], "`clean` clean contains only noisy audio files"),
+        ("deep/clean", ["deep"], "`noisy` deep contains only clean audio files"),
     ],
 )
 def test_a_corpus_without_files(here, clean, noisy, sentence):
@@ -190,10 +190,13 @@ def test_a_table_beside_the_corpus(here):
             b"clean,noisy,snr\na,b," + b"9" * 100000,
             f"the snr in row 1 of t.csv is not a number: '{40 * '9'}...'",
         ),
-        (b"clean,noisy\na,b\0\n", r"the noisy file in row 1 of t.csv cannot exist: b\x00..."),
+        (
+            b"clean,noisy\na,b\0\n",
+            r"the noisy file in row 1 of t.csv has an impossible name: b\x00...",
+        ),
         (
             b"clean,noisy\n" + b"a" * 100000 + b",b\n",
-            f"the clean file in row 1 of t.csv cannot exist: {40 * 'a'}...",
+            f"the clean file in row 1 of t.csv has an impossible name: {40 * 'a'}...",
         ),
         (
             b"clean,noisy,snr\na,b," + b"9" * 200000,
@@ -263,7 +266,7 @@ def test_pipes_and_devices_are_refused_and_never_opened(here):
     make(here, "a.wav", "b.wav")
     for table in ("p.wav", "/dev/zero"):
         with pytest.raises(
-            AlphaMFError, match=f"--pairs needs a file, but {table} is a pipe or a device"
+            AlphaMFError, match=f"`pairs` needs a file, but {table} is a pipe or a device"
         ):
             read_pairs(table)
     Path("t.csv").write_text("clean,noisy\na.wav,b.wav\np.wav,b.wav\na.wav,/dev/zero\n")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from alphamf.factorization import cells, compiled
-from alphamf.factorization.cells import Cells, Want
+from alphamf.factorization.cells import CellOutput, Cells
 from alphamf.factorization.model import Model, Source
 from alphamf.inference.random import generator, word_state
 from alphamf.tools.arrays import LOG_LIMIT
@@ -53,7 +53,7 @@ def doubled(sources):
 def moved(rng, power, sources):
     """Move Phi by the compiled loops."""
     states = compiled.states(rng, [each.alpha for each in sources])
-    return compiled.evaluate(Want.MOVE, power, sources, states=states)
+    return compiled.evaluate(CellOutput.MOVE, power, sources, states=states)
 
 
 def test_which_loops_an_array_gets():
@@ -73,7 +73,7 @@ def test_parts_of_extreme_dispersions(alpha):
     (exact,) = doubled([source])
     power = np.ones(v.shape, np.float32)
     for loops, given in ((cells, exact), (compiled, source)):
-        loops.evaluate(Want.VARIANCE, power.astype(given.v.dtype), [given])
+        loops.evaluate(CellOutput.VARIANCE, power.astype(given.v.dtype), [given])
     np.testing.assert_allclose(source.v, exact.v, rtol=1e-7)
     fits = exact.out[0] < 1e30
     np.testing.assert_allclose(source.out[0][fits], exact.out[0][fits], rtol=2e-5)
@@ -82,7 +82,9 @@ def test_parts_of_extreme_dispersions(alpha):
 
 @pytest.mark.parametrize(("power_shape", "shape"), SHAPES)
 @pytest.mark.parametrize("alphas", [(0.8,), (1.0, 1.89), (1.0, 2.0), (2.0,), (1.2, 1.0, 1.89)])
-@pytest.mark.parametrize("want", [Want.SLOPES, Want.SLOPE, Want.GAIN, Want.VARIANCE])
+@pytest.mark.parametrize(
+    "want", [CellOutput.SLOPES, CellOutput.SLOPE, CellOutput.GAIN, CellOutput.VARIANCE]
+)
 def test_outputs_are_those_in_double_precision(power_shape, shape, alphas, want):
     power, sources = arrays(power_shape, shape, alphas)
     if len(sources) > 1:
@@ -90,19 +92,19 @@ def test_outputs_are_those_in_double_precision(power_shape, shape, alphas, want)
     exact, parts = doubled(sources), doubled(sources)
     compiled.evaluate(want, power, sources, scale=3.0)
     cells.evaluate(want, power.astype(np.float64), exact, scale=3.0)
-    cells.evaluate(Want.SLOPES, power.astype(np.float64), parts, scale=3.0)
+    cells.evaluate(CellOutput.SLOPES, power.astype(np.float64), parts, scale=3.0)
     for one, other, both in zip(sources, exact, parts, strict=True):
         if one.out is None:
             continue
-        if want == Want.SLOPES:
+        if want == CellOutput.SLOPES:
             np.testing.assert_allclose(one.out, other.out, rtol=4e-6)
-        elif want == Want.SLOPE:
+        elif want == CellOutput.SLOPE:
             assert (np.abs(one.out[0] - other.out[0]) <= 4e-6 * both.out.sum(0)).all()
         else:
             np.testing.assert_allclose(one.out[0], other.out[0], rtol=4e-6)
 
 
-@pytest.mark.parametrize("want", [Want.SLOPES, Want.SLOPE, Want.GAIN])
+@pytest.mark.parametrize("want", [CellOutput.SLOPES, CellOutput.SLOPE, CellOutput.GAIN])
 def test_on_the_way_of_a_move_or_after_it(want):
     """The same bits: a run that resumes has no draw behind it that made its gradient."""
     found = []
@@ -110,7 +112,7 @@ def test_on_the_way_of_a_move_or_after_it(want):
         power, sources = arrays((37, 101), (37, 101), (1.0, 1.89, 2.0))
         states = compiled.states(generator(3), [each.alpha for each in sources])
         if apart:
-            compiled.evaluate(Want.MOVE, power, sources, states=states)
+            compiled.evaluate(CellOutput.MOVE, power, sources, states=states)
             states = None
         compiled.evaluate(want, power, sources, states=states)
         found.append([array for each in sources for array in (each.out, each.v)])
@@ -167,7 +169,7 @@ def test_acceptance_is_that_of_the_loops_in_float64():
     compiled_counts = moved(generator(2, 0), power, sources)
     rng = generator(3, 0)
     counts = cells.evaluate(
-        Want.MOVE, power.astype(np.float64), exact, states=cells.states(rng, [1.5, 1.89])
+        CellOutput.MOVE, power.astype(np.float64), exact, states=cells.states(rng, [1.5, 1.89])
     )
     for one, other in zip(compiled_counts, counts, strict=True):
         share, second = one / power.size, other / power.size
@@ -184,7 +186,7 @@ def test_extreme_cells_stay_finite(alpha):
     sources = [Cells(alpha, v, np.ones_like(v), outputs), Cells(2.0, other, None)]
     for seed in range(20):
         moved(generator(seed, 0), power, sources)
-    compiled.evaluate(Want.VARIANCE, power, sources)
+    compiled.evaluate(CellOutput.VARIANCE, power, sources)
     for array in (sources[0].phi, outputs[0]):
         assert np.isfinite(array).all()
         assert (array > 0).all()
@@ -286,12 +288,12 @@ def test_copies_without_fused_operations_give_the_same_bits():
 import sys, hashlib
 import numpy as np
 from alphamf.factorization import _loops, compiled
-from alphamf.factorization.cells import Want
+from alphamf.factorization.cells import CellOutput
 from alphamf.inference import _random
 from tests.factorization.test_compiled import arrays
 digest = hashlib.sha256()
 state = np.arange(1, 4 * _loops.LANES + 1, dtype=np.uint32)
-for want in Want:
+for want in CellOutput:
     power, sources = arrays((5, 301), (5, 301), (1.3, 1.0, 2.0))
     states = [state, state.copy(), None]
     compiled.evaluate(want, power, sources, states=states)

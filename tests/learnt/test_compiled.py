@@ -11,9 +11,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from alphamf.audio.stft import Frame
 from alphamf.learnt import compiled, layers, network
-from alphamf.learnt.causal import CausalRefiner
 
 if not compiled.AVAILABLE:
     pytest.skip("the compiled layers were not built", allow_module_level=True)
@@ -81,29 +79,19 @@ def mixed(x, scale, shift):
 
 
 @pytest.mark.parametrize("width", [1, 16, 37])
-@pytest.mark.parametrize(("rows", "frames", "distance"), [(1, 1, 1), (1, 50, 4), (3, 20, 2)])
-def test_mix_normalises_and_correlates_over_frames(width, rows, frames, distance):
-    """Of all frames of one channel; and frame by frame, with taps in the past, of channels."""
+@pytest.mark.parametrize(("frames", "distance"), [(1, 1), (50, 4), (20, 2)])
+def test_mix_normalises_and_correlates_over_frames(width, frames, distance):
     rng = np.random.default_rng(0)
-    x = (5 + 3 * rng.standard_normal((frames, rows, width))).astype(np.float32)
+    x = (5 + 3 * rng.standard_normal((frames, width))).astype(np.float32)
     scale, shift = rng.standard_normal((2, width)).astype(np.float32)
     taps = rng.standard_normal((5, width)).astype(np.float32)
     exact = [each.astype(np.float64) for each in (x, scale, shift, taps)]
     normal, taps64 = mixed(*exact[:3]), exact[3]
-    if rows == 1:
-        whole = normal[:, 0]
-        expected = layers.correlate_dilated(whole, taps64, distance, np)
-        kept, out = (np.full((frames, width), np.nan, np.float32) for _ in range(2))
-        _network.mix(-1, distance, x[:, 0], scale, shift, taps, kept, out)
-        np.testing.assert_allclose(kept, whole, atol=2e-5)
-        np.testing.assert_allclose(out, expected, atol=2e-5)
-    count = 4 * distance + 1
-    ring, out = np.zeros((count, rows, width), np.float32), np.empty((rows, width), np.float32)
-    past = np.concatenate([np.zeros((count - 1, rows, width)), normal])
-    for k in range(frames):
-        _network.mix(k % count, distance, x[k], scale, shift, taps, ring, out)
-        expected = sum(past[k + tap * distance] * taps64[tap] for tap in range(5))
-        np.testing.assert_allclose(out, expected, atol=2e-5)
+    expected = layers.correlate_dilated(normal, taps64, distance, np)
+    kept, out = (np.full((frames, width), np.nan, np.float32) for _ in range(2))
+    _network.mix(distance, x, scale, shift, taps, kept, out)
+    np.testing.assert_allclose(kept, normal, atol=2e-5)
+    np.testing.assert_allclose(out, expected, atol=2e-5)
 
 
 def test_rectify_and_add():
@@ -178,117 +166,34 @@ def refused(call, good, changes):
 
 
 def test_buffers_that_do_not_fit_are_refused():
-    row, rows, outs = np.zeros(6, np.float32), np.zeros((4, 6), np.float32), np.zeros((2, 8))
-    taps, ring, out = np.zeros((5, 6), np.float32), np.zeros((9, 4, 6), np.float32), rows.copy()
-    right, outs = compiled.halve_precision(np.zeros((6, 8))), outs.astype(np.float32)
-    both = [(3, row[:5]), (4, row[:5]), (5, row[:5]), (6, ring[:8]), (7, out[:3])]
-    both += [(0, -2), (1, 0), (1, -1), (1, 2**62), (2, rows[:0]), (2, rows.astype(np.float64))]
-    refused(_network.mix, [8, 2, rows, row, row, taps, ring, out], [*both, (0, 9), (1, 3)])
-    whole = [-1, 2, rows, row, row, taps, rows.copy(), out]
-    refused(_network.mix, whole, [*both, (0, 4), (6, rows[:3].copy())])
+    row, rows = np.zeros(6, np.float32), np.zeros((4, 6), np.float32)
+    taps, out = np.zeros((5, 6), np.float32), rows.copy()
+    changes = [(2, row[:5]), (3, row[:5]), (4, row[:5]), (5, rows[:3].copy()), (6, out[:3])]
+    changes += [(0, 0), (0, -1), (0, 2**62), (1, rows[:0]), (1, rows.astype(np.float64))]
+    refused(_network.mix, [2, rows, row, row, taps, rows.copy(), out], changes)
     refused(_network.rectify, [rows, row], [(1, row[:5]), (1, row[:0])])
     refused(_network.add, [rows, rows, row], [(1, rows[:3]), (2, row[:5])])
-    product = [2, rows[:2], right, outs]
-    changes = [(0, 0), (0, -1), (0, 3), (1, rows[:1]), (1, rows[:0]), (2, right[:, 1:].copy())]
-    changes += [(2, right.view(np.uint16)), (3, outs[:0]), (3, np.zeros((2, 65), np.float32))]
-    refused(_network.product, product, changes)
 
 
 def test_frames_and_steps_that_do_not_fit_are_refused():
     weight, bias = np.zeros((3, 3, 5, 2), np.float32), np.zeros(2, np.float32)
     steps = ((weight, bias, 1, 1),)
     planes, out = np.zeros((4, 5 * 64 + 16), np.float32), np.zeros((4, 2 * 64 + 16), np.float32)
-    ring, outs = np.zeros((3, 2, 5 * 64 + 16), np.float32), out[:2].copy()
-    both = [(0, 0), (0, 4), (1, 0), (1, -1), (1, 60), (1, 2**62), (2, -1), (2, 4), (2, 2**63 - 1)]
-    both += [(3, ()), (3, (None,)), (3, 9 * steps), (3, ((weight, bias[:0], 1, 1),))]
-    both += [(3, ((weight, bias, *apart),)) for apart in ((0, 1), (1, 0), (1, 17), (1025, 1))]
-    both += [(4, ()), (4, (None,)), (5, outs[:0]), (5, outs[:, 1:].copy())]
-    whole = [5, 9, 0, steps, ((planes, -1),), out]
-    changes = [(4, 2 * ((planes, -1),)), (4, ((planes[1:], -1),)), (4, ((planes, -2),))]
-    refused(_network.correlate, whole, [*both, *changes, (5, out[:3].copy()), (4, ((planes, 0),))])
-    newest = [5, 9, 0, steps, ((ring, 2),), outs]
-    changes = [(4, 2 * ((ring, 2),)), (4, ((ring[:2], 0),)), (4, ((ring, 3),)), (4, ((ring, -1),))]
-    refused(_network.correlate, newest, [*both, *changes, (5, out)])
-    two = (steps[0], (np.zeros((3, 3, 2, 2), np.float32), bias, 1, 1))
-    rings = (ring, 2), (np.zeros((3, 2, 2 * 64 + 16), np.float32), 1)
-    mixed = [(4, rings[:1]), (4, (rings[0], (rings[1][0], -1))), (4, ((planes, -1), rings[1]))]
-    refused(_network.correlate, [5, 9, 0, two, rings, outs], mixed)
-
-
-@pytest.mark.parametrize("rows", [1, 3])
-@pytest.mark.parametrize(("depth", "columns"), [(1, 1), (37, 63), (64, 64), (20, 200)])
-def test_products_with_panels_are_those_of_numbers_in_half_precision(rows, depth, columns):
-    rng = np.random.default_rng(0)
-    x = (100 * rng.standard_normal((rows, depth))).astype(np.float32)
-    matrix = rng.standard_normal((depth, columns)).astype(np.float32)
-    matrix = matrix.astype(np.float16).astype(np.float32)
-    out = np.full((rows, columns), np.nan, np.float32)
-    _network.product(rows, x, compiled.halve_precision(matrix), out)
-    exact = x.astype(np.float64) @ matrix
-    np.testing.assert_allclose(out, exact, atol=1e-3)
-
-
-def test_panels_hold_every_normal_number_of_half_precision():
-    """And zero in place of the others."""
-    bits = np.arange(1 << 16).astype(np.uint16)
-    halves = bits.view(np.float16).astype(np.float32)
-    halves = halves[np.isfinite(halves)]
-    out = np.empty(halves.shape, np.float32)
-    _network.product(1, np.ones(1, np.float32), compiled.halve_precision(halves[None]), out)
-    normal = np.abs(halves) >= 2.0**-14
-    np.testing.assert_array_equal(out[normal], halves[normal])
-    assert not out[~normal].any() and (~normal).sum() == 2048
-
-
-def causal_case(sizes, bins, channels, frames=40):
-    """Return a causal network, frames of features, and what NumPy gives for them."""
-    values = {
-        name: np.float16(value).astype(np.float32) for name, value in drawn(sizes, bins).items()
-    }
-    refiner = CausalRefiner(values, 8000, Frame(2 * (bins - 1), 1))
-    shape = frames, channels, bins, network.FEATURES
-    features = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compiled, "AVAILABLE", False)
-        return refiner, features, run(refiner, refiner.memories(channels), features)
-
-
-def run(refiner, memories, features):
-    """Return the outputs of a causal network, frame by frame."""
-    return np.stack([refiner.outputs(each[:, None], np, memories)[:, 0] for each in features])
-
-
-@pytest.mark.parametrize("sizes", SIZES)
-@pytest.mark.parametrize(("bins", "channels"), [(2, 1), (9, 3), (48, 2), (49, 1), (129, 2)])
-def test_newest_frames_are_those_of_the_causal_network(sizes, bins, channels):
-    refiner, features, expected = causal_case(SIZES[sizes], bins, channels)
-    found = run(refiner, refiner.memories(channels), features)
-    assert found.dtype == np.float32 and found.shape == expected.shape
-    np.testing.assert_allclose(found, expected, atol=1e-4 * np.abs(expected).max())
-
-
-def test_what_was_heard_without_a_compiler_is_remembered_with_one(monkeypatch):
-    refiner, features, expected = causal_case(SIZES["narrow"], 20, 2)
-    memories = refiner.memories(2)
-    first = run(refiner, memories, features[:15])
-    monkeypatch.setattr(compiled, "AVAILABLE", False)
-    found = np.concatenate([first, run(refiner, memories, features[15:30])])
-    monkeypatch.setattr(compiled, "AVAILABLE", True)
-    found = np.concatenate([found, run(refiner, memories, features[30:])])
-    np.testing.assert_allclose(found, expected, atol=1e-4 * np.abs(expected).max())
+    changes = [(0, 0), (0, 4), (1, 0), (1, -1), (1, 60), (1, 2**62), (2, -1), (2, 4)]
+    changes += [(2, 2**63 - 1), (3, ()), (3, (None,)), (3, 9 * steps)]
+    changes += [(3, ((weight, bias[:0], 1, 1),))]
+    changes += [(3, ((weight, bias, *apart),)) for apart in ((0, 1), (1, 0), (1, 17), (1025, 1))]
+    changes += [(4, None), (4, planes[1:]), (5, out[:0]), (5, out[:, 1:].copy())]
+    refused(_network.correlate, [5, 9, 0, steps, planes, out], [*changes, (5, out[:3].copy())])
 
 
 def test_sizes_whose_products_overflow_are_refused():
     """2**62 rows of four floats are 2**64, which is 0 in a register."""
     four, out = np.zeros(4, np.float32), np.zeros(80, np.float32)
-    ring = np.zeros(3 * 80, np.float32)
     steps = ((np.zeros(6, np.float32), np.zeros(1, np.float32), 1, 1),)
     refusals = [
-        lambda: _network.mix(2**62, 1, four, four, four, four, four, four.copy()),
-        lambda: _network.mix(0, 2**62, four, four, four, four, four, four.copy()),
-        lambda: _network.product(2**62, four, np.zeros(64, np.int16), four),
-        lambda: _network.correlate(0x5555555555555556, 8, 0, steps, ((ring, 0),), out),
-        lambda: _network.correlate(0x5555555555555556, 8, 0, steps, ((out, -1),), out),
+        lambda: _network.mix(2**62, four, four, four, four, four, four.copy()),
+        lambda: _network.correlate(0x5555555555555556, 8, 0, steps, out, out.copy()),
     ]
     if hasattr(_network, "pack"):
         refusals += [lambda: _network.pack(2**59, four, np.zeros(4, np.uint16))]
@@ -308,7 +213,6 @@ CODE = """
 import hashlib, sys
 import numpy as np
 from alphamf.learnt import compiled, planes
-from alphamf.learnt.memory import Memories
 within = 2e-2 if compiled.variant() in compiled.ROUNDED else 2e-5
 for path in sys.argv[1:]:
     parameters = dict(np.load(path))
@@ -321,15 +225,13 @@ rng = np.random.default_rng(0)
 x = rng.standard_normal((40, 37)).astype(np.float32)
 scale, shift = rng.standard_normal((2, 37)).astype(np.float32)
 taps, out = rng.standard_normal((5, 37)).astype(np.float32), np.empty_like(x)
-compiled._network.mix(-1, 4, x, scale, shift, taps, x.copy(), out)
+compiled._network.mix(4, x, scale, shift, taps, x.copy(), out)
 compiled._network.rectify(out, shift)
 compiled._network.add(out, x, scale)
 cells = made.empty_cells(20)
 planes.cells_of(cells, 129)[...] = rng.standard_normal((20, 129, 9))
 whole = made.correlate_cells(cells)
-newest, memories = compiled.CompiledNetwork(parameters, 129, True), Memories(2, 129, made._sizes)
-frames = [newest.outputs(features[:, k : k + 1], memories) for k in range(20)]
-digest = hashlib.sha256(out.tobytes() + whole.tobytes() + np.stack(frames).tobytes())
+digest = hashlib.sha256(out.tobytes() + whole.tobytes())
 print(compiled.variant(), digest.hexdigest())
 """
 

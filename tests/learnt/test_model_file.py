@@ -73,7 +73,7 @@ def test_the_checksum_of_a_file_that_has_changed_is_not_known(tmp_path):
     gone = dictionary.load(path)
     path.unlink()
     assert gone.sha256 == ""
-    with pytest.raises(AlphaMFError, match="there is no model"):
+    with pytest.raises(AlphaMFError, match="unknown model"):
         dictionary.load(path)
 
 

@@ -21,12 +21,12 @@ from alphamf.denoising.posterior import sample_posterior
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights, find
 from alphamf.errors import AlphaMFError
-from alphamf.evaluation.score import si_sdr
 from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.inference.random import generator
 from alphamf.learnt import layers, network, refiner
 from alphamf.learnt.dictionary import choose as choose_dictionary
 from alphamf.learnt.refiner import Refiner
+from alphamf.scores.score import si_sdr
 from tests.support.networks import NARROW_SIZES, WIDE_SIZES
 
 BINS = 9

@@ -14,10 +14,10 @@ from alphamf.audio.stft import Frame
 from alphamf.denoising.api import PRESETS, denoise
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights, find
-from alphamf.evaluation.score import stoi
 from alphamf.learnt import network, second_stage
 from alphamf.learnt.dictionary import choose as choose_dictionary
 from alphamf.learnt.second_stage import SecondStage
+from alphamf.scores.score import stoi
 from alphamf.training.refiner import events
 from alphamf.training.refiner.shaping import rms
 from tests.support.networks import SECOND_STAGE_SIZES

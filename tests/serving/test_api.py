@@ -194,7 +194,7 @@ def test_a_worker_that_was_killed_while_it_waited_costs_no_recording(server, don
     ("data", "sentence"),
     [
         (b"RIFF\x24\x00\x00\x00WAVEnonsense", "a.wav"),
-        (b"hello, this is no sound at all", "a.wav is not audio of a known format"),
+        (b"hello, this is no sound at all", "a.wav is not an audio file in a known format"),
     ],
 )
 def test_a_broken_file_is_one_sentence_without_paths(server, data, sentence):

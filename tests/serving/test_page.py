@@ -17,6 +17,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
+from alphamf.denoising.settings import PRESETS
 from benchmarks.page_server import chromium, resize, running
 from tests.serving.test_api import cli, noisy
 from tests.support.places import ROOT
@@ -192,6 +193,16 @@ def test_what_is_heard_is_what_is_downloaded(page, server, talk, strength, limit
         assert f"--strength {round(1 - dry, 4):g}" in by_id(page, "effect").text
 
 
+def test_a_button_sets_the_strength_for_transcription(page, talk):
+    drop(page, talk)
+    wait_done(page)
+    slide(page, "limit", 12)
+    by_id(page, "transcription").click()
+    assert "dry=0.3" in by_id(page, "result").get_attribute("href")
+    dry = PRESETS["transcription"].dry
+    assert f"--strength {1 - dry:g}" in by_id(page, "effect").text
+
+
 def test_a_part_is_looped_by_mouse_and_by_keys(page, talk):
     from selenium.webdriver.common.action_chains import ActionChains
 
@@ -240,7 +251,7 @@ def test_errors_are_sentences(page, tmp_path):
     empty = tmp_path / "empty.wav"
     empty.touch()
     for path, sentence in (
-        (broken, "broken.wav is not audio of a known format"),
+        (broken, "broken.wav is not an audio file in a known format"),
         (large, "large.wav is larger than 1 MB"),
         (empty, "empty.wav is empty"),
     ):

@@ -17,7 +17,7 @@ from alphamf.serving import recordings as module
 from alphamf.serving.limits import Limits
 from alphamf.serving.recordings import RENDERS, Recordings
 from alphamf.serving.routes import Api
-from alphamf.tools.work import Outcome
+from alphamf.tools.outcomes import Outcome
 
 
 class Idle:
@@ -48,7 +48,7 @@ def begun(lanes, folder, monkeypatch):
     """Return recordings in a folder, and one of two and a half seconds that is done."""
     monkeypatch.setattr(module, "Lanes", lanes)
     recordings = Recordings(folder, Limits(), 1)
-    recording = recordings.new("a.wav", "fast", 0)
+    recording = recordings.create("a.wav", "fast", 0)
     about = {"format": "WAV", "rate": 8000, "channels": 1, "frames": 20000, "duration": 2.5}
     recording.about, recording.result = about, {"segments": [20000]}
     return recordings, recording
@@ -95,7 +95,7 @@ def test_a_recording_is_deleted_a_day_later_whatever_the_date(tmp_path, monkeypa
 
     async def kept():
         recordings, recording = begun(Idle, tmp_path, monkeypatch)
-        cleaning = asyncio.create_task(recordings.keep_clean())
+        cleaning = asyncio.create_task(recordings.delete_expired())
         await pause(0.05)
         assert recordings.get(recording.id) is recording
         ahead[clock] += 25 * 3600

@@ -19,9 +19,9 @@ from alphamf.denoising.api import PRESETS
 from alphamf.errors import AlphaMFError
 from alphamf.serving import store
 from alphamf.serving.limits import Limits
-from alphamf.serving.render import Render
+from alphamf.serving.render import RenderTask
 from alphamf.serving.sound import PART, SOURCE, SoundShape
-from alphamf.serving.tasks import Look, Preview, Whole
+from alphamf.serving.tasks import DenoiseTask, PreviewTask, ReadTask
 from tests.support.page import Page
 
 RATE, FRAMES = 8000, 12_000
@@ -98,14 +98,14 @@ def test_no_task_writes_where_there_is_no_room(tmp_path):
     (tmp_path / SOURCE).write_bytes(wav())
     sound = SoundShape(RATE, 1, FRAMES)
     tasks = (
-        lambda spare: Look(tmp_path, 10**9, spare),
-        lambda spare: Preview(tmp_path, sound, 0, 0, 1, spare),
-        lambda spare: Whole(tmp_path, "fast", 0, 1, spare),
-        lambda spare: Render(tmp_path, "other", True, 0.5, sound, (FRAMES,), spare),
+        lambda spare: ReadTask(tmp_path, 10**9, spare),
+        lambda spare: PreviewTask(tmp_path, sound, 0, 0, 1, spare),
+        lambda spare: DenoiseTask(tmp_path, "fast", 0, 1, spare),
+        lambda spare: RenderTask(tmp_path, "other", True, 0.5, sound, (FRAMES,), spare),
     )
     for task in tasks:
         before = {path.name for path in tmp_path.iterdir()}
-        with pytest.raises(AlphaMFError, match="the server's disk has no room"):
+        with pytest.raises(AlphaMFError, match="the server's disk does not have enough free space"):
             task(NEVER).run(None)
         new = [path for path in tmp_path.iterdir() if path.name not in before]
         assert not any(path.stat().st_size for path in new), new

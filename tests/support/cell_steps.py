@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from alphamf.factorization import cells
-from alphamf.factorization.cells import Cells, Want
+from alphamf.factorization.cells import CellOutput, Cells
 from alphamf.tools.arrays import to_host
 
 
@@ -21,7 +21,7 @@ def check_cells(device, alpha):
             Cells(alpha, v, phi if alpha < 2 else None, out[0]),
             Cells(1.89, other, second, out[1]),
         ]
-        for want in (Want.SLOPES, Want.SLOPE, Want.GAIN, Want.VARIANCE):
+        for want in (CellOutput.SLOPES, CellOutput.SLOPE, CellOutput.GAIN, CellOutput.VARIANCE):
             out[...] = 0
             cells.evaluate(want, xp.array(power), sources, scale=2.0)
             found.append(to_host(out).copy())

@@ -20,7 +20,7 @@ from alphamf.cli.app import app
 
 COMMAND = [sys.executable, "-c", "from alphamf.cli.app import main; main()"]
 
-QUICK = ["--preset", "fast", "--steps", "4", "--keep", "2", "--jobs", "1"]
+QUICK = ["--preset", "fast", "--steps", "4", "--jobs", "1"]
 """Options of ``denoise`` for a short chain in one process."""
 
 

@@ -10,7 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from alphamf.inference.blocks import Alone, FactorModel, Made, Walk, launched_ranks
+from alphamf.inference.blocks import (
+    FactorModel,
+    SingleProcess,
+    SyntheticRatings,
+    Walk,
+    launched_ranks,
+)
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.samplers.langevin import PSGLD, SGLD
 from alphamf.inference.samplers.richardson import SGRRLD
@@ -27,7 +33,7 @@ BLOCKS, SHAPE, RANK, STEPS, EVERY = 4, (90, 64), 5, 100, 10
 
 
 def made(test=0.1, blocks=BLOCKS):
-    return Made(SHAPE, 2000, rank=3, blocks=blocks, test=test)
+    return SyntheticRatings(SHAPE, 2000, rank=3, blocks=blocks, test=test)
 
 
 def small(name, ranks=None, burn_in=20):
@@ -110,7 +116,7 @@ def same(one, other):
 def killed(ranks, folder: Path, step: int, rank: int):
     """Run HAMCMC with checkpoints, and kill one rank at one step."""
     walk = small("HAMCMC", ranks)
-    with ranks.watched("a rank was lost: again"):
+    with ranks.report_loss("a rank was lost: again"):
         for steps in walk.run(STEPS, checkpoint=folder, segment=20):
             if (steps, ranks.rank) == (step, rank):
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -119,8 +125,8 @@ def killed(ranks, folder: Path, step: int, rank: int):
 
 if __name__ == "__main__":
     what, output, *rest = sys.argv[1:]
-    ranks = launched_ranks() or Alone()
-    with ranks.together():
+    ranks = launched_ranks() or SingleProcess()
+    with ranks.abort_on_error():
         if what == "kill":
             result = killed(ranks, Path(rest[0]), int(rest[1]), int(rest[2]))
         else:

@@ -1,7 +1,7 @@
 """Sizes of the shipped networks, as their configurations have them."""
 
 from alphamf.learnt.dictionary import folder
-from alphamf.training.refiner.configured import load
+from alphamf.training.refiner.config_file import load
 
 
 def _sizes(name):

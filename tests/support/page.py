@@ -14,7 +14,7 @@ from alphamf.serving.app import build
 from alphamf.serving.lanes import Ticket
 from alphamf.serving.limits import Limits
 from alphamf.serving.tasks import work
-from alphamf.tools.work import attempt
+from alphamf.tools.outcomes import attempt
 
 
 class Steps:
@@ -40,7 +40,7 @@ class Steps:
             self.current = None
             ticket.left.set()
 
-    def under_way(self) -> int:
+    def count_tasks(self) -> int:
         """Return how many tasks there are."""
         return len(self.queue) + (self.current is not None)
 

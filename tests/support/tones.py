@@ -7,7 +7,7 @@ import soundfile
 
 from alphamf.audio.stft import Frame
 from alphamf.learnt.dictionary import Dictionary
-from alphamf.training.refiner.configured import parse_config
+from alphamf.training.refiner.config_file import parse_config
 
 RATE = 8000
 FRAME = Frame(128, 64)

@@ -31,8 +31,8 @@ def squares(file, numbers, *, done, **options):
             done.append(number)
             yield number, number**2
 
-    with file.locked("taken"):
-        return list(jobs.run(file, numbers, each, key=str, known=file.last(), **options))
+    with file.lock("taken"):
+        return list(jobs.run(file, numbers, each, key=str, known=file.last_results(), **options))
 
 
 def test_what_is_known_comes_first_and_is_not_done_again(file):
@@ -50,7 +50,7 @@ def test_a_result_that_is_not_usable_is_made_again_and_kept_if_it_differs(file):
     found = squares(file, [2, 3], done=done, usable=lambda result: False)
     assert found == [(2, 4), (3, 9)] and done == [2, 3, 2, 3]
     assert list(file.read()) == [(2, 4), (3, 9), (3, -1), (3, 9)]
-    assert file.last() == {"2": (2, 4), "3": (3, 9)}
+    assert file.last_results() == {"2": (2, 4), "3": (3, 9)}
 
 
 def test_lines_that_cannot_be_decoded_are_passed_over(file):
@@ -88,11 +88,11 @@ def test_results_of_other_types_are_passed_over(tmp_path):
     file = ResultsFile(tmp_path / "x.jsonl", lambda key: key, lambda key: {"key": key}, decode)
     for key in ("a", {"b": 1}, [], 2.5, "c"):
         file.append(key)
-    assert list(file.read()) == ["a", "c"] == list(file.last())
+    assert list(file.read()) == ["a", "c"] == list(file.last_results())
 
 
 def test_what_is_no_number_is_written_as_null(file):
-    with file.locked("taken"):
+    with file.lock("taken"):
         file.append((math.nan, [1.5, math.inf, {"deep": -math.inf}]))
     assert file.path.read_bytes() == (
         b'{"version": "1", "number": null, "square": [1.5, null, {"deep": null}]}\n'
@@ -101,13 +101,13 @@ def test_what_is_no_number_is_written_as_null(file):
 
 @pytest.mark.skipif(os.name != "posix", reason="locks are POSIX")
 def test_a_second_run_is_refused(file):
-    with file.locked("taken"), pytest.raises(AlphaMFError, match="taken"), file.locked("taken"):
+    with file.lock("taken"), pytest.raises(AlphaMFError, match="taken"), file.lock("taken"):
         pass
 
 
 def test_a_file_that_cannot_be_made_or_written_is_one_sentence(file):
     file.path.parent.write_text("")
-    with pytest.raises(AlphaMFError, match=r"cannot create .*below: "), file.locked("taken"):
+    with pytest.raises(AlphaMFError, match=r"cannot create .*below: "), file.lock("taken"):
         pass
     file.path.parent.unlink()
     file.path.mkdir(parents=True)
@@ -118,4 +118,4 @@ def test_a_file_that_cannot_be_made_or_written_is_one_sentence(file):
 def test_a_file_that_cannot_be_read_is_one_sentence(file):
     file.path.mkdir(parents=True)
     with pytest.raises(AlphaMFError, match=r"\.jsonl cannot be read: Is a directory"):
-        file.last()
+        file.last_results()

@@ -1,4 +1,4 @@
-"""A recording that another process decodes, with the face of `soundfile.SoundFile`."""
+"""A recording decoded by another process, with the interface of `soundfile.SoundFile`."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from alphamf.audio.cut import Pieces
 from alphamf.audio.decoder import messages
-from alphamf.audio.decoder.connection import Connection, Unconfined
+from alphamf.audio.decoder.confined_process import ConfinedProcess, NoSandboxError
+from alphamf.audio.file_pieces import pack
+from alphamf.audio.layout import Pieces
 from alphamf.audio.media.track import About
-from alphamf.audio.view import pack
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import printable_name, reason
 
 CHANNELS = 1024
-"""Most channels that libsndfile reads."""
+"""Maximum number of channels that libsndfile reads."""
 
 _LONGEST = 200
-"""Most characters of a name that a decoder gives."""
+"""Maximum number of characters of a name that a decoder gives."""
 
 _WRONG = (LookupError, TypeError, ValueError, ArithmeticError)
-"""What is raised where an answer is not as it should be."""
+"""Exceptions that an invalid answer raises."""
 
 
-class Sound:
-    """A recording, decoded from its start by a process that can open nothing else.
+class ConfinedSound:
+    """A recording decoded from its start by a confined process.
 
     Parameters
     ----------
@@ -41,20 +41,20 @@ class Sound:
     track
         Number of the audio track, from 1 on; None: the default one.
     pieces
-        What is read of the file; None: all of it.
+        Pieces to read; None: the whole file.
 
     Attributes
     ----------
     samplerate, channels, frames, format, subtype
         As `soundfile.SoundFile` has them.
-    tagged
+    has_tags
         Whether libsndfile finds tags in it.
 
     Raises
     ------
     AlphaMFError
         The file cannot be read, or has no such track.
-    Unconfined
+    NoSandboxError
         There is no sandbox on this system.
     """
 
@@ -63,7 +63,7 @@ class Sound:
     frames: int
     format: str
     subtype: str
-    tagged: bool
+    has_tags: bool
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Sound:
         pieces: Pieces | None = None,
     ) -> None:
         asked = {"name": name, "ending": ending, "track": track, "pieces": pack(pieces)}
-        self._decoder = Connection(asked, [descriptor], f"{name} cannot be decoded")
+        self._decoder = ConfinedProcess(asked, [descriptor], f"{name} cannot be decoded")
         try:
             self._describe(self._decoder.facts(self._decoder.answer()))
         except BaseException:
@@ -94,7 +94,7 @@ class Sound:
 
         Raises
         ------
-        Undecodable
+        DecodingError
             The file is damaged here.
         AlphaMFError
             The decoder crashed.
@@ -105,7 +105,7 @@ class Sound:
         length = self._decoder.ask(kind, number=frames)
         size *= self.channels
         if length > frames * size or length % size:
-            raise self._decoder.crashed()
+            raise self._decoder.crash_error()
         block = np.empty((length // size, self.channels), dtype)
         if length:
             self._decoder.fill(block.data.cast("B"))
@@ -116,7 +116,7 @@ class Sound:
         self._decoder.ask(messages.SEEK, number=frames)
 
     def about(self) -> About | None:
-        """Return what is kept of the track of a media file, after it was read; None of others."""
+        """Return the properties of a media file's track after it was read; None for other files."""
         if not self._media:
             return None
         facts = self._decoder.facts(self._decoder.ask(messages.ABOUT, number=0))
@@ -128,53 +128,55 @@ class Sound:
             layout, codec = (_name(facts[key]) for key in ("layout", "codec"))
             others = tuple(_name(other) for other in facts["others"])
         except _WRONG:
-            raise self._decoder.crashed() from None
+            raise self._decoder.crash_error() from None
         return About(number, count, index, start, bit_rate, layout, codec, others)
 
     def _describe(self, facts: Any) -> None:
-        """Take over what the decoder says of the file, as far as it can be true."""
+        """Store what the decoder reports about the file, after checking that it is plausible."""
         try:
             self.samplerate, self.channels = int(facts["samplerate"]), int(facts["channels"])
             self.frames = int(facts["frames"])
             self.format, self.subtype = _name(facts["format"]), _name(facts["subtype"])
-            self.tagged, self._media = bool(facts["tagged"]), bool(facts["media"])
+            self.has_tags, self._media = bool(facts["has_tags"]), bool(facts["media"])
         except _WRONG:
-            raise self._decoder.crashed() from None
+            raise self._decoder.crash_error() from None
         if not 0 < self.channels <= CHANNELS or self.samplerate < 0 or self.frames < 0:
-            raise self._decoder.crashed()
+            raise self._decoder.crash_error()
 
 
 def _name(value: object) -> str:
     return printable_name(str(value)[:_LONGEST]) if value != "" else ""
 
 
-def open_apart(path: Path, name: str, track: int | None, pieces: Pieces | None = None) -> Sound:
-    """Have a file decoded by a process that can open nothing else.
+def open_confined(
+    path: Path, name: str, track: int | None, pieces: Pieces | None = None
+) -> ConfinedSound:
+    """Open a file in a confined process, which decodes it.
 
     Parameters
     ----------
     path, name, track
         As for `alphamf.audio.survey.open_sound`.
     pieces
-        What is read of the file; None: all of it.
+        Pieces to read; None: the whole file.
 
     Raises
     ------
-    AlphaMFError, Unconfined
-        As `Sound`.
+    AlphaMFError, NoSandboxError
+        As `ConfinedSound`.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except OSError as error:
         raise AlphaMFError(f"{name} cannot be read: {reason(error)}") from error
     try:
-        return Sound(descriptor, name, path.suffix, track, pieces)
+        return ConfinedSound(descriptor, name, path.suffix, track, pieces)
     finally:
         os.close(descriptor)
 
 
-def open_bytes_apart(data: bytes, name: str) -> Sound:
-    """Have the header of a file decoded by a process that can open nothing else.
+def open_bytes_confined(data: bytes, name: str) -> ConfinedSound:
+    """Open the first bytes of a file in a confined process, which decodes them.
 
     Parameters
     ----------
@@ -183,12 +185,12 @@ def open_bytes_apart(data: bytes, name: str) -> Sound:
 
     Raises
     ------
-    AlphaMFError, Unconfined
-        As `Sound`.
+    AlphaMFError, NoSandboxError
+        As `ConfinedSound`.
     """
     if sys.platform != "linux":
-        raise Unconfined
+        raise NoSandboxError
     with open(os.memfd_create("alphamf"), "w+b") as file:
         file.write(data)
         file.flush()
-        return Sound(file.fileno(), name)
+        return ConfinedSound(file.fileno(), name)

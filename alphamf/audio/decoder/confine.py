@@ -1,12 +1,12 @@
-"""Take all rights from a process but those to compute and to use what it has open.
+"""Remove all rights of a process except computing and using its open files.
 
-A recording is a stranger's file, and its decoders are large programs in C. Two parts of Linux keep
-a decoder that has been taken over from doing harm: a seccomp filter allows a short list of system
+Recordings may come from strangers, and decoders are large programs in C. Two features of Linux
+prevent a compromised decoder from doing harm: a seccomp filter allows a short list of system
 calls, and Landlock denies files, the network and signals, whatever the system call.
 
-Both are called through ctypes. Of the packages for it, `pyseccomp` needs the system's libseccomp
-and had its last release in 2021; `landlock` and `py-landlock` are alpha versions, and for Landlock
-alone. Kernels promise that these system calls stay as they are.
+Both are called through ctypes. Packages are no alternative: `pyseccomp` needs the system's
+libseccomp and had its last release in 2021; `landlock` and `py-landlock` are alpha versions, and
+only for Landlock. Kernels guarantee that these system calls do not change.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from collections.abc import Iterable
 from functools import cache
 
 SECCOMP, LANDLOCK = 1, 2
-"""Bits of what `confine` returns."""
+"""Bits of the result of `confine`."""
 
 NAMES = {SECCOMP: "seccomp", LANDLOCK: "Landlock"}
 """Their names."""
 
 MEMORY = 4 << 30
-"""Most bytes of address space of a decoder."""
+"""Maximum number of bytes of address space of a decoder."""
 
 _CALLS = {
     "x86_64": {
@@ -51,7 +51,7 @@ _CALLS = {
 
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _NOT_EXECUTABLE = "mmap", "mprotect"
-"""Of these, those that may not make memory executable."""
+"""Those of them that must not make memory executable."""
 
 _PROT_EXEC = 4
 _ALLOW, _DENY, _KILL = 0x7FFF0000, 0x00050001, 0x80000000
@@ -59,7 +59,7 @@ _ALLOW, _DENY, _KILL = 0x7FFF0000, 0x00050001, 0x80000000
 
 _LOAD, _EQUAL, _ANY_BIT, _RETURN = 0x20, 0x15, 0x45, 0x06
 _NUMBER, _ARCHITECTURE, _THIRD_ARGUMENT = 0, 4, 32
-"""Places in what a filter sees of a call."""
+"""Offsets in the data that a filter gets for a call."""
 
 _NO_NEW_PRIVILEGES, _SECCOMP, _FILTER = 38, 22, 2
 """Numbers of prctl."""
@@ -70,10 +70,10 @@ _FILES = ((1, 0x1FFF), (2, 0x2000), (3, 0x4000), (5, 0x8000))
 
 
 def confine(*, writes: bool = False) -> int:
-    """Deny this process every file, socket, process and signal, for good.
+    """Deny this process all access to files, sockets, processes and signals, permanently.
 
-    It keeps the descriptors that are open. It must have one thread, and have loaded all that it
-    needs.
+    Open descriptors stay open. The process must have a single thread, and must have loaded
+    everything that it needs.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def confine(*, writes: bool = False) -> int:
 
 
 def prepare() -> None:
-    """Make ready what every `confine` of processes that are forked from this one uses."""
+    """Prepare what `confine` needs in all processes that are forked from this one."""
     if sys.platform == "linux":
         import resource  # noqa: F401
 
@@ -105,7 +105,7 @@ def prepare() -> None:
 
 
 def _limit(*, writes: bool) -> None:
-    """Allow neither files, nor dumps of memory, nor memory without end."""
+    """Forbid files and core dumps, and limit the memory."""
     if sys.platform == "win32":
         return
     import resource
@@ -120,7 +120,7 @@ def _limit(*, writes: bool) -> None:
 
 
 def _landlock(libc: ctypes.CDLL) -> bool:
-    """Deny files and, where this version of Landlock can, network and signals; whether it did."""
+    """Deny files and, if Landlock can, network and signals; return whether it did."""
     version = libc.syscall(_CREATE_RULESET, None, 0, _VERSION)
     if version < 1:
         return False
@@ -138,7 +138,7 @@ def _landlock(libc: ctypes.CDLL) -> bool:
 
 
 def _seccomp(libc: ctypes.CDLL) -> bool:
-    """Deny all system calls but those of `_CALLS`; whether the kernel has filters."""
+    """Deny all system calls except those of `_CALLS`; return whether the kernel has filters."""
     filter = _filter()
     if filter is None:
         return False

@@ -1,7 +1,7 @@
-"""Start the process that makes decoders, and say whether there is one.
+"""Start the process that forks decoders, and describe the sandbox.
 
 The environment variable ``ALPHAMF_SANDBOX``, on unless it is ``off``, decides for commands, for the
-library and for all processes that they start; ``--no-sandbox`` sets it.
+library and for all processes that they start; the command line's `no_sandbox` sets it.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _control: socket.socket | None = None
 _layers: int | None = None
 
 
-def wanted() -> bool:
-    """Whether recordings are decoded in a process of their own that can open nothing else.
+def is_enabled() -> bool:
+    """Return whether recordings are decoded in confined processes.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def wanted() -> bool:
 def record(layers: int) -> bool:
     """Remember what confines a decoder, and return whether anything does.
 
-    Where nothing does, recordings are decoded in this process from now on.
+    If nothing does, recordings are decoded in this process from now on.
 
     Parameters
     ----------
@@ -64,9 +64,9 @@ def record(layers: int) -> bool:
 
 
 def state() -> str:
-    """Return in a few words what confines the decoders of recordings, after one was read."""
+    """Describe in a few words what confines the decoders, after a recording was read."""
     if os.environ.get(VARIABLE) == "off":
-        return f"off (--no-sandbox, or {VARIABLE})"
+        return f"off (`no_sandbox`, or {VARIABLE})"
     if not _layers:
         return "none: this system has neither seccomp nor Landlock"
     return " and ".join(name for bit, name in NAMES.items() if _layers & bit)
@@ -75,7 +75,7 @@ def state() -> str:
 def prepare() -> None:
     """Start the helper, which loads what decoders need while this process does other things."""
     with suppress(AlphaMFError, OSError):  # whoever decodes says so
-        if wanted():
+        if is_enabled():
             _connected()
 
 
@@ -85,7 +85,7 @@ def request(data: bytes, descriptors: list[int]) -> None:
     Parameters
     ----------
     data
-        What it is to do, in JSON; see `alphamf.audio.decoder.work`.
+        The task in JSON; see `alphamf.audio.decoder.tasks`.
     descriptors
         The file, the channel on which the decoder is to answer, and a file that it may write.
 
@@ -106,7 +106,7 @@ def request(data: bytes, descriptors: list[int]) -> None:
 
 
 def _connected() -> socket.socket:
-    """Return the connection to the helper, which is started where there is none."""
+    """Return the connection to the helper, which is started if needed."""
     if sys.platform == "win32":  # where `wanted` says no
         raise OSError
     import socket
@@ -144,7 +144,7 @@ def _spawn(theirs: socket.socket) -> None:
 
 @atexit.register
 def _disconnect() -> None:
-    """Leave the helper, which ends then."""
+    """Disconnect from the helper, which then ends."""
     global _control
     with _lock:
         if _control is not None:

@@ -1,7 +1,7 @@
 """Messages between a process and its decoder: a header of nine bytes, and bytes of that length.
 
-Neither side makes anything of them but numbers, text and samples: a decoder that a file has taken
-over can give false samples, and nothing more.
+Both sides parse them only as numbers, text and samples: a compromised decoder can return false
+samples, and nothing more.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Any
 _HEADER = struct.Struct("=cQ")
 
 READ, READ_WIDE, SEEK, ABOUT = b"f", b"d", b"s", b"a"
-"""What is asked of a decoder: the next samples in single or double precision, to move to a sample,
-and what is known of a track. Each comes with a number of samples."""
+"""Requests to a decoder: read samples in single or double precision, seek to a sample, and describe
+the track. Each comes with a number of samples."""
 
 FLOATS, INTEGERS, FINISH = b"F", b"I", b"."
-"""What is asked of what writes a media file: to append float32 or int32, and to write the end."""
+"""Requests to a process that writes a media file: append float32 or int32, and write the end."""
 
 DONE, REFUSED, UNDECODABLE, INVALID, MEMORY = b"=", b"!", b"?", b"v", b"m"
-"""What is answered: what was asked for; sentences of an AlphaMFError, of an Undecodable and of a
-ValueError; and that memory is short."""
+"""Answers: the result; the message of an AlphaMFError, a DecodingError or a ValueError; and that
+there is not enough memory."""
 
 
 def send(channel: io.FileIO, kind: bytes, data: Any = b"", *, number: int | None = None) -> None:
@@ -32,11 +32,11 @@ def send(channel: io.FileIO, kind: bytes, data: Any = b"", *, number: int | None
     channel
         The connection.
     kind
-        A byte that says what it is.
+        A byte that identifies the kind of message.
     data
         Its bytes.
     number
-        What the header holds in place of their length, where there are none.
+        Number in the header instead of a length, if there are no bytes.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def send(channel: io.FileIO, kind: bytes, data: Any = b"", *, number: int | None
 
 
 def header(channel: io.FileIO) -> tuple[bytes, int]:
-    """Return what the next message is, and its number.
+    """Return the kind and the number of the next message.
 
     Raises
     ------

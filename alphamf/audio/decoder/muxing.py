@@ -1,4 +1,4 @@
-"""A media file that another process writes, as it has to read the file whose tracks it copies."""
+"""Write a media file in a confined process, which also reads the tracks to copy."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import Any, Self
 import numpy as np
 
 from alphamf.audio.decoder import messages
-from alphamf.audio.decoder.connection import Connection
+from alphamf.audio.decoder.confined_process import ConfinedProcess
 from alphamf.audio.media.copy import Original
 from alphamf.audio.sink import Sink
 from alphamf.tools.files import printable_name
 
 
 class ConfinedMuxer:
-    """A `Muxer` in a process that can use nothing but the original and the output.
+    """A `Muxer` in a confined process that can use only the original and the output.
 
     Parameters
     ----------
     original
         The file whose other tracks are copied.
     sink, output
-        What is written to, and its name in messages.
+        The output, and its name in messages.
     rate, channels, muxer, subtype, history
         As for `alphamf.audio.media.muxer.Muxer`.
 
@@ -29,14 +29,14 @@ class ConfinedMuxer:
     ----------
     subtype
         The codec.
-    left_out
+    omitted_tracks
         Tracks of the original that the container cannot hold, in words.
 
     Raises
     ------
     AlphaMFError, ValueError
         As `Muxer`.
-    Unconfined
+    NoSandboxError
         There is no sandbox on this system.
     """
 
@@ -69,10 +69,12 @@ class ConfinedMuxer:
         self.subtype: str = subtype
         with original.path.open("rb") as file:
             files = [file.fileno(), sink.fileno()]
-            self._process = Connection(asked, files, f"{output} cannot be written")
+            self._process = ConfinedProcess(asked, files, f"{output} cannot be written")
         try:
             found = self._process.facts(self._process.answer())
-            self.left_out: tuple[str, ...] = tuple(printable_name(str(words)) for words in found)
+            self.omitted_tracks: tuple[str, ...] = tuple(
+                printable_name(str(words)) for words in found
+            )
         except BaseException:
             self._process.close()
             raise

@@ -1,7 +1,7 @@
-"""The process that makes decoders: one for each file, which reads that file and nothing else.
+"""The process that forks decoders, one per file; each can read only its file.
 
-It imports what decoders need once, and has no threads, so that a fork of it is quick and safe. It
-never looks into a file beyond its first bytes.
+It imports what decoders need once, and has no threads, so that forking it is quick and safe. It
+never reads more than the first bytes of a file.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from typing import Any
 import numpy as np
 import soundfile
 
-from alphamf.audio.decoder import messages, work
+from alphamf.audio.decoder import messages, tasks
 from alphamf.audio.decoder.confine import confine, prepare
 from alphamf.audio.handle import Handle
 from alphamf.audio.media import kinds
 from alphamf.audio.sink import Sink
 
 CONTROL = 3
-"""Descriptor through which requests come; see `alphamf.audio.decoder.helper.request`."""
+"""Descriptor through which requests arrive; see `alphamf.audio.decoder.helper.request`."""
 
 _MOST = 1 << 17
-"""Most bytes of a request."""
+"""Maximum number of bytes of a request."""
 
 _LATE = "av.stream", "av.subtitles.codeccontext", "av.subtitles.stream"
 """What PyAV imports when a file needs it, which is too late in a decoder."""
@@ -40,7 +40,7 @@ _FILE, _CHANNEL, _OUTPUT = 3, 4, 5
 
 
 def main() -> None:
-    """Fork a decoder for each request, until whoever asks has ended."""
+    """Fork a decoder for each request, until the requesting process has ended."""
     if sys.platform == "win32":
         return
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C goes to all processes
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def _fork(asked: dict[str, Any], descriptors: list[int]) -> None:
-    """Make a decoder; it ends in here."""
+    """Fork a decoder, which ends in this function."""
     if sys.platform == "win32":
         return
     with suppress(OSError, ImportError):
@@ -79,7 +79,7 @@ def _fork(asked: dict[str, Any], descriptors: list[int]) -> None:
 
 
 def _work(asked: dict[str, Any], descriptors: list[int]) -> None:
-    """Give up all rights but to the descriptors, and use them."""
+    """Give up all rights except to the descriptors, and do the requested work."""
     if sys.platform == "win32":
         return
     gc.enable()
@@ -91,13 +91,13 @@ def _work(asked: dict[str, Any], descriptors: list[int]) -> None:
     sink = Sink(_OUTPUT, asked["output"]) if "output" in asked else None
     messages.send(channel, messages.DONE, bytes([confine(writes=sink is not None)]))
     if sink is None:
-        work.decode(channel, source, asked)
+        tasks.decode(channel, source, asked)
     else:
-        work.copy(channel, source, sink, asked)
+        tasks.copy(channel, source, sink, asked)
 
 
 def _warm_up() -> None:
-    """Have everything loaded that the first file would load, memory for callbacks among it."""
+    """Load everything that the first file would load, including memory for callbacks."""
     prepare()
     buffer = io.BytesIO()
     soundfile.write(buffer, np.zeros((16, 2)), 8000, format="WAV")

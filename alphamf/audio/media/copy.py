@@ -16,7 +16,7 @@ ATOMS: Mapping[str, tuple[str, ...]] = {name: ("mov",) for name in ("mp4", "mov"
 
 _SOUND_ONLY = ("ipod",)
 _STALE = ("BPS", "DURATION", "NUMBER_OF_", "_STATISTICS", "ENCODER", "ITUNSMPB")
-"""Starts of the fields of a track that are no longer true of another encoding of its sound."""
+"""Prefixes of a track's fields that do not apply to another encoding of its sound."""
 
 _BRANDS = ("major_brand", "minor_version", "compatible_brands", "encoder")
 """Fields that a muxer writes by itself."""
@@ -56,7 +56,7 @@ class Copy:
 
     Attributes
     ----------
-    left_out
+    omitted_tracks
         Tracks that the output cannot hold, in words.
     """
 
@@ -74,13 +74,13 @@ class Copy:
         )
         self._packets: Iterator[Any] = iter(())
         self._next: Any = None
-        self.left_out: tuple[str, ...] = ()
+        self.omitted_tracks: tuple[str, ...] = ()
         output.metadata.update({k: v for k, v in self._input.metadata.items() if k not in _BRANDS})
         if chapters := self._input.chapters():
             output.set_chapters(chapters)
 
     @property
-    def holds_any(self) -> bool:
+    def has_tracks(self) -> bool:
         """Return whether the output has other tracks."""
         return bool(self._streams)
 
@@ -105,7 +105,7 @@ class Copy:
         )
         stream.disposition = old.disposition
 
-    def until(self, time: Fraction | None) -> None:
+    def copy_until(self, time: Fraction | None) -> None:
         """Copy all packets up to a time in seconds; with None, all remaining packets."""
         while self._next is not None:
             packet = self._next
@@ -137,7 +137,7 @@ class Copy:
             return
         new = self._like(stream)
         if new is None:
-            self.left_out += (f"{stream.type} track {stream.index}",)
+            self.omitted_tracks += (f"{stream.type} track {stream.index}",)
             return
         if self._same and stream.codec_context is not None:
             new.codec_context.codec_tag = stream.codec_context.codec_tag
@@ -146,7 +146,7 @@ class Copy:
         self._streams[stream.index] = new
 
     def _like(self, stream: Any) -> Any:
-        """Add a track like the given one, and return it; None if it is not supported."""
+        """Add a track with the same properties, and return it; None if it is not supported."""
         from av.stream import Disposition
 
         picture = stream.type == "video" and not stream.disposition & Disposition.attached_pic

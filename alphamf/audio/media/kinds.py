@@ -1,7 +1,7 @@
 """Media containers that can be read: their first bytes, and checks for truncation.
 
-FFmpeg is told the container, and is given an open file: it neither guesses, which would let a file
-pass for a playlist that names others, nor opens anything by itself.
+FFmpeg gets the name of the container and an open file: it does not guess the format, or a file
+could pass for a playlist that names other files, and it does not open files itself.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import struct
 from collections.abc import Callable
 from typing import BinaryIO, Literal, NamedTuple, Protocol
 
-from alphamf.audio import chunks, view
-from alphamf.audio.cut import Cut, Extent, patched, truncation_error
+from alphamf.audio import chunks, file_pieces
+from alphamf.audio.layout import Extent, TruncationError, replace_bytes, truncation_error
 from alphamf.errors import AlphaMFError
 
 EXTRA = "pip install 'alphamf[media]'"
-"""What installs PyAV and mutagen."""
+"""Command that installs PyAV and mutagen."""
 
 
 class Kind(NamedTuple):
@@ -29,9 +29,9 @@ class Kind(NamedTuple):
     demuxer
         FFmpeg's name of what reads it.
     check
-        Takes the open file, its size, and its name for messages; raises `Cut`.
+        Takes the open file, its size, and its name for messages; raises `TruncationError`.
     timed
-        Whether packets say when they are heard; otherwise they follow each other.
+        Whether packets have time stamps; otherwise they follow each other.
     codec
         Words for its codec where the container alone needs no PyAV.
     """
@@ -58,7 +58,7 @@ def find(path: Openable) -> Kind | None:
 
 
 def kind_of(file: BinaryIO) -> Kind | None:
-    """Return the container of an open file by its first bytes; None where it is no media file.
+    """Return the container of an open file by its first bytes; None if it is not a media file.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def _check_wav(file: BinaryIO, size: int, name: str) -> Extent:
 def _check_atoms(file: BinaryIO, size: int, name: str) -> Extent:
     """Check that no atom of MP4 or QuickTime exceeds the file, and that it has an index.
 
-    Another recording begins with a file type after the index and the samples of this one.
+    A file type after the index and the samples starts another recording.
     """
     at, index, samples = 0, False, False
     while at + 8 <= size:
@@ -150,9 +150,9 @@ def _check_atoms(file: BinaryIO, size: int, name: str) -> Extent:
 
 
 def _check_matroska(file: BinaryIO, size: int, name: str) -> Extent:
-    """Check that the segment of a Matroska file is whole, and find where it ends.
+    """Check that the segment of a Matroska file is complete, and find its end.
 
-    A size that ends neither with the file nor before another one is not to be trusted.
+    A size that ends neither at the end of the file nor before another file is not trusted.
     """
     file.seek(4)
     header = _number(file) or 0
@@ -169,21 +169,21 @@ def _check_matroska(file: BinaryIO, size: int, name: str) -> Extent:
     if length is not None and (start + length == size or _at(file, start + length, _EBML)):
         return Extent(start + length, stops=False)
     end = _find_next(file, _EBML, start, size, _is_header)
-    if length is None or not view.holds_sound(file, start + length, end):
+    if length is None or not file_pieces.holds_sound(file, start + length, end):
         return Extent(end, stops=False)
     unknown = (1 << 7 * (start - at) | (1 << 7 * (start - at)) - 1).to_bytes(start - at, "big")
-    return Extent(end, patched(end, at, unknown), stops=False)
+    return Extent(end, replace_bytes(end, at, unknown), stops=False)
 
 
 def _is_header(file: BinaryIO, at: int) -> bool:
-    """Whether the bytes at a position are the first ones of a whole Matroska file."""
+    """Return whether a complete Matroska file starts at a position."""
     file.seek(at)
     head = file.read(64)
     return b"webm" in head or b"matroska" in head
 
 
 def _at(file: BinaryIO, at: int, what: bytes) -> bool:
-    """Whether there are certain bytes at a position."""
+    """Return whether some bytes are at a position."""
     file.seek(at)
     return file.read(len(what)) == what
 
@@ -195,8 +195,8 @@ def _find_next(
     size: int,
     holds: Callable[[BinaryIO, int], bool] = lambda *_: True,
 ) -> int:
-    """Return where certain bytes, of which something holds, come next; the size if nowhere."""
-    while (at := view.find(file, what, at)) >= 0:
+    """Return the next position of some bytes that fulfil a condition; the size if there is none."""
+    while (at := file_pieces.find(file, what, at)) >= 0:
         if holds(file, at):
             return at
         at += 1
@@ -217,7 +217,7 @@ def _number(file: BinaryIO) -> int | None:
 def _check_asf(file: BinaryIO, size: int, name: str) -> Extent:
     """Check an ASF file against the lengths in its header; a broadcast has none.
 
-    Where the length of its samples leads to no other object, they go on to the end.
+    If no object follows the stated length of the samples, they continue to the end.
     """
     end = _find_next(file, _ASF, 16, size)
     file.seek(0)
@@ -240,11 +240,11 @@ def _check_asf(file: BinaryIO, size: int, name: str) -> Extent:
         return Extent(end, stops=False)
     if after > end == size:
         raise truncation_error(name, length, size - start)
-    return Extent(end, patched(end, start + 16, bytes(8)), stops=False)
+    return Extent(end, replace_bytes(end, start + 16, bytes(8)), stops=False)
 
 
 def _check_amr(file: BinaryIO, size: int, name: str) -> Extent:
-    """Check that the last frame of an AMR file is whole; another one begins with its header."""
+    """Check that the last frame of an AMR file is complete; a header starts another file."""
     file.seek(0)
     start = b"#!AMR-WB\n" if file.read(9) == b"#!AMR-WB\n" else b"#!AMR\n"
     lengths, at = _AMR_BYTES[start], len(start)
@@ -256,12 +256,12 @@ def _check_amr(file: BinaryIO, size: int, name: str) -> Extent:
         kind = head[0] >> 3 & 15
         at += lengths[kind] if kind < len(lengths) else 1
     if at > size:
-        raise Cut(f"{name} is truncated: its last AMR frame is incomplete")
+        raise TruncationError(f"{name} is truncated: its last AMR frame is incomplete")
     return Extent(size, stops=False)
 
 
 def _check_adts(file: BinaryIO, size: int, name: str) -> Extent:
-    """Check that the last frame of an AAC stream is whole; another rate begins another stream."""
+    """Check that the last AAC frame is complete; another rate starts another stream."""
     at, form = 0, b""
     while at + 7 <= size:
         file.seek(at)
@@ -275,5 +275,5 @@ def _check_adts(file: BinaryIO, size: int, name: str) -> Extent:
         form = now
         at += length
     if at > size:
-        raise Cut(f"{name} is truncated: its last AAC frame is incomplete")
+        raise TruncationError(f"{name} is truncated: its last AAC frame is incomplete")
     return Extent(size, stops=False)

@@ -18,7 +18,7 @@ from alphamf.audio.media.track import PLANES, reason
 from alphamf.errors import AlphaMFError
 
 _BIT_RATE = 64_000
-"""Bits per second of a channel where no input says how many."""
+"""Bits per second and channel if no input defines the bit rate."""
 
 
 class Muxer:
@@ -27,9 +27,9 @@ class Muxer:
     Parameters
     ----------
     file
-        Where it is written to; it must be able to seek.
+        File to write to; it must be seekable.
     rate, channels
-        Of the sound.
+        Sampling rate in Hz and number of channels of the sound.
     muxer
         FFmpeg's name of the container.
     subtype
@@ -91,11 +91,11 @@ class Muxer:
             self._output.start_encoding()
         except (av.FFmpegError, ValueError) as error:
             self._stack.close()
-            if self._copy is None or not self._copy.holds_any:
+            if self._copy is None or not self._copy.has_tracks:
                 raise ValueError(str(error)) from None
             raise AlphaMFError(
                 f"{muxer} does not support {subtype} beside the other tracks ({reason(error)}); "
-                "to write the sound alone, use -o with a name that ends in .wav or .m4a"
+                "to write only the sound, use `output` with a name that ends in .wav or .m4a"
             ) from None
         self._size = self._stream.codec_context.frame_size or 1024
         self._at = round(start * rate) + self._codec.early
@@ -120,9 +120,9 @@ class Muxer:
                     self._finish()
 
     @property
-    def left_out(self) -> tuple[str, ...]:
+    def omitted_tracks(self) -> tuple[str, ...]:
         """Tracks of the original that the container does not support, as text."""
-        return self._copy.left_out if self._copy else ()
+        return self._copy.omitted_tracks if self._copy else ()
 
     def write(self, data: Any) -> None:
         """Append samples, shape (n, channels): float32, or int32 that uses the upper bits.
@@ -182,7 +182,7 @@ class Muxer:
         self._at += len(data)
         self._given += len(data)
         if self._copy is not None:
-            self._copy.until(Fraction(self._at, self._rate))
+            self._copy.copy_until(Fraction(self._at, self._rate))
 
     @contextmanager
     def _refused(self) -> Iterator[None]:
@@ -232,12 +232,12 @@ class Muxer:
             packets = packets[: wanted - self._made]
         self._mux(packets)
         if self._copy is not None:
-            self._copy.until(None)
+            self._copy.copy_until(None)
         self._output.close()
 
 
 _RAW = ("adts", "amr")
-"""Containers of one track and nothing else, without time."""
+"""Containers with only one track and without time stamps."""
 
 _ROUNDED = ("matroska", "webm")
 """Containers whose time stamps are milliseconds, and which have fields of any name."""

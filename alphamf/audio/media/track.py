@@ -11,27 +11,30 @@ from typing import Any, Self
 
 import numpy as np
 
-from alphamf.audio.cut import LeftOut, Undecodable
+from alphamf.audio.layout import DecodingError, OmissionError
 from alphamf.audio.media.codecs import subtype
 from alphamf.audio.media.kinds import EXTRA, Kind, Openable
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 
 JITTER = 0.05
-"""Seconds by which packets may be early or late. Later ones follow silence, and of earlier ones
-what was heard already is left out, so that sound and picture stay together."""
+"""Seconds by which packets may be early or late. Silence is inserted before later packets, and
+sound that was already decoded is removed from earlier ones, so that sound and picture stay
+together."""
 
 BROKEN = (ValueError, OSError, OverflowError)
-"""What PyAV raises beside its own errors where a file is broken, as for a seek before its start."""
+"""Exceptions of PyAV for broken files, in addition to its own errors; for example for a seek before
+the start."""
 
 PLANES = 8
-"""Channels from which on frames must be packed: PyAV reads beyond the end of as many planes."""
+"""Number of channels from which on frames must be packed: PyAV reads beyond the end of as many
+planes."""
 
 _LONGEST_GAP = 600.0
-"""Seconds; where time stamps jump further, they are broken."""
+"""Seconds; time stamps that jump further are considered to be broken."""
 
 _OVERLAP = 1.0
-"""Seconds; where time stamps go back further, they start anew."""
+"""Seconds; time stamps that go back further have restarted."""
 
 _PIECE = 1 << 16
 
@@ -47,7 +50,7 @@ class About:
     index
         Its place among all tracks.
     start
-        When its first sample is heard, in seconds.
+        Time of its first sample, in seconds.
     bit_rate
         Bits per second.
     layout
@@ -107,7 +110,7 @@ class Track:
     kind
         Its container.
     number
-        Of the audio track, from 1 on; None: the one that is marked as default, or the first.
+        Number of the audio track, from 1; None: the track marked as default, or the first.
 
     Attributes
     ----------
@@ -163,7 +166,7 @@ class Track:
 
         Raises
         ------
-        Undecodable
+        DecodingError
             The file is damaged here.
         """
         parts, left = [], frames
@@ -210,7 +213,8 @@ class Track:
     def _in_time(self) -> Iterator[Floats]:
         """Yield samples, adding silence or dropping samples to match their time stamps.
 
-        Where time starts anew, sound goes on, unless that would part it from other tracks.
+        If time stamps restart, the sound continues, unless it would lose its synchronisation with
+        other tracks.
         """
         origin = Fraction(0)
         blocks = self._decoded()
@@ -222,7 +226,9 @@ class Track:
                 late = round((when - origin) * self._rate) - self._given
             if when is not None and late < -_OVERLAP * self._rate:
                 if len(self._container.streams) > 1:
-                    raise self._left_out("starts its time anew beside other tracks", block, blocks)
+                    raise self._left_out(
+                        "restarts its time stamps, which its other tracks do not", block, blocks
+                    )
                 origin, late = when - self._given / self._rate, 0
             if late > JITTER * self._rate:
                 if late > _LONGEST_GAP * self._rate:
@@ -237,15 +243,15 @@ class Track:
             if len(block):
                 yield block
 
-    def _left_out(self, what: str, block: Floats, blocks: Iterator[Any]) -> LeftOut:
-        """Return the error of sound that begins with a block and is not read."""
+    def _left_out(self, what: str, block: Floats, blocks: Iterator[Any]) -> OmissionError:
+        """Return the error for sound that starts with a block and is not read."""
         frames = len(block)
-        with suppress(Undecodable):
+        with suppress(DecodingError):
             for _, each in blocks:
                 frames += len(each)
         after = float(self._given / self._rate)
-        return LeftOut(
-            f"{what} after {after:.2f} s: {float(frames / self._rate):.2f} s are left out"
+        return OmissionError(
+            f"{what} after {after:.2f} s; {float(frames / self._rate):.2f} s are left out"
         )
 
     def _to_the_end(self, blocks: Iterator[Floats]) -> Iterator[Floats]:
@@ -270,7 +276,7 @@ class Track:
             for packet in self._container.demux(self._stream):
                 self._bytes += packet.size
                 if packet.is_corrupt:
-                    raise Undecodable("a packet is damaged")
+                    raise DecodingError("a packet is damaged")
                 for frame in self._frames(packet):
                     when = None
                     if self._kind.timed and frame.pts is not None:
@@ -279,13 +285,13 @@ class Track:
                         yield when, self._samples(packed)
                         when = None
         except (av.FFmpegError, *BROKEN) as error:
-            raise Undecodable(reason(error)) from None
+            raise DecodingError(reason(error)) from None
 
     def _frames(self, packet: Any) -> Any:
         """Decode a packet.
 
-        Where fragments of MP4 start their time anew, FFmpeg takes the first of them for a part
-        before the start that is to be discarded.
+        If fragments of MP4 restart their time stamps, FFmpeg takes the first packets for a part
+        before the start, which should be discarded.
         """
         time = None if packet.pts is None else packet.pts * packet.time_base
         latest = self._latest
@@ -309,8 +315,8 @@ class Track:
         """Return a frame's samples, shape (n, channels), float32."""
         channels = len(frame.layout.channels)
         if (frame.sample_rate, channels) != (self.samplerate, self.channels):
-            raise Undecodable(
-                f"it changes to {frame.sample_rate} Hz and {channels} channels in the middle"
+            raise DecodingError(
+                f"it changes to {frame.sample_rate} Hz and {channels} channels midway"
             )
         data = frame.to_ndarray()
         data = data.T if frame.format.is_planar else data.reshape(-1, channels)
@@ -322,7 +328,7 @@ class Track:
 
 
 _FILL = 8192
-"""Samples by which the last packets may be longer than the sound."""
+"""Maximum number of samples by which the last packets may exceed the sound."""
 
 
 def _choose(container: Any, name: str, number: int | None) -> Any:
@@ -340,7 +346,7 @@ def _choose(container: Any, name: str, number: int | None) -> Any:
     else:
         noun = "track" if len(tracks) == 1 else "tracks"
         raise AlphaMFError(
-            f"{name} has {len(tracks)} audio {noun}; --track {number} does not exist"
+            f"{name} has {len(tracks)} audio {noun}; `track` {number} does not exist"
         )
     if chosen.codec_context is None or not chosen.codec_context.sample_rate:
         raise AlphaMFError(f"PyAV cannot decode the codec of the audio track of {name}")
@@ -350,7 +356,7 @@ def _choose(container: Any, name: str, number: int | None) -> Any:
 
 
 def _without_flags(packet: Any) -> Any:
-    """Return a packet of the same sound that the decoder does not discard."""
+    """Return a packet with the same sound that the decoder does not discard."""
     import av
 
     copy = av.Packet(bytes(packet))

@@ -11,7 +11,7 @@ from alphamf.audio.metadata.pieces import ByteRange, splice
 
 _STREAMINFO, _SEEKTABLE, _COMMENT = 0, 3, 4
 _KEPT = (2, _COMMENT, 5, 6)
-"""Kinds of FLAC's blocks: applications', comments, cue sheet, pictures."""
+"""Types of FLAC blocks that are copied: application, comments, cue sheet, pictures."""
 
 
 class _Block(NamedTuple):

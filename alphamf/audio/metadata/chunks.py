@@ -7,18 +7,18 @@ import struct
 from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple
 
-from alphamf.audio.chunks import after_chunks
+from alphamf.audio.chunks import end_of_chunks
 from alphamf.audio.metadata.pieces import ByteRange, splice
 
 _OWN = (
     b"fmt ", b"fact", b"data", b"ds64", b"PEAK", b"levl", b"JUNK", b"FLLR", b"PAD ",
     b"COMM", b"SSND", b"FVER",
 )  # fmt: skip
-"""Chunks that describe the samples and their places, or fill space: those of the output stay."""
+"""Chunks that describe the samples or fill space: the output keeps its own."""
 
 _SAMPLES = (b"data", b"SSND")
 _BEXT = 602
-"""Bytes of a bext chunk before its history."""
+"""Length of a bext chunk without its history, in bytes."""
 
 
 class _Chunk(NamedTuple):
@@ -35,11 +35,11 @@ def keep(source: Path | None, output: Path, order: Literal["<", ">"], history: s
     Parameters
     ----------
     source
-        The file; None where there is none of this kind.
+        The file; None if there is none of this kind.
     output
-        What libsndfile wrote.
+        The file that libsndfile wrote.
     order
-        Of the bytes in numbers: ``<`` for WAV, ``>`` for AIFF.
+        Byte order of the numbers: ``<`` for WAV, ``>`` for AIFF.
     history
         A line for the history; None: no line.
     """
@@ -111,7 +111,7 @@ def _chunks(file: BinaryIO, order: Literal["<", ">"]) -> list[_Chunk]:
         if end > size:  # by more than a place in a file can be, where the header is damaged
             break
         if kind in _SAMPLES:
-            last = after_chunks(file, end, size, order)
+            last = end_of_chunks(file, end, size, order)
             if length == 0 and last < size:
                 break
         file.seek(end + length % 2)

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from alphamf.audio.media.kinds import EXTRA
-from alphamf.audio.opening import tagged
+from alphamf.audio.opening import has_tags
 from alphamf.audio.survey import open_sound
 from alphamf.errors import AlphaMFError
 
 _STALE = "----:com.apple.iTunes:iTunSMPB"
-"""How many samples the encoder of the input put before and after the sound."""
+"""Fields with the numbers of samples that the input's encoder added before and after the sound."""
 
 _COMMON = (
     "title", "artist", "album", "albumartist", "date", "genre", "tracknumber", "discnumber",
@@ -27,7 +27,7 @@ _ASF = {
     "copyright": "Copyright", "comment": "Description", "isrc": "WM/ISRC",
     "language": "WM/Language",
 }  # fmt: skip
-"""ASF's own names of them, for which mutagen has no easy ones."""
+"""ASF's own names of these fields; mutagen has no easy names for them."""
 
 
 def require_mutagen() -> None:
@@ -41,7 +41,7 @@ def require_mutagen() -> None:
     try:
         import mutagen  # noqa: F401
     except ImportError:
-        raise AlphaMFError(f"--tag needs mutagen: {EXTRA}") from None
+        raise AlphaMFError(f"`tag` needs mutagen: {EXTRA}") from None
 
 
 def keep(source: Path, output: Path, kind: str) -> str | None:
@@ -152,7 +152,7 @@ def _absent(source: Path) -> str | None:
     """Return a note if a file has tags that only mutagen could copy, or None."""
     try:
         with open_sound(source, source.name) as file:
-            found = tagged(file)
+            found = has_tags(file)
     except AlphaMFError:
         return None
     return f"tags were not copied because mutagen is not installed: {EXTRA}" if found else None

@@ -13,7 +13,7 @@ _FAMILIES = {
     "MATROSKA": ("MATROSKA", "WEBM"),
 }
 _NOTED = ("WAV", "AIFF", "MP3", "FLAC", "OGG", "MP4", "ASF", "MATROSKA")
-"""Families with a place for a line of history; Matroska's is written by its muxer."""
+"""Families that can store a line of history; in Matroska the muxer writes it."""
 
 
 def family(format: str) -> str:
@@ -32,7 +32,7 @@ def check(format: str, history: str | None) -> None:
     if history is None:
         return
     if family(format) not in _NOTED:
-        raise AlphaMFError(f"--tag is not supported for {format}: it has no history field")
+        raise AlphaMFError(f"`tag` is not supported for {format}: it has no history field")
     if family(format) not in ("WAV", "AIFF", "MATROSKA"):
         fields.require_mutagen()
 
@@ -45,7 +45,7 @@ def keep(
     Parameters
     ----------
     source, form
-        The input and its format; None where there is none.
+        The input and its format; None if there is none.
     output, format
         The output, whose sound is written, and its format.
     history
@@ -54,7 +54,7 @@ def keep(
     Returns
     -------
     str or None
-        Where fields could not be kept, a sentence that says why.
+        If fields could not be kept, a sentence with the reason.
     """
     lost = None
     kind = family(format)

@@ -30,7 +30,7 @@ def splice(file: BinaryIO, start: int, end: int, pieces: Sequence[ByteRange | by
     file
         Open for reading and writing.
     start, end
-        Where the pieces go; equal to insert.
+        Range to replace; equal numbers insert the pieces.
     pieces
         Bytes, and parts of other files.
     """

@@ -20,7 +20,7 @@ class Clip(NamedTuple):
     rate
         Sampling rate in Hz.
     seed
-        Of the methods that draw random numbers.
+        Seed for methods that draw random numbers.
     model
         Dictionary of the methods that use one, as `alphamf.learnt.dictionary.choose` takes it.
     """
@@ -49,7 +49,7 @@ class Method(NamedTuple):
         ``run(clip)`` returns the denoised sound: float32, of the noisy one's shape and without
         delay. Raises AlphaMFError on failure.
     requires
-        What must be installed, such as "package noisereduce"; None: nothing.
+        Requirement that must be installed, such as "package noisereduce", or None.
     available
         ``available()`` returns None if the method can run, otherwise one sentence with the reason.
     uses_model

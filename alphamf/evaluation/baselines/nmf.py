@@ -46,7 +46,7 @@ SPEECH_LEVEL = 0.01
 """Initial level of the speech, relative to V's mean, which is that of the noise."""
 
 FLOOR = 1e-3
-"""Least amplitude of a cell relative to its row's mean, and of a row relative to the mean row."""
+"""Minimum amplitude of a cell relative to its row's mean, and of a row relative to the mean row."""
 
 TINY = 1e-12
 
@@ -119,7 +119,7 @@ def update(v: Floats, w: Floats, h: Floats, beta: int, rows: slice = slice(None)
     beta
         0 for Itakura and Saito's divergence, 1 for Kullback and Leibler's.
     rows
-        Of h that are updated.
+        Rows of h that are updated.
 
     Returns
     -------

@@ -11,7 +11,7 @@ from alphamf.tools.arrays import Floats
 
 HOP_SECONDS = 0.016
 OVERLAP = 4
-"""Windows of 64 ms every 16 ms, those of the shipped dictionaries."""
+"""Ratio of window and hop: windows of 64 ms every 16 ms, as in the shipped dictionaries."""
 
 
 def return_input(clip: Clip) -> Floats:

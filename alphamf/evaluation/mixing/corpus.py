@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from alphamf.audio.inputs import Problem
 from alphamf.audio.reader import read
 from alphamf.audio.resample import resample
 from alphamf.audio.writer import open_writer
+from alphamf.batch.inputs import Problem
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.mixing import mixture
 from alphamf.evaluation.mixing.recipes import NoiseFile, Recipe, Speech

@@ -16,7 +16,7 @@ LEVELS = ("plain", "active")
 """How the power of speech is measured: over the whole recording, or over active speech."""
 
 SHORTEST = 0.1
-"""Least length of a noise in seconds."""
+"""Minimum length of a noise in seconds."""
 
 FADE = 0.05
 """Overlap in seconds of the end and the start of a noise that is repeated."""
@@ -35,7 +35,7 @@ class Noise(NamedTuple):
     audio
         Without its mean, shape (samples,).
     energy
-        Of the first k steps of `step` samples, shape (steps + 1,).
+        Energy of the first k steps of `step` samples, shape (steps + 1,).
     step, fade
         Pieces begin at a multiple of `step` samples; the overlap where the noise is repeated.
     """
@@ -104,7 +104,7 @@ def mix(speech: Floats, power: float, noise: Noise, snr: float, rng: Any) -> tup
     speech
         Shape (samples,).
     power
-        Of the speech.
+        Power of the speech.
     noise
         At the same rate.
     snr

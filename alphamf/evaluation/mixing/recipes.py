@@ -61,8 +61,8 @@ def recipes(
 ) -> list[Recipe]:
     """List the mixtures: each speech with each kind of noise at each SNR, or `count` of them.
 
-    Random choices for a mixture depend on the names of its speech and condition alone, not on
-    other files.
+    Random choices for a mixture depend only on the names of its speech and condition, not on other
+    files.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def recipes(
     count
         How many mixtures are drawn; None: all.
     seed
-        Of all random choices.
+        Seed of all random choices.
 
     Returns
     -------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from alphamf.audio.inputs import Problem, plan
+from alphamf.batch.inputs import Problem, plan
 from alphamf.evaluation.mixing.recipes import NoiseFile, Speech
 from alphamf.tools.files import printable_name
 from alphamf.tools.paths import real_path

@@ -10,11 +10,11 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import atomic, printable_name, reason, refuse_links
+from alphamf.tools.files import atomic_file, printable_name, reason, refuse_links
 from alphamf.tools.paths import identify, lies_in
 
 TABLE, PARTS = "pairs.csv", ("clean", "noisy")
-"""What a corpus consists of."""
+"""Files and folders of a corpus."""
 
 
 class Mixture(NamedTuple):
@@ -82,7 +82,7 @@ def claim(
         if not overwrite:
             if any((folder / name).exists() for name in (TABLE, *PARTS)):
                 raise AlphaMFError(
-                    f"{printable_name(folder)} already contains a corpus; use --overwrite "
+                    f"{printable_name(folder)} already contains a corpus; use `overwrite` "
                     "to replace it"
                 )
             return
@@ -105,7 +105,8 @@ def write_table(
 ) -> Iterator[None]:
     """Write ``pairs.csv`` with the `mixtures` so far when the block ends, even after an error.
 
-    Until then it names the files that are `planned`, so that `claim` finds what a killed run left.
+    Until then it lists the files that are `planned`, so that `claim` finds the files of a killed
+    run.
 
     Parameters
     ----------
@@ -130,7 +131,7 @@ def write_table(
 
 def _write(folder: Path, rows: Iterable[Sequence[object]]) -> None:
     with (
-        atomic(folder / TABLE, within=folder) as part,
+        atomic_file(folder / TABLE, within=folder) as part,
         part.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file,
     ):
         writer = csv.writer(file)

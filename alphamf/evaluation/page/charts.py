@@ -18,7 +18,7 @@ from alphamf.evaluation.summary import SCORES, Difference, values
 from alphamf.tools.files import printable_name
 
 _MOST_DOTS = 60
-"""Most clips of a method that are drawn as single dots."""
+"""Maximum number of clips of a method that are drawn as single dots."""
 
 
 def finite_scores(results: Iterable[Result], method: str, score: str) -> list[float]:
@@ -27,7 +27,7 @@ def finite_scores(results: Iterable[Result], method: str, score: str) -> list[fl
     Parameters
     ----------
     results
-        Of any methods.
+        Results of any methods.
     method
         Whose values are returned.
     score
@@ -39,7 +39,7 @@ def finite_scores(results: Iterable[Result], method: str, score: str) -> list[fl
 
 def _rows(axes: Any, styles: list[Style]) -> None:
     """Label one row per method, the first on top."""
-    axes.set_yticks(range(len(styles)), [style.short for style in styles])
+    axes.set_yticks(range(len(styles)), [style.short_name for style in styles])
     axes.set_ylim(len(styles) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x")

@@ -24,7 +24,7 @@ class Player(NamedTuple):
     label
         "clean", "noisy" or the method.
     style
-        Of the method; None for the clean signal.
+        Style of the method; None for the clean signal.
     sound, picture
         ``data:`` addresses, of FLAC and PNG; empty where there is no sound.
     time, frequency
@@ -53,13 +53,13 @@ class Sample(NamedTuple):
     title
         "Best clip" and the like.
     result
-        Of the method by which it was chosen.
+        Result of the method by which the clip was chosen.
     gain
         SI-SDR gain of that result, as text.
     cut
         Whether only the beginning of the clip is embedded.
     players
-        Of the clean, the noisy and all denoised sounds.
+        Players of the clean, the noisy and all denoised sounds.
     """
 
     title: str
@@ -101,7 +101,7 @@ def sample(
     results
         All results, from which those of the same clip are taken.
     styles
-        Of the methods, in the order of the players.
+        Styles of the methods, in the order of the players.
 
     Returns
     -------

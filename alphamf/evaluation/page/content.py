@@ -24,7 +24,7 @@ from alphamf.evaluation.results import Result
 from alphamf.evaluation.summary import BREAKDOWN, values
 
 _MOST_FAILURES = 200
-"""Most lines of the table of failures."""
+"""Maximum number of lines of the table of failures."""
 
 
 def content(output: Path, results: list[Result], settings: dict[str, Any]) -> dict[str, Any]:

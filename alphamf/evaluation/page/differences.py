@@ -20,9 +20,9 @@ def differences(results: list[Result], styles: dict[str, Style], rival: str) -> 
     Parameters
     ----------
     results
-        Of all methods.
+        Results of all methods.
     styles
-        Of all methods, in the order of the rows.
+        Styles of all methods, in the order of the rows.
     rival
         Method that the others are compared with.
     """

@@ -23,7 +23,8 @@ Lines = dict[Style, list[tuple[float, float, float]]]
 def levels(results: list[Result], styles: dict[str, Style]) -> list[Markup]:
     """Draw scores against the input SNR: averaged over all noises, then the gain for each noise.
 
-    A single level gives no charts. Oracles are left out, as their scores would set the scale.
+    A single level gives no charts. Oracles are left out, because their scores would determine the
+    scale.
     """
     drawn = [style for style in styles.values() if style.kind != "oracle"]
     known = [r for r in results if r.snr is not None]

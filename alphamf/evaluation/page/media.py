@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from alphamf.audio.cut import Undecodable
+from alphamf.audio.layout import DecodingError
 from alphamf.audio.opening import next_block
 from alphamf.audio.survey import open_sound
+from alphamf.batch.plot import Spectrogram
 from alphamf.errors import AlphaMFError
-from alphamf.evaluation.plot import Spectrogram
 from alphamf.tools import libraries
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import printable_name
@@ -64,7 +64,7 @@ def read(path: Path) -> Sound | None:
             rate = file.samplerate
             block = next_block(file, int(SECONDS * rate))
             cut = file.frames > len(block)
-    except (AlphaMFError, Undecodable):
+    except (AlphaMFError, DecodingError):
         return None
     if not len(block) or not np.isfinite(block).all():
         return None

@@ -9,7 +9,7 @@ from typing import Any
 
 from alphamf.evaluation.page.content import content
 from alphamf.evaluation.results import Result
-from alphamf.tools.files import atomic
+from alphamf.tools.files import atomic_file
 
 
 def write(output: Path, results: list[Result], settings: dict[str, Any]) -> Path:
@@ -28,7 +28,7 @@ def write(output: Path, results: list[Result], settings: dict[str, Any]) -> Path
     Returns
     -------
     Path
-        Of the page.
+        Path of the page.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def write(output: Path, results: list[Result], settings: dict[str, Any]) -> Path
         script_hash=f"sha256-{digest}",
     )
     path = output / "report.html"
-    with atomic(path, within=output) as part:
+    with atomic_file(path, within=output) as part:
         # Names that are no UTF-8 are escaped as in `alphamf.tools.files.printable_name`.
         part.write_text(page, "utf-8", errors="backslashreplace", newline="\n")
     return path

@@ -55,7 +55,7 @@ def _paint(axes: Any, found: Points, inputs: dict[Style, float]) -> None:
     for style, mean in inputs.items():
         axes.axhline(mean, color=colour(style.colour), linewidth=1.2, linestyle="--")
         axes.annotate(
-            f"{style.short} (input)", (0, mean), (3, 3), xycoords=("axes fraction", "data"),
+            f"{style.short_name} (input)", (0, mean), (3, 3), xycoords=("axes fraction", "data"),
             textcoords="offset points", color=MUTED, fontsize=8.5,
         )  # fmt: skip
     for style, (factor, quality, error) in found.items():
@@ -79,12 +79,12 @@ def _name(axes: Any, found: Points) -> None:
     for style, (factor, quality, _) in sorted(found.items(), key=lambda item: item[1][1]):
         # Fractions of the axes: where the name begins and ends, and its height.
         start = (math.log(factor) - left) / (right - left)
-        end, height = start + 0.05 + 0.02 * len(style.short), (quality - low) / (high - low)
+        end, height = start + 0.05 + 0.02 * len(style.short_name), (quality - low) / (high - low)
         for begun, ended, level in written:
             if start < ended and begun < end:
                 height = max(height, level + 0.065)
         written.append((start, end, height))
         axes.annotate(
-            style.short, (factor, low + height * (high - low)), (8, 0),
+            style.short_name, (factor, low + height * (high - low)), (8, 0),
             textcoords="offset points", va="center", annotation_clip=False,
         )  # fmt: skip

@@ -42,7 +42,7 @@ class Style(NamedTuple):
     marker: str
 
     @property
-    def short(self) -> str:
+    def short_name(self) -> str:
         """The name, shortened to fit beside a chart."""
         name = printable_name(self.method)
         return name if len(name) <= 20 else f"{name[:12]}…{name[-7:]}"

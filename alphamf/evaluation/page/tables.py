@@ -65,7 +65,7 @@ class Table(NamedTuple):
     caption
         Sentence above it.
     headings
-        Of the other columns.
+        Headings of the other columns.
     rows
         One for each method.
     """
@@ -169,9 +169,9 @@ def breakdown(results: list[Result], styles: dict[str, Style], field: str, score
     Parameters
     ----------
     results
-        Of all methods.
+        Results of all methods.
     styles
-        Of all methods, in the order of the rows.
+        Styles of all methods, in the order of the rows.
     field
         ``noise`` or ``snr``.
     score

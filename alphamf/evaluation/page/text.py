@@ -99,7 +99,7 @@ def mean(results: list[Result], method: str, score: str) -> float:
     Parameters
     ----------
     results
-        Of any methods.
+        Results of any methods.
     method
         Whose mean is returned.
     score
@@ -108,10 +108,10 @@ def mean(results: list[Result], method: str, score: str) -> float:
     return mean_and_error(values((r for r in results if r.method == method), score))[0]
 
 
-def best(results: list[Result], methods: list[str]) -> str | None:
+def best_method(results: list[Result], methods: list[str]) -> str | None:
     """Return the method with the highest mean SI-SDR; None if none has a score.
 
-    One that lacks clips which others have is the best only where each does.
+    A method without some of the clips is the best only if every method lacks some.
     """
     found = {m: clips((r for r in results if r.method == m), "si_sdr") for m in methods}
     everything = frozenset().union(*found.values())
@@ -140,12 +140,14 @@ class Protagonists(NamedTuple):
 
 def protagonists(results: list[Result], styles: dict[str, Style]) -> Protagonists:
     """Choose the methods to compare by mean SI-SDR."""
-    top = best(results, [name for name, style in styles.items() if style.competes])
+    top = best_method(results, [name for name, style in styles.items() if style.competes])
     rivals = [name for name, style in styles.items() if style.kind == "baseline"]
     inputs = [name for name, style in styles.items() if style.kind == "input"]
     ours = [name for name, style in styles.items() if style.kind == "alphamf"]
     return Protagonists(
-        best(results, ours) or top, best(results, rivals) or best(results, inputs), top
+        best_method(results, ours) or top,
+        best_method(results, rivals) or best_method(results, inputs),
+        top,
     )
 
 
@@ -155,7 +157,7 @@ def verdict(results: list[Result], styles: dict[str, Style]) -> str:
     if not results:
         return "There are no results."
     if main is None:
-        scored = best(results, list(styles))
+        scored = best_method(results, list(styles))
         if scored is None:
             return f"None of the {count(len(results), 'run')} has a score."
         return (

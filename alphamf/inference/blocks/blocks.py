@@ -29,7 +29,7 @@ class Scratch:
         self.ones: Floats = np.ones(rank, np.float32)
 
 
-class Block:
+class BlockLikelihood:
     r"""The likelihood of a block.
 
     With E the matrix of errors, of the ratings' pattern, the gradients are E H' and

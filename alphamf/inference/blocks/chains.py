@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.inference.blocks.ranks import Alone, Message, Ranks
+from alphamf.inference.blocks.ranks import Message, Ranks, SingleProcess
 from alphamf.tools.arrays import Array
 
 
-def owned(blocks: int, ranks: Alone | Ranks) -> range:
+def owned_blocks(blocks: int, ranks: SingleProcess | Ranks) -> range:
     """Return the row blocks that a rank owns."""
     each = blocks // ranks.size
     return range(ranks.rank * each, (ranks.rank + 1) * each)
@@ -28,24 +28,24 @@ class Chain:
     columns
         By column block, shape (A, J_b, K), of those blocks that are here now.
     part
-        Which part of the data the blocks meet on.
+        Part of the data on which the blocks are paired.
     """
 
-    ranks: Alone | Ranks
+    ranks: SingleProcess | Ranks
     widths: Array
     number: int
     part: int
 
-    def __init__(self, ranks: Alone | Ranks, widths: Array, number: int) -> None:
+    def __init__(self, ranks: SingleProcess | Ranks, widths: Array, number: int) -> None:
         self.ranks, self.widths, self.number = ranks, widths, number
         self.rows: dict[int, Array] = {}
         self.columns: dict[int, Array] = {}
         self.part = 0
 
-    def places(self) -> list[tuple[int, int]]:
+    def paired_blocks(self) -> list[tuple[int, int]]:
         """Return the blocks that are paired on this rank: row block and column block."""
         blocks = len(self.widths)
-        return [(b, (b + self.part) % blocks) for b in owned(blocks, self.ranks)]
+        return [(b, (b + self.part) % blocks) for b in owned_blocks(blocks, self.ranks)]
 
     def move(self, part: int) -> None:
         """Pass the blocks of H to the next rank, which pairs them with other rows."""
@@ -58,7 +58,7 @@ class Chain:
             to = (j - part) % blocks // each
             if to != self.ranks.rank:
                 outgoing.append(Message(to, self._tag(j), array))
-        for _, j in self.places():
+        for _, j in self.paired_blocks():
             if j in self.columns:
                 here[j] = self.columns[j]
             else:
@@ -78,6 +78,6 @@ class Chain:
     def halves(self) -> list[tuple[int, Array]]:
         """Return the local state arrays with their random keys: b (rows) or B + j (columns)."""
         pairs: list[tuple[int, Any]] = []
-        for b, j in self.places():
+        for b, j in self.paired_blocks():
             pairs += [(b, self.rows[b]), (len(self.widths) + j, self.columns[j])]
         return pairs

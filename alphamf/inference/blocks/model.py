@@ -18,9 +18,9 @@ class FactorModel:
     variance_w, variance_h, variance_x
         sigma_w^2, sigma_h^2 and sigma_x^2.
     offset
-        What is added to each product of W and H.
+        Constant that is added to each product of W and H.
     level
-        What the entries of W and H start about.
+        Value around which the entries of W and H start.
     """
 
     rank: int

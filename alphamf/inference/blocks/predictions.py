@@ -8,7 +8,7 @@ import numpy as np
 
 from alphamf.inference.blocks.blocks import Scratch, products
 from alphamf.inference.blocks.chains import Chain
-from alphamf.inference.blocks.ranks import Alone, Ranks
+from alphamf.inference.blocks.ranks import Ranks, SingleProcess
 from alphamf.inference.blocks.ratings import Entries
 from alphamf.tools.arrays import Array
 
@@ -16,10 +16,10 @@ from alphamf.tools.arrays import Array
 class Predictions:
     """Mean predictions of the test ratings of a rank's rows, over steps that paired them.
 
-    A test rating is predicted each time that its part of the data is drawn, which costs no message:
-    one of B steps or so, of which each is as good as the others. Before `burn_in` the latest
-    prediction stands in the place of the mean. With two chains the mean is the Richardson-Romberg
-    one, twice the fine chain's less the coarse one's.
+    A test rating is predicted each time that its part of the data is drawn, about once in B steps,
+    so that no messages are needed. Before `burn_in` the latest prediction replaces the mean. With
+    two chains the mean is that of Richardson-Romberg: twice the fine chain's minus the coarse
+    chain's.
 
     Parameters
     ----------
@@ -69,13 +69,13 @@ class Predictions:
         chain
             Chain whose blocks have met.
         position
-            Which of its state arrays is the newest position.
+            Index of the state array with the newest position.
         steps
             Number of steps made.
         """
         kept = steps > self.burn_in
         first = not kept or self.visits[chain.number, chain.part] < 1
-        for b, j in chain.places():
+        for b, j in chain.paired_blocks():
             test, total = self._tests[b, j], self.sums[chain.number, b, j]
             w, h = chain.rows[b][position], chain.columns[j][position]
             predicted = products(w, h, test.rows, test.columns, self._scratch)
@@ -88,7 +88,7 @@ class Predictions:
         else:
             self.visits[chain.number, chain.part] += 1
 
-    def rmse(self, ranks: Alone | Ranks) -> float | None:
+    def rmse(self, ranks: SingleProcess | Ranks) -> float | None:
         """Return the RMSE of the mean predictions; None until all have been predicted."""
         if self.visits.min() < 0:
             return None

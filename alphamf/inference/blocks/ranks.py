@@ -17,7 +17,8 @@ from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Array
 
 LAUNCHERS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
-"""Variables in which MPI launchers pass a process its rank: MPICH and its kin, PMIx, Open MPI."""
+"""Environment variables in which MPI launchers pass the rank: MPICH and its derivatives, PMIx, Open
+MPI."""
 
 PAUSE = 2e-5
 """Seconds between polls of an unfinished message. MPI's own wait would keep the core busy, which
@@ -40,7 +41,7 @@ class Message(NamedTuple):
     tag
         Number by which both sides identify the message.
     array
-        What is sent, or the buffer that receives it.
+        Array to send, or buffer that receives it.
     """
 
     rank: int
@@ -48,7 +49,7 @@ class Message(NamedTuple):
     array: Array
 
 
-class Alone:
+class SingleProcess:
     """A single process in place of several ranks: no messages are sent."""
 
     rank: int = 0
@@ -69,11 +70,11 @@ class Alone:
     def barrier(self) -> None:
         """Do nothing: there are no other ranks to wait for."""
 
-    def together(self) -> AbstractContextManager[None]:
+    def abort_on_error(self) -> AbstractContextManager[None]:
         """Do nothing: errors are raised as usual."""
         return nullcontext()
 
-    def watched(self, sentence: str) -> AbstractContextManager[None]:
+    def report_loss(self, sentence: str) -> AbstractContextManager[None]:
         """Do nothing: there is no other rank."""
         return nullcontext()
 
@@ -86,12 +87,12 @@ class Ranks:
     comm
         An mpi4py communicator.
     broken
-        What its requests raise when a message fails.
+        Exception that its requests raise if a message fails.
 
     Attributes
     ----------
     rank, size
-        Which of the ranks this is, and how many there are.
+        Index of this rank, and number of ranks.
     sent
         Bytes that `exchange` and `gather` handed over to other ranks so far. A row that is gathered
         counts once for each rank that gets it.
@@ -148,7 +149,7 @@ class Ranks:
             raise LostRank(f"a message to or from another rank failed ({short})") from error
 
     @contextmanager
-    def together(self) -> Iterator[None]:
+    def abort_on_error(self) -> Iterator[None]:
         """End all ranks with an error message if one fails; the others would wait forever."""
         try:
             yield
@@ -163,11 +164,11 @@ class Ranks:
             self._comm.Abort(2 if known else 1)
 
     @contextmanager
-    def watched(self, sentence: str) -> Iterator[None]:
+    def report_loss(self, sentence: str) -> Iterator[None]:
         """Print a message if another rank is killed.
 
-        A launcher kills all ranks when it has lost one, so that none of them can speak; a small
-        process outside of their group notices the end of rank 0.
+        A launcher that has lost a rank kills all others, so that none of them can print a message;
+        a small process outside of their group notices the end of rank 0 and prints it.
         """
         if self.rank:
             yield

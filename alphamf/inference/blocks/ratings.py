@@ -52,7 +52,7 @@ def bounds(count: int, blocks: int) -> Array:
     return ends
 
 
-class Listed:
+class ListedRatings:
     """Ratings from lists; rows and columns are shuffled so that blocks are similar.
 
     Parameters
@@ -120,7 +120,7 @@ class Listed:
         return train, test
 
 
-class Made:
+class SyntheticRatings:
     """Synthetic ratings of any size; each block has its own random stream.
 
     A rating is 3.6 plus the product of a row's and a column's standard normal factors, over the

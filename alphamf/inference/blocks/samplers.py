@@ -1,8 +1,8 @@
 r"""A step of the samplers over blocks: DSGLD, distributed PSGLD, HAMCMC and SGRRLD.
 
-SGLD and PSGLD work element by element, so that the samplers of `alphamf.inference.samplers` serve
-as they are, for each block by itself. HAMCMC needs inner products over all of theta, and SGRRLD a
-part of the data of its own for each of its three gradients.
+SGLD and PSGLD work element by element, so that the samplers of `alphamf.inference.samplers` are
+used unchanged for each block. HAMCMC needs inner products over all of theta, and SGRRLD needs a
+separate part of the data for each of its three gradients.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from alphamf.inference.samplers.compact import Products, compact_hessian
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.samplers.langevin import PSGLD, SGLD, PSGLDState, SGLDState
 from alphamf.inference.samplers.richardson import SGRRLD
-from alphamf.inference.schedule import at
+from alphamf.inference.schedule import step_size_at
 from alphamf.tools.arrays import Array
 
 
-class Layout(NamedTuple):
+class StateLayout(NamedTuple):
     """The state that a sampler keeps per entry of theta.
 
     Attributes
@@ -45,7 +45,7 @@ class Layout(NamedTuple):
     sums: int
 
 
-def layout(sampler: Any) -> Layout:
+def layout(sampler: Any) -> StateLayout:
     """Return the state layout of a sampler.
 
     Raises
@@ -54,14 +54,16 @@ def layout(sampler: Any) -> Layout:
         The sampler does not run over blocks.
     """
     if isinstance(sampler, SGLD):
-        return Layout(1, 1, 1, 1, 0)
+        return StateLayout(1, 1, 1, 1, 0)
     if isinstance(sampler, PSGLD) and not sampler.correction:
-        return Layout(1, 2, 1, 1, 0)
+        return StateLayout(1, 2, 1, 1, 0)
     if isinstance(sampler, HAMCMC):
         pairs = sampler.memory - 1
-        return Layout(1, sampler.memory + 2 * pairs, sampler.memory, 1, 2 * pairs * (2 * pairs + 2))
+        return StateLayout(
+            1, sampler.memory + 2 * pairs, sampler.memory, 1, 2 * pairs * (2 * pairs + 2)
+        )
     if isinstance(sampler, SGRRLD):
-        return Layout(2, 1, 1, 3, 0)
+        return StateLayout(2, 1, 1, 3, 0)
     raise AlphaMFError(
         "only SGLD, PSGLD without its correction, HAMCMC and SGRRLD can run over "
         "blocks, not "
@@ -98,7 +100,7 @@ class _Given:
 
 def _elementwise(walk: Any, sampler: SGLD | PSGLD) -> None:
     (chain,) = walk.chains
-    walk.meet(chain)
+    walk.pair_blocks(chain)
     for (key, x), gradient in zip(chain.halves(), walk.gradients(chain, 0), strict=True):
         rng = walk.stream(key)
         target: Any = _Given(gradient)
@@ -112,15 +114,15 @@ def _elementwise(walk: Any, sampler: SGLD | PSGLD) -> None:
 def _sgrrld(walk: Any, sampler: SGRRLD) -> None:
     """Move the fine chain twice and the coarse chain once, each on its own part of the data.
 
-    A block of H is on another rank at each of the three, so both noises of the fine chain are
-    drawn again for the coarse one.
+    A block of H is on a different rank for each of the three gradients, so both noises of the fine
+    chain are drawn again for the coarse chain.
     """
     fine, coarse = walk.chains
-    h = at(sampler.step_size, walk.steps)
+    h = step_size_at(sampler.step_size, walk.steps)
     for draw, (chain, size, noises) in enumerate(
         ((fine, h / 2, (0,)), (fine, h / 2, (1,)), (coarse, h, (0, 1)))
     ):
-        walk.meet(chain, draw)
+        walk.pair_blocks(chain, draw)
         for (key, x), gradient in zip(chain.halves(), walk.gradients(chain, 0), strict=True):
             theta = x[0]
             gradient *= -size
@@ -134,8 +136,8 @@ def _hamcmc(walk: Any, sampler: HAMCMC) -> None:
     (chain,) = walk.chains
     m = sampler.memory
     pairs = m - 1
-    h = at(sampler.step_size, walk.steps - walk.steps % m)
-    walk.meet(chain)
+    h = step_size_at(sampler.step_size, walk.steps - walk.steps % m)
+    walk.pair_blocks(chain)
     halves = chain.halves()
     before = walk.gradients(chain, 0)
     noises = [walk.noise(key, x.shape[1:]) for key, x in halves]

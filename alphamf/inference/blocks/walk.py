@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.blocks.blocks import Block, Scratch
-from alphamf.inference.blocks.chains import Chain, owned
+from alphamf.inference.blocks.blocks import BlockLikelihood, Scratch
+from alphamf.inference.blocks.chains import Chain, owned_blocks
 from alphamf.inference.blocks.model import FactorModel
 from alphamf.inference.blocks.predictions import Predictions
-from alphamf.inference.blocks.ranks import Alone, Ranks
+from alphamf.inference.blocks.ranks import Ranks, SingleProcess
 from alphamf.inference.blocks.ratings import Entries, Ratings, bounds
-from alphamf.inference.blocks.samplers import Layout, layout, step
+from alphamf.inference.blocks.samplers import StateLayout, layout, step
 from alphamf.inference.random import generator, noise
 from alphamf.tools.arrays import Array
 
@@ -26,8 +26,8 @@ from alphamf.tools.arrays import Array
 class Walk:
     r"""The part of a chain over blocks that this rank holds.
 
-    A step draws a part s of the data with probability \|Omega_s\| / N, has the blocks of H pass on
-    to where they meet the rows on it, and moves every block with the gradient of
+    A step draws a part s of the data with probability \|Omega_s\| / N, passes the blocks of H to
+    the ranks with which they are paired in this part, and moves every block with the gradient of
 
     .. math:: \tilde U = \frac{N}{|\Omega_s|} \sum_{(i, j) \in \Omega_s}
        \frac{e_{ij}^2}{2 \sigma_x^2} + \frac{|W|^2}{2 \sigma_w^2} + \frac{|H|^2}{2 \sigma_h^2}.
@@ -38,7 +38,7 @@ class Walk:
     Parameters
     ----------
     ratings
-        Where blocks come from.
+        Source of the blocks.
     model
         The posterior.
     sampler
@@ -76,7 +76,7 @@ class Walk:
     sampler: Any
     seed: int
     every: int
-    ranks: Alone | Ranks
+    ranks: SingleProcess | Ranks
     blocks: int
     steps: int
     seconds: float
@@ -88,7 +88,7 @@ class Walk:
         sampler: Any,
         *,
         seed: int,
-        ranks: Alone | Ranks | None = None,
+        ranks: SingleProcess | Ranks | None = None,
         burn_in: int = 0,
         every: int = 10,
     ) -> None:
@@ -96,15 +96,15 @@ class Walk:
         seed, burn_in = index(seed), index(burn_in)
         if seed < 0:
             raise AlphaMFError(f"seed must not be negative, not {seed}")
-        self.ranks = ranks = ranks or Alone()
+        self.ranks = ranks = ranks or SingleProcess()
         self.blocks = blocks = ratings.blocks
         if blocks % ranks.size:
             raise AlphaMFError(
                 f"the number of blocks must be a multiple of the {ranks.size} ranks, not {blocks}"
             )
         self.model, self.sampler, self.seed, self.every = model, sampler, seed, every
-        self.layout: Layout = layout(sampler)
-        self.own: range = owned(blocks, ranks)
+        self.layout: StateLayout = layout(sampler)
+        self.own: range = owned_blocks(blocks, ranks)
         self.common: int = 2 * blocks
         """Key of random numbers that are not of one block; those below are b and B + j."""
         self.steps, self.seconds = 0, 0.0
@@ -116,7 +116,7 @@ class Walk:
             Chain(ranks, self._widths[1], c) for c in range(self.layout.chains)
         ]
         for chain in self.chains:
-            for b, j in chain.places():
+            for b, j in chain.paired_blocks():
                 chain.rows[b] = self._start(b, self._widths[0][b])
                 chain.columns[j] = self._start(blocks + j, self._widths[1][j])
 
@@ -131,7 +131,9 @@ class Walk:
         most = max((len(e.values) for item in read for e in item[2:]), default=0)
         scratch = Scratch(most, model.rank)
         self._blocks = {
-            (b, j): Block(train, (int(self._widths[0][b]), int(self._widths[1][j])), scratch)
+            (b, j): BlockLikelihood(
+                train, (int(self._widths[0][b]), int(self._widths[1][j])), scratch
+            )
             for b, j, train, _ in read
         }
         tests = {(b, j): test for b, j, _, test in read}
@@ -169,19 +171,19 @@ class Walk:
         Parameters
         ----------
         key
-            Of the block: b of W, or B + j of H.
+            Key of the block: b of W, or B + j of H.
         shape
             Shape of the noise.
         draw
-            Which of several draws of a step.
+            Index of the draw within a step.
         """
         return noise(self.stream(key, draw), np.empty(shape, np.float32))
 
-    def meet(self, chain: Chain, draw: int = 0) -> None:
+    def pair_blocks(self, chain: Chain, draw: int = 0) -> None:
         """Draw a part of the data, pair the chain's blocks on it, and record their predictions.
 
-        The part is independent of the chain, as it is now, so that any of the test ratings that
-        fall to it are as good as others.
+        The part is independent of the chain's current state, so that its test ratings can be used
+        without bias.
         """
         ends = np.cumsum(self.parts)
         number = self.stream(self.common, draw).integers(ends[-1])
@@ -194,7 +196,7 @@ class Walk:
         """Return the gradients at one of the positions, in the order of ``chain.halves()``."""
         weight = float(self.parts.sum() / self.parts[chain.part] / self.model.variance_x)
         found = []
-        for b, j in chain.places():
+        for b, j in chain.paired_blocks():
             w, h = chain.rows[b][position], chain.columns[j][position]
             of_w, of_h = self._blocks[b, j].gradient(w, h, weight)
             of_w += w * (1 / self.model.variance_w)
@@ -218,10 +220,10 @@ class Walk:
         AlphaMFError
             The chain is no longer finite, or the checkpoint cannot be read or is of another run.
         """
-        from alphamf.inference.blocks import saved
+        from alphamf.inference.blocks import checkpoints
 
         if checkpoint is not None:
-            saved.load(checkpoint, self)
+            checkpoints.load(checkpoint, self)
         while self.steps < steps:
             begin = self._clock()
             # A chain that diverges is detected by its sum, not by warnings.
@@ -235,7 +237,7 @@ class Walk:
                 if rmse is not None:
                     self.curve.append([self.steps, self.seconds, rmse])
             if checkpoint is not None and self.steps % segment == 0:
-                saved.save(checkpoint, self)
+                checkpoints.save(checkpoint, self)
             yield self.steps
 
     def _check_finite(self) -> None:

@@ -16,7 +16,7 @@ def least_curvature(ss: Array, yy: Array, resolution: float | None = None) -> Ar
     ss, yy
         s's and y'y.
     resolution
-        Of the vectors, 1e-7 for float32; None: that of the products.
+        Resolution of the vectors, 1e-7 for float32; None: that of the products.
     """
     xp = namespace(ss)
     least: Array = xp.sqrt(ss)
@@ -25,7 +25,7 @@ def least_curvature(ss: Array, yy: Array, resolution: float | None = None) -> Ar
     return least
 
 
-class Compact(NamedTuple):
+class CompactHessian(NamedTuple):
     r"""H in compact form: numbers whose size does not depend on D.
 
     With S and Y the matrices whose columns are the pairs, R the upper triangle of S'Y (diagonal
@@ -142,7 +142,7 @@ def chains_first(vectors: Array) -> Array:
 
 def compact_hessian(
     known: Products, gamma: float, age: Array, resolution: float | None = None
-) -> Compact:
+) -> CompactHessian:
     """Return H from the inner products of its pairs.
 
     Parameters
@@ -154,7 +154,7 @@ def compact_hessian(
     age
         Number of each pair in the order of age, the oldest 0, shape (m,).
     resolution
-        Of the vectors, 1e-7 for float32; None: that of the products.
+        Resolution of the vectors, 1e-7 for float32; None: that of the products.
     """
     cross, yy, ss = known
     xp = namespace(cross)
@@ -164,7 +164,7 @@ def compact_hessian(
     rows = age[:, None]
     # Triangular by age. What follows does not mind in which order the pairs are.
     upper = xp.where(kept & (rows <= age), cross, rows == age)
-    return Compact(gamma, xp.linalg.inv(upper) * kept, sy * safe, yy)
+    return CompactHessian(gamma, xp.linalg.inv(upper) * kept, sy * safe, yy)
 
 
 def swap_last_axes(matrix: Array) -> Array:

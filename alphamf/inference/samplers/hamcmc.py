@@ -10,15 +10,15 @@ from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
 from alphamf.inference.samplers import compact, lbfgs
 from alphamf.inference.samplers.reflect import reflect
-from alphamf.inference.schedule import at
+from alphamf.inference.schedule import Held, step_size_at
 from alphamf.tools.arrays import Array, namespace
 
 
 class HAMCMCState(NamedTuple):
     """Newest sample, number of steps, and the memory, in ring buffers.
 
-    A step takes over the memory of the state that it is given and writes into it: of a state that
-    has been moved on from, only theta and step still hold.
+    A step reuses the memory of its input state and writes into it: after the next step, only theta
+    and step of a state are still valid.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class HAMCMC:
         target
             Posterior to sample.
         """
-        h = at(self.step_size, state.step - state.step % self.memory)
+        h = Held(self.step_size, self.memory)(state.step)
         return _step(rng, state, target, h, self.gamma, self.trust)
 
 
@@ -185,7 +185,7 @@ class NaiveQN:
         target
             Posterior to sample.
         """
-        h = at(self.step_size, state.step)
+        h = step_size_at(self.step_size, state.step)
         return _step(rng, state, target, h, self.gamma, self.trust)
 
 

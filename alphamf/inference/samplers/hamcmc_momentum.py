@@ -9,16 +9,22 @@ from typing import Any, ClassVar, NamedTuple
 from alphamf.errors import AlphaMFError
 from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
-from alphamf.inference.samplers.between import Members, check, insert_sample, inverse, start_members
+from alphamf.inference.samplers.ensemble_pairs import (
+    Members,
+    check,
+    insert_sample,
+    inverse,
+    start_members,
+)
 from alphamf.inference.samplers.reflect import refuse_wall
-from alphamf.inference.schedule import at
+from alphamf.inference.schedule import Held
 from alphamf.tools.arrays import Array, namespace
 
 
 class HAMCMCMomentumState(NamedTuple):
     """Newest sample, number of steps, and the chains with their momenta.
 
-    As with `HAMCMCState`, of a state that has been moved on from only theta and step hold.
+    As for `HAMCMCState`, only theta and step of a state are valid after the next step.
 
     Attributes
     ----------
@@ -57,12 +63,12 @@ class HAMCMCMomentum:
 
     with both gradients on one minibatch. For a constant F, of any shape, the flow keeps the
     posterior times N(0, I); at H = Hessian^-1 all directions turn at the frequency one. As p has
-    the same law under every H, H may be another one at each step, and no momentum is drawn anew.
+    the same law under every H, H may differ at each step, and momenta are not drawn again.
     Two things differ from the combination of `HAMCMC` with `SGHMC`, each of which leaves a bias
     that does not shrink with h (``tests/inference/samplers/test_hamcmc_momentum.py``):
 
-    - H is made of pairs *between* the other chains (``samplers.between``), since the directions of
-      pairs along the chains tell of p, which persists. This takes a third gradient.
+    - H is made of pairs *between* the other chains (``samplers.ensemble_pairs``): the directions
+      of pairs along the chains depend on p, which persists. This takes a third gradient.
     - The leap is symmetric. That of SGHMC leaves a correlation of theta and p of the order of h,
       which depends on F, so that each change of F heats or cools by as much.
 
@@ -142,7 +148,7 @@ class HAMCMCMomentum:
         """
         refuse_wall(self, target)
         newest, step, members, momentum, extra = state
-        h = at(self.step_size, step - step % self.memory)
+        h = Held(self.step_size, self.memory)(step)
         place = step % self.memory
         origin = members.past[place]
         potential = target.draw(rng, origin)

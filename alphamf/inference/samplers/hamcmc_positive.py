@@ -8,8 +8,8 @@ from typing import Any, ClassVar, NamedTuple
 from alphamf.errors import AlphaMFError
 from alphamf.inference.protocols import FactorPotential, Need, Schedule, Target
 from alphamf.inference.samplers.hamcmc import HAMCMC, HAMCMCState
-from alphamf.inference.samplers.positive import SGRLD, SGRLDState
-from alphamf.inference.targets.unbounded import Unbounded
+from alphamf.inference.samplers.sgrld import SGRLD, SGRLDState, learnt_scale
+from alphamf.inference.targets.unbounded import UnboundedTarget
 from alphamf.tools.arrays import Array, namespace
 
 
@@ -25,7 +25,7 @@ class PositiveHAMCMCState(NamedTuple):
     warm
         SGRLD's state, which rests from `freeze` on.
     chain
-        HAMCMC's state in the coordinates of `Unbounded`, without meaning before.
+        HAMCMC's state in the coordinates of `UnboundedTarget`, without meaning before.
     """
 
     theta: Array
@@ -38,8 +38,8 @@ class PositiveHAMCMCState(NamedTuple):
 class PositiveHAMCMC:
     r"""HAMCMC on positive factors with SGRLD's metric as H_0, without mirroring.
 
-    For `freeze` steps it is `SGRLD`, which learns c, 1 over the gradient's positive part. From then
-    on c rests, and `HAMCMC` moves u in :math:`\theta = \frac c4 \log(1 + e^u)^2`
+    For `freeze` steps it is `SGRLD`, which learns c, 1 over the gradient's positive part. After
+    that c is constant, and `HAMCMC` moves u in :math:`\theta = \frac c4 \log(1 + e^u)^2`
     (``targets.unbounded``), with gamma = 1: H without pairs is SGRLD's metric diag(theta c), as a
     constant. u has no wall, so a dense H is right, and the law is that of HAMCMC with the exact
     Jacobian: its bias is that of a discretisation, O(h), and of its memory (`HAMCMC`).
@@ -118,17 +118,8 @@ class PositiveHAMCMC:
         if step < self.freeze:
             learnt = warm.step(rng, learnt, target)
             return PositiveHAMCMCState(learnt.theta, step + 1, learnt, chain)
-        space = Unbounded(target, _scale(learnt))
+        space = UnboundedTarget(target, learnt_scale(learnt))
         if step == self.freeze:
             chain = moved.init(rng, space.coordinates(theta))._replace(step=step)
         chain = moved.step(rng, chain, space)
         return PositiveHAMCMCState(space.position(chain.theta), chain.step, learnt, chain)
-
-
-def _scale(learnt: SGRLDState) -> Array:
-    """Return c; entries that no minibatch has used get their own magnitude."""
-    theta, _, mean, weight = learnt
-    xp = namespace(theta)
-    tiny = xp.finfo(theta.dtype).tiny
-    scale: Array = xp.where(mean > tiny, weight / xp.maximum(mean, tiny), xp.maximum(theta, tiny))
-    return scale

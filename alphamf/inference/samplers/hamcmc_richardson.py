@@ -1,4 +1,4 @@
-r"""Richardson-Romberg extrapolation around HAMCMC: two chains under one H."""
+r"""Richardson-Romberg extrapolation around HAMCMC: two chains with one H."""
 
 from __future__ import annotations
 
@@ -9,17 +9,23 @@ from typing import Any, ClassVar, NamedTuple
 from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
 from alphamf.inference.samplers import lbfgs
-from alphamf.inference.samplers.between import Members, check, insert_sample, inverse, start_members
+from alphamf.inference.samplers.ensemble_pairs import (
+    Members,
+    check,
+    insert_sample,
+    inverse,
+    start_members,
+)
 from alphamf.inference.samplers.reflect import refuse_wall
 from alphamf.inference.samplers.richardson import refuse_latents
-from alphamf.inference.schedule import at
+from alphamf.inference.schedule import Held
 from alphamf.tools.arrays import Array
 
 
 class HAMCMCRichardsonState(NamedTuple):
     """Both chains after one step, as `Extrapolated` reads them, and their memory.
 
-    Of a state that has been moved on from, `members` and `past` no longer hold.
+    The next step overwrites `members` and `past`, so that they are valid in the newest state only.
 
     Attributes
     ----------
@@ -61,9 +67,10 @@ class HAMCMCRichardson:
        \qquad Z \sim \mathcal N(0, H),
 
     with one H for both, so that their difference stays small, of pairs *between* the other chains
-    (``samplers.between``). Those of HAMCMC itself depend on the chain that moves, to the order of
-    h, alike for both step sizes: that would not cancel. `Extrapolated` makes of both an estimate
-    whose bias is of second order in h. A step costs five gradients.
+    (``samplers.ensemble_pairs``). The pairs of HAMCMC itself depend on the chain that moves, to the
+    order of h and alike for both step sizes, so that this bias would not cancel. `Extrapolated`
+    combines both chains into an estimate whose bias is of second order in h. A step costs five
+    gradients.
 
     Attributes
     ----------
@@ -134,7 +141,7 @@ class HAMCMCRichardson:
         refuse_wall(self, target)
         refuse_latents(self, target)
         newest, step, members, past = state.theta, state.step, state.members, state.past
-        h = at(self.step_size, step - step % self.memory)
+        h = Held(self.step_size, self.memory)(step)
         place = step % self.memory
         origin, rough = members.past[place], past[place]
         h_t = inverse(members, step, self.gamma)

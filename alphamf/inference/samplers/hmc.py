@@ -15,7 +15,7 @@ from alphamf.inference.protocols import Need, RiemannianPotential, Schedule, Tar
 from alphamf.inference.random import noise
 from alphamf.inference.samplers.masses import Mass, UnitMass
 from alphamf.inference.samplers.metropolis import (
-    Extended,
+    ExtendedPotential,
     check_leaps,
     clip_large,
     count,
@@ -23,7 +23,7 @@ from alphamf.inference.samplers.metropolis import (
     move,
     select_accepted,
 )
-from alphamf.inference.schedule import at
+from alphamf.inference.schedule import step_size_at
 from alphamf.tools.arrays import Array, dot, namespace
 
 
@@ -118,8 +118,8 @@ class HMC:
             Posterior to sample.
         """
         theta, step, accepted, mass = state
-        h = at(self.step_size, step)
-        potential = Extended(target.draw(rng, theta), target.positive)
+        h = step_size_at(self.step_size, step)
+        potential = ExtendedPotential(target.draw(rng, theta), target.positive)
         origin = potential.unfold(rng, theta)
         inverse = self.mass.inverse(mass)
         taken, end, momentum = move(rng, potential, origin, inverse, h, self.leaps)
@@ -159,12 +159,12 @@ class RHMC:
        p' &= p_{1/2} - \tfrac{\epsilon}{2} \nabla_\theta H(\theta', p_{1/2}).
        \end{aligned}
 
-    The first two are solved by fixed-point iterations, as many for every chain. Where they have
-    converged the map is reversible and preserves volume, and the law is exact at any step size.
-    What n iterations leave, of the order of epsilon^(n + 1), is a bias: of E|theta|^2 for
+    The first two are solved by fixed-point iterations, as many for every chain. If they have
+    converged, the map is reversible and preserves volume, and the law is exact at any step size.
+    The error after n iterations, of the order of epsilon^(n + 1), is a bias: of E|theta|^2 for
     U = |theta|^4 / 4 in the plane and G = I + theta theta', at epsilon 0.8 (one proposal in five
     rejected), -19 % with one iteration, -6 % with two, 4 % with three, none to be seen with six.
-    Where a step is too large for them to converge the end is mostly rejected.
+    If a step is too large for them to converge, the end is mostly rejected.
 
     Cost of a leap: one gradient and `fixed_points` metrics, each solved twice or so: D^3 where G
     is dense.
@@ -227,8 +227,8 @@ class RHMC:
             The potential has no metric.
         """
         theta, step, accepted = state
-        h = at(self.step_size, step)
-        potential = Extended(target.draw(rng, theta), target.positive)
+        h = step_size_at(self.step_size, step)
+        potential = ExtendedPotential(target.draw(rng, theta), target.positive)
         origin = potential.unfold(rng, theta)
         metric = potential.metric(origin)
         momentum = metric.root(noise(rng, theta))
@@ -240,7 +240,7 @@ class RHMC:
         return RHMCState(theta, step + 1, count(accepted, taken))
 
     def flow(
-        self, potential: Extended, metric: Metric, theta: Array, momentum: Array, h: float
+        self, potential: ExtendedPotential, metric: Metric, theta: Array, momentum: Array, h: float
     ) -> tuple[Array, Array]:
         """Return the end point of `leaps` leaps of size h from theta, with the metric function G.
 
@@ -251,7 +251,7 @@ class RHMC:
         metric
             G at theta.
         theta, momentum
-            Where the leaps begin, shape (*chains, D).
+            Start of the leaps, shape (*chains, D).
         h
             Step size.
         """
@@ -272,6 +272,6 @@ class RHMC:
         return theta, momentum
 
 
-def _energy(potential: Extended, metric: Metric, theta: Array, momentum: Array) -> Array:
+def _energy(potential: ExtendedPotential, metric: Metric, theta: Array, momentum: Array) -> Array:
     kinetic = dot(momentum, metric.solve(momentum))[..., 0] + metric.log_det()
     return potential.value(theta) + 0.5 * kinetic

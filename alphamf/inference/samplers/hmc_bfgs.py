@@ -9,12 +9,12 @@ from alphamf.errors import AlphaMFError
 from alphamf.inference.protocols import Need, Schedule, Target, ValuePotential
 from alphamf.inference.samplers import lbfgs
 from alphamf.inference.samplers.metropolis import (
-    Extended,
+    ExtendedPotential,
     check_leaps,
     count,
     move,
 )
-from alphamf.inference.schedule import at
+from alphamf.inference.schedule import step_size_at
 from alphamf.tools.arrays import Array, namespace
 
 
@@ -47,12 +47,12 @@ class HMCBFGS:
        \dot\theta = H p, \qquad \dot p = -\nabla U(\theta),
 
     where H is that of L-BFGS from the K - 2 pairs of successive others, displacements and gradient
-    differences, in the order of their last moves. Each step moves the member that has rested
-    longest, which H does not depend on; so the product of K posteriors is invariant, exactly, at
+    differences, in the order of their last moves. Each step moves the member that was moved least
+    recently, on which H does not depend; so the product of K posteriors is invariant, exactly, at
     any step size. Pairs join independent draws, so H is an average curvature; at H = Hessian^-1
     all modes turn at frequency one.
 
-    All members start at the same theta, and depend on each other until they have forgotten it.
+    All members start at the same theta, and are correlated until they have forgotten it.
     Latents are shared by the ensemble, which is exact only if `draw` draws them afresh.
 
     Cost of a step: K + leaps gradients and two values; K vectors, and O(K D) work a leap.
@@ -117,9 +117,9 @@ class HMCBFGS:
         """
         _, step, accepted, past = state
         xp = namespace(past)
-        h = at(self.step_size, step)
+        h = step_size_at(self.step_size, step)
         first, others = past[0], past[1:]
-        potential = Extended(target.draw(rng, first), target.positive)
+        potential = ExtendedPotential(target.draw(rng, first), target.positive)
         gradients = xp.stack([potential.grad(other) for other in others])
         s, y = others[1:] - others[:-1], gradients[1:] - gradients[:-1]
         inverse = lbfgs.inverse_hessian(s, y, self.gamma)

@@ -15,7 +15,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
 from alphamf.inference.samplers.reflect import reflect
-from alphamf.inference.schedule import at
+from alphamf.inference.schedule import step_size_at
 from alphamf.tools.arrays import Array, namespace
 
 
@@ -74,7 +74,7 @@ class SGLD:
             Posterior to sample.
         """
         theta, step = state
-        h = at(self.step_size, step)
+        h = step_size_at(self.step_size, step)
         new = target.draw(rng, theta).grad(theta) * -h
         new += theta
         kick = noise(rng, theta)
@@ -112,7 +112,7 @@ class PSGLD:
        v' = \alpha v + (1 - \alpha)\, \bar g \circ \bar g, \qquad \bar g = \nabla \tilde U / N
 
     with v = 0 at the start. The mean gradient of the papers is taken over the minibatch's
-    likelihoods; here the prior's N-th part counts as well, which makes no difference to speak of.
+    likelihoods; here the prior's N-th part counts as well, which makes almost no difference.
     Since :math:`\bar g` scales with 1 / N, so do useful dampings; a step size of the papers goes
     with ``scale = N``.
 
@@ -218,7 +218,7 @@ class PSGLD:
         """
         theta, step, square, slope = state
         xp = namespace(theta)
-        h = at(self.step_size, step)
+        h = step_size_at(self.step_size, step)
         potential = target.draw(rng, theta)
         gradient = potential.grad(theta)
         mean = gradient * (1 / self.scale)

@@ -5,8 +5,9 @@ From pairs (s, y) of displacements and gradient differences, oldest first, and H
 .. math:: H \leftarrow (I - \rho s y^\top) H (I - \rho y s^\top) + \rho s s^\top,
    \qquad \rho = 1 / s^\top y.
 
-A pair must have s'y > 0 for H to stay positive definite. Pairs that do not, by more than rounding,
-are skipped (rho = 0), each chain for itself; a pair of zeros is therefore an empty place.
+A pair must have s'y > 0 for H to stay positive definite. Pairs without this property, beyond
+rounding, are skipped (rho = 0), in each chain separately; a pair of zeros is therefore an empty
+slot.
 
 Vectors have shape (*chains, D).
 """
@@ -18,7 +19,7 @@ from typing import NamedTuple
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.samplers.compact import (
-    Compact,
+    CompactHessian,
     Products,
     chains_first,
     compact_hessian,
@@ -50,12 +51,12 @@ class InverseHessian(NamedTuple):
     s, y
         Pairs, shape (*chains, m, D).
     form
-        What is made of their inner products.
+        The compact form, from their inner products.
     """
 
     s: Array
     y: Array
-    form: Compact
+    form: CompactHessian
 
     def apply(self, g: Array) -> Array:
         """Return H g, in O(m D)."""

@@ -31,7 +31,7 @@ class MassEMState(NamedTuple):
     rounds
         k, the number of M steps made.
     offset, taken
-        Where the next subsample lies in the E step, and how many there were.
+        Position of the next subsample in the E step, and number of subsamples so far.
     momentum, square
         Sum of the subsampled momenta, and of their squared velocities, shape (*chains, D).
     """
@@ -77,18 +77,19 @@ class MassEM:
        y = \frac{D}{S_\mathrm{count}}
 
     (1 + y for small y; about 1 + 2 / S_count with a diagonal mass; without the added samples it
-    would be 1 / (1 - y)). M^-1 wanders, and drifts upwards by the product of 1 + kappa_k (c - 1):
-    without bound if S_count is fixed. If it grows, then in 20 M steps from S_count = 100 on, M^-1
-    grows by 1.4 and reaches a condition number of 4 for D = 10, or 2.6 and 14 for D = 50.
+    would be 1 / (1 - y)). M^-1 performs a random walk, and drifts upwards by the product of 1 +
+    kappa_k (c - 1): without bound if S_count is fixed. If it grows, then in 20 M steps from S_count
+    = 100 on, M^-1 grows by 1.4 and reaches a condition number of 4 for D = 10, or 2.6 and 14 for D
+    = 50.
 
     On a Gaussian of D = 10 with variances from 0.01 to 100, the exponent of a diagonal M^-1 in the
-    variances is 0.01 +- 0.01 when learnt from the momenta of HMC in equilibrium, and 1.00 from its
-    positions, which make the slowest coordinate mix 200 times faster
-    (docs/samplers.md). Momenta measure how far from equilibrium they are: begun
-    far out, the descent gives 0.35, which stays. Noise of covariance V in SGHMC's gradients makes
-    their covariance M (I + h V / (2 C)), so that M grows there in every M step.
+    variances is 0.01 +- 0.01 when learned from the momenta of HMC in equilibrium, and 1.00 from its
+    positions, which make the slowest coordinate mix 200 times faster (docs/samplers.md). Momenta
+    measure how far from equilibrium they are: if the chain starts far from the mode, the descent
+    gives 0.35, which remains. Noise of covariance V in SGHMC's gradients makes their covariance M
+    (I + h V / (2 C)), so that M grows there in every M step.
 
-    No law is left invariant while the mass adapts: let it rest after the burn-in. Friction works at
+    No law is left invariant while the mass adapts: freeze it after the burn-in. Friction works at
     the rate C M^-1, so SGHMC by Euler's scheme and SGNHT need h C M^-1 below 2 everywhere.
 
     An update costs O(D), or O(D^2) with a dense mass and O(D^3) in an M step, and as much memory.
@@ -108,7 +109,7 @@ class MassEM:
     confidence
         Level of the interval.
     nu, d
-        Of the subsamples' offsets.
+        Parameters of the offsets of the subsamples.
     freeze
         Number of steps after which the mass rests; None for never.
 
@@ -177,7 +178,7 @@ class MassEM:
         state
             State of the mass.
         theta, momentum
-            Where the step ended, shape (*chains, D).
+            End of the step, shape (*chains, D).
         """
         if self.freeze is not None and state.steps >= self.freeze:
             return state

@@ -13,14 +13,14 @@ from alphamf.inference.random import noise
 from alphamf.tools.arrays import Array, dot, namespace
 
 
-class Extended:
+class ExtendedPotential:
     r"""A potential extended to the whole space for an integrator, with bounded gradients.
 
-    Where the target is positive, U and the metric are extended as even functions of each
+    If the target is positive, U and the metric are extended as even functions of each
     coordinate, a step starts at random signs, and the absolute value of its end has the target's
-    law. With a diagonal mass that is mirroring position and momentum at zero. With any other it is
-    not, and mirroring would be wrong: turning some coordinates of p changes its kinetic energy.
-    The price is that a dense mass, which fits one orthant, meets them all.
+    law. With a diagonal mass this equals mirroring position and momentum at zero. With any other
+    mass mirroring would be wrong, because reversing some coordinates of p changes its kinetic
+    energy. The price is that a dense mass, which fits one orthant, is used in all of them.
 
     Outside of a box far wider than any posterior U is infinite, and gradients are clipped far above
     any useful value, so that a trajectory that diverges stays finite and is rejected. The clipped
@@ -46,33 +46,35 @@ class Extended:
         """Map theta to the corresponding position in the target's support."""
         return namespace(theta).abs(theta) if self.positive else theta
 
-    def turn(self, theta: Array, gradient: Array) -> Array:
+    def turn_gradient(self, theta: Array, gradient: Array) -> Array:
         """Convert a gradient between theta and the folded position."""
         return namespace(theta).where(theta < 0, -gradient, gradient) if self.positive else gradient
 
-    def inside(self, theta: Array) -> Array:
+    def clipped_position(self, theta: Array) -> Array:
         """Return the folded position, clipped to where U can be evaluated."""
         return clip_large(self.fold(theta))
 
     def grad(self, theta: Array) -> Array:
         """Gradient, same shape as theta."""
-        return self.turn(theta, clip_large(self.potential.grad(self.inside(theta)), 1 / 3))
+        return self.turn_gradient(
+            theta, clip_large(self.potential.grad(self.clipped_position(theta)), 1 / 3)
+        )
 
     def value(self, theta: Array) -> Array:
         """U, shape (*chains,)."""
         xp = namespace(theta)
-        u = self.potential.value(self.inside(theta))
+        u = self.potential.value(self.clipped_position(theta))
         inside: Array = xp.where((clip_large(theta) == theta).all(-1), u, xp.inf)
         return inside
 
     def metric(self, theta: Array) -> Metric:
         """Return G, with derivatives adapted to theta's signs; I if G is not definite.
 
-        Any metric leaves the law as it is, so I serves where a diverging trajectory has led to a G
+        The law is invariant under any metric, so I is used if a diverging trajectory leads to a G
         that is singular to working precision.
         """
         xp = namespace(theta)
-        metric = metric_of(self.potential, self.inside(theta))
+        metric = metric_of(self.potential, self.clipped_position(theta))
         if metric.slope is None:
             return metric
         axes = (-2, -1) if isinstance(metric, Dense) else (-1,)
@@ -114,7 +116,7 @@ def clip_large(x: Array, power: float = 0.2) -> Array:
 
 
 def leapfrog(
-    potential: Extended,
+    potential: ExtendedPotential,
     theta: Array,
     momentum: Array,
     gradient: Array,
@@ -130,7 +132,7 @@ def leapfrog(
     potential
         U and its gradient.
     theta, momentum, gradient
-        Where the trajectory begins, shape (*chains, D).
+        Start of the trajectory, shape (*chains, D).
     h
         Step size.
     leaps
@@ -153,7 +155,7 @@ def leapfrog(
 def metropolis(rng: Any, before: Array, after: Array) -> Array:
     """Decide which chains accept the energies `after`, shape (*chains,), if finite.
 
-    A chain whose energy before is not finite accepts any that is.
+    A chain whose energy before the move is not finite accepts any finite energy.
 
     Parameters
     ----------
@@ -176,7 +178,7 @@ def select_accepted(taken: Array, new: Array, old: Array | int) -> Array:
     Parameters
     ----------
     taken
-        Which chains accept, shape (*chains,).
+        Whether each chain accepts, shape (*chains,).
     new, old
         Values of the proposal and of the present state, shape (*chains, D).
     """
@@ -197,7 +199,12 @@ class InverseMass(Protocol):
 
 
 def move(
-    rng: Any, potential: Extended, origin: Array, inverse: InverseMass, h: float, leaps: int
+    rng: Any,
+    potential: ExtendedPotential,
+    origin: Array,
+    inverse: InverseMass,
+    h: float,
+    leaps: int,
 ) -> tuple[Array, Array, Array]:
     """Make one step of HMC; return which chains accept, and the resulting position and momentum.
 
@@ -208,7 +215,7 @@ def move(
     potential
         U and its gradient.
     origin
-        Where the step begins, shape (*chains, D).
+        Start of the step, shape (*chains, D).
     inverse
         M^-1.
     h

@@ -1,8 +1,8 @@
 """Shared parts of SGHMC, SGNHT and the Nose-Poincare samplers: moves that also mirror the momentum.
 
 They carry momenta of mass M from step to step, and draw a minibatch for every leap. On a positive
-target M must be diagonal: a mirror turns the momentum of one coordinate, which keeps the kinetic
-energy only then.
+target M must be diagonal: mirroring reverses the momentum of one coordinate, which preserves the
+kinetic energy only in that case.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def drift(
     inverse
         M^-1.
     target
-        Says whether theta is positive.
+        Its ``positive`` is used.
     """
     if target.positive:
         p = p.copy()

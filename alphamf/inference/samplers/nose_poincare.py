@@ -72,7 +72,7 @@ class NosePoincare(NamedTuple):
     Attributes
     ----------
     target
-        Says whether theta is positive.
+        Its ``positive`` is used.
     potential
         U.
     metric
@@ -101,7 +101,8 @@ class NosePoincare(NamedTuple):
 
         The half steps of p and theta are implicit where G depends on theta, and solved by
         fixed-point iterations; that of q is a quadratic equation, with the root that tends to q
-        with h. Where q asks for a factor of s beyond [1/3, 3], so for |q| > Q / h, it gets that.
+        with h. Where q requires a factor of s beyond [1/3, 3], that is for |q| > Q / h, the factor
+        is clipped.
 
         Parameters
         ----------

@@ -22,7 +22,7 @@ def reflect(theta: Array, target: Target[Any], momentum: Array | None = None) ->
     theta
         A position that the sampler has just computed, shape ``(..., D)``.
     momentum
-        What moves it, of the same shape; turned in place.
+        Momentum, of the same shape; reversed in place.
 
     References
     ----------
@@ -42,5 +42,5 @@ def refuse_wall(sampler: Any, target: Target[Any]) -> None:
     if target.positive:
         raise AlphaMFError(
             f"{type(sampler).__name__} cannot sample a positive target; wrap the target in "
-            "targets.unbounded.Unbounded"
+            "targets.unbounded.UnboundedTarget"
         )

@@ -34,33 +34,34 @@ SAMPLERS: dict[str, Callable[..., Any]] = {
     "psgld-gamma": _sampler("langevin.PSGLD", correction=True),
     "rsgld": _sampler("riemannian.RSGLD"),
     "rsgld-diagonal": _sampler("riemannian.RSGLD", diagonal=True),
-    "sgrld": _sampler("positive.SGRLD"),
-    "em": _sampler("positive.EM"),
+    "sgrld": _sampler("sgrld.SGRLD"),
+    "em": _sampler("sgrld.EM"),
     "hamcmc": _sampler("hamcmc.HAMCMC"),
     "hamcmc-positive": _sampler("hamcmc_positive.PositiveHAMCMC"),
     "hamcmc-momentum": _sampler("hamcmc_momentum.HAMCMCMomentum"),
     "hamcmc-richardson": _sampler("hamcmc_richardson.HAMCMCRichardson"),
     "naive-qn": _sampler("hamcmc.NaiveQN"),
     "hmc": _sampler("hmc.HMC"),
+    "hmc-positive": _sampler("hmc_positive.PositiveHMC"),
     "hmc-em": _sampler("hmc.HMC", mass=_MASS),
     "rhmc": _sampler("hmc.RHMC"),
     "hmc-bfgs": _sampler("hmc_bfgs.HMCBFGS"),
-    "qnhmc": _sampler("quasi.QNHMC"),
-    "qnhmc-lbfgs": _sampler("quasi.QNHMC", memory=7),
-    "sgqnhmc": _sampler("quasi_noisy.SGQNHMC"),
+    "qnhmc": _sampler("qnhmc.QNHMC"),
+    "qnhmc-lbfgs": _sampler("qnhmc.QNHMC", memory=7),
+    "sgqnhmc": _sampler("sgqnhmc.SGQNHMC"),
     "sghmc": _sampler("sghmc.SGHMC"),
     "sghmc-splitting": _sampler("sghmc.SGHMC", integrator="splitting"),
     "sghmc-em": _sampler("sghmc.SGHMC", mass=_MASS),
     "sgnht": _sampler("thermostat.SGNHT"),
     "sgnht-em": _sampler("thermostat.SGNHT", mass=_MASS),
-    "sg-nphmc": _sampler("nose.SGNPHMC"),
-    "sg-nphmc-em": _sampler("nose.SGNPHMC", mass=_MASS),
-    "sgr-nphmc": _sampler("nose.SGRNPHMC"),
+    "sg-nphmc": _sampler("sgnphmc.SGNPHMC"),
+    "sg-nphmc-em": _sampler("sgnphmc.SGNPHMC", mass=_MASS),
+    "sgr-nphmc": _sampler("sgnphmc.SGRNPHMC"),
     "sgrrld": _sampler("richardson.SGRRLD"),
     "sgrrhmc": _sampler("richardson.SGRRHMC"),
 }
 """Every sampler by name: call it with its hyperparameters, the step size first (EM has none).
 
-"sgrld", "em" and "hamcmc-positive" move positive factors only, whose potential splits into
-positive parts.
+"sgrld", "em", "hamcmc-positive" and "hmc-positive" move positive factors only, whose potential
+splits into positive parts.
 """

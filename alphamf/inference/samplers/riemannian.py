@@ -11,7 +11,7 @@ from alphamf.inference.metric import Dense, metric_of
 from alphamf.inference.protocols import Need, RiemannianPotential, Schedule, Target
 from alphamf.inference.random import noise
 from alphamf.inference.samplers.reflect import reflect
-from alphamf.inference.schedule import at
+from alphamf.inference.schedule import step_size_at
 from alphamf.tools.arrays import Array
 
 
@@ -34,7 +34,7 @@ class RSGLD:
     Gamma its law is wrong at any step size, unless G is constant. On a Gaussian whose precision is
     G it contracts by 1 - h in every direction, and its covariance is :math:`G^{-1} / (1 - h / 2)`.
 
-    A dense G is factorised anew at every step: O(D^3), and O(D^3) memory for Gamma where G varies,
+    A dense G is factorised again at every step: O(D^3), and O(D^3) memory for Gamma where G varies,
     since the derivatives of G take that much. The diagonal of G needs O(D), or
     O(D^2) where it varies.
 
@@ -97,7 +97,7 @@ class RSGLD:
             The potential has no metric, or a dense one that a mirror does not go with.
         """
         theta, step = state
-        h = at(self.step_size, step)
+        h = step_size_at(self.step_size, step)
         potential = target.draw(rng, theta)
         metric = metric_of(potential, theta)
         if isinstance(metric, Dense):

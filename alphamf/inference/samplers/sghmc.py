@@ -13,7 +13,7 @@ from alphamf.inference.random import noise
 from alphamf.inference.samplers.masses import Mass, UnitMass
 from alphamf.inference.samplers.metropolis import check_leaps
 from alphamf.inference.samplers.momentum import check_mirror_metric, drift
-from alphamf.inference.schedule import at
+from alphamf.inference.schedule import step_size_at
 from alphamf.tools.arrays import Array, namespace
 
 
@@ -135,7 +135,7 @@ class SGHMC:
             Posterior to sample.
         """
         theta, step, p, mass = state
-        h = at(self.step_size, step)
+        h = step_size_at(self.step_size, step)
         inverse = check_mirror_metric(self.mass.inverse(mass), target)
         splitting = self.integrator == "splitting"
         decay = _exponential(inverse, -0.5 * h * self.friction) if splitting else None

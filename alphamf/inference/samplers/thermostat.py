@@ -13,7 +13,7 @@ from alphamf.inference.random import noise
 from alphamf.inference.samplers.masses import Mass, UnitMass
 from alphamf.inference.samplers.metropolis import check_leaps
 from alphamf.inference.samplers.momentum import check_mirror_metric, drift
-from alphamf.inference.schedule import at
+from alphamf.inference.schedule import step_size_at
 from alphamf.tools.arrays import Array, dot, namespace
 
 
@@ -114,7 +114,7 @@ class SGNHT:
             Posterior to sample.
         """
         theta, step, p, xi, mass = state
-        h = at(self.step_size, step)
+        h = step_size_at(self.step_size, step)
         inverse = check_mirror_metric(self.mass.inverse(mass), target)
         trace = _trace(inverse, theta)
         for _ in range(self.leaps):

@@ -46,8 +46,8 @@ class BPMF:
     offset
         b, a constant; the papers have none, and the ratings' mean serves prediction better.
     batch
-        Number of ratings that a draw reads, chosen with replacement and for each chain anew. None:
-        all of them, once each.
+        Number of ratings that a draw reads, chosen with replacement and separately for each chain.
+        None: all of them, once each.
 
     Raises
     ------

@@ -26,8 +26,8 @@ class LinearGaussian:
     variance
         sigma^2.
     batch
-        N_Omega, the number of data points that a draw reads, chosen with replacement and for each
-        chain anew, so that chains stay independent. None: all of them, once each.
+        N_Omega, the number of data points that a draw reads, chosen with replacement and
+        separately for each chain, so that chains stay independent. None: all of them, once each.
 
     Attributes
     ----------

@@ -31,7 +31,8 @@ class LogisticRegression:
     prior_variance
         v.
     batch
-        Number of data points that a draw reads, chosen with replacement and for each chain anew.
+        Number of data points that a draw reads, chosen with replacement and separately for each
+        chain.
         None: all of them, once each.
 
     Raises

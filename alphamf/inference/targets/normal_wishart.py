@@ -35,8 +35,8 @@ class NormalWishart:
     x
         Observations, shape (N,) with N at least 3, so that mu has a variance.
     batch
-        Number of points that a draw reads, chosen with replacement and for each chain anew. None:
-        all of them, once each.
+        Number of points that a draw reads, chosen with replacement and separately for each chain.
+        None: all of them, once each.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class NormalWishart:
         theta += xp.asarray([self.centre, -log(spread)], dtype=theta.dtype)
         return theta
 
-    def exact(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
+    def draw_exact(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
         """Draw from the posterior, shape (*chains, 2)."""
         xp = namespace(self.x)
         n, dtype = len(self.x), self.x.dtype

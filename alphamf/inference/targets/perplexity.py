@@ -10,13 +10,13 @@ from alphamf.errors import AlphaMFError
 from alphamf.inference.random import generator
 from alphamf.inference.records import check_kept, is_kept
 from alphamf.inference.targets.bpmf import products
-from alphamf.inference.targets.tokens import assign, table, tokens
+from alphamf.inference.targets.tokens import assign, count_table, tokens
 from alphamf.inference.targets.topics import TopicModel
 from alphamf.tools.arrays import Array
 
 
 def split(rng: Any, counts: Any, share: float = 0.8) -> tuple[Any, Any]:
-    """Split each document's tokens at random into `share` of them, rounded down, and the rest.
+    """Split each document's tokens at random: a fraction `share`, rounded down, and the rest.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class Perplexity:
     sweeps
         Gibbs sweeps per kept state; the observed topics stay from one to the next.
     seed
-        Of the draws, together with the step.
+        Seed of the draws, together with the step.
 
     Raises
     ------
@@ -124,11 +124,11 @@ class Perplexity:
         # At first the observed words alone decide.
         factors = np.ones((*r.shape[:-2], len(lengths), target.rank), target.dtype)
         if "topics" in self._arrays:
-            x = table(rows, self._arrays["topics"], len(lengths), target.rank)
+            x = count_table(rows, self._arrays["topics"], len(lengths), target.rank)
             factors = rng.standard_gamma(r + x, dtype=target.dtype)
         for _ in range(self.sweeps):
             topics = assign(rng, phi, factors, self._words, rows)
-            x = table(rows, topics, len(lengths), target.rank)
+            x = count_table(rows, topics, len(lengths), target.rank)
             factors = rng.standard_gamma(r + x, dtype=target.dtype)
         a, b = target.beta
         p = rng.standard_gamma(a + lengths, (*r.shape[:-2], len(lengths)))

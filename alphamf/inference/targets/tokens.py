@@ -61,7 +61,7 @@ def assign(rng: Any, phi: Array, factors: Array, words: Array, documents: Array)
     return out
 
 
-def table(rows: Array, topics: Array, count: int, rank: int) -> Array:
+def count_table(rows: Array, topics: Array, count: int, rank: int) -> Array:
     """Count tokens by row (word or document) and topic, shape (*chains, count, rank).
 
     Parameters

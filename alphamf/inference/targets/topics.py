@@ -38,7 +38,7 @@ import numpy as np
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.metric import Diagonal
-from alphamf.inference.targets.tokens import assign, flat_index, table, tails_of, tokens
+from alphamf.inference.targets.tokens import assign, count_table, flat_index, tails_of, tokens
 from alphamf.tools.arrays import LOG_LIMIT, Array
 
 
@@ -107,7 +107,7 @@ class TopicModel:
     batch
         Number of documents that a draw reads, distinct ones. None: all.
     dtype
-        Of theta.
+        Dtype of theta.
 
     Attributes
     ----------
@@ -194,7 +194,7 @@ class TopicModel:
         rows = np.repeat(np.arange(len(sizes)), sizes)
         flat = np.ones((*chains, self.vocabulary, self.rank), self.dtype)
         topics = assign(rng, flat, factors, self.words, rows)
-        counts = table(self.words, topics, self.vocabulary, self.rank)
+        counts = count_table(self.words, topics, self.vocabulary, self.rank)
         self.latents = {"topics": topics, "counts": counts}
         return theta
 
@@ -212,7 +212,9 @@ class TopicModel:
         starts = self.offsets[chosen] - (sizes.cumsum() - sizes)
         read = np.arange(len(rows)) + np.repeat(starts, sizes)
         words, old = self.words[read], self.latents["topics"][..., read]
-        factors = table(rows, old, len(chosen), self.rank) + self.unpack(theta).r[..., None, :]
+        factors = (
+            count_table(rows, old, len(chosen), self.rank) + self.unpack(theta).r[..., None, :]
+        )
         factors = rng.standard_gamma(factors, dtype=self.dtype)
         new = assign(rng, self.dictionary(rng), factors, words, rows)
         self.latents["topics"][..., read] = new
@@ -220,7 +222,7 @@ class TopicModel:
         one = np.int32(1)  # of the dtype of the counts, without which numpy converts them
         np.subtract.at(counts.reshape(-1), flat_index(words, old, counts.shape), one)
         np.add.at(counts.reshape(-1), flat_index(words, new, counts.shape), one)
-        tails = tails_of(table(rows, new, len(chosen), self.rank)).astype(self.dtype)
+        tails = tails_of(count_table(rows, new, len(chosen), self.rank)).astype(self.dtype)
         return TopicPotential(self, tails, lengths, repeats)
 
     def dictionary(self, rng: Any) -> Array:

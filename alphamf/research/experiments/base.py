@@ -1,7 +1,7 @@
 """The definition of an experiment, and functions for its tables.
 
 An experiment is a list of independent jobs, such as one method with one seed. Each job returns
-numbers; a table and a figure are made from the numbers alone.
+numbers, from which a table and a figure are made.
 """
 
 from __future__ import annotations

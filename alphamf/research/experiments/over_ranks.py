@@ -22,7 +22,7 @@ def lead(
     experiment
         Whose jobs they are.
     jobs
-        What to do.
+        Jobs to run.
     ranks
         All ranks; this one is rank 0.
     checkpoints
@@ -37,7 +37,7 @@ def lead(
         "a rank was lost or the run was stopped; run the same command again to "
         f"continue from the last checkpoint in {printable_name(checkpoints)}"
     )
-    with ranks.watched(lost):
+    with ranks.report_loss(lost):
         for job in jobs:
             ranks.broadcast(job)
             yield JobRecord(job, _work(experiment, job, ranks, checkpoints))

@@ -19,7 +19,7 @@ from alphamf.research.corpora import find
 from alphamf.research.experiments import over_ranks
 from alphamf.research.experiments.base import Experiment, Job, JobRecord, job_key, markdown
 from alphamf.tools import jobs
-from alphamf.tools.files import atomic, printable_name
+from alphamf.tools.files import atomic_file, printable_name
 
 Each = Callable[[Experiment, Sequence[Job]], Iterable[JobRecord]]
 """Does jobs of an experiment, and yields the record of each as soon as it is there."""
@@ -46,7 +46,7 @@ def run(
 
     Writes ``NAME.jsonl`` (a line per job), ``NAME.csv``, ``NAME.md`` and ``NAME.png``, or
     ``NAME-full.*`` in the full form. Numbers of another version of alphamf are not used again.
-    Where ``mpiexec`` started several ranks, they share each job, and rank 0 writes.
+    If ``mpiexec`` started several ranks, they share each job, and rank 0 writes.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def run(
     ranks = launched_ranks()
     if ranks is None:
         return _run(experiment, stem, experiment.jobs(full, seed), each, progress)
-    with ranks.together():
+    with ranks.abort_on_error():
         if experiment.over_ranks is None:
             raise AlphaMFError(f"{experiment.name} runs in one process; start it without mpiexec")
         checkpoints = stem.with_name(f"{stem.name}.checkpoint")
@@ -112,11 +112,11 @@ def _run(
 
     file = results_file(stem)
     made = [stem.with_name(f"{stem.name}.{ending}") for ending in ("csv", "md", "png")]
-    with file.locked(f"another run is writing to {printable_name(file.path)}", made):
-        for _ in jobs.run(file, todo, do, key=job_key, known=file.last()):
+    with file.lock(f"another run is writing to {printable_name(file.path)}", made):
+        for _ in jobs.run(file, todo, do, key=job_key, known=file.last_results()):
             pass
         # From the file, so that a resumed run has the same numbers: JSON has null for infinities.
-        records = file.last()
+        records = file.last_results()
         return _write(experiment, stem, [records[job_key(job)] for job in todo])
 
 
@@ -139,16 +139,16 @@ def _write(experiment: Experiment, stem: Path, records: list[JobRecord]) -> list
     """Write table and figure, and return the table's rows."""
     rows = experiment.table(records)
     _write_csv(stem.with_name(f"{stem.name}.csv"), rows)
-    with atomic(stem.with_name(f"{stem.name}.md"), within=stem.parent) as part:
+    with atomic_file(stem.with_name(f"{stem.name}.md"), within=stem.parent) as part:
         part.write_text(markdown(rows) + "\n", encoding="utf-8")
-    with atomic(stem.with_name(f"{stem.name}.png"), within=stem.parent) as part:
+    with atomic_file(stem.with_name(f"{stem.name}.png"), within=stem.parent) as part:
         experiment.figure(records).savefig(part, format="png", dpi=110)
     return rows
 
 
 def _write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
     with (
-        atomic(path, within=path.parent) as part,
+        atomic_file(path, within=path.parent) as part,
         part.open("w", newline="", encoding="utf-8") as file,
     ):
         writer = csv.DictWriter(file, list(rows[0]))

@@ -7,6 +7,8 @@ import * as text from "./text.js";
 
 const STEP = 2;
 export const NO_LIMIT = 61;
+// Strength in percent, as of the preset transcription.
+const TRANSCRIPTION = 70;
 
 const $ = (id) => document.getElementById(id);
 
@@ -234,11 +236,18 @@ export class Editor {
     this.say(input.nextElementSibling.textContent);
   }
 
+  forTranscription() {
+    $("strength").value = TRANSCRIPTION;
+    $("limit").value = NO_LIMIT;
+    this.mix();
+  }
+
   listen() {
     $("play").addEventListener("click", () => this.toggle());
     $("mode").addEventListener("change", () => this.mix());
     $("strength").addEventListener("input", () => this.mix());
     $("limit").addEventListener("input", () => this.mix());
+    $("transcription").addEventListener("click", () => this.forTranscription());
     $("loop").addEventListener("click", () => this.toggleLoop());
     $("loop-start").addEventListener("click", () => this.loopAt(0));
     $("loop-end").addEventListener("click", () => this.loopAt(1));

@@ -40,7 +40,7 @@ def activate(
 ) -> Iterator[Activation]:
     r"""Fit H from a random start; yield the state of every step.
 
-    A step moves Phi by Metropolis, then H as the kernel `em` does where W is fixed,
+    A step moves Phi by Metropolis, then H like the kernel `em` with W fixed,
 
     .. math:: H' = H \left( \frac{W^T \mathit{minus}}{W^T \mathit{plus}}
        \right)^{1.5\,\alpha / (\alpha + 2)}.

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from alphamf.learnt.dictionary import Dictionary
-from alphamf.tools.arguments import callback
+from alphamf.tools.arguments import check_callback
 from alphamf.training.dictionary.fit import fit
 from alphamf.training.dictionary.progress import Progress, ProgressCallback, SkipCallback
 from alphamf.training.dictionary.settings import TrainingSettings
@@ -42,7 +42,7 @@ def train(
     model takes about 40 bytes for each cell (float32): 2 MB per second of speech at 8 kHz with the
     default context, 4 MB at 16 kHz.
 
-    Where there is more, speech is streamed (`alphamf.training.dictionary.stream`,
+    If there is more, speech is streamed (`alphamf.training.dictionary.stream`,
     `alphamf.training.dictionary.online`). Every step takes `seconds` from a random place in the
     files of one voice, and all voices weigh the same. Memory grows neither with the number of files
     nor with their length; the time is proportional to the number of steps.
@@ -72,7 +72,7 @@ def train(
     seconds
         The most that is taken of a voice.
     voices
-        Which files are of one voice: a rule of `alphamf.training.dictionary.voices`.
+        Rule by which files belong to one voice; see `alphamf.training.dictionary.voices`.
     stream
         Whether speech is streamed. None: where there is more than half an hour.
     seed
@@ -99,8 +99,8 @@ def train(
     >>> voice.basis.shape, voice.rate
     ((771, 4), 8000)
     """
-    callback("progress", progress)
-    callback("skipped", skipped)
+    check_callback("progress", progress)
+    check_callback("skipped", skipped)
     settings = TrainingSettings(
         rate, rank, alpha, context, sampler, steps, keep, seconds, voices, stream, seed
     )

@@ -18,7 +18,7 @@ from alphamf.training.dictionary.settings import TrainingSettings
 from alphamf.training.dictionary.voices import Voice
 
 MAX_IN_MEMORY = 1800.0
-"""Seconds of speech up to which all of it is held in memory: 4 GB at 8 kHz, 8 GB at 16 kHz."""
+"""Maximum seconds of speech for training in memory: 4 GB at 8 kHz, 8 GB at 16 kHz."""
 
 
 def fit(
@@ -36,7 +36,7 @@ def fit(
     voices
         Speakers and their files.
     settings
-        Of the run.
+        Settings of the run.
     checkpoint
         File from which streamed training resumes, and to which it saves its state.
     progress

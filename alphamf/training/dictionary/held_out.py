@@ -21,11 +21,11 @@ from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Floats
 from alphamf.training.dictionary.activations import activate
 from alphamf.training.dictionary.progress import SkipCallback
-from alphamf.training.dictionary.speech import beginning, spectrum
+from alphamf.training.dictionary.speech import read_beginning, spectrum
 from alphamf.training.dictionary.voices import Voice
 
 HIDDEN = 0.2
-"""Share of the cells that are hidden from the fit of H."""
+"""Fraction of the cells that are hidden from the fit of H."""
 
 STEPS, KEPT = 60, 20
 """Steps of EM that fit H, and the last of them, over which v is averaged."""
@@ -40,7 +40,8 @@ def score(
 ) -> Floats:
     """Return the mean log density of a hidden cell in nats, for each voice.
 
-    Which cells are hidden depends on seed and voice alone, so that dictionaries compare in pairs.
+    The hidden cells depend only on the seed and the voice, so that dictionaries can be compared in
+    pairs.
 
     Parameters
     ----------
@@ -51,7 +52,7 @@ def score(
     seconds
         The most that is taken of a voice.
     seed
-        Of the hidden cells and of the fit.
+        Seed of the hidden cells and of the fit.
     skipped
         Called with one sentence for each file that is skipped. None: the first one raises.
 
@@ -81,7 +82,7 @@ def _first(
     """Return the spectrum of the first speech of a voice; None if it has none."""
     for file in voice.files:
         try:
-            power = spectrum(beginning(file, model.rate, model.frame, seconds), model.frame)
+            power = spectrum(read_beginning(file, model.rate, model.frame, seconds), model.frame)
         except AlphaMFError as error:
             if skipped is None:
                 raise

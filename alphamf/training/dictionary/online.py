@@ -47,7 +47,7 @@ import numpy as np
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.cells import TINY
 from alphamf.inference.protocols import FactorPotential, Need, Schedule, Target, parts_of
-from alphamf.inference.schedule import Polynomial, at
+from alphamf.inference.schedule import Polynomial, step_size_at
 from alphamf.tools.arrays import Array
 
 SMALLEST = 1e-150
@@ -126,7 +126,7 @@ class StreamEM:
         StreamState
         """
         theta, step, plus, minus = state
-        gamma = at(self.rate, step)
+        gamma = step_size_at(self.rate, step)
         new = parts_of(target.draw(rng, theta), theta)
         exponent = float(new.exponent[0])
         # In double precision: W^(1 + p) goes down to 1e-60.

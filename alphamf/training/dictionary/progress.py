@@ -12,7 +12,7 @@ class Progress(NamedTuple):
     Attributes
     ----------
     rank, alpha
-        Of the dictionary.
+        Rank and alpha of the dictionary.
     step, steps
         Steps made, and in all.
     objective

@@ -24,7 +24,7 @@ from alphamf.tools.arrays import Floats
 from alphamf.training.dictionary.online import StreamEM
 from alphamf.training.dictionary.progress import Progress, ProgressCallback, SkipCallback
 from alphamf.training.dictionary.settings import HOP_SECONDS, OVERLAP, STEPS, TrainingSettings
-from alphamf.training.dictionary.speech import beginning, spectrum
+from alphamf.training.dictionary.speech import read_beginning, spectrum
 from alphamf.training.dictionary.stream import VoiceStream
 from alphamf.training.dictionary.voices import Voice
 
@@ -64,7 +64,7 @@ def train_in_memory(
         As there.
     """
     steps = STEPS if settings.steps is None else settings.steps
-    keep = settings.kept(steps)
+    keep = settings.count_averaged(steps)
     power, files, seconds, unusable = _speech(voices, settings, skipped)
     about = _about(voices, settings, files, seconds, unusable, steps, keep)
     target = AlphaMF(power, [Source(settings.alpha, settings.rank)])
@@ -94,7 +94,7 @@ def _speech(
             if left < OVERLAP * HOP_SECONDS:
                 break
             try:
-                sound = beginning(file, settings.rate, settings.frame, left)
+                sound = read_beginning(file, settings.rate, settings.frame, left)
             except AlphaMFError as error:
                 if skipped is None:
                     raise
@@ -136,7 +136,7 @@ def train_streamed(
         As there.
     """
     steps = max(MIN_STEPS, len(voices)) if settings.steps is None else settings.steps
-    keep = settings.kept(steps)
+    keep = settings.count_averaged(steps)
     target = VoiceStream(voices, settings, skipped)
     record = Mean(_basis, burn_in=steps - keep)
     for state in run(
@@ -150,7 +150,9 @@ def train_streamed(
     ):
         if progress is not None:
             progress(Progress(settings.rank, settings.alpha, state.step, steps, target.objective))
-    about = _about(voices, settings, target.used, target.seconds, target.unusable, steps, keep)
+    about = _about(
+        voices, settings, target.used_files, target.seconds, target.unusable_files, steps, keep
+    )
     about["passes"] = round(steps / len(voices), 2)
     return Dictionary(
         record.mean, settings.alpha, settings.rate, settings.frame, settings.context, about

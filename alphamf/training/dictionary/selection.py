@@ -28,7 +28,7 @@ HELD_OUT = 0.1
 """Default share of the voices that is held out where there are several candidates."""
 
 MOST = 200
-"""Most voices that are held out."""
+"""Maximum number of voices that are held out."""
 
 
 class Candidate(NamedTuple):
@@ -37,9 +37,9 @@ class Candidate(NamedTuple):
     Attributes
     ----------
     rank, alpha
-        Of the dictionary.
+        Rank and alpha of the dictionary.
     scores
-        Of every voice held out (`held_out.score`), in nats.
+        Scores of every held-out voice (`held_out.score`), in nats.
     """
 
     rank: int
@@ -89,8 +89,8 @@ def select(
         Share of the voices that is held out for the score, 200 at most. None: a tenth of them, or
         none where there is a single candidate.
     folder
-        Of unfinished work, from which the same call resumes: the chain's checkpoint, and finished
-        candidates. It is made where needed; `unfinished.clear` removes it.
+        Folder of unfinished work, from which the same call resumes: the chain's checkpoint, and
+        finished candidates. It is created if needed; `unfinished.clear` removes it.
     progress, skipped
         As in `alphamf.training.dictionary.api.train`; each sentence is passed on once.
 
@@ -161,7 +161,7 @@ def _described(selection: Selection, held_out: float | None) -> Selection:
     count = len(selection.best.scores)
     about = selection.model.about | {
         "held_out": f"{count} voice{'s' * (count > 1)}",
-        "score": f"{mean:.4f} ± {error:.4f} nats a cell",
+        "score": f"{mean:.4f} ± {error:.4f} nats per cell",
         "share": held_out,
     }
     return selection._replace(model=replace(selection.model, about=about))

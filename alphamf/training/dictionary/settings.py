@@ -8,24 +8,24 @@ from alphamf.audio.stft import Frame
 from alphamf.denoising.settings import kernel
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.stable import ALPHAS
-from alphamf.tools.arguments import flag, real_number, replace_numbers, whole
+from alphamf.tools.arguments import flag, real_number, replace_numbers, whole_number
 from alphamf.training.dictionary.voices import check_rule
 
 HOP_SECONDS = 0.016
 OVERLAP = 4
-"""Windows of 64 ms every 16 ms."""
+"""Ratio of window and hop: windows of 64 ms every 16 ms."""
 
 RATES = (4000, 48000)
 """Lowest and highest sampling rate of a dictionary, in Hz."""
 
 MOST_RANK = 10_000
-"""Most spectra of a dictionary: 160 times the default."""
+"""Maximum number of spectra of a dictionary: 160 times the default."""
 
 MOST_CONTEXT = 1000
-"""Most frames stacked in a column: 16 s, 300 times the default."""
+"""Maximum number of frames stacked in a column: 16 s, 300 times the default."""
 
 MOST_SECONDS = 24 * 3600
-"""Most seconds that are taken of a voice: a day."""
+"""Maximum number of seconds that are taken of a voice: a day."""
 
 STEPS = 200
 """Default number of steps with all speech in memory."""
@@ -64,7 +64,7 @@ class TrainingSettings:
         hop = round(HOP_SECONDS * self.rate)
         return Frame(OVERLAP * hop, hop)
 
-    def kept(self, steps: int) -> int:
+    def count_averaged(self, steps: int) -> int:
         """Return how many of `steps` steps at the end are averaged.
 
         Raises
@@ -79,16 +79,16 @@ class TrainingSettings:
 
     def __post_init__(self) -> None:
         numbers: dict[str, float] = {
-            "rate": whole("rate", self.rate, *RATES, unit=" Hz"),
-            "rank": whole("rank", self.rank, 1, MOST_RANK),
+            "rate": whole_number("rate", self.rate, *RATES, unit=" Hz"),
+            "rank": whole_number("rank", self.rank, 1, MOST_RANK),
             "alpha": real_number("alpha", self.alpha, *ALPHAS),
-            "context": whole("context", self.context, 1, MOST_CONTEXT),
+            "context": whole_number("context", self.context, 1, MOST_CONTEXT),
             "seconds": check_seconds(self.seconds),
-            "seed": whole("seed", self.seed, 0),
+            "seed": whole_number("seed", self.seed, 0),
         }
         for name in ("steps", "keep"):
             if getattr(self, name) is not None:
-                numbers[name] = whole(name, getattr(self, name), 1)
+                numbers[name] = whole_number(name, getattr(self, name), 1)
         kernel(self.sampler)
         check_rule(self.voices)
         if self.stream is not None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from alphamf.audio import stft
-from alphamf.audio.cut import Part, Undecodable
+from alphamf.audio.layout import DecodingError, FilePart
 from alphamf.audio.opening import next_block
 from alphamf.audio.reader import Reader, open_reader
 from alphamf.audio.resample import resample
@@ -25,10 +25,10 @@ from alphamf.tools.arrays import Floats
 from alphamf.tools.files import printable_name
 
 QUIET_DB = 40.0
-"""Silence is what lies this far below a recording's peak."""
+"""Level relative to a recording's peak below which sound counts as silence, in dB."""
 
 
-def beginning(path: str | os.PathLike[str], rate: int, frame: Frame, seconds: float) -> Floats:
+def read_beginning(path: str | os.PathLike[str], rate: int, frame: Frame, seconds: float) -> Floats:
     """Return the first speech in a file; empty if the file is silent.
 
     Parameters
@@ -38,7 +38,7 @@ def beginning(path: str | os.PathLike[str], rate: int, frame: Frame, seconds: fl
     rate
         Sampling rate of the result in Hz.
     frame
-        Of the model, in samples: the resolution at which silence is cut off.
+        Frame of the model, in samples: the resolution at which silence is cut off.
     seconds
         Most of the file that is returned.
 
@@ -83,18 +83,18 @@ class _Header(NamedTuple):
     frames: int
     peak: float
     subtype: str
-    parts: Sequence[Part]
+    parts: Sequence[FilePart]
 
 
 class Excerpts:
     """Reads speech from random positions of a file.
 
-    The first read of a file checks it from end to end; later ones decode the excerpt only.
+    The first read of a file checks it completely; later ones decode only the excerpt.
 
     Parameters
     ----------
     rate, frame, seconds
-        Of the excerpts: sampling rate in Hz, the model's frame in samples, and longest length.
+        Sampling rate in Hz, the model's frame in samples, and maximum length of an excerpt.
     """
 
     rate: int
@@ -113,7 +113,7 @@ class Excerpts:
         path
             A regular file: a pipe can be read only once.
         place
-            Where the excerpt begins, from 0 to below 1: the first and the last possible sample.
+            Start of the excerpt, from 0 to below 1: the first and the last possible sample.
 
         Raises
         ------
@@ -136,8 +136,8 @@ class Excerpts:
         sound = resample(sound, known.rate, self.rate)
         return _trimmed(sound, self.rate, self.frame, self.seconds)
 
-    def first(self, path: str) -> Floats:
-        """Return the first speech in a file, in the same way as `beginning`.
+    def read_first(self, path: str) -> Floats:
+        """Return the first speech in a file, in the same way as `read_beginning`.
 
         Raises
         ------
@@ -145,7 +145,7 @@ class Excerpts:
             As `read`.
         """
         _check_regular(path)
-        return beginning(path, self.rate, self.frame, self.seconds)
+        return read_beginning(path, self.rate, self.frame, self.seconds)
 
     def _cut(self, path: Path, known: _Header, place: float) -> Floats:
         import soundfile
@@ -157,7 +157,7 @@ class Excerpts:
                 file.seek(int(place * (known.frames - length + 1)))
                 sound: Floats = next_block(file, length).mean(axis=1)
                 same = file.subtype == known.subtype
-        except (Undecodable, AlphaMFError, OSError, soundfile.LibsndfileError) as error:
+        except (DecodingError, AlphaMFError, OSError, soundfile.LibsndfileError) as error:
             raise AlphaMFError(f"{printable_name(path)} can no longer be read") from error
         # libsndfile takes a read that fails for the end, and in a header for zeros.
         if len(sound) < length or not same:

@@ -29,7 +29,7 @@ LONGEST = 10.0
 """Seconds of speech that are fitted at a time: longer excerpts are cut, which bounds the memory."""
 
 ATTEMPTS = 3
-"""Random places that are tried for an excerpt, before the first speech of a file is taken."""
+"""Number of random positions to try for an excerpt before using the first speech of a file."""
 
 DECAY = 0.99
 """Decay per step of the moving average of the objective."""
@@ -46,7 +46,7 @@ class BasisGradient(NamedTuple):
     plus, minus
         Its positive and negative part, shape (I K,).
     exponent
-        Of the multiplicative update, alpha / (alpha + 2).
+        Exponent of the multiplicative update, alpha / (alpha + 2).
     """
 
     plus: Array
@@ -75,7 +75,7 @@ class VoiceStream:
     voices
         At least one.
     settings
-        Of the run.
+        Settings of the run.
     skipped
         Called with one sentence for each file that cannot be used. None: the first one raises.
 
@@ -134,7 +134,9 @@ class VoiceStream:
             power = self._excerpt(self._next_voice(), rng)
             if power is not None:
                 return self._summary(stack(power, self.settings.context), theta, rng)
-        given = "none of the files can be used" if self.unusable else "all the files are silent"
+        given = (
+            "none of the files can be used" if self.unusable_files else "all the files are silent"
+        )
         raise AlphaMFError(f"there is no speech to train on; {given}")
 
     @property
@@ -148,12 +150,12 @@ class VoiceStream:
         return float(self.latents["seconds"][0])
 
     @property
-    def used(self) -> int:
+    def used_files(self) -> int:
         """Number of files that were used so far."""
         return int(np.count_nonzero(self.latents["files"] == USED))
 
     @property
-    def unusable(self) -> int:
+    def unusable_files(self) -> int:
         """Number of files that could not be used."""
         return int(np.count_nonzero(self.latents["files"] == UNUSABLE))
 
@@ -181,7 +183,7 @@ class VoiceStream:
                 if attempt < ATTEMPTS:
                     sound = self._excerpts.read(file, place)
                 else:
-                    sound = self._excerpts.first(file)
+                    sound = self._excerpts.read_first(file)
             except AlphaMFError as error:
                 if self.skipped is None:
                     raise

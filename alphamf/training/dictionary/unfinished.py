@@ -17,7 +17,7 @@ import numpy as np
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import atomic, exclusive_lock, printable_name, reason, refuse_links
+from alphamf.tools.files import atomic_file, exclusive_lock, printable_name, reason, refuse_links
 from alphamf.training.dictionary.settings import TrainingSettings
 from alphamf.training.dictionary.voices import Voice
 
@@ -60,7 +60,7 @@ def lock_folder(folder: str | os.PathLike[str] | None) -> Iterator[Path | None]:
 
 
 def _check_files(place: Path) -> None:
-    """Refuse a folder in which a link is in the place of a file."""
+    """Refuse a folder in which a file has been replaced by a link."""
     try:
         files = list(place.iterdir())
     except OSError as error:
@@ -75,7 +75,7 @@ def key(settings: TrainingSettings, voices: Sequence[Voice], held_out: Sequence[
     Parameters
     ----------
     settings
-        Of the training run.
+        Settings of the training run.
     voices, held_out
         Whose files are read.
     """
@@ -100,11 +100,11 @@ def save(path: Path, model: Dictionary, scores: Floats) -> None:
     Parameters
     ----------
     path
-        Of the file.
+        Path of the file.
     model, scores
         The dictionary, and its score for every voice held out.
     """
-    with atomic(path, within=path.parent) as part, part.open("wb") as file:
+    with atomic_file(path, within=path.parent) as part, part.open("wb") as file:
         about = np.array(json.dumps(model.about))
         np.savez(file, basis=model.basis, scores=scores, about=about)
 

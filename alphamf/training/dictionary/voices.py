@@ -18,10 +18,10 @@ paths; or the file's name up to the first ``-`` or ``_``."""
 
 
 def check_rule(rule: str) -> None:
-    """Refuse what is none of `RULES`."""
+    """Raise an AlphaMFError if a rule is not one of `RULES`."""
     if not isinstance(rule, str) or rule not in RULES:
         raise AlphaMFError(
-            f"there is no rule {shown_value(rule)} for voices: it must be {', '.join(RULES)}"
+            f"unknown rule {shown_value(rule)} for voices; it must be one of {', '.join(RULES)}"
         )
 
 
@@ -45,7 +45,7 @@ def group(paths: Sequence[str | os.PathLike[str]], rule: str = "file") -> list[V
     """
     check_rule(rule)
     if isinstance(paths, str | bytes | os.PathLike) or not isinstance(paths, Iterable):
-        raise AlphaMFError(f"paths must be a sequence of names of files, not {shown_value(paths)}")
+        raise AlphaMFError(f"paths must be a sequence of file names, not {shown_value(paths)}")
     files = [file_name("each of paths", path) for path in paths]
     names = files
     if rule == "folder":
@@ -81,7 +81,7 @@ def hold_out(
     fraction
         Held out, above 0 and below 1; both parts have at least one voice.
     most
-        Most voices to hold out.
+        Maximum number of voices to hold out.
     seed
         The same seed holds out the same voices.
 

@@ -14,13 +14,13 @@ from alphamf.learnt.network_file import find
 from alphamf.learnt.refiner import Refiner
 from alphamf.tools import allocator
 from alphamf.tools.folders import temporary_folder
-from alphamf.training.refiner import configured
+from alphamf.training.refiner import config_file
 from alphamf.training.refiner.config import Config, Data
 from alphamf.training.refiner.run import NETWORK, Run, Tell, check_installed, prepare_clips, train
 from alphamf.training.refiner.scores import Scores
 
 KINDS = {"recorded": 0.8, "events": 0.1, "babble": 0.1}
-"""Kinds of noise: nearly all is the user's own."""
+"""Kinds of noise: almost all are the user's own."""
 
 CHAINS = {"em-15": 0.5, "18+20": 0.5}
 
@@ -34,10 +34,10 @@ DEV_CLIPS, MOST_CLIPS, LEAST_STEPS = 40, 20000, 20
 """Mixtures of the held-out files; most to train on; least steps."""
 
 TIMED = 4
-"""Steps whose time says how many there will be."""
+"""Number of steps that are timed to determine the total number."""
 
 
-class Adapted(NamedTuple):
+class FineTuningResult(NamedTuple):
     """The result of fine-tuning.
 
     Attributes
@@ -60,7 +60,7 @@ class Adapted(NamedTuple):
     steps: int
 
 
-class Wish(NamedTuple):
+class FineTuningSettings(NamedTuple):
     """Settings of a fine-tuning run.
 
     Attributes
@@ -85,15 +85,15 @@ class Wish(NamedTuple):
     seed: int
 
 
-def adapt(wish: Wish, tell: Tell) -> Adapted:
+def adapt(wish: FineTuningSettings, tell: Tell) -> FineTuningResult:
     """Fine-tune the shipped refiner on other recordings.
 
     Parameters
     ----------
     wish
-        What is asked for.
+        Settings of the run.
     tell
-        Told how far it is.
+        Called with a line about the progress.
 
     Raises
     ------
@@ -122,10 +122,10 @@ def adapt(wish: Wish, tell: Tell) -> Adapted:
         parameters = {name: value.copy() for name, value in refiner.parameters.items()}
         refiner = replace(refiner, parameters=parameters, origin=None)
     after = Scores(*(last[f"dev {name}"] for name in Scores._fields))
-    return Adapted(refiner, before, after, loss - last["dev loss"], clips, steps)
+    return FineTuningResult(refiner, before, after, loss - last["dev loss"], clips, steps)
 
 
-def _configuration(wish: Wish) -> Config:
+def _configuration(wish: FineTuningSettings) -> Config:
     """Return the configuration of the shipped refiner with the user's recordings inserted."""
     name = f"refiner-{wish.rate // 1000}k"
     path = find(name)
@@ -134,7 +134,7 @@ def _configuration(wish: Wish) -> Config:
             f"there is no shipped refiner for {wish.rate} Hz; the rate must be 8000 or 16000"
         )
     shipped = Refiner.load(path)
-    base = configured.load(models() / f"{name}.toml")
+    base = config_file.load(models() / f"{name}.toml")
     mixtures = replace(
         base.mixtures,
         dev_clips=DEV_CLIPS,

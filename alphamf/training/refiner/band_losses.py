@@ -1,7 +1,8 @@
 """Run the high-band network on clips, and compute its losses from band energies.
 
-A gain g that a band's cells share leaves the energy g^2 N of a mixture of energy N, and an error of
-g^2 N - 2 g C + S beside speech of energy S that has C in common with it. So a clip needs no sound.
+A common gain g of a band's cells gives the energy g^2 N for a mixture of energy N, and the error
+g^2 N - 2 g C + S for speech of energy S, where C is the inner product of both. So a clip needs no
+sound.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from torch import Tensor
 
 from alphamf.learnt import bands, layers, network
 from alphamf.training.refiner.clips import BandClip
-from alphamf.training.refiner.differentiable import outputs
+from alphamf.training.refiner.torch_layers import outputs
 
 FAINT = 1e-3
-"""Energy of the speech, in that of the mixture, below which a band's error is not told apart."""
+"""Energy of the speech relative to the mixture below which errors of a band count equally."""
 
 LOST = 2.0
-"""What a dB too little counts, in that of one too much: sibilants are to stay."""
+"""Weight of 1 dB too little relative to 1 dB too much, so that sibilants are preserved."""
 
 
 class NetworkBandGains(NamedTuple):
@@ -29,7 +30,7 @@ class NetworkBandGains(NamedTuple):
     Attributes
     ----------
     gain
-        Of the bands above, shape (clips, bands.ABOVE, frames).
+        Gain of the bands above, shape (clips, bands.ABOVE, frames).
     clips
         With the energies.
     """
@@ -64,7 +65,7 @@ def losses(made: NetworkBandGains, wanted: Collection[str]) -> dict[str, Tensor]
     Parameters
     ----------
     made
-        What the network made.
+        Output of the network.
     wanted
         Names: ``distortion``, log of a band's squared error over its speech's energy, which
         saturates at 30 dB; ``distance``, log-spectral distance in dB, in which what is lost counts

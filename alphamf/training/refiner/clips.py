@@ -1,6 +1,6 @@
 """Training clips of both stages: a mixture, and the results of alpha-MF and the refiner for it.
 
-Sounds are kept as sounds, not as spectra: that takes half of the space.
+Sounds are stored as samples, not as spectra, which takes half of the space.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from alphamf.denoising.coefficients import second_stage_coefficients
 from alphamf.denoising.estimate import sample_gains
 from alphamf.denoising.gain import native_gain, refine_gain
 from alphamf.denoising.grids import Spectra, native_grid
-from alphamf.denoising.low_latency import online_chain
 from alphamf.denoising.posterior import Posterior, sample_posterior
+from alphamf.denoising.reference_engine import online_chain
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights
 from alphamf.learnt import high_band
@@ -40,16 +40,16 @@ be many mixtures; and chains by their steps of EM and of the sampler. The last i
 `fast`; with the two before it most networks were trained."""
 
 RESIDUAL_PROBABILITY, MAX_RESIDUAL = 0.4, 0.25
-"""Share of the second-stage clips in which some of what the refiner removed is added again, and
-the largest fraction of it that is: with noises unlike those of training it leaves more of them."""
+"""Fraction of the second-stage clips to which a part of the removed sound is added again, and the
+maximum of that part: the refiner leaves more of noises that are unlike those in training."""
 
 
 UNHEARD = np.float32(3e-5)
-"""Energy above that is hardly heard, in that of the speech in all cells: -60 dB in a band of 1 kHz
-beside speech that is at rest half of the time."""
+"""Energy of the upper bands that is barely audible, relative to the speech in all cells: -60 dB in
+a band of 1 kHz, with speech that pauses half of the time."""
 
 SILENCE = np.float32(1e-12)
-"""Least power of a cell that the online chain hears: in digital silence it would find nothing."""
+"""Minimum power of a cell for the online chain, which cannot work on digital silence."""
 
 
 class FirstStageClip(NamedTuple):
@@ -116,12 +116,12 @@ class BandClip(NamedTuple):
     Attributes
     ----------
     features
-        What it reads, shape (frames, bands.COUNT, `network.FEATURES`), in half precision.
+        Input of the network, shape (frames, bands.COUNT, `network.FEATURES`), in half precision.
     noisy, common, clean
         Energies of the mixture, of what it has in common with the speech, and of the speech, in
         units of each band's mean energy of the mixture; shape (bands.ABOVE, frames).
     floor
-        Energy that is hardly heard beside the speech, in the same units, shape (bands.ABOVE,).
+        Energy that is barely audible next to the speech, in the same units, shape (bands.ABOVE,).
     """
 
     features: Any
@@ -140,7 +140,7 @@ class Maker(NamedTuple):
     Attributes
     ----------
     recipe
-        Of the mixtures.
+        Recipe of the mixtures.
     recordings
         At the rate of the mixtures.
     weights
@@ -161,7 +161,7 @@ class Maker(NamedTuple):
         Parameters
         ----------
         stream, number
-            Which set of clips it is of, and its index there.
+            Split of the clip, and its index there.
 
         Raises
         ------

@@ -4,9 +4,9 @@ For example::
 
     python -m alphamf.training models/refiner-8k.toml --run RUN -o refiner-8k.npz
 
-RUN then holds the mixtures, a checkpoint, curves (curves.csv and curves.png) and the network as of
-the last score (network.npz). A run that was stopped goes on with the same command. With --check it
-stops at the step of the configuration's [ladder], and compares its loss with the one recorded.
+RUN then contains the mixtures, a checkpoint, the curves (curves.csv and curves.png) and the network
+at the last score (network.npz). The same command continues a stopped run. With --check it stops at
+the step of the configuration's [ladder] and compares its loss with the recorded one.
 Needs PyTorch: pip install 'alphamf[learn]'.
 """
 
@@ -19,10 +19,10 @@ import sys
 from pathlib import Path
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import atomic, check_writable, printable_name, refuse_links
+from alphamf.tools.files import atomic_file, check_writable, printable_name, refuse_links
 from alphamf.tools.pool import cores
 from alphamf.tools.stopping import end_on_signals
-from alphamf.training.refiner import configured
+from alphamf.training.refiner import config_file
 from alphamf.training.refiner.run import NETWORK, Run, check, check_installed, train
 
 
@@ -34,19 +34,30 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("config", type=Path, metavar="CONFIG.toml")
     parser.add_argument(
-        "--run", type=Path, required=True, metavar="DIR", help="folder of the run, made if absent"
+        "--run",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="folder of the run; created if needed",
     )
     parser.add_argument(
         "--mixtures",
         type=Path,
         metavar="DIR",
-        help="folder of the mixtures, which runs of one recipe may share (default RUN/mixtures)",
+        help="folder of the mixtures; runs with the same recipe can share it "
+        "(default: RUN/mixtures)",
     )
     parser.add_argument("-o", "--output", type=Path, metavar="FILE.npz", help="copy of the network")
     parser.add_argument(
-        "--jobs", type=int, default=cores(), metavar="N", help="processes (default: all cores)"
+        "--jobs",
+        type=int,
+        default=cores(),
+        metavar="N",
+        help="number of processes (default: one per core)",
     )
-    parser.add_argument("--check", action="store_true", help="compare with the ladder's loss")
+    parser.add_argument(
+        "--check", action="store_true", help="stop at the step of [ladder] and compare the loss"
+    )
     asked = parser.parse_args()
     if asked.jobs < 1:
         parser.error(f"--jobs must be at least 1, not {asked.jobs}")
@@ -65,7 +76,7 @@ def main() -> None:
         if asked.output:
             check_writable(asked.output)
         check_installed()
-        found = configured.load(asked.config)
+        found = config_file.load(asked.config)
         mixtures = asked.mixtures or asked.run / "mixtures"
         if not asked.mixtures:
             refuse_links(mixtures, asked.run)
@@ -76,7 +87,7 @@ def main() -> None:
         train(run)
         made = asked.run / NETWORK
         if asked.output:
-            with atomic(asked.output) as part:
+            with atomic_file(asked.output) as part:
                 shutil.copyfile(made, part)
         _tell(f"{printable_name(made)}: sha256 {hashlib.sha256(made.read_bytes()).hexdigest()}")
     except AlphaMFError as error:

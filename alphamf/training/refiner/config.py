@@ -1,4 +1,4 @@
-"""The configuration of a training run, as dataclasses; `configured` reads it from a TOML file."""
+"""The configuration of a training run, as dataclasses; `config_file` reads it from a TOML file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KINDS = ("place", "coloured", "hum", "babble", "crackle", "events", "recorded", 
 """Kinds of a layer of noise."""
 
 CHAINS = ("em-15", "18+20", "20+40", "12+12")
-"""Chains that a clip's posterior may be of."""
+"""Chains that may produce a clip's posterior."""
 
 LOSSES = (
     "distortion",
@@ -47,10 +47,10 @@ class RefinerKind:
     name: ClassVar[str] = "refiner"
     network: ClassVar[type[TrainedNetwork]] = Refiner
     cell_shape: ClassVar[tuple[int, int]] = Refiner.cell_shapes[0]
-    before: ClassVar[tuple[str, ...]] = ()
+    earlier_networks: ClassVar[tuple[str, ...]] = ()
 
     def frame(self, dictionary: Dictionary) -> Frame:
-        """Return the windows that the network reads, beside its dictionary."""
+        """Return the windows that the network reads, next to a dictionary."""
         return dictionary.frame
 
     def rate(self, dictionary: Dictionary) -> int:
@@ -65,7 +65,7 @@ class CausalKind:
     Attributes
     ----------
     made_from
-        Refiner that a new one starts from (`alphamf.training.refiner.made_causal`); empty: from
+        Refiner that a new one starts from (`alphamf.training.refiner.causal_start`); empty: from
         random parameters.
     """
 
@@ -74,10 +74,10 @@ class CausalKind:
     name: ClassVar[str] = "causal"
     network: ClassVar[type[TrainedNetwork]] = CausalRefiner
     cell_shape: ClassVar[tuple[int, int]] = CausalRefiner.cell_shapes[0]
-    before: ClassVar[tuple[str, ...]] = ()
+    earlier_networks: ClassVar[tuple[str, ...]] = ()
 
     def frame(self, dictionary: Dictionary) -> Frame:
-        """Return the windows that the network reads, beside its dictionary."""
+        """Return the windows that the network reads, next to a dictionary."""
         return asymmetric_windows.frame_of(dictionary.frame)
 
     def rate(self, dictionary: Dictionary) -> int:
@@ -109,12 +109,12 @@ class SecondStageKind:
         return SecondStage.cell_shapes[self.taps]
 
     @property
-    def before(self) -> tuple[str, ...]:
+    def earlier_networks(self) -> tuple[str, ...]:
         """Networks that run before this one."""
         return (self.of,)
 
     def frame(self, dictionary: Dictionary) -> Frame:
-        """Return the frame of the network's input spectra, beside its dictionary's."""
+        """Return the frame of the network's input spectra, next to a dictionary."""
         return second_stage.frame(dictionary.rate)
 
     def rate(self, dictionary: Dictionary) -> int:
@@ -139,12 +139,12 @@ class HighBandKind:
     cell_shape: ClassVar[tuple[int, int]] = HighBand.cell_shapes[0]
 
     @property
-    def before(self) -> tuple[str, ...]:
+    def earlier_networks(self) -> tuple[str, ...]:
         """Networks that run before this one."""
         return self.after
 
     def frame(self, dictionary: Dictionary) -> Frame:
-        """Return the windows that the network reads, beside its dictionary."""
+        """Return the windows that the network reads, next to a dictionary."""
         return second_stage.frame(dictionary.rate)
 
     def rate(self, dictionary: Dictionary) -> int:
@@ -168,9 +168,9 @@ class Network:
     width, hidden, blocks, maps, local, deep
         As in `alphamf.learnt.network.Sizes`.
     kind
-        Which network it is, with the settings of that kind.
+        Kind of the network, with its settings.
     bands
-        Number of bands in which weights are tied (`alphamf.training.refiner.tied`); 0: none are.
+        Number of bands in which weights are tied (`alphamf.training.refiner.weight_tying`), or 0.
     exponent
         As in `alphamf.learnt.network_file.TrainedNetwork`.
     start
@@ -208,17 +208,17 @@ class Data:
     Attributes
     ----------
     voices, sounds, rooms
-        Of clean speech, of other sounds, and of room responses (may be empty).
+        Folders of clean speech, of other sounds, and of room responses (may be empty).
     narrow
-        Of clean speech at 16 kHz or more, which gets a made-up band above 8 kHz
-        (`alphamf.training.refiner.widened`): for the network of the bands alone.
+        Folders of clean speech at 16 kHz or more, which gets a synthetic band above 8 kHz
+        (`alphamf.training.refiner.synthetic_band`): only for the high-band network.
     tilts
-        As in `alphamf.training.refiner.widened.widen_band`.
+        As in `alphamf.training.refiner.synthetic_band.widen_band`.
     unscored
-        Of other sounds as well, to learn from alone: rows of split dev there are another test's.
+        Folders of other sounds that are used for training only: their split dev belongs to another
+        test.
     most
-        Most files of one speaker that are used, by the column of the manifest, evenly apart; 0:
-        all.
+        Maximum number of files per speaker, evenly spaced; 0: all. The manifest names the speakers.
     quiet
         Take voices only whose quietest tenth of frames lies at least so many dB below the loudest
         tenth, by the manifest's columns level_p10_db and level_p90_db; 0: all.
@@ -311,20 +311,20 @@ class Schedule:
     steps, batch
         Steps in all, and clips of a step.
     step_size
-        Of AdamW after the warm-up, from which it falls to a hundredth along half a cosine.
+        Step size of AdamW after the warm-up; it falls to a hundredth along half a cosine.
     muon
         Step size of Muon, in that of AdamW: it moves the network's matrices then, and AdamW the
         rest; 0: AdamW moves all.
     warm_up
         Steps in which it rises.
     weight_decay, largest_gradient
-        Of either; norm to which a gradient is cut.
+        Weight decay of both optimisers; norm to which a gradient is clipped.
     averaging
         Decay of the running mean of the parameters, which is what is scored and kept.
     precision
-        Of products: ``bfloat16`` or ``float32``.
+        Precision of products: ``bfloat16`` or ``float32``.
     seed
-        Of the first parameters, of the order of the clips and of the random equalisers.
+        Seed of the first parameters, the order of the clips and the random equalisers.
     report_every, score_every
         Steps between two lines of the log, and between two scores on dev clips.
     """
@@ -371,7 +371,7 @@ class Config:
     network, data, mixtures, losses, schedule
         The sections; `losses` are weights by the names of `LOSSES`.
     ladder
-        None where the file has none.
+        None if the file has none.
     """
 
     network: Network

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from alphamf.tools import libraries
-from alphamf.tools.files import atomic
+from alphamf.tools.files import atomic_file
 
 TABLE, PICTURE = "curves.csv", "curves.png"
 """Files of a run's folder."""
@@ -21,14 +21,14 @@ def write(folder: Path, rows: Sequence[Mapping[str, float]]) -> None:
     Parameters
     ----------
     folder
-        Of the run.
+        Folder of the run.
     rows
         Numbers by name: ``step``, ``seconds``, losses, and the same of dev clips as ``dev NAME``,
         which not every row has.
     """
     names = list(dict.fromkeys(name for row in rows for name in row))
     with (
-        atomic(folder / TABLE, within=folder) as part,
+        atomic_file(folder / TABLE, within=folder) as part,
         part.open("w", newline="", encoding="utf-8") as file,
     ):
         writer = csv.DictWriter(file, names, restval="")
@@ -58,5 +58,5 @@ def _draw(path: Path, rows: Sequence[Mapping[str, float]], names: Sequence[str])
         axes.set_xlabel("step")
         if f"dev {panel}" in names and panel in names:
             axes.legend(fontsize="small")
-    with atomic(path, within=path.parent) as part, part.open("wb") as file:
+    with atomic_file(path, within=path.parent) as part, part.open("wb") as file:
         figure.savefig(file, dpi=100, format="png")

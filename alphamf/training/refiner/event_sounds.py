@@ -21,7 +21,7 @@ class Span(NamedTuple):
     clock
         Times of its samples in s, from zero, shape (samples,).
     envelope
-        Of its level, shape (samples,).
+        Envelope of its level, shape (samples,).
     rate
         Sampling rate in Hz.
     """
@@ -77,7 +77,7 @@ def chime(rng: Rng, span: Span) -> Reals:
 def cry(rng: Rng, span: Span) -> Reals:
     """Draw a cry: a harmonic tone of gliding pitch with some breath noise.
 
-    Half of them swell, as a howl does; the others begin at once and have resonances, as a bark.
+    Half of them swell like a howl; the others start abruptly and have resonances like a bark.
     """
     clock, envelope, rate = span
     seconds = len(clock) / rate

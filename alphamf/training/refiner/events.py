@@ -36,7 +36,7 @@ Maker = Callable[[Rng, Span], Reals]
 """Makes a short sound."""
 
 SYNTHETIC: tuple[Maker, ...] = (knock, burst, burst, chime, cry, cry, cough, creak)
-"""Makers, one of which is drawn; those that stand twice are twice as frequent."""
+"""Makers, one of which is drawn at random; those that are listed twice are twice as frequent."""
 
 
 def events(rng: Rng, samples: int, rate: int, sounds: Sequence[Reals]) -> Reals:
@@ -76,7 +76,7 @@ def events(rng: Rng, samples: int, rate: int, sounds: Sequence[Reals]) -> Reals:
 def crackle(rng: Rng, samples: int, rate: int) -> Reals:
     """Make crackle (fires, records, gravel, keyboards): clicks of 1 to 60 ms, 3 to 600 per second.
 
-    They are of one to four kinds; their rate varies, and their sizes have a heavy tail.
+    Clicks have one to four kinds; their rate varies, and their amplitudes have a heavy tail.
 
     Parameters
     ----------

@@ -19,11 +19,11 @@ LOWEST, BANDS = 150.0, 15
 """Centre of the lowest third-octave band in Hz, and largest number of bands."""
 
 SILENT = 1e-4
-"""Energy, in that of the loudest frame, below which a frame of the clean sound is left out."""
+"""Energy relative to the loudest frame below which a frame of the clean sound is left out."""
 
 SOFT = 0.05
-"""Norm, in that of the clean envelope, that is added to the estimate's: it bounds the gradient at
-silence."""
+"""Norm, relative to the clean envelope, that is added to the estimate's norm to bound the gradient
+at silence."""
 
 
 def third_octaves(bins: int, rate: int) -> Floats:

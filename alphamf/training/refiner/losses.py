@@ -13,9 +13,9 @@ from alphamf.learnt import layers, network, second_stage
 from alphamf.learnt.causal import fill_band_end
 from alphamf.training.refiner import spectra
 from alphamf.training.refiner.clips import CausalClip, FirstStageClip, TrainingClip
-from alphamf.training.refiner.differentiable import outputs
 from alphamf.training.refiner.intelligibility import estoi
 from alphamf.training.refiner.perception import disturbance
+from alphamf.training.refiner.torch_layers import outputs
 
 RESOLUTIONS = (0.008, 0.02, 0.05)
 """Windows of the loss of that name, in seconds; they overlap by half."""
@@ -29,7 +29,8 @@ RARELY_HEARD, NEVER_HEARD = 1e-3, 1e-5
 is compared, in the clean speech's mean: some 60 and 80 dB below the loudest cell of speech."""
 
 FAINT = 1e-7
-"""Power that is added to a cell's before a root, to bound its gradient: -70 dB of the mean."""
+"""Power that is added to a cell before taking a root, to bound the gradient: -70 dB relative to the
+mean."""
 
 
 class TrainingGrid(NamedTuple):
@@ -68,7 +69,7 @@ class BatchPart(NamedTuple):
     Attributes
     ----------
     frames
-        Which frames.
+        Frames to read.
     levels
         Log power added to what the network reads, of a shape that broadcasts to (clips, bins,
         frames). The true gain does not depend on it.
@@ -107,7 +108,7 @@ def run_network(
     clips
         Each array has clips as its first axis.
     grid, part
-        What is read.
+        Grid of the spectra, and the part of the clips to use.
     exponent
         Power of a refiner's gain: 1 in training.
     """
@@ -164,9 +165,9 @@ def losses(found: NetworkSpeech, grid: TrainingGrid, wanted: Collection[str]) ->
     Parameters
     ----------
     found
-        What the network made.
+        Output of the network.
     grid
-        Of the spectra.
+        Grid of the spectra.
     wanted
         Names: ``distortion``, log of the squared error over the clean speech's power, which
         saturates at 30 dB; ``waveform``, the same of the sound, to which the older part of a

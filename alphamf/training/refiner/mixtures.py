@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from alphamf.tools.arrays import Floats, Reals
-from alphamf.training.refiner import colour
+from alphamf.training.refiner import recording_chain
 from alphamf.training.refiner.config import Mixtures
 from alphamf.training.refiner.noises import noise
 from alphamf.training.refiner.recordings import SplitRecordings
@@ -30,12 +30,12 @@ NEARLY_CLEAN = (20.0, 50.0)
 """Range of the signal-to-noise ratio of speech that is nearly clean, in dB."""
 
 SIBILANT, PIECES = 4000.0, 4
-"""Frequency in Hz above which sibilants have most of their energy, and of how many pieces of a
-voice the one with the largest share of it there is taken, where sibilants are asked for."""
+"""Frequency in Hz above which sibilants have most of their energy, and the number of pieces of a
+voice from which the one with most sibilants is chosen, if sibilants are requested."""
 
 FILTERED, FLOOR, FAR_END = 0.5, 0.3, 0.85
-"""Shares of voices that are filtered, of mixtures with a faint noise floor, and of telephones
-that stand in the noise."""
+"""Fractions of voices that are filtered, of mixtures with a faint noise floor, and of telephones
+that are in the noise."""
 
 
 def mixture(
@@ -79,10 +79,12 @@ def mixture(
         )
     pair: tuple[Reals, Reals] = target, speech + rest
     if rng.random() < recipe.band:
-        pair = colour.band(rng, pair, rate)
+        pair = recording_chain.band(rng, pair, rate)
     if rng.random() < recipe.codec:
-        pair = colour.apply_codec(rng, pair, rate)
-    return colour.quantize_mixture(rng, pair, recipe.level, bool(rng.random() < recipe.clipped))
+        pair = recording_chain.apply_codec(rng, pair, rate)
+    return recording_chain.quantize_mixture(
+        rng, pair, recipe.level, bool(rng.random() < recipe.clipped)
+    )
 
 
 def _voice(
@@ -106,11 +108,13 @@ def _voice(
         speech = shape_spectrum(rng, speech, rate, 3.0, (-0.6, 0.6))
     where = rng.random()
     if where < recipe.rooms:
-        return colour.recorded_room(rng, speech, rate, pick(rng, recordings.rooms))
+        return recording_chain.recorded_room(rng, speech, rate, pick(rng, recordings.rooms))
     if where < recipe.rooms + recipe.made_up_rooms:
         return room(rng, speech, rate)
     if where < recipe.rooms + recipe.made_up_rooms + recipe.image_rooms:
-        return colour.recorded_room(rng, speech, rate, colour.image_response(rng, rate))
+        return recording_chain.recorded_room(
+            rng, speech, rate, recording_chain.image_response(rng, rate)
+        )
     return speech
 
 

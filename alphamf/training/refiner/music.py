@@ -1,7 +1,7 @@
 """Synthetic music as noise: one to four instruments playing a scale or chords, and drums.
 
-An instrument plays tables of one period, a bright one that fades into a dark one, as strings and
-keys sound after they are struck; those that are bowed or blown last, with vibrato and breath.
+An instrument plays wavetables of one period. Struck strings and keys fade from a bright table to a
+dark one; bowed and blown instruments sustain, with vibrato and breath noise.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ SCALES = (
     (0, 3, 5, 7, 10),
     tuple(range(12)),
 )
-"""Semitones of an octave that are played: major, minor, both with five notes, and all."""
+"""Semitones of the scales: major, minor, both with five notes, and chromatic."""
 
 BEATS = (0.25, 0.5, 0.5, 1.0, 1.0, 2.0, 4.0)
-"""Lengths of a rhythm's notes; those that stand twice are twice as frequent."""
+"""Lengths of a rhythm's notes; those that are listed twice are twice as frequent."""
 
 DRUMS = 0.5
-"""Share of the music that has drums."""
+"""Fraction of the music that has drums."""
 
 STRUCK = 0.6
-"""Share of the instruments whose tones fade from their beginning on."""
+"""Fraction of the instruments whose tones start to fade immediately."""
 
 
 class Instrument(NamedTuple):
@@ -77,7 +77,7 @@ class Instrument(NamedTuple):
 def music(rng: Rng, samples: int, rate: int) -> Reals:
     """Make music with one to four instruments, half of the time with drums, or drums alone.
 
-    Each instrument is tuned for itself.
+    Each instrument has its own tuning.
 
     Parameters
     ----------

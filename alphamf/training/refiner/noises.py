@@ -28,7 +28,7 @@ from alphamf.training.refiner.shaping import (
 )
 
 IN_A_ROOM = 0.3
-"""Share of the layers that are in a room."""
+"""Fraction of the layers that have reverberation."""
 
 
 def noise(

@@ -1,7 +1,7 @@
 """The training loop: Muon and AdamW, a running mean of the parameters, and checkpoints.
 
-All that is random in a step comes from the configuration's seed and the step's number, so that a
-run that is killed and resumed makes the steps of one that was not.
+All random numbers of a step depend on the configuration's seed and the step's number, so that a run
+that was killed and resumed makes the same steps as an uninterrupted one.
 
 References
 ----------
@@ -26,8 +26,8 @@ from alphamf.learnt import network, second_stage
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.refiner import WINDOW, Refiner
 from alphamf.tools.arrays import Array, Floats
-from alphamf.tools.files import atomic, printable_name
-from alphamf.training.refiner import band_losses, tied
+from alphamf.tools.files import atomic_file, printable_name
+from alphamf.training.refiner import band_losses, weight_tying
 from alphamf.training.refiner.clips import BandClip, TrainingClip
 from alphamf.training.refiner.config import CausalKind, Config, Schedule
 from alphamf.training.refiner.losses import (
@@ -40,10 +40,10 @@ from alphamf.training.refiner.losses import (
 from alphamf.training.refiner.scores import Scores, scores
 
 ORDER, CROP, EQUALISER, START = range(4)
-"""What random numbers are for: the second part of their seed."""
+"""Purposes of random numbers, as the second part of their seed."""
 
 LAST_STEP_SIZE = 0.01
-"""Step size at the end, in that after the warm-up."""
+"""Final step size, relative to that after the warm-up."""
 
 SCORED_TOGETHER = 4
 """Dev clips that go through the network at once."""
@@ -55,7 +55,7 @@ class Fit:
     Parameters
     ----------
     config
-        Of the run.
+        Config of the run.
     dictionary
         That the clips were made with.
     start
@@ -66,9 +66,9 @@ class Fit:
     step
         Steps made.
     parameters, average
-        Of the network, tied in bands where the configuration wants that, and their running mean.
+        Parameters of the network, tied in bands if configured, and their running mean.
     grid
-        Of the spectra that it reads.
+        Grid of the spectra that it reads.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Fit:
         kind, bands = config.network.kind.network, config.network.bands
         self._longest = WINDOW if kind is Refiner else second_stage.WINDOW
         cells = kind.cells(self.grid.frame)
-        self._spread = torch.from_numpy(tied.band_shares(cells, bands)) if bands else None
+        self._spread = torch.from_numpy(weight_tying.band_shares(cells, bands)) if bands else None
         if start is None:
             rng = np.random.default_rng([config.schedule.seed, START])
             start = network.start(rng, bands or cells, config.network.sizes)
@@ -140,7 +140,7 @@ class Fit:
     def validate(self, clips: Sequence[TrainingClip]) -> tuple[dict[str, float], Scores | None]:
         """Return mean losses and scores of the network on dev clips.
 
-        There are no scores where clips have no sound, as those of the bands above.
+        There are no scores for clips without sound, such as those of the high-band network.
         """
         found_losses: list[dict[str, float]] = []
         parameters = self.result()
@@ -172,7 +172,7 @@ class Fit:
         path
             The file.
         rows
-            Of the log so far.
+            Rows of the log so far.
         """
         state = {
             "step": self.step,
@@ -183,7 +183,7 @@ class Fit:
         }
         packed = io.BytesIO()  # torch.save hides the reason why a file cannot be written
         torch.save(state, packed)
-        with atomic(path, within=path.parent) as part, part.open("wb") as file:
+        with atomic_file(path, within=path.parent) as part, part.open("wb") as file:
             file.write(packed.getbuffer())
 
     def load(self, path: Path) -> list[dict[str, float]]:
@@ -211,7 +211,11 @@ class Fit:
         return rows
 
     def _whole(self, parameters: dict[str, Any]) -> dict[str, Any]:
-        return parameters if self._spread is None else tied.expand_tied(parameters, self._spread)
+        return (
+            parameters
+            if self._spread is None
+            else weight_tying.expand_tied(parameters, self._spread)
+        )
 
     def _run(
         self,
@@ -322,7 +326,7 @@ def stack_clips(clips: Sequence[TrainingClip], which: Iterable[int]) -> Training
 def _batch(seed: int, step: int, size: int, count: int) -> list[int]:
     """Return the clips of a step: in order in the first pass, then in random order.
 
-    So a short run needs only the first clips.
+    A short run therefore needs only the first clips.
     """
     passes, place = divmod(step, count // size)
     if passes == 0:

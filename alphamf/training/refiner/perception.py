@@ -1,7 +1,7 @@
 """A differentiable loss modelled on PESQ: loudness and disturbances in critical bands.
 
-Left out of PESQ are the alignment in time, the filters of telephones and the tables, in whose place
-are formulas; the outcome is no MOS, but falls as PESQ rises, as a test of the losses shows.
+PESQ's time alignment and telephone filters are left out, and formulas replace its tables. The
+result is not a MOS, but it falls as PESQ rises, as a test of the losses shows.
 
 References
 ----------
@@ -29,16 +29,16 @@ SPEECH_DB = 70.0
 """Level of the clean sound in dB above the threshold's reference (20 microPascal)."""
 
 LOUD = 0.1
-"""Power of a frame, in the mean, from which it tells what response an estimate has."""
+"""Minimum power of a frame, relative to the mean, for measuring an estimate's response."""
 
 LOUDNESS_POWER = 0.23
 """Zwicker's."""
 
 ASYMMETRY, LARGEST = 1.2, 12.0
-"""Power of the ratio of both powers in the asymmetric disturbance, and the most that it becomes."""
+"""Exponent of the ratio of both powers in the asymmetric disturbance, and its maximum."""
 
 WORST = 45.0
-"""Most disturbance of a frame."""
+"""Maximum disturbance of a frame."""
 
 LEAST_RATIO = 3.0
 """Ratio below which nothing counts as added."""

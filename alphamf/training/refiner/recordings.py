@@ -1,9 +1,8 @@
 """Recordings for mixtures: listed by manifests, decoded once, and memory-mapped.
 
-A folder with a ``MANIFEST.csv`` says in its column ``split`` which of its files are to train on
-(``train``) and which to score with (``dev``); those of any other split are never read. Of another
-folder, every fifth file is to score with, or the last fifth of every file where there are fewer
-than five.
+In a folder with a ``MANIFEST.csv``, the column ``split`` selects the files for training (``train``)
+and for scores (``dev``); files of other splits are never read. In other folders, every fifth file
+is used for scores, or the last fifth of every file if there are fewer than five.
 """
 
 from __future__ import annotations
@@ -16,16 +15,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from alphamf.audio.inputs import find
 from alphamf.audio.reader import read
 from alphamf.audio.resample import resample
+from alphamf.batch.inputs import find
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import atomic, printable_name, reason
+from alphamf.tools.files import atomic_file, printable_name, reason
 from alphamf.tools.manifest import MANIFEST, read_manifest
 from alphamf.training.refiner.config import Data
 from alphamf.training.refiner.floors import remove_floor
-from alphamf.training.refiner.widened import widen_band
+from alphamf.training.refiner.synthetic_band import widen_band
 
 SPLITS = ("train", "dev")
 
@@ -36,7 +35,7 @@ RECORDED = ("voices", "sounds", "rooms")
 """Fields of `SplitRecordings` that are decoded from files."""
 
 HELD_OUT = 5
-"""One file in so many is to score with, in a folder without a manifest."""
+"""In a folder without a manifest, one file in this many is used for scores."""
 
 
 class SplitFile(NamedTuple):
@@ -74,7 +73,7 @@ def sources(name: str, split: str, most: int = 0, quiet: float = 0.0) -> list[Sp
     split
         One of `SPLITS`.
     most
-        Most files of one speaker of a manifest, evenly apart; 0: all.
+        Maximum number of files of one speaker of a manifest, evenly apart; 0: all.
     quiet
         Least distance in dB between the levels of the manifest; rows without levels are left out,
         too. 0: all.
@@ -139,7 +138,7 @@ def _without_manifest(paths: list[str], split: str) -> list[SplitFile]:
 def prepare_recordings(data: Data, rate: int, folder: Path) -> None:
     """Decode and resample all recordings into files in `folder`, which `opened` memory-maps.
 
-    Files that are there are not made again.
+    Existing files are not created again.
 
     Parameters
     ----------
@@ -148,7 +147,7 @@ def prepare_recordings(data: Data, rate: int, folder: Path) -> None:
     rate
         Sampling rate in Hz; files of a lower one are refused.
     folder
-        Where the files go.
+        Folder for the files.
 
     Raises
     ------
@@ -228,7 +227,7 @@ def _widened(data: Data, split: str) -> Iterator[Floats]:
 def _write(target: Path, sounds: Iterator[Floats]) -> int:
     """Write all samples as float32, then the lengths and their number as 64-bit integers."""
     lengths = []
-    with atomic(target, within=target.parent.parent) as part, part.open("wb") as file:
+    with atomic_file(target, within=target.parent.parent) as part, part.open("wb") as file:
         for sound in sounds:
             file.write(sound.astype(np.float32, copy=False).tobytes())
             lengths.append(len(sound))

@@ -24,7 +24,7 @@ from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
 from alphamf.tools import allocator
 from alphamf.tools.arrays import Array
-from alphamf.tools.files import atomic, exclusive_lock, printable_name, reason, refuse_links
+from alphamf.tools.files import atomic_file, exclusive_lock, printable_name, reason, refuse_links
 from alphamf.tools.paths import current_folder
 from alphamf.training.refiner import curves, shards
 from alphamf.training.refiner.config import CausalKind, Config, SecondStageKind
@@ -39,7 +39,7 @@ CHECKPOINT, NETWORK, CONFIGURATION = "checkpoint.pt", "network.npz", "config.jso
 """Files of a run's folder, beside those of `curves`."""
 
 Tell = Callable[[str], None]
-"""Takes a line that says how far the run is."""
+"""Receives a line about the progress of the run."""
 
 
 class Run(NamedTuple):
@@ -48,16 +48,16 @@ class Run(NamedTuple):
     Attributes
     ----------
     config
-        What is trained.
+        Configuration of the training.
     folder
-        Of the run.
+        Folder of the run.
     mixtures
         Folder of the mixtures, which several runs may share.
     jobs
         Processes that make mixtures, and threads of a training step. Sums depend on the number of
         threads in their last bits.
     tell
-        Told how far the run is.
+        Called with a line about the progress of the run.
     """
 
     config: Config
@@ -140,7 +140,7 @@ def check(run: Run) -> str:
     Returns
     -------
     str
-        What was found, in a sentence.
+        A sentence with the result.
 
     Raises
     ------
@@ -177,7 +177,7 @@ def _start(config: Config, dictionary: Dictionary) -> dict[str, Array] | None:
     if bands >= cells:
         raise AlphaMFError(f"[network] bands must be fewer than the {cells} bins, not {bands}")
     kind = config.network.kind
-    _check_before(kind.before, dictionary)
+    _check_before(kind.earlier_networks, dictionary)
     if isinstance(kind, CausalKind) and kind.made_from:
         return _made_causal(config, kind.made_from, dictionary)
     if not config.network.start:
@@ -192,9 +192,9 @@ def _start(config: Config, dictionary: Dictionary) -> dict[str, Array] | None:
         )
     if not bands:
         return found.parameters
-    from alphamf.training.refiner import tied
+    from alphamf.training.refiner import weight_tying
 
-    return tied.fit_tied(found.parameters, cells, bands)
+    return weight_tying.fit_tied(found.parameters, cells, bands)
 
 
 def _check_before(names: Sequence[str], dictionary: Dictionary) -> None:
@@ -212,7 +212,7 @@ def _check_before(names: Sequence[str], dictionary: Dictionary) -> None:
 def grow_network(found: TrainedNetwork, wanted: Sizes) -> dict[str, Array]:
     """Return the parameters of an equivalent network with more features and outputs.
 
-    The weights of what is new are zero.
+    The weights of new features and outputs are zero.
     """
     p, known = found.parameters, found.sizes
     features, outputs = wanted.features - known.features, wanted.outputs - known.outputs
@@ -228,14 +228,14 @@ def grow_network(found: TrainedNetwork, wanted: Sizes) -> dict[str, Array]:
 
 def _made_causal(config: Config, refiner: str, dictionary: Dictionary) -> dict[str, Array]:
     """Return the initial parameters of a causal refiner, given a refiner for whole recordings."""
-    from alphamf.training.refiner import made_causal
+    from alphamf.training.refiner import causal_start
 
     wanted, known = config.network, Refiner.load(find(refiner))
-    rng = np.random.default_rng([config.schedule.seed, made_causal.SEED])
+    rng = np.random.default_rng([config.schedule.seed, causal_start.SEED])
     bins = dictionary.frame.bins
     try:
         if (known.rate, known.frame) == (dictionary.rate, dictionary.frame):
-            return made_causal.start(rng, known.parameters, bins, wanted.sizes, wanted.bands)
+            return causal_start.start(rng, known.parameters, bins, wanted.sizes, wanted.bands)
     except (KeyError, ValueError):
         pass
     raise AlphaMFError(
@@ -269,9 +269,9 @@ def _claimed(run: Run) -> Iterator[None]:
             for path in others:
                 if path.exists():
                     raise AlphaMFError(
-                        f"{printable_name(path)} is of no run: choose another folder"
+                        f"{printable_name(path)} does not belong to a run; choose another folder"
                     )
-            with atomic(written, within=run.folder) as part:
+            with atomic_file(written, within=run.folder) as part:
                 part.write_text(text, encoding="utf-8")
         elif known != text:
             raise AlphaMFError(

@@ -11,7 +11,7 @@ import numpy as np
 from alphamf.tools.arrays import Floats
 
 DECIMALS = 4
-"""Of the scores."""
+"""Decimals of the scores."""
 
 
 class Scores(NamedTuple):

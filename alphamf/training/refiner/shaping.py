@@ -12,7 +12,7 @@ from alphamf.tools.arrays import Reals
 Rng = np.random.Generator
 
 TRIES = 6
-"""Cuts of a sound that are tried for one that is loud enough; the last is taken in any case."""
+"""Number of attempts to cut a piece that is loud enough; the last one is used in any case."""
 
 TELEPHONE_RATE = 8000
 """Sampling rate in Hz of telephones."""
@@ -109,7 +109,7 @@ def put(result: Reals, sound: Reals, start: int) -> None:
     sound
         Shape (samples,).
     start
-        Where the first sample of `sound` goes.
+        Position of the first sample of `sound`.
     """
     sound = sound[max(-start, 0) :]
     start = max(start, 0)
@@ -125,7 +125,7 @@ def cut_loud_piece(rng: Rng, sound: Reals, samples: int, fraction: float) -> Rea
     rng, sound, samples
         As in `cut`.
     fraction
-        Least root mean square of the piece, in that of the whole sound.
+        Minimum root mean square of the piece, in that of the whole sound.
     """
     for _ in range(TRIES):
         piece = cut_piece(rng, sound, samples)

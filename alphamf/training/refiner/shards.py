@@ -25,7 +25,7 @@ from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
 from alphamf.tools import pool
-from alphamf.tools.files import atomic, make_folder, printable_name, reason
+from alphamf.tools.files import atomic_file, make_folder, printable_name, reason
 from alphamf.training.refiner import recordings
 from alphamf.training.refiner.clips import (
     BandClip,
@@ -43,7 +43,7 @@ KINDS: dict[type[TrainedNetwork], type[TrainingClip]] = {
     HighBand: BandClip,
     CausalRefiner: CausalClip,
 }
-"""Clips by what is trained on them."""
+"""Types of clips by the network that is trained on them."""
 
 SIZE = 100
 """Clips in a file."""
@@ -55,9 +55,9 @@ class Shard(NamedTuple):
     Attributes
     ----------
     config
-        Of the run.
+        Config of the run.
     folder
-        Of the mixtures; decoded recordings lie in ``recordings/`` there.
+        Folder of the mixtures; decoded recordings lie in ``recordings/`` there.
     split
         One of `recordings.SPLITS`, which the clips are made of.
     first, clips
@@ -90,7 +90,7 @@ def make_all(shards: Sequence[Shard], jobs: int) -> Iterator[Shard]:
     Parameters
     ----------
     shards
-        Of one run.
+        Shards of one run.
     jobs
         Number of processes.
 
@@ -122,7 +122,10 @@ def _claim(folder: Path, config: Config) -> None:
         key: value for key, value in config.as_dict()["mixtures"].items() if "clips" not in key
     }
     recipe |= {"data": config.as_dict()["data"], "model": config.network.model}
-    recipe |= {"before": config.network.kind.before, "kind": config.network.kind.network.kind}
+    recipe |= {
+        "before": config.network.kind.earlier_networks,
+        "kind": config.network.kind.network.kind,
+    }
     text = json.dumps(recipe, indent=1) + "\n"
     written = folder / "recipe.json"
     make_folder(folder / "recordings" / "file", folder)
@@ -131,7 +134,7 @@ def _claim(folder: Path, config: Config) -> None:
     except (OSError, UnicodeDecodeError) as error:
         raise AlphaMFError(f"{printable_name(folder)} cannot be used: {reason(error)}") from error
     if known is None:
-        with atomic(written, within=folder) as part:
+        with atomic_file(written, within=folder) as part:
             part.write_text(text, encoding="utf-8")
     elif known != text:
         raise AlphaMFError(
@@ -148,7 +151,7 @@ def _make(shard: Shard, update: object) -> None:
     kinds = [(name, array.dtype, array.shape) for name, array in clips[0]._asdict().items()]
     rows = np.array([tuple(each) for each in clips], kinds)
     with (
-        atomic(shard.path, within=shard.folder) as part,
+        atomic_file(shard.path, within=shard.folder) as part,
         part.open("wb") as file,  # np.save hides why it fails
     ):
         np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(rows))
@@ -158,7 +161,7 @@ def _make(shard: Shard, update: object) -> None:
 @cache
 def _weights(network: Network) -> Weights:
     """Load the models for making clips, once per process."""
-    before = network.kind.before
+    before = network.kind.earlier_networks
     if isinstance(network.kind, HighBandKind):
         found = find(FULL_BAND, network.model)
         if not before:

@@ -8,7 +8,7 @@ A sentence with a fan and typing, denoised by one call.
 from sounds import listen, sample, spectrograms
 
 import alphamf
-from alphamf.evaluation.score import si_sdr
+from alphamf.scores.score import si_sdr
 
 clean, noisy, rate = sample()
 result = alphamf.denoise(noisy, rate)

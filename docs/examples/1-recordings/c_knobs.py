@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 from sounds import listen, sample
 
 from alphamf import PRESETS, denoise
-from alphamf.evaluation.score import si_sdr
+from alphamf.scores.score import si_sdr
 
 clean, noisy, rate = sample(0.5, 3.0)
 fast, plain = PRESETS["fast"], PRESETS["plain"]

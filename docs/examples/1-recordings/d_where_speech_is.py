@@ -2,8 +2,8 @@
 Where speech is
 ===============
 
-The denoiser also says, frame by frame, how probable speech is. `alphamf.speech_stretches` makes
-stretches of it.
+The denoiser also says, frame by frame, how probable speech is. `alphamf.speech_ranges` turns these
+probabilities into time ranges.
 """
 
 import matplotlib.pyplot as plt
@@ -19,8 +19,8 @@ speech = np.concatenate([pause, clean, pause])
 noisy = at_snr(speech, rng.standard_normal(len(speech)).astype(np.float32), 5)
 
 result = alphamf.denoise(noisy, rate)
-stretches = alphamf.speech_stretches(result.activity, result.frame_times)
-print(*stretches, sep="\n")
+ranges = alphamf.speech_ranges(result.activity, result.frame_times)
+print(*ranges, sep="\n")
 
 # %%
 figure, axes = plt.subplots(figsize=(8, 3), layout="constrained")
@@ -28,8 +28,8 @@ seconds = np.arange(len(noisy)) / rate
 axes.plot(seconds, noisy / np.abs(noisy).max(), color="lightgrey", label="recording")
 axes.plot(seconds, speech / np.abs(noisy).max(), color="grey", label="speech in it")
 axes.plot(result.frame_times, result.activity, label="probability of speech")
-for stretch in stretches:
-    axes.axvspan(stretch.start, stretch.end, color="C0", alpha=0.15)
+for each in ranges:
+    axes.axvspan(each.start, each.end, color="C0", alpha=0.15)
 axes.set(title="Probability of speech", xlabel="seconds")
 axes.legend(loc="lower right")
 

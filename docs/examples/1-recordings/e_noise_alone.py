@@ -3,14 +3,14 @@ Show it the noise
 =================
 
 Where a stretch of the recording holds noise alone, say so: its spectra are used beside those that
-are learnt from the whole, and the stretch becomes silent.
+are learned from the whole, and the stretch becomes silent.
 """
 
 import numpy as np
 from sounds import at_snr, listen, sample, spectrograms
 
 import alphamf
-from alphamf.evaluation.score import si_sdr
+from alphamf.scores.score import si_sdr
 
 clean, _, rate = sample(0.3, 3.3)
 speech = np.concatenate([np.zeros(rate, np.float32), clean])

@@ -13,7 +13,7 @@ import numpy as np
 from sounds import listen, sample
 
 import alphamf
-from alphamf.evaluation.score import si_sdr
+from alphamf.scores.score import si_sdr
 
 clean, noisy, rate = sample()
 chunks = np.split(noisy[:, None], range(rate // 100, len(noisy), rate // 100))  # of 10 ms

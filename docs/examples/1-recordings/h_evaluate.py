@@ -15,8 +15,8 @@ import alphamf
 from alphamf.evaluation.baselines import logmmse
 from alphamf.evaluation.baselines.base import Clip
 from alphamf.evaluation.results import Result
-from alphamf.evaluation.score import si_sdr, stoi
 from alphamf.evaluation.summary import paired_difference, values
+from alphamf.scores.score import si_sdr, stoi
 
 clean, noisy, rate = sample(0.3, 2.0)
 rng = np.random.default_rng(0)

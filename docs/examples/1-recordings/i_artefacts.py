@@ -13,7 +13,7 @@ from sounds import at_snr, listen, sample, spectrograms
 
 import alphamf
 from alphamf import PRESETS
-from alphamf.evaluation.score import si_sdr
+from alphamf.scores.score import si_sdr
 
 clean, noisy, rate = sample(0.3, 2.8)
 rng = np.random.default_rng(0)

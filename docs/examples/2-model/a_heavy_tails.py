@@ -15,8 +15,8 @@ from sounds import at_snr, listen, sample, spectrograms
 
 from alphamf import PRESETS, denoise
 from alphamf.audio.stft import Frame, forward, inverse
-from alphamf.evaluation.score import si_sdr
 from alphamf.factorization.stable import symmetric_stable
+from alphamf.scores.score import si_sdr
 
 clean, _, rate = sample(0.3, 2.8)
 rng = np.random.default_rng(3)

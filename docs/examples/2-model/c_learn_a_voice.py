@@ -15,7 +15,7 @@ import soundfile
 from sounds import listen, sample
 
 import alphamf
-from alphamf.evaluation.score import si_sdr
+from alphamf.scores.score import si_sdr
 
 speech, _, rate = sample(0, 4.2)
 with tempfile.TemporaryDirectory() as folder:

@@ -105,7 +105,11 @@ def test_survivor_that_notices_first_says_the_same(capfd):
             raise SystemExit(code)
 
     ranks = Ranks(Broken(), RuntimeError)
-    with pytest.raises(SystemExit) as end, ranks.together(), ranks.watched("a rank was lost"):
+    with (
+        pytest.raises(SystemExit) as end,
+        ranks.abort_on_error(),
+        ranks.report_loss("a rank was lost"),
+    ):
         ranks.barrier()
     assert end.value.code == 2
     said = "Error: a rank was lost\nError: a message to or from another rank failed (no answer)\n"

@@ -10,7 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.blocks import Alone, FactorModel, Listed, Made, Walk, launched_ranks
+from alphamf.inference.blocks import (
+    FactorModel,
+    ListedRatings,
+    SingleProcess,
+    SyntheticRatings,
+    Walk,
+    launched_ranks,
+)
 from alphamf.inference.random import generator, noise
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.samplers.hmc import HMC
@@ -38,7 +45,7 @@ def lists(shape=(30, 20), count=300, seed=0):
 def test_blocks_hold_every_rating_once(rows, columns, blocks, share):
     train = lists((rows, columns), max(1, int(share * rows * columns)))
     test = tuple(x[:3] for x in train)
-    source = Listed(train, test, shape=(rows, columns), blocks=blocks)
+    source = ListedRatings(train, test, shape=(rows, columns), blocks=blocks)
     ends = [np.arange(blocks + 1) * n // blocks for n in (rows, columns)]
     for which, wanted in enumerate((train, test)):
         found = set()
@@ -55,7 +62,7 @@ def test_blocks_hold_every_rating_once(rows, columns, blocks, share):
 
 def test_made_up_blocks_need_no_others_and_can_be_predicted():
     # Far larger than memory: only one block of 100 x 100 is ever made.
-    source = Made((480_189, 17_770), 100_480_507, rank=4, blocks=100, test=0.2)
+    source = SyntheticRatings((480_189, 17_770), 100_480_507, rank=4, blocks=100, test=0.2)
     train, test = source.block(7, 3)
     again, _ = source.block(7, 3)
     assert all((x == y).all() for x, y in zip(train, again, strict=True))
@@ -70,7 +77,7 @@ def test_made_up_blocks_need_no_others_and_can_be_predicted():
 
 def test_made_up_factors_are_not_where_a_walk_of_their_seed_starts():
     # With one column and one factor a rating is a line in the row's factor, with noise about it.
-    source = Made((3000, 1), 20_000, rank=1, blocks=1, seed=1, test=0.0)
+    source = SyntheticRatings((3000, 1), 20_000, rank=1, blocks=1, seed=1, test=0.0)
     ((w, _),) = Walk(source, FactorModel(1), SGLD(1e-4), seed=1).factors()
     train, _ = source.block(0, 0)
     assert abs(np.corrcoef(w[train.rows, 0], train.values)[0, 1]) < 0.1
@@ -85,12 +92,14 @@ def test_lists_outside_the_shape_are_refused():
     ):
         for train, test in ((wrong, right), (right, wrong)):
             with pytest.raises(AlphaMFError, match=named):
-                Listed(train, test, shape=(30, 20), blocks=2)
+                ListedRatings(train, test, shape=(30, 20), blocks=2)
 
 
 def test_parts_are_an_unbiased_estimate_of_the_gradient():
     rows, columns, values = lists()
-    source = Listed((rows, columns, values), (rows, columns, values), shape=(30, 20), blocks=3)
+    source = ListedRatings(
+        (rows, columns, values), (rows, columns, values), shape=(30, 20), blocks=3
+    )
     model = FactorModel(4, offset=3.0, variance_w=0.5, variance_h=2.0, variance_x=0.7)
     walk = Walk(source, model, SGLD(1e-3), seed=0)
     target = BPMF(
@@ -145,7 +154,9 @@ class SameNoise:
 )
 def test_one_block_is_the_sampler_of_the_library(sampler):
     rows, columns, values = lists()
-    source = Listed((rows, columns, values), (rows, columns, values), shape=(30, 20), blocks=1)
+    source = ListedRatings(
+        (rows, columns, values), (rows, columns, values), shape=(30, 20), blocks=1
+    )
     walk = Walk(source, FactorModel(3, offset=3.0, variance_x=0.5), sampler, seed=1)
     target = BPMF(
         source.order[0][rows], source.order[1][columns], values, shape=(30, 20), rank=3,
@@ -261,7 +272,7 @@ def test_checkpoint_that_is_no_use_is_one_sentence(tmp_path):
 
 
 def test_errors_are_one_sentence():
-    class Three(Alone):
+    class Three(SingleProcess):
         size = 3
 
     with pytest.raises(AlphaMFError, match="multiple of the 3 ranks, not 4"):
@@ -276,7 +287,7 @@ def test_errors_are_one_sentence():
     with pytest.raises(
         AlphaMFError, match="a part of the data has no ratings; use fewer than 5 blocks"
     ):
-        Walk(Listed(few, few, shape=(30, 20), blocks=5), FactorModel(2), SGLD(1e-3), seed=0)
+        Walk(ListedRatings(few, few, shape=(30, 20), blocks=5), FactorModel(2), SGLD(1e-3), seed=0)
     with pytest.raises(AlphaMFError, match="seed must not be negative, not -1"):
         Walk(walks.made(), FactorModel(2), SGLD(1e-3), seed=-1)
     for wrong in ({"rank": 0}, {"rank": 2, "variance_x": 0.0}):

@@ -17,8 +17,8 @@ from alphamf.inference.random import generator
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.samplers.hamcmc_positive import PositiveHAMCMC
 from alphamf.inference.samplers.langevin import SGLD
-from alphamf.inference.samplers.positive import SGRLD
-from alphamf.inference.targets.unbounded import LOWEST, Unbounded, UnboundedPotential
+from alphamf.inference.samplers.sgrld import SGRLD
+from alphamf.inference.targets.unbounded import LOWEST, UnboundedPotential, UnboundedTarget
 from tests.support.laws import P_LEAST, Z_MOST, Quadrant, step_many
 from tests.support.states import check_resume
 
@@ -51,7 +51,7 @@ class Factors:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_coordinates_and_position_are_each_others_inverse(dtype):
-    space = Unbounded(Factors(), np.array([0.3, 100.0, 0.2], dtype))
+    space = UnboundedTarget(Factors(), np.array([0.3, 100.0, 0.2], dtype))
     u = np.linspace(LOWEST + 1, 60, 300).astype(dtype).reshape(-1, 3)
     theta = space.position(u)
     assert theta.dtype == dtype
@@ -63,7 +63,7 @@ def test_coordinates_and_position_are_each_others_inverse(dtype):
 
 def test_gradient_is_that_of_the_law_with_its_jacobian():
     target, scale = Factors(), np.array([0.3, 100.0, 0.2])
-    space = Unbounded(target, scale)
+    space = UnboundedTarget(target, scale)
     u = np.linspace(-15, 20, 120).reshape(-1, 3)
     d = 1e-4
 
@@ -81,7 +81,7 @@ def test_gradient_is_that_of_the_law_with_its_jacobian():
 def test_curvature_is_one_where_factors_are_large():
     """With c = 1 over the gradient's positive part, whatever the size of the factor."""
     target = Factors()
-    space = Unbounded(target, 1 / target.rate)
+    space = UnboundedTarget(target, 1 / target.rate)
     u = 2 * np.sqrt(target.shape[2] + np.zeros((1, 3)))
     slope = space.draw(None, u + 0.01).grad(u + 0.01) - space.draw(None, u).grad(u)
     assert slope[0, 2] / 0.01 == pytest.approx(1, abs=0.05)
@@ -101,7 +101,7 @@ right_gradient = UnboundedPotential.grad
 def test_small_steps_leave_gamma_laws(dtype, monkeypatch):
     target = Factors()
     sampler, start = HAMCMC(0.004, memory=2, trust=1.0), target.sample(dtype=dtype)
-    space = Unbounded(target, (1 / target.rate).astype(dtype))
+    space = UnboundedTarget(target, (1 / target.rate).astype(dtype))
 
     def least_p():
         u = step_many(space, sampler, space.coordinates(start), steps=200)
@@ -151,7 +151,7 @@ def test_is_sgrld_and_then_hamcmc_in_frozen_coordinates():
     state = warm.init(rng, theta)
     for _ in range(4):
         state = warm.step(rng, state, target)
-    space = Unbounded(target, state.weight / state.plus)
+    space = UnboundedTarget(target, state.weight / state.plus)
     rest = HAMCMC(sampler.step_size, memory=3, gamma=1.0, trust=2.0)
     chain = rest.init(rng, space.coordinates(state.theta))._replace(step=4)
     for _ in range(8):
@@ -190,7 +190,7 @@ def test_resumes_bit_for_bit(chains, tmp_path):
 def test_run_in_the_coordinates_resumes_with_the_latents_of_a_start_made_later(tmp_path):
     def go(steps, **settings):
         target = mixture()
-        space = Unbounded(target, np.full(target.size, 0.1, np.float32))
+        space = UnboundedTarget(target, np.full(target.size, 0.1, np.float32))
         start = space.coordinates(target.start(generator(3)))
         states = run(space, SGLD(0.01), steps=steps, seed=0, start=start, segment=10, **settings)
         return list(states)[-1].theta
@@ -202,7 +202,7 @@ def test_run_in_the_coordinates_resumes_with_the_latents_of_a_start_made_later(t
 
 def test_without_pairs_it_is_langevin_in_the_coordinates():
     target = Factors()
-    space = Unbounded(target, 1 / target.rate)
+    space = UnboundedTarget(target, 1 / target.rate)
     u = space.coordinates(target.sample(20))
     state = HAMCMC(0.1, trust=1.0).step(generator(1), HAMCMC(0.1).init(None, u), space)
     rng = generator(1)

@@ -15,7 +15,7 @@ from alphamf.inference.metric import Dense, Diagonal
 from alphamf.inference.random import generator
 from alphamf.inference.samplers import hmc, metropolis
 from alphamf.inference.samplers.hmc import HMC, RHMC
-from alphamf.inference.samplers.metropolis import Extended, leapfrog
+from alphamf.inference.samplers.metropolis import ExtendedPotential, leapfrog
 from tests.support.laws import (
     CHAINS,
     P_LEAST,
@@ -198,7 +198,7 @@ def points(target, n=200):
 
 def test_leapfrog_conserves_energy_to_second_order_and_can_be_reversed():
     target = Quartic()
-    potential = Extended(target, False)
+    potential = ExtendedPotential(target, False)
     theta, momentum = points(target)
     inverse = Dense(MIXED)
 
@@ -261,7 +261,7 @@ RIEMANNIAN = [Curved(), Crossed(), CurvedOrthant()]
 
 @pytest.mark.parametrize("target", RIEMANNIAN, ids=lambda t: type(t).__name__)
 def test_force_is_the_gradient_of_the_energy(target):
-    potential = Extended(target, target.positive)
+    potential = ExtendedPotential(target, target.positive)
     theta, momentum = points(target, 20)
     if target.positive:
         theta = potential.unfold(generator(6), theta)
@@ -318,7 +318,7 @@ def test_rhmc_needs_enough_fixed_points():
     ids=lambda t: type(t).__name__,
 )
 def test_generalised_leapfrog_reverses_preserves_volume_and_conserves_energy(target):
-    potential = Extended(target, False)
+    potential = ExtendedPotential(target, False)
     theta, momentum = points(target)
 
     def flow(theta, momentum, h, leaps, fixed_points=30):

@@ -98,7 +98,7 @@ def law_p(target, theta):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_exact_draws_have_the_posterior_law(dtype):
     target = model(dtype=dtype)
-    theta = target.exact(generator(4), (100_000,))
+    theta = target.draw_exact(generator(4), (100_000,))
     assert theta.dtype == dtype
     assert law_p(target, theta) > P_LEAST
     mu, tau = target.unpack(theta)
@@ -121,7 +121,7 @@ def metropolis(target, theta, scale=0.3, steps=3, factor=1.0):
 
 def test_metropolis_keeps_the_exact_law():
     target = model()
-    start = target.exact(generator(6), (100_000,))
+    start = target.draw_exact(generator(6), (100_000,))
     assert law_p(target, metropolis(target, start)) > P_LEAST
     # A broken twin: tau's own density, without the Jacobian of its logarithm.
     wrong = Wrong(target, value=lambda right, t: right.value(t) + t[..., 1])
@@ -130,7 +130,7 @@ def test_metropolis_keeps_the_exact_law():
 
 def test_sgld_meets_the_exact_moments():
     target = model(n=200)
-    theta = target.exact(generator(7), (20_000,))
+    theta = target.draw_exact(generator(7), (20_000,))
     sampler = SGLD(2e-4)
     state = sampler.init(generator(8), theta)
     rng = generator(8)
@@ -185,7 +185,7 @@ def test_float32_stays_float32(batch):
         metric = potential.metric(theta)
         for array in (
             theta,
-            target.exact(rng, chains),
+            target.draw_exact(rng, chains),
             target.mean,
             target.variance,
             potential.grad(theta),
@@ -200,7 +200,7 @@ def test_float32_stays_float32(batch):
 def test_float32_gradient_of_five_thousand_points_keeps_its_digits():
     x = np.random.default_rng(11).standard_normal(5000) + 10
     single, double = NormalWishart(x.astype(np.float32)), NormalWishart(x)
-    theta = double.exact(generator(12), (100,))
+    theta = double.draw_exact(generator(12), (100,))
     fine = double.draw(generator(0), theta).grad(theta)
     coarse = single.draw(generator(0), theta).grad(theta.astype(np.float32))
     assert np.abs(fine - coarse).max() < 0.01 * fine.std()

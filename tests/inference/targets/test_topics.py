@@ -19,7 +19,7 @@ from alphamf.inference.random import generator
 from alphamf.inference.samplers.langevin import SGLD
 from alphamf.inference.targets import perplexity, topics
 from alphamf.inference.targets.perplexity import Perplexity, split
-from alphamf.inference.targets.tokens import assign, table, tails_of, tokens
+from alphamf.inference.targets.tokens import assign, count_table, tails_of, tokens
 from alphamf.inference.targets.topics import TopicModel, TopicPotential
 from tests.support.laws import P_LEAST, Z_MOST
 
@@ -100,7 +100,9 @@ def test_derivatives(batch, chains):
 def test_value_is_the_log_density_of_the_model():
     """By scipy: densities of the prior, negative binomial counts and an integral over p_n."""
     target, theta, potential = started((3,))
-    x = table(np.repeat(np.arange(4), COUNTS.sum(1)), target.latents["topics"], len(COUNTS), 4)
+    x = count_table(
+        np.repeat(np.arange(4), COUNTS.sum(1)), target.latents["topics"], len(COUNTS), 4
+    )
 
     def log_density(theta, x):
         t, e, alpha, c, _ = weights = target.unpack(theta)
@@ -227,7 +229,7 @@ def replicate(seed, batch, moves=3, tries=2):
 
     def statistic(theta):
         r, counts = target.unpack(theta).r, target.latents["counts"]
-        per_document = table(
+        per_document = count_table(
             np.repeat(np.arange(n), np.diff(target.offsets)), target.latents["topics"], n, rank
         )
         return np.array(
@@ -256,7 +258,7 @@ def replicate(seed, batch, moves=3, tries=2):
 def full_potential(target):
     n = len(target.offsets) - 1
     rows = np.repeat(np.arange(n), np.diff(target.offsets))
-    x = table(rows, target.latents["topics"], n, target.rank)
+    x = count_table(rows, target.latents["topics"], n, target.rank)
     return TopicPotential(target, tails_of(x).astype(float), target.lengths, target.repeats)
 
 

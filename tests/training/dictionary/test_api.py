@@ -192,7 +192,7 @@ def test_files_that_do_not_do(files, tmp_path):
     with pytest.raises(AlphaMFError, match="no files were given"):
         train([])
     (tmp_path / "text.wav").write_text("not audio")
-    with pytest.raises(AlphaMFError, match=r"text\.wav is not audio"):
+    with pytest.raises(AlphaMFError, match=r"text\.wav is not an audio file"):
         train([*files, tmp_path / "text.wav"])
     with pytest.raises(AlphaMFError, match=r"gone\.wav does not exist"):
         train([*files, tmp_path / "gone.wav"])
@@ -206,7 +206,7 @@ def test_files_that_do_not_do_are_passed_over_where_somebody_listens(files, tmp_
     told = []
     model = train([bad[0], *files, bad[1]], **QUICK, skipped=told.append)
     assert len(told) == 2
-    assert "text.wav is not audio" in told[0] and "gone.wav does not exist" in told[1]
+    assert "text.wav is not an audio file" in told[0] and "gone.wav does not exist" in told[1]
     assert model.about["unusable"] == 2
     np.testing.assert_array_equal(model.basis, train(files, **QUICK).basis)
     with pytest.raises(AlphaMFError, match="none of the files can be used"):

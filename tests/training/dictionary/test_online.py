@@ -11,7 +11,7 @@ from alphamf.factorization.stable import symmetric_stable
 from alphamf.inference.chain import run
 from alphamf.inference.protocols import Parts
 from alphamf.inference.random import generator
-from alphamf.inference.samplers.positive import EM
+from alphamf.inference.samplers.sgrld import EM
 from alphamf.training.dictionary.activations import activate
 from alphamf.training.dictionary.online import StreamEM
 

@@ -87,7 +87,7 @@ def test_the_score_passes_over_what_says_nothing(files, tmp_path):
     reported = []
     values = score(model_of(PLANTED), group([*nothing, *files[:2]]), 1.0, 0, reported.append)
     assert len(values) == 2 and len(reported) == 1
-    with pytest.raises(AlphaMFError, match=r"x-2\.wav is not audio"):
+    with pytest.raises(AlphaMFError, match=r"x-2\.wav is not an audio file"):
         score(model_of(PLANTED), group(nothing), 1.0, 0)
     with pytest.raises(AlphaMFError, match="held-out voices contain no speech"):
         score(model_of(PLANTED), group(nothing), 1.0, 0, reported.append)

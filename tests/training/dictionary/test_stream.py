@@ -157,7 +157,7 @@ def test_silence_is_passed_over(files, tmp_path):
     theta = target.start(rng)
     for _ in range(12):
         assert (target.draw(rng, theta).plus > 0).all()
-    assert target.used == 1
+    assert target.used_files == 1
     assert target.seconds == pytest.approx(12, abs=6)
     reader = Excerpts(RATE, settings.frame, 1.0)
     assert len(reader.read(str(tmp_path / "gaps.wav"), 0.1)) == 0
@@ -193,7 +193,7 @@ def test_files_that_do_not_do(files, tmp_path):
     assert found[0].startswith("does not exist")
     assert found[1].startswith("has a rate of 2000 Hz")
     assert found[2].startswith("is not a regular file")
-    assert found[3].startswith("is not audio")
+    assert found[3].startswith("is not an audio file")
     with pytest.raises(AlphaMFError, match=r"\.wav "):
         train([*files, *bad], **QUICK, steps=20)
     with pytest.raises(AlphaMFError, match="none of the files can be used"):

@@ -40,7 +40,7 @@ def test_one_voice_in_several_files_is_not_meant(rule):
 
 
 def test_rules():
-    with pytest.raises(AlphaMFError, match="there is no rule 'name' for voices"):
+    with pytest.raises(AlphaMFError, match="unknown rule 'name' for voices"):
         group(LIBRISPEECH, "name")
 
 

@@ -14,7 +14,7 @@ from alphamf.learnt.high_band import HighBand
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
 from alphamf.training.refiner import run as runs
-from alphamf.training.refiner.configured import parse_config
+from alphamf.training.refiner.config_file import parse_config
 from tests.support import tones
 
 torch = pytest.importorskip("torch", reason="training needs PyTorch: pip install 'alphamf[learn]'")

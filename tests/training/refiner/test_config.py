@@ -14,7 +14,7 @@ from alphamf.learnt.network import shapes
 from alphamf.learnt.network_file import shipped_networks
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
-from alphamf.training.refiner import command, configured
+from alphamf.training.refiner import command, config_file
 from tests.support import tones
 
 NAMES = sorted(shipped_networks())
@@ -22,7 +22,7 @@ NAMES = sorted(shipped_networks())
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_configuration_of_a_shipped_network_has_its_sizes(name):
-    found = configured.load(folder() / f"{name}.toml").network
+    found = config_file.load(folder() / f"{name}.toml").network
     kinds = {
         "causal": CausalRefiner,
         "high": HighBand,
@@ -39,7 +39,7 @@ def test_the_configuration_of_a_shipped_network_has_its_sizes(name):
 
 def test_a_configuration_comes_back_from_its_dictionary(tmp_path):
     found = tones.changed(tmp_path)
-    assert configured.parse_config(found.as_dict()) == found
+    assert config_file.parse_config(found.as_dict()) == found
     assert "ladder" not in found.as_dict() and "ladder" in asdict(found)
 
 
@@ -67,7 +67,7 @@ WRONG = [
     ({"mixtures": {"codec": 1.5}}, r"\[mixtures\] codec must be from 0 to 1, not 1.5"),
     ({"mixtures": {"snr": [5]}}, r"\[mixtures\] snr must be \[lowest, highest\]"),
     ({"mixtures": {"seconds": 0}}, r"\[mixtures\] seconds must be from 0.5"),
-    ({"mixtures": {"kinds": {"rain": 1}}}, r"\[mixtures.kinds\] has no key rain: there are place"),
+    ({"mixtures": {"kinds": {"rain": 1}}}, r"\[mixtures.kinds\] has no key rain; its keys are"),
     ({"mixtures": {"chains": {}}}, r"\[mixtures.chains\] needs one of em-15, 18\+20, 20\+40"),
     ({"mixtures": {"clips": 2}}, r"\[mixtures\] clips must be at least 5, not 2"),
     ({"losses": {"distortion": -1}}, r"\[losses\] distortion must not be below 0"),
@@ -96,7 +96,7 @@ def test_a_section_cannot_be_a_number(tmp_path, outer, name):
     table = tones.table(tmp_path)
     (table[outer[0]] if outer else table)[name] = 3
     with pytest.raises(AlphaMFError, match=rf"{name}\]? must be a section, not 3"):
-        configured.parse_config(table)
+        config_file.parse_config(table)
 
 
 @pytest.mark.parametrize(("values", "sentence"), WRONG, ids=[each[1][:30] for each in WRONG])
@@ -109,7 +109,7 @@ def test_a_missing_key_is_named(tmp_path):
     table = tones.table(tmp_path)
     del table["schedule"]["seed"]
     with pytest.raises(AlphaMFError, match=r"the key seed is missing in \[schedule\]"):
-        configured.parse_config(table)
+        config_file.parse_config(table)
 
 
 @pytest.mark.slow

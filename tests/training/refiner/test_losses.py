@@ -9,11 +9,11 @@ from alphamf.audio.reader import read
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame
 from alphamf.denoising.asymmetric_windows import Frames
-from alphamf.evaluation import score
 from alphamf.learnt import compiled, layers, network, second_stage
 from alphamf.learnt.causal import CausalRefiner, fill_band_end
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
+from alphamf.scores import score
 from tests.support.networks import WIDE_SIZES
 from tests.support.places import ROOT
 from tests.support.tones import FRAME, RATE, voice
@@ -22,13 +22,13 @@ torch = pytest.importorskip("torch", reason="training needs PyTorch: pip install
 
 from alphamf.training.refiner import (  # noqa: E402
     clips,
-    differentiable,
     intelligibility,
     losses,
     optimise,
     perception,
     scores,
     spectra,
+    torch_layers,
 )
 
 SAMPLES = 4800
@@ -61,7 +61,7 @@ def test_the_network_is_the_one_that_denoises(sizes):
     cells = cells.astype(np.float32)
     values = network.start(np.random.default_rng(0), 20, sizes)
     ours = layers.outputs(values, cells, np)
-    theirs = differentiable.outputs(tensors(values), torch.from_numpy(cells)).numpy()
+    theirs = torch_layers.outputs(tensors(values), torch.from_numpy(cells)).numpy()
     np.testing.assert_allclose(ours, theirs, atol=1e-4)
 
 
@@ -83,7 +83,7 @@ def test_the_causal_network_is_the_one_that_denoises():
     sizes = network.Sizes(width=16, hidden=24, blocks=3, maps=3, local=6, deep=3)
     values = {name: halved(value) for name, value in parameters(20, sizes).items()}
     cells = np.random.default_rng(1).standard_normal((2, 30, 20, network.FEATURES), np.float32)
-    theirs = differentiable.outputs(tensors(values), torch.from_numpy(cells), causal=True).numpy()
+    theirs = torch_layers.outputs(tensors(values), torch.from_numpy(cells), causal=True).numpy()
     for parts in (cells, cells[0], cells[:, :, :, :1]):
         kept = fill_band_end(torch.from_numpy(parts), torch).numpy()
         np.testing.assert_allclose(kept, fill_band_end(parts, np), atol=1e-6)

@@ -35,7 +35,7 @@ from tests.support.tones import FRAME, RATE
 
 pytest.importorskip("torch", reason="training needs PyTorch: pip install 'alphamf[learn]'")
 
-from alphamf.training.refiner import tied
+from alphamf.training.refiner import weight_tying
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,11 @@ def test_a_folder_with_a_link_or_a_file_of_others_is_refused(corpora, tmp_path, 
         runs.train(run)
     place.unlink()
     place.write_text("mine")
-    other = "with another configuration" if name == "config.json" else f"{name} is of no run"
+    other = (
+        "with another configuration"
+        if name == "config.json"
+        else f"{name} does not belong to a run"
+    )
     with pytest.raises(AlphaMFError, match=other):
         runs.train(run)
     assert os.listdir(run.folder) == [name] and place.read_text() == "mine"
@@ -163,7 +167,7 @@ def test_a_network_tied_in_bands_is_one_like_others(corpora, tmp_path):
     bins = learnt.frame.bins
     made = learnt.parameters["map.bias"].reshape(bins, -1)
     assert np.abs(made).max() > 0.001
-    spread = tied.band_shares(bins, 70)
+    spread = weight_tying.band_shares(bins, 70)
     between = spread @ np.linalg.lstsq(spread, made, rcond=None)[0]
     np.testing.assert_allclose(made, between, atol=1e-5)
     # A second round, whose first steps change next to nothing, goes on from there.
@@ -380,7 +384,7 @@ def test_adaptation_without_a_place_for_temporary_files(corpora, tmp_path, monke
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
     folders = [str(corpora / "speech")], [str(corpora / "noise")]
     with pytest.raises(AlphaMFError, match="cannot create a temporary folder: No such file"):
-        adapt.adapt(adapt.Wish(*folders, 8000, 1.0, 1, 0), print)
+        adapt.adapt(adapt.FineTuningSettings(*folders, 8000, 1.0, 1, 0), print)
 
 
 @pytest.mark.parametrize(("rate", "start"), [(8000, "refiner-8k"), (16000, "refiner-16k")])
@@ -394,7 +398,7 @@ def test_adaptation_goes_on_from_the_shipped_network(corpora, monkeypatch, rate,
     monkeypatch.setattr(adapt, "prepare_clips", prepared)
     folders = [str(corpora / "speech")], [str(corpora / "noise")]
     with pytest.raises(AlphaMFError, match="enough"):
-        adapt.adapt(adapt.Wish(*folders, rate, 1.0, 1, 0), print)
+        adapt.adapt(adapt.FineTuningSettings(*folders, rate, 1.0, 1, 0), print)
     assert [(each.start, each.bands) for each in found] == [(start, 0)]
 
 
@@ -412,7 +416,7 @@ def test_adaptation_of_a_network_that_was_tied_and_moved_by_muon(corpora, tmp_pa
     monkeypatch.setattr(adapt, "prepare_clips", prepared)
     folders = [str(corpora / "speech")], [str(corpora / "noise")]
     with pytest.raises(AlphaMFError, match="enough"):
-        adapt.adapt(adapt.Wish(*folders, 8000, 1.0, 1, 0), print)
+        adapt.adapt(adapt.FineTuningSettings(*folders, 8000, 1.0, 1, 0), print)
     assert found == [(0, 0.0)]
 
 
@@ -430,7 +434,7 @@ def test_decoding_is_no_part_of_the_time_of_a_mixture(corpora, monkeypatch):
     monkeypatch.setattr(adapt, "time", SimpleNamespace(monotonic=lambda: now[0]))
     folders = [str(corpora / "speech")], [str(corpora / "noise")]
     with pytest.raises(AlphaMFError, match="enough"):
-        adapt.adapt(adapt.Wish(*folders, 8000, 10.0, 1, 0), print)
+        adapt.adapt(adapt.FineTuningSettings(*folders, 8000, 10.0, 1, 0), print)
     assert asked[-1] == int(600 * adapt.MIXING / 0.125)
 
 
@@ -447,8 +451,8 @@ def test_adaptation_gains_on_the_users_own_noise(corpora, tmp_path):
     assert learnt.rate == 8000 and learnt.about["config"]["network"]["start"] == "refiner-8k"
     noisy = Path(__file__).parents[3] / "data" / "sample-noisy.wav"
     used = ["denoise", str(noisy), "-o", str(tmp_path / "out.wav"), "--model", "speech-8k"]
-    alphamf(*used, "--refiner", str(tmp_path / "mine.npz"))
-    assert "exists already" in alphamf(*words, code=2).stderr
+    alphamf(*used, "--network", str(tmp_path / "mine.npz"))
+    assert "already exists" in alphamf(*words, code=2).stderr
 
 
 @pytest.mark.parametrize(

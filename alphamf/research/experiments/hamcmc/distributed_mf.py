@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.inference.blocks import Alone, FactorModel, Listed, Ranks, Walk
+from alphamf.inference.blocks import FactorModel, ListedRatings, Ranks, SingleProcess, Walk
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.samplers.langevin import PSGLD, SGLD
 from alphamf.inference.samplers.richardson import SGRRLD
@@ -87,7 +87,7 @@ def sampler_of(job: Job, count: int) -> Any:
 
 
 @lru_cache(maxsize=1)
-def ratings_of(users: int | None, blocks: int, hold_out: float) -> tuple[Listed, int, float]:
+def ratings_of(users: int | None, blocks: int, hold_out: float) -> tuple[ListedRatings, int, float]:
     """Return the ratings in blocks, and the number and mean of the training ratings.
 
     Parameters
@@ -95,17 +95,17 @@ def ratings_of(users: int | None, blocks: int, hold_out: float) -> tuple[Listed,
     users
         How many are read; None: all.
     blocks
-        Of rows and of columns.
+        Number of blocks of rows and of columns.
     hold_out
         As in `Ratings`.
     """
     ratings = RatingSplit(users, hold_out)
     values = ratings.train[2]
-    listed = Listed(ratings.train, ratings.test, shape=ratings.shape, blocks=blocks)
+    listed = ListedRatings(ratings.train, ratings.test, shape=ratings.shape, blocks=blocks)
     return listed, len(values), float(values.mean(dtype=np.float64))
 
 
-def walk_of(job: Job, hold_out: float = 0.0, ranks: Alone | Ranks | None = None) -> Walk:
+def walk_of(job: Job, hold_out: float = 0.0, ranks: SingleProcess | Ranks | None = None) -> Walk:
     """Return the walk of a job at its initial position.
 
     Parameters
@@ -149,7 +149,7 @@ def run_over_ranks(job: Job, ranks: Ranks, checkpoint: Path) -> Numbers:
     Returns
     -------
     Numbers
-        Of the job, on rank 0.
+        Numbers of the job, on rank 0.
     """
     return _run(job, walk_of(job, ranks=ranks), checkpoint)
 

@@ -36,8 +36,8 @@ def table(records: list[JobRecord]) -> list[dict[str, Any]]:
                 "iterations": steps,
                 "test RMSE": mean_and_error([n["rmse"] for n in own]),
                 f"iterations to {GOAL[10]} (K 10), {GOAL[50]} (K 50)": _to_goal(own, rank, 0),
-                "seconds to it": _to_goal(own, rank, 1),
-                "ms an iteration": mean_and_error([1000 * s / steps for s in seconds], 3),
+                "seconds to reach it": _to_goal(own, rank, 1),
+                "ms per iteration": mean_and_error([1000 * s / steps for s in seconds], 3),
                 "ranks": ", ".join(sorted({str(n["ranks"]) for n in own})),
                 "paper, by speed": ORDER[rank].get(method),
             }

@@ -38,7 +38,7 @@ import numpy as np
 
 from alphamf.factorization import cells
 from alphamf.factorization.alpha_mf import FLOOR, AlphaMF, Source
-from alphamf.factorization.cells import TINY, Cells, Want
+from alphamf.factorization.cells import TINY, CellOutput, Cells
 from alphamf.factorization.priors import GeneralizedGamma, Prior
 from alphamf.factorization.stable import positive_stable
 from alphamf.inference.random import noise
@@ -181,7 +181,10 @@ class Gibbs:
 def _move_phi(rng: Any, alpha: float, phi: Array, power: Array) -> None:
     """Move Phi of one component in place, given `power`, its |s|^2 / (W H)^(2/alpha)."""
     cells.evaluate(
-        Want.MOVE, power, [Cells(alpha, np.ones_like(phi), phi)], states=cells.states(rng, [alpha])
+        CellOutput.MOVE,
+        power,
+        [Cells(alpha, np.ones_like(phi), phi)],
+        states=cells.states(rng, [alpha]),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
 from alphamf.inference.samplers.reflect import reflect
-from alphamf.inference.schedule import at
+from alphamf.inference.schedule import step_size_at
 from alphamf.tools.arrays import Array, namespace
 
 
@@ -62,7 +62,7 @@ class Interleaved:
             Posterior to sample.
         """
         _, step, past = state
-        h = at(self.step_size, step - step % self.memory)
+        h = step_size_at(self.step_size, step - step % self.memory)
         place = step % self.memory
         origin = past[place]
         new = target.draw(rng, origin).grad(origin) * -h

@@ -44,7 +44,7 @@ def table(records: list[JobRecord]) -> list[dict[str, Any]]:
                     "of the mean over the last half": _of(found, "second_half"),
                     "of the covariance": _of(found, "covariance"),
                     "variance / posterior's": _of(found, "spread"),
-                    "µs a step (/ SGLD's)": f"{cost:.0f} ({cost / base:.1f})",
+                    "µs per step (/ SGLD's)": f"{cost:.0f} ({cost / base:.1f})",
                     "with 1000 points": f"{large:.0f} ({large / base_large:.1f})",
                     BIAS: None,
                     "paper": CLAIMS.get(method) if size > 2 else None,
@@ -70,7 +70,7 @@ def _found(records: list[JobRecord], method: str, size: Any) -> list[JobRecord]:
 def _of(found: list[JobRecord], name: str) -> str:
     values = [r.numbers.get(name, math.inf) for r in found if not r.numbers.get("exploded")]
     if len(values) < len(found):
-        return f"{len(found) - len(values)} of {len(found)} exploded"
+        return f"{len(found) - len(values)} of {len(found)} diverged"
     return mean_and_error([v[-1] if isinstance(v, list) else v for v in values], 3)
 
 

@@ -101,7 +101,7 @@ def bias(
     chains
         Number of chains.
     seed
-        Of the run.
+        Seed of the run.
     """
     steps = round(time_span / sampler.step_size) * moves
     total = np.zeros(chains)

@@ -17,7 +17,6 @@ import numpy as np
 from alphamf.audio import stft
 from alphamf.denoising.sampling import bin_levels, sources
 from alphamf.denoising.settings import PRESETS
-from alphamf.evaluation.score import sdr
 from alphamf.factorization.alpha_mf import AlphaMF
 from alphamf.factorization.priors import Gamma
 from alphamf.inference.chain import run
@@ -25,6 +24,7 @@ from alphamf.inference.random import START, Key, generator
 from alphamf.inference.records import Mean
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.research.experiments.hamcmc.gibbs import Gibbs
+from alphamf.scores.score import sdr
 from alphamf.tools.arrays import Floats
 
 SPEECH_PRIOR = Gamma(1.0, 300.0)
@@ -54,7 +54,7 @@ def start(power: Floats, model: Dictionary, seed: int, *, unit: float, blocks: i
     model
         The speech's W.
     seed
-        Of the starting value.
+        Seed of the starting value.
     unit
         c.
     blocks
@@ -82,10 +82,11 @@ def start(power: Floats, model: Dictionary, seed: int, *, unit: float, blocks: i
 
 def mean_chain_gain(begin: Start, sampler: Any, steps: int, seed: int) -> tuple[Floats, float]:
     """Run a chain; return the mean gain over its last steps, and the CPU seconds."""
+    kept = max(1, round(KEPT * steps))
     record = Mean(
         lambda theta, target: target.gain(theta),
-        burn_in=steps - max(1, round(KEPT * steps)),
-        thin=SETTINGS.thin,
+        burn_in=steps - kept,
+        thin=min(SETTINGS.thin, kept),
     )
     began = time.process_time()
     chain = run(begin.target, sampler, steps=steps, seed=seed, start=begin.theta, record=record)

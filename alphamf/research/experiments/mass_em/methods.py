@@ -15,8 +15,8 @@ from alphamf.inference.chain import run
 from alphamf.inference.metric import Dense, Diagonal, Metric
 from alphamf.inference.samplers.hmc import HMC, RHMC
 from alphamf.inference.samplers.mass_em import MassEM, MassEMState
-from alphamf.inference.samplers.nose import SGNPHMC, SGRNPHMC
 from alphamf.inference.samplers.sghmc import SGHMC
+from alphamf.inference.samplers.sgnphmc import SGNPHMC, SGRNPHMC
 from alphamf.inference.samplers.thermostat import SGNHT
 from alphamf.research.experiments.base import mean_and_error
 from alphamf.tools.arrays import Array
@@ -45,7 +45,7 @@ METHODS = tuple(
 
 
 @dataclass(frozen=True)
-class OfPositions:
+class PositionMass:
     r"""A mass adapted to positions, scaled to :math:`\det M = 1`.
 
     The covariance of the positions has their units, and would change the meaning of the step size
@@ -78,21 +78,21 @@ class OfPositions:
         )
 
     def update(self, rng: Any, state: MassEMState, theta: Array, momentum: Array) -> MassEMState:
-        """Adapt the mass to the end of a step.
+        """Adapt the mass after a step.
 
         Parameters
         ----------
         rng
             Source of random numbers.
         state
-            Of the mass.
+            State of the mass.
         theta, momentum
             At the end of the step, shape (*chains, D).
         """
         return self.learner.update(rng, state, theta, momentum)
 
 
-def base(method: str) -> str:
+def base_method(method: str) -> str:
     """Return the name of the plain sampler."""
     return method.removesuffix(EM).removesuffix(POSITIONS)
 
@@ -120,17 +120,17 @@ def sampler(
     freeze
         The burn-in, after which the mass is frozen: during adaptation no law is invariant.
     dense, growth
-        Of ``MassEM``.
+        Arguments of ``MassEM``.
     variance
-        Of `OfPositions`.
+        Argument of `PositionMass`.
     """
     settings = dict(settings)
     learner = MassEM(samples=samples, growth=growth, dense=dense, freeze=freeze)
     if method.endswith(EM):
         settings["mass"] = learner
     elif method.endswith(POSITIONS):
-        settings["mass"] = OfPositions(replace(learner, source="positions"), variance)
-    return KINDS[base(method)](**settings)
+        settings["mass"] = PositionMass(replace(learner, source="positions"), variance)
+    return KINDS[base_method(method)](**settings)
 
 
 def milliseconds(
@@ -143,13 +143,13 @@ def milliseconds(
     Parameters
     ----------
     target
-        Of all chains.
+        Target of all chains.
     samplers
         To be compared.
     start
         Shape (D,).
     iterations
-        Of each sampler.
+        Number of iterations of each sampler.
 
     Returns
     -------

@@ -86,7 +86,7 @@ def logistic_jobs(full: bool, seed: int) -> list[Job]:
 def _job(
     experiment: str, method: str, settings: dict[str, Any], seed: int, iterations: int, full: bool
 ) -> Job:
-    kind = methods.base(method)
+    kind = methods.base_method(method)
     slow = experiment == "logistic-2d" and kind in ("RHMC", "SGR-NPHMC")
     return {
         "experiment": experiment,
@@ -141,13 +141,13 @@ def times(job: Job, target: Any, start: Array) -> Numbers:
     Parameters
     ----------
     job
-        Of the method.
+        Job of the method.
     target
         The posterior.
     start
         Shape (chains, D).
     """
-    names = list(dict.fromkeys((job["method"], methods.base(job["method"]))))
+    names = list(dict.fromkeys((job["method"], methods.base_method(job["method"]))))
     samplers = [_sampler(job, name) for name in names]
     found = methods.milliseconds(target, samplers, start[0], job["timed"])
     return dict(zip(("milliseconds", "plain"), found, strict=False))

@@ -19,7 +19,7 @@ from alphamf.inference.random import generator
 from alphamf.inference.records import Trace
 from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.samplers.hmc_bfgs import HMCBFGS
-from alphamf.inference.samplers.quasi import QNHMC
+from alphamf.inference.samplers.qnhmc import QNHMC
 from alphamf.research.experiments.base import Job, JobRecord, Numbers, mean_and_error
 from alphamf.tools import libraries
 from alphamf.tools.arrays import Array
@@ -95,7 +95,7 @@ def jobs(full: bool, seed: int) -> list[Job]:
     ]
 
 
-def along(theta: Array, target: Gaussian) -> Array:
+def axis_coordinates(theta: Array, target: Gaussian) -> Array:
     """Return the coordinates along and across the long axis, and 2 U, shape (*chains, 3)."""
     long = theta.sum(-1) / np.sqrt(target.size)
     across = (theta[..., 0] - theta[..., 1]) / np.sqrt(2)
@@ -108,7 +108,7 @@ def work(job: Job) -> Numbers:
 
     target, sampler = Gaussian(job["size"]), sampler_of(job)
     start = target.start(generator(job["seed"], 0), (job["chains"],))
-    trace = Trace(along)
+    trace = Trace(axis_coordinates)
     for state in run(
         target, sampler, steps=job["samples"], seed=job["seed"], start=start, record=trace
     ):
@@ -134,18 +134,18 @@ def work(job: Job) -> Numbers:
         "ess_long": [float(ess[0]) for ess in of_ess],
         "ess_across": [float(ess[1]) for ess in of_ess],
         "variance": [float(v) for v in kept[..., 0].var(0) / (job["size"] + 4)],
-        "seconds": seconds_a_step(target, sampler, min(2000, job["samples"])),
+        "seconds": seconds_per_step(target, sampler, min(2000, job["samples"])),
         "energy": [[int(i) + 1, float(energy[i, 0])] for i in shown],
     }
 
 
-def seconds_a_step(target: Any, sampler: Any, steps: int, warm: int = 20) -> float:
+def seconds_per_step(target: Any, sampler: Any, steps: int, warm: int = 20) -> float:
     """Return the CPU time of one step of a single chain.
 
     Parameters
     ----------
     target, sampler
-        Of the chain.
+        Target and sampler of the chain.
     steps
         That are timed.
     warm
@@ -179,7 +179,7 @@ def table(records: list[JobRecord]) -> list[dict[str, Any]]:
                 "ESS across, Geyer": mean_and_error(numbers["ess_across"], 3),
                 "variance / exact": mean_and_error(numbers["variance"], 3),
                 "acceptance": numbers["acceptance"],
-                "ms a sample": 1000 * numbers["seconds"],
+                "ms per sample": 1000 * numbers["seconds"],
             }
         )
     return rows

@@ -27,11 +27,11 @@ from alphamf.inference.chain import run
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.samplers.hmc_bfgs import HMCBFGS
-from alphamf.inference.samplers.quasi import QNHMC
+from alphamf.inference.samplers.qnhmc import QNHMC
 from alphamf.inference.targets.logistic import LogisticRegression
 from alphamf.research.corpora import find
 from alphamf.research.experiments.base import Job, JobRecord, Numbers, mean_and_error
-from alphamf.research.experiments.quasi_newton.gaussian import ENSEMBLE, seconds_a_step
+from alphamf.research.experiments.quasi_newton.gaussian import ENSEMBLE, seconds_per_step
 from alphamf.tools import libraries
 from alphamf.tools.arrays import Array
 
@@ -131,7 +131,7 @@ def work(job: Job) -> Numbers:
         "kept": len(kept),
         "ess": [float(np.median(values)) for values in ess],
         "energy": [float(value) for value in level.mean(0)],
-        "seconds": seconds_a_step(target, sampler, min(samples, 100), warm=5),
+        "seconds": seconds_per_step(target, sampler, min(samples, 100), warm=5),
     }
 
 
@@ -146,7 +146,7 @@ def descend(target: LogisticRegression, steps: int) -> Array:
     target
         The posterior, shape (D,).
     steps
-        Of all training points each.
+        Number of steps, each with all training points.
     """
     w: Array = np.zeros(target.size, target.features.dtype)
     potential = target.draw(None, w)
@@ -183,7 +183,7 @@ def table(records: list[JobRecord]) -> list[dict[str, Any]]:
             "paper": METHODS[job["method"]],
             "acceptance": None,
             "mean of U": mean_and_error(numbers["energy"]),
-            "ms a sample": None,
+            "ms per sample": None,
         }
         if "ess" in numbers:
             seconds = numbers["seconds"]
@@ -192,7 +192,7 @@ def table(records: list[JobRecord]) -> list[dict[str, Any]]:
                 "burn-in (s)": mean_and_error([steps * seconds for steps in numbers["burn_in"]], 3),
                 "ESS per second": mean_and_error(ess, 3),
                 "acceptance": numbers["acceptance"],
-                "ms a sample": 1000 * seconds,
+                "ms per sample": 1000 * seconds,
             }
         rows.append(row)
     return rows

@@ -38,7 +38,7 @@ EVERY = 10
 METHODS = ("SGLD", "SGRRLD")
 
 
-class Stopwatch:
+class TimedTarget:
     """A target that records the times at which minibatches are drawn."""
 
     size: Any
@@ -60,7 +60,7 @@ class Stopwatch:
         self.times.append(time.perf_counter())
         return self.target.draw(rng, theta)
 
-    def parallel(self, begin: float, end: float) -> float:
+    def parallel_time(self, begin: float, end: float) -> float:
         """Return the time per step if the fine and the coarse chain ran in parallel.
 
         A step of SGRRLD draws the noise of both chains; then it makes the two moves of the fine
@@ -93,7 +93,7 @@ def jobs(full: bool, seed: int) -> list[Job]:
 def work(job: Job) -> Numbers:
     """Run one method, and record the RMSE of its averaged predictions over time."""
     ratings = RatingSplit(job["users"])
-    target = Stopwatch(ratings.target(rank=RANK, offset=0.0, batch=len(ratings.train[2]) // 10))
+    target = TimedTarget(ratings.target(rank=RANK, offset=0.0, batch=len(ratings.train[2]) // 10))
     pairs, pair = ratings.test[:2], job["method"] == "SGRRLD"
     sampler: Any = SGRRLD(job["gamma"]) if pair else SGLD(job["gamma"])
     start = target.start(generator(job["seed"], 0))
@@ -106,7 +106,7 @@ def work(job: Job) -> Numbers:
     for state in run(target, sampler, steps=job["steps"], seed=job["seed"], start=start):
         end = time.perf_counter()
         serial += end - begin
-        parallel += target.parallel(begin, end)
+        parallel += target.parallel_time(begin, end)
         target.times.clear()
         if state.step > job["burn_in"] and state.step % every == 0:
             total += predicted(state.theta, *pairs)

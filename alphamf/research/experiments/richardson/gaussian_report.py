@@ -58,7 +58,7 @@ def table(records: list[JobRecord]) -> list[dict[str, Any]]:
             _row(
                 f"slope of log least MSE against log K, {method}",
                 d=1,
-                mse=slope(least(records, method)),
+                mse=slope(lowest_errors(records, method)),
                 paper=PAPER["rate", method],
             )
         )
@@ -70,7 +70,7 @@ def _row(what: str, **values: Any) -> dict[str, Any]:
     return {"figure": what, **empty, **values}
 
 
-def least(records: list[JobRecord], method: str) -> list[tuple[float, float]]:
+def lowest_errors(records: list[JobRecord], method: str) -> list[tuple[float, float]]:
     """Return the lowest MSE over the step sizes, for each number of kept steps."""
     own = [n for job, n in records if (job["figure"], job["method"]) == ("step", method)]
     return [(float(k), min(n["mse"][i] for n in own)) for i, k in enumerate(own[0]["kept"])]
@@ -88,7 +88,9 @@ def figure(records: list[JobRecord]) -> Any:
     _draw_densities(panels[0], lines)
     _draw_bias_in_time(panels[1], lines)
     for method in ("SGLD", "SGRRLD"):
-        panels[5].loglog(*zip(*least(records, method), strict=True), marker=".", label=method)
+        panels[5].loglog(
+            *zip(*lowest_errors(records, method), strict=True), marker=".", label=method
+        )
     for (name, method), own in lines.items():
         gammas = [job["gamma"] for job, _ in own]
         bias = [abs(n["bias"][-1]) for _, n in own]

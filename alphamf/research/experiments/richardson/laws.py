@@ -38,7 +38,7 @@ def model(size: int, seed: int = 0, batch: int | None = DATA // 10) -> LinearGau
     size
         Dimension D.
     seed
-        Of the data.
+        Seed of the data.
     batch
         Size of a minibatch; None: all data.
     """

@@ -18,7 +18,7 @@ class ErrorMoments:
     burn_in
         Steps that are discarded.
     steps
-        Of the run.
+        Number of steps of the run.
 
     Attributes
     ----------

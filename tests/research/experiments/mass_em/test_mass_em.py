@@ -16,7 +16,7 @@ from alphamf.research.experiments.base import JobRecord, markdown
 from alphamf.research.experiments.catalogue import MASS_EM
 from alphamf.research.experiments.mass_em import methods, synthetic, tables, topics, topics_report
 
-NORMAL, LOGISTIC, TOPICS = MASS_EM
+NORMAL, LOGISTIC, TOPICS, REUTERS = MASS_EM
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def test_all_rows_of_table_1(normal):
     ]
     assert len({tuple(row) for row in rows}) == 1
     for row in rows[1:]:
-        assert (row["ratio"] is None) == (methods.base(row["method"]) == row["method"])
+        assert (row["ratio"] is None) == (methods.base_method(row["method"]) == row["method"])
     assert "0.1590" in markdown(rows)
 
 
@@ -88,7 +88,9 @@ def test_figure_of_table_1(normal, tmp_path):
 def test_jobs_hold_the_paper_s_sizes():
     for job in NORMAL.jobs(True, 3):
         assert (job["points"], job["burn_in"], job["settings"]["leaps"]) == (5000, 5000, 10)
-        assert job["batch"] == (None if methods.base(job["method"]) in ("HMC", "RHMC") else 100)
+        assert job["batch"] == (
+            None if methods.base_method(job["method"]) in ("HMC", "RHMC") else 100
+        )
     sizes = {
         (job["documents"], job["rank"], job["burn_in"], job["keep"], job["thin"])
         for job in TOPICS.jobs(True, 0)
@@ -130,7 +132,7 @@ def test_positions_teach_the_posterior_s_shape_and_momenta_do_not():
 
 
 def test_unit_scale_of_a_diagonal_mass():
-    mass = methods.OfPositions(MassEM(samples=2, source="positions"))
+    mass = methods.PositionMass(MassEM(samples=2, source="positions"))
     theta = np.array([[1.0, 2.0, -3.0]])
     state = mass.init(theta)
     for scale in (1.0, -2.0):
@@ -234,6 +236,34 @@ def test_a_chain_that_diverges_is_a_row(topic_records):
     assert len(TOPICS.figure(records).axes[0].lines) == 1
 
 
+def test_reuters_is_split_by_date_and_has_10_000_words(data):
+    """21 577 documents, the first 60 % for training; every word of the vocabulary is used."""
+    train, test = topics.corpus(None, "reuters")
+    assert train.shape == (12_946, 10_000) and test.shape == (8631, 10_000)
+    assert round(0.6 * (12_946 + 8631)) == 12_946
+    assert min(train.sum(), test.sum()) > 500_000 and train.sum() + test.sum() == 1_603_544
+    used = np.asarray((train > 0).sum(0)).ravel() + np.asarray((test > 0).sum(0)).ravel()
+    assert used.min() >= 7
+
+
+@pytest.mark.slow
+def test_reuters_is_learnt(data):
+    """A few iterations, of two methods; the table has the paper's other corpus beside it."""
+    small = {"documents": 150, "rank": 10, "batch": 50, "burn_in": 15, "keep": 20, "thin": 10}
+    jobs = [
+        {**job, **small, "samples": 5}
+        for job in REUTERS.jobs(False, 0)
+        if job["seed"] == 0 and job["method"] in ("SGHMC", "SGNHT-EM")
+    ]
+    records = done(REUTERS, jobs)
+    for _, numbers in records:
+        first, last = (point[2] for point in numbers["curve"])
+        assert 300 < last < first < 10_000  # that of a flat distribution
+    rows = {row["method"]: row for row in REUTERS.table(records)}
+    assert rows["SGHMC"]["paper, RCV1"] == "996" and rows["SGNHT-EM"]["paper, RCV1"] == "968"
+    assert "paper ms" not in rows["SGHMC"]
+
+
 def test_one_minibatch_an_iteration(data):
     train, test = topics.corpus(100)
     assert train.shape[0] == 100
@@ -250,7 +280,7 @@ def test_one_minibatch_an_iteration(data):
 
 def test_mass_of_log_e_rests():
     learner = MassEM(samples=1, growth=np.inf)
-    mass = topics.Partly(learner, 2)
+    mass = topics.PartlyAdaptiveMass(learner, 2)
     theta = np.ones((1, 6))
     state = mass.update(generator(0), mass.init(theta), theta, 3 * theta)
     inverse = mass.inverse(state).g

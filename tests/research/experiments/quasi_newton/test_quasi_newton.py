@@ -37,7 +37,7 @@ def test_gaussian_is_the_papers():
     solved = np.linalg.solve(covariance, theta.T).T
     np.testing.assert_allclose(target.grad(theta), solved)
     np.testing.assert_allclose(target.value(theta), 0.5 * (theta * solved).sum(-1))
-    long, across, energy = gaussian.along(theta, target).T
+    long, across, energy = gaussian.axis_coordinates(theta, target).T
     np.testing.assert_allclose(energy, (theta * solved).sum(-1))
     np.testing.assert_allclose(long**2, theta.sum(-1) ** 2 / 6)
     np.testing.assert_allclose(across, (theta[:, 0] - theta[:, 1]) / math.sqrt(2))
@@ -105,7 +105,7 @@ def test_digits_are_told_apart(data):
     of = {job["method"]: numbers for job, numbers in records}
     assert 0.02 < of["GD"]["errors"][0] < 0.12
     assert max(of["HMC"]["errors"]) < 0.15
-    for method in ("HMC", "QNHMC", "HMC-BFGS"):
+    for method in ("HMC", "QNHMC", "HMC-BFGS", bpmf.HYPER):
         assert of[method]["acceptance"] > 0.3
         # A posterior's typical set lies above its mode.
         assert min(of[method]["energy"]) > of["optimum"]["energy"][0]
@@ -119,7 +119,7 @@ def test_digits_are_told_apart(data):
 @pytest.mark.parametrize(("experiment", "share"), [(mnist, 1 / 2), (bpmf, 1 / 5)])
 @pytest.mark.parametrize("full", [False, True])
 def test_c_rests_before_samples_count(experiment, share, full):
-    # C that learns has another law (tests/inference/samplers/test_quasi.py).
+    # C that learns has another law (tests/inference/samplers/test_qnhmc.py).
     job = next(job for job in experiment.jobs(full, 0) if job["method"] == "QNHMC")
     assert experiment.sampler_of(job).freeze == share * job["samples"]
 

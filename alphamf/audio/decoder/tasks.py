@@ -1,0 +1,149 @@
+"""Tasks of a confined process: decode its file, or copy the file's other tracks."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+import soundfile
+
+from alphamf.audio.decoder import messages
+from alphamf.audio.file_pieces import PiecedFile, unpack
+from alphamf.audio.handle import Handle
+from alphamf.audio.layout import DecodingError
+from alphamf.audio.media import kinds
+from alphamf.audio.media.copy import Original
+from alphamf.audio.media.muxer import Muxer
+from alphamf.audio.media.track import About
+from alphamf.audio.opening import has_tags, next_block, next_wide_block, open_here
+from alphamf.audio.sink import Sink
+from alphamf.errors import AlphaMFError
+
+
+def decode(channel: io.FileIO, source: Handle, asked: dict[str, Any]) -> None:
+    """Open a file and decode what is asked for, until the channel is closed.
+
+    Parameters
+    ----------
+    channel
+        Channel for requests and answers.
+    source
+        The file.
+    asked
+        Its name in messages, its name's ending, the number of the track, and the pieces of it
+        that are read.
+    """
+    file: Any = None
+
+    def first() -> bytes:
+        nonlocal file
+        pieces = unpack(asked["pieces"])
+        seen = source if pieces is None else PiecedFile(source, pieces)
+        file = open_here(seen, asked["name"], asked["track"], ending=asked["ending"])
+        return json.dumps(_kind(file)).encode()
+
+    _answer(channel, first)
+    with suppress(EOFError):
+        while file is not None:
+            kind, number = messages.header(channel)
+            _answer(channel, partial(_decode, file, kind, number))
+
+
+def copy(channel: io.FileIO, source: Handle, sink: Sink, asked: dict[str, Any]) -> None:
+    """Write a media file from received sound and the other tracks of another file.
+
+    Parameters
+    ----------
+    channel
+        Channel for sound and answers.
+    source, sink
+        The other file, and the one to write.
+    asked
+        Arguments of `Muxer`.
+    """
+    muxer: Muxer | None = None
+
+    def first() -> bytes:
+        nonlocal muxer
+        muxer = _muxer(source, sink, asked)
+        return json.dumps(muxer.omitted_tracks).encode()
+
+    _answer(channel, first)
+    with suppress(EOFError):
+        while muxer is not None:
+            kind, length = messages.header(channel)
+            data = bytearray(length)
+            messages.fill(channel, memoryview(data))
+            _answer(channel, partial(_write, muxer, sink, kind, data, asked["channels"]))
+
+
+def _answer(channel: io.FileIO, work: Callable[[], Any]) -> None:
+    """Send the result of a function, or the message of its exception."""
+    try:
+        answer = messages.DONE, work()
+    except AlphaMFError as error:
+        answer = messages.REFUSED, _text(error)
+    except DecodingError as error:
+        answer = messages.UNDECODABLE, _text(error)
+    except soundfile.LibsndfileError as error:
+        answer = messages.UNDECODABLE, _text(error.error_string.rstrip("."))
+    except ValueError as error:
+        answer = messages.INVALID, _text(error)
+    except MemoryError:
+        answer = messages.MEMORY, b""
+    messages.send(channel, *answer)
+
+
+def _text(sentence: object) -> bytes:
+    return str(sentence).encode("utf-8", "replace")
+
+
+def _decode(file: Any, kind: bytes, number: int) -> Any:
+    if kind == messages.READ:
+        return np.ascontiguousarray(next_block(file, number))
+    if kind == messages.READ_WIDE:
+        return np.ascontiguousarray(next_wide_block(file, number), np.float64)
+    if kind == messages.SEEK:
+        file.seek(number)
+        return b""
+    about = file.about()
+    return json.dumps({**vars(about), "start": about.start.as_integer_ratio()}).encode()
+
+
+def _kind(file: Any) -> dict[str, Any]:
+    """Return what a file is, by its header."""
+    names = "samplerate", "channels", "frames", "format", "subtype"
+    facts = {name: getattr(file, name) for name in names}
+    return {**facts, "has_tags": has_tags(file), "media": hasattr(file, "about")}
+
+
+def _muxer(source: Handle, sink: Sink, asked: dict[str, Any]) -> Muxer:
+    kind = kinds.find(source)
+    if kind is None:
+        raise AlphaMFError(f"{asked['name']} changed while it was read")
+    about = {**asked["about"], "start": Fraction(*asked["about"]["start"]), "others": ()}
+    return Muxer(
+        sink,
+        asked["rate"],
+        asked["channels"],
+        muxer=asked["muxer"],
+        subtype=asked["subtype"],
+        original=Original(source, asked["name"], kind, About(**about), asked["cut"]),
+        history=asked["history"],
+    )
+
+
+def _write(muxer: Muxer, sink: Sink, kind: bytes, data: bytearray, channels: int) -> bytes:
+    if kind == messages.FINISH:
+        muxer.__exit__(None)
+    else:
+        block = np.frombuffer(data, np.float32 if kind == messages.FLOATS else np.int32)
+        muxer.write(block.reshape(-1, channels))
+    sink.check()
+    return b""

@@ -1,0 +1,252 @@
+"""Read a recording from a pipe while it is being written."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import stat
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alphamf.audio import chunks, subtypes
+from alphamf.audio.chunks import is_placeholder
+from alphamf.audio.layout import LEAST, TruncationError, excess_sentence, truncation_error
+from alphamf.audio.reader import Recording, open_reader
+from alphamf.audio.spool import Spool, spool_pipe
+from alphamf.audio.survey import BLOCK, Samples, check_kind, check_samples, open_bytes
+from alphamf.errors import AlphaMFError
+from alphamf.tools.stopping import finish_on_interrupt, finish_requested
+
+NAME = "standard input"
+
+_HEADER = 1 << 20
+"""Maximum number of bytes before the samples, for headers that are read as they arrive."""
+
+SIMPLE = ("PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE", "ULAW", "ALAW")
+"""Uncompressed subtypes of WAV."""
+
+_MOST = 2**32 - 2**20
+"""Maximum number of bytes of samples: the limit of a WAV file."""
+
+
+class WavHeader(NamedTuple):
+    """The header of a WAV file.
+
+    Attributes
+    ----------
+    data
+        The bytes before the first sample.
+    promised
+        Bytes of samples; None if that was not known when the header was written.
+    """
+
+    data: bytes
+    promised: int | None
+
+
+class LiveRecording:
+    """A recording that is still being written; see `alphamf.audio.reader.Recording`.
+
+    Parameters
+    ----------
+    spool
+        The data read so far.
+    header
+        Its header.
+    salvage
+        Whether it may end before what the header promises.
+    """
+
+    name: str = NAME
+    track: None = None
+    note: None = None
+
+    def __init__(self, spool: Spool, header: WavHeader, *, salvage: bool) -> None:
+        self._spool, self._header, self._salvage = spool, header, salvage
+        self.path: Path = spool.path
+        with open_bytes(header.data, NAME) as file:
+            self.rate: int = file.samplerate
+            self.channels: int = file.channels
+            self.format: str = file.format
+            self.subtype: str = file.subtype
+        self._samples = Samples()
+        self.cut: str | None = None
+
+    @property
+    def frames(self) -> int:
+        """Number of samples per channel so far."""
+        return self._samples.frames
+
+    @property
+    def duration(self) -> float:
+        """Length so far in seconds."""
+        return self.frames / self.rate
+
+    def blocks(self, *, exact: bool = False) -> Iterator[Any]:
+        """Yield the samples as they arrive, shape (n, channels), float32.
+
+        Parameters
+        ----------
+        exact
+            Whether to yield float64 where float32 does not hold the samples.
+
+        Raises
+        ------
+        AlphaMFError
+            There are none, some are not finite, or there are fewer than the header promises.
+        """
+        start = len(self._header.data)
+        subtype = subtypes.get(self.subtype)
+        wide, size = subtype.wide, subtype.size * self.channels
+        promised, read = self._header.promised, 0
+        most = _MOST if promised is None else promised
+        with self._spool.path.open("rb") as file:
+            file.seek(start)
+            while read < most:
+                ahead = min(most, read + size * BLOCK)
+                there = min(ahead, self._spool.wait(start + ahead) - start)
+                if not (data := file.read((there - read) // size * size)):
+                    break
+                read += len(data)
+                block = self._decoded(data, "float64" if exact and wide else "float32")
+                self._samples.add(block.astype(np.float32, copy=False))
+                check_samples(self.name, self.rate, self._samples)
+                yield block
+            check_samples(self.name, self.rate, self._samples)
+            spare = 0
+            if promised is not None and read > promised - size and not finish_requested():
+                there = int(self._spool.wait(math.inf))
+                spare = chunks.count_spare_bytes(file, start + promised, there)
+            self._end(read, promised, size, spare / size / self.rate)
+
+    def _decoded(self, data: bytes, kind: str) -> NDArray[Any]:
+        import soundfile
+
+        options: dict[str, Any] = {"format": "RAW", "subtype": self.subtype, "endian": "LITTLE"}
+        block: NDArray[Any] = soundfile.read(
+            io.BytesIO(data), -1, 0, None, kind, True,
+            samplerate=self.rate, channels=self.channels, **options,
+        )[0]  # fmt: skip
+        return block
+
+    def _end(self, read: int, promised: int | None, size: int, spare: float) -> None:
+        """Set `cut` to the reason if the recording ended early."""
+        if finish_requested() and read != promised:
+            self.cut = f"stopped by Ctrl-C after {self.duration:.2f} s"
+        elif promised is None and read > _MOST - size:
+            self.cut = f"only the first 4 GB were read: {self.duration:.2f} s"
+        elif promised is not None and read <= promised - size:
+            error = truncation_error(self.name, promised, read)
+            if not self._salvage:
+                raise error
+            self.cut = f"{error}; using the first {self.duration:.2f} s"
+        elif spare >= LEAST:
+            sentence = excess_sentence(self.name, self.duration, spare)
+            if not self._salvage:
+                raise TruncationError(sentence)
+            self.cut = f"{sentence}; {self.duration:.2f} s of it were used"
+
+
+@contextmanager
+def open_input(
+    source: str | os.PathLike[str] | BinaryIO,
+    *,
+    whole: bool = False,
+    salvage: bool = False,
+    max_channels: int | None = None,
+    track: int | None = None,
+) -> Iterator[Recording]:
+    """Open a file or a pipe; WAV from a pipe is read as it arrives, others at its end.
+
+    While a pipe is open, a first Ctrl-C ends the recording there, so that what was read can be
+    finished.
+
+    Parameters
+    ----------
+    source
+        A file, or a binary stream, of which nothing has been read.
+    whole
+        Whether the length has to be known first, so that WAV, too, is read when it has ended.
+    salvage, max_channels, track
+        As for `alphamf.audio.reader.open_reader`.
+
+    Raises
+    ------
+    AlphaMFError
+        As `alphamf.audio.reader.open_reader`; for WAV in a pipe, as far as the header allows.
+    """
+    if isinstance(source, (str, os.PathLike)) or not _is_pipe(source):
+        with open_reader(source, salvage=salvage, max_channels=max_channels, track=track) as file:
+            yield file
+        return
+    with finish_on_interrupt(), spool_pipe(source, NAME) as spool:
+        header = None if whole or track else _header(spool)
+        live = header and _live(spool, header, salvage=salvage)
+        if live:
+            check_kind(live.name, live.rate, live.channels, max_channels)
+            yield live
+            return
+        spool.wait(math.inf)
+        salvage = salvage or finish_requested()
+        with (
+            spool.path.open("rb") as copy,
+            open_reader(copy, salvage=salvage, max_channels=max_channels, track=track) as reader,
+        ):
+            yield reader
+
+
+def _is_pipe(stream: BinaryIO) -> bool:
+    """Return whether a stream is a pipe or a device, so that it may still be written to."""
+    try:
+        return not stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def _live(spool: Spool, header: WavHeader, *, salvage: bool) -> LiveRecording | None:
+    """Return a `LiveRecording` for a header; None if its samples are compressed."""
+    try:
+        live = LiveRecording(spool, header, salvage=salvage)
+    except AlphaMFError:
+        return None
+    return live if live.subtype in SIMPLE else None
+
+
+def _header(spool: Spool) -> WavHeader | None:
+    """Return the header of a WAV file as soon as it has arrived; None for any other file."""
+
+    def first(count: int) -> bytes | None:
+        if spool.wait(count) < count:
+            return None
+        with spool.path.open("rb") as file:
+            return file.read(count)
+
+    return wav_header(first)
+
+
+def wav_header(first: Callable[[int], bytes | None]) -> WavHeader | None:
+    """Return the header of a WAV file, None for any other file.
+
+    Parameters
+    ----------
+    first
+        Returns so many of the first bytes, None if there are fewer.
+    """
+    position = 12
+    while position < _HEADER:
+        end = position + 8
+        data = first(end)
+        if data is None or data[:4] != b"RIFF" or data[8:12] != b"WAVE":
+            return None
+        kind, size = struct.unpack_from("<4sI", data, position)
+        if kind == b"data":
+            return None if size == 0 else WavHeader(data, None if is_placeholder(size) else size)
+        position = end + size + size % 2
+    return None

@@ -1,0 +1,1 @@
+"""Denoise files: plan the outputs, process each file, and write additional results."""

@@ -1,0 +1,306 @@
+"""Denoise one file: from an input and an output to a result that can be printed as JSON."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack
+from typing import Any
+
+import numpy as np
+
+from alphamf.audio import formats
+from alphamf.audio.live_input import open_input
+from alphamf.audio.normalizer import Normalizer
+from alphamf.audio.reader import Recording
+from alphamf.audio.stft import Frame
+from alphamf.audio.writer import Destination, Writer, destination, open_writer
+from alphamf.batch.inputs import STREAM, Job, would_overwrite
+from alphamf.batch.part import denoise_part, first_sample
+from alphamf.batch.request import Observer, Request
+from alphamf.batch.trim import Trimmer
+from alphamf.denoising.agreement import Agreement
+from alphamf.denoising.grids import native_grid
+from alphamf.denoising.hints import Hints, hints_of
+from alphamf.denoising.samples import Samples
+from alphamf.denoising.segments import Segment
+from alphamf.denoising.stream_options import StreamOptions
+from alphamf.denoising.weights import Weights, find, missing_refiner_note, narrow_recording_note
+from alphamf.errors import AlphaMFError
+from alphamf.tools.files import make_folder, permissions, printable_name
+from alphamf.tools.outcomes import Update
+from alphamf.tools.stopping import leave_if_stopped
+from alphamf.tools.sums import total
+
+
+def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]:
+    """Denoise one file, write the requested outputs, and return the result to report.
+
+    The denoised file is renamed to its name last, when everything else has worked. If the input was
+    found in a folder and its output exists from an earlier run, the file is skipped.
+
+    Parameters
+    ----------
+    job
+        The input and the output.
+    update
+        Called with name, seconds done and seconds in all, or None.
+    request
+        Options of the batch.
+
+    Raises
+    ------
+    AlphaMFError
+        The input, an output or an option cannot be used.
+    """
+    started = time.perf_counter()
+    if job.searched and job.derived and would_overwrite(job.output) and not request.overwrite:
+        return {
+            "file": job.source,
+            "output": job.output,
+            "skipped": "the output already exists",
+        }
+    with ExitStack() as stack:
+        reader = stack.enter_context(
+            open_input(
+                sys.stdin.buffer if job.source == STREAM else job.source,
+                whole=request.whole or bool(request.noise_from),
+                salvage=request.salvage,
+                max_channels=request.max_channels,
+                track=request.track,
+            )
+        )
+        # What is brought to a loudness is kept below full scale by that.
+        lower = request.loudness is None
+        target = destination(job.output, reader, derived=job.derived, lower=lower)
+        make_folder(target.path, job.link_root)
+        _check_renamed(job, target)
+        weights = find(
+            reader.rate,
+            request.model,
+            refiner=request.refiner if request.settings.refine else "none",
+            second_stage=request.second_stage if request.settings.refine else "none",
+            causal=request.causal if request.settings.refine else "none",
+        )
+        frame = native_grid(weights.dictionary, reader.rate).frame
+        _check_trim(reader, target, request)
+        hints = _hints(reader, request, frame)
+        mode = permissions(_input(job))
+        observer = request.observe(reader, frame, stack, mode)
+        writer = stack.enter_context(_open(job, target, reader, mode, request))
+        normalizer = None
+        if request.loudness is not None:
+            normalizer = Normalizer(writer, reader.rate, reader.channels, request.loudness, stack)
+        trimmer = stack.enter_context(Trimmer(reader.rate, frame)) if request.trim else None
+        write = (normalizer or writer).write
+        options = _stream_options(request, weights, _progress(job, update, reader), hints)
+        acceptance, agreement, heard = _denoise(
+            reader, write, observer, request, options, frame, trimmer
+        )
+        loudness = normalizer.finish() if normalizer else None
+        scores = observer.finish()
+    seconds = time.perf_counter() - started
+    return {
+        "file": job.source,
+        "output": target.path,
+        "format": target.format,
+        "subtype": target.subtype,
+        "rate": reader.rate,
+        "channels": reader.channels,
+        "samples": reader.frames,
+        "duration": reader.duration,
+        "clipped": writer.clipped,
+        "clipped_by_db": writer.clipped_by_db,
+        "seconds": seconds,
+        "real_time_factor": seconds / reader.duration,
+        "acceptance": acceptance,
+        "agreement": agreement and agreement.facts(),
+        "scores": scores,
+        "kept": trimmer and [trimmer.first / reader.rate, trimmer.last / reader.rate],
+        "loudness": loudness,
+        **_about_run(weights, request),
+        "note": _notes(reader, target, writer, weights, request, loudness, trimmer, heard),
+    }
+
+
+def _hints(reader: Recording, request: Request, frame: Frame) -> Hints | None:
+    """Return the request's hints, with times relative to where denoising starts."""
+    ranges = request.noise_from, ()
+    hints = hints_of(reader.blocks(), reader.rate, reader.duration, ranges, reader.name)
+    if hints is None or request.part is None:
+        return hints
+    return hints.without_start(first_sample(request.part, reader.rate, frame) / reader.rate)
+
+
+def _input(job: Job) -> str | int:
+    """Return the input's path, or the descriptor of standard input if it has one."""
+    if job.source != STREAM:
+        return job.source
+    try:
+        return sys.stdin.fileno()
+    except (OSError, ValueError):
+        return os.devnull
+
+
+def _check_renamed(job: Job, target: Destination) -> None:
+    """Refuse to replace a file whose name was not known when all outputs were named."""
+    if target.path != job.output and would_overwrite(target.path):
+        raise AlphaMFError(
+            f"{printable_name(target.path)}, the output for {printable_name(job.source)}, already "
+            "exists; its name was known only after reading the input; use `output` to choose "
+            "another"
+        )
+
+
+def _check_trim(reader: Recording, target: Destination, request: Request) -> None:
+    """Refuse `trim` if other tracks or chapters would lose their synchronisation."""
+    if request.trim and reader.track is not None and formats.get(target.format).muxer:
+        raise AlphaMFError(
+            f"`trim_silence` would shift the sound of {reader.name} against its other "
+            "tracks and chapters; use `output` with an audio file such as clean.wav or clean.flac"
+        )
+
+
+def _open(
+    job: Job, target: Destination, reader: Recording, mode: int, request: Request
+) -> AbstractContextManager[Writer]:
+    history = None
+    if request.tag:
+        from importlib.metadata import version
+
+        history = f"denoised by alphamf {version('alphamf')}"
+    return open_writer(
+        sys.stdout.buffer if target.path == STREAM else target.path,
+        reader.rate,
+        reader.channels,
+        format=target.format,
+        subtype=target.subtype,
+        gain=target.gain,
+        mode=mode,
+        original=reader,
+        history=history,
+        within=job.link_root,
+        replace=request.overwrite and target.path == job.output,
+    )
+
+
+def _stream_options(
+    request: Request, weights: Weights, progress: Callable[[float], None], hints: Hints | None
+) -> StreamOptions:
+    low = request.latency == "low"
+    return StreamOptions(
+        request.settings,
+        model=weights,
+        latency=request.latency,
+        seed=request.seed,
+        device="cpu" if low else request.device,
+        jobs=1 if low else request.jobs,
+        max_channels=request.max_channels,
+        progress=progress,
+        hints=hints,
+    )
+
+
+def _progress(job: Job, update: Update | None, reader: Recording) -> Callable[[float], None]:
+    duration = reader.duration or math.inf  # unknown for a pipe
+
+    def progress(seconds: float) -> None:
+        leave_if_stopped()
+        if update is not None:
+            update(printable_name(job.source), seconds, duration)
+
+    return progress
+
+
+def _denoise(
+    reader: Recording,
+    write: Callable[[Samples], None],
+    observer: Observer,
+    request: Request,
+    options: StreamOptions,
+    frame: Frame,
+    trimmer: Trimmer | None,
+) -> tuple[list[float], Agreement | None, list[str]]:
+    """Denoise the sound from `reader` and pass it to `write`.
+
+    Returns
+    -------
+    acceptance : list of float
+        Mean over the segments.
+    agreement : Agreement or None
+        Agreement of several chains, over all segments.
+    notes : list of str
+        Notes of the segments.
+    """
+    notes: list[str] = []
+
+    def denoised(blocks: Iterable[Samples]) -> Iterator[Segment]:
+        return request.estimate(blocks, reader.rate, options)
+
+    blocks = observer.watch(reader.blocks(exact=request.part is not None))
+    if request.part is None:
+        segments = denoised(blocks)
+    else:
+        segments = denoise_part(blocks, reader, request.part, frame, denoised)
+    acceptance, samples = [], []
+    agreement: Agreement | None = None
+    for segment in segments:
+        for block in trimmer.add(segment) if trimmer else [segment.audio]:
+            write(block)
+        observer.add(segment)
+        agreement = total([agreement, segment.agreement])
+        notes += [segment.note] if segment.note else []
+        if segment.acceptance:
+            acceptance.append(segment.acceptance)
+            samples.append(len(segment.audio))
+    for block in trimmer.finish() if trimmer else []:
+        write(block)
+    mean: list[float] = np.average(acceptance, axis=0, weights=samples).tolist()
+    return mean, agreement, notes
+
+
+def _notes(
+    reader: Recording,
+    target: Destination,
+    writer: Writer,
+    weights: Weights,
+    request: Request,
+    loudness: dict[str, float] | None,
+    trimmer: Trimmer | None,
+    of_segments: list[str],
+) -> str | None:
+    """Return what the user should know about the result, or None."""
+    notes = [
+        reader.cut,
+        reader.note,
+        target.note,
+        f"{target.format} cannot hold {', '.join(writer.omitted_tracks)}"
+        if writer.omitted_tracks
+        else None,
+        writer.lost,
+        narrow_recording_note(weights, reader.rate),
+        missing_refiner_note(weights, request.refiner) if request.settings.refine else None,
+        *of_segments,
+    ]
+    if loudness is not None:
+        levels = "loudness {before:.1f} -> {after:.1f} LUFS, true peak {true_peak_db:.1f} dB"
+        notes.append(levels.format(**loudness))
+    elif request.loudness is not None:
+        notes.append("too short or too quiet to measure its loudness; it was left unchanged")
+    if trimmer is not None and trimmer.found:
+        first, last = trimmer.first / reader.rate, trimmer.last / reader.rate
+        notes.append(f"{first:.2f} s to {last:.2f} s were kept")
+    elif trimmer is not None:
+        notes.append("no speech was found, so nothing was trimmed")
+    return "; ".join(filter(None, notes)) or None
+
+
+def _about_run(weights: Weights, request: Request) -> dict[str, Any]:
+    if not request.documented:  # reading the environment takes a quarter of a second
+        return {}
+    from alphamf.batch.environment import about_run
+
+    return about_run(weights, request)

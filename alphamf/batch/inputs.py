@@ -1,0 +1,347 @@
+"""Turn the user's inputs (files, folders, patterns, ``-``) into pairs of input and output."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from alphamf.audio.formats import final_name
+from alphamf.audio.search import RESULT, InputFile, expand
+from alphamf.batch.outputs import derived_name, possible_names, resolve
+from alphamf.errors import AlphaMFError
+from alphamf.tools.files import exists_error, printable_name, refuse_links
+from alphamf.tools.paths import Identity, identify, real_path
+
+STREAM = "-"
+"""Standard input as a source, standard output as an output."""
+
+_ENDINGS = {"plot": ".png", "uncertainty": ".npz", "vad": ".csv"}
+
+
+class Job(NamedTuple):
+    """One file to denoise.
+
+    Attributes
+    ----------
+    source, output
+        Files, or `STREAM`.
+    derived
+        Whether the output's name comes from the input's.
+    searched
+        Whether the file was found in a folder or by a pattern; an output that exists then means
+        that an earlier run has done the work.
+    output_dir
+        Of an output whose name is derived: the folder in it that the user named. None: the one
+        that the output lies in.
+    """
+
+    source: str
+    output: str
+    derived: bool
+    searched: bool = False
+    output_dir: str | None = None
+
+    @property
+    def link_root(self) -> str | None:
+        """The folder below which no link is followed; None if the user named the output."""
+        if not self.derived:
+            return None
+        return self.output_dir or os.path.dirname(self.output) or os.curdir
+
+
+class Problem(NamedTuple):
+    """An input that cannot be used, and the reason in one sentence."""
+
+    source: str
+    sentence: str
+
+
+class Plan(NamedTuple):
+    """The files to denoise, and the inputs that cannot be used.
+
+    Attributes
+    ----------
+    jobs, problems
+        Those.
+    results
+        Files that were named and passed over, as they are results of other inputs.
+    guarded
+        Each file that no output may replace, and what it is.
+    passed
+        Recordings in folders that cannot be read with what is installed.
+    """
+
+    jobs: list[Job]
+    problems: list[Problem]
+    results: Sequence[str] = ()
+    guarded: Mapping[Identity, str] = {}
+    passed: Collection[str] = ()
+
+
+def plan(
+    inputs: Iterable[str],
+    *,
+    output: str | None = None,
+    output_dir: str | None = None,
+    template: str | None = None,
+    overwrite: bool = False,
+    protected: Iterable[tuple[str, str]] = (),
+) -> Plan:
+    """Find the input files and choose an output name for each.
+
+    No output replaces an input, and no two outputs are the same file. If several outputs would have
+    the same name, the one with its input's extension gets it: inputs that cannot be written in
+    their own format become ``.wav``.
+
+    Parameters
+    ----------
+    inputs
+        Files; folders, searched with all folders below for audio files; patterns, where ``**``
+        crosses folders; ``-`` for standard input. In folders and patterns, names that start with a
+        dot and results of an earlier run (``*.denoised.*``) are passed over. A file named twice is
+        one job. A result that is named together with what it was made from is passed over, too.
+    output
+        The output of the only input; ``-`` for standard output.
+    output_dir
+        A folder for the outputs, which keep their names and their place in a folder given as
+        input. Without it, ``talk.wav`` becomes ``talk.denoised.wav`` beside it.
+    template
+        Another name for the outputs, as for `alphamf.batch.outputs.derived_name`. Files that it
+        makes of others that are found are passed over.
+    overwrite
+        Whether an output that exists is replaced; otherwise it is a problem, unless the input was
+        found in a folder or by a pattern: such an output stays as it is.
+    protected
+        Pairs of an argument and a file of it that no output may replace, `overwrite` or not.
+
+    Raises
+    ------
+    AlphaMFError
+        `output` and `output_dir` do not go together, with each other or with the inputs.
+    """
+    if output is not None and output_dir is not None:
+        raise AlphaMFError("`output` names a file and `output_dir` a folder; give only one of them")
+    inputs = list(inputs)
+    if output_dir is not None:
+        if STREAM in inputs:
+            raise AlphaMFError(
+                "standard input has no name to use in `output_dir`; use `output` FILE"
+            )
+        if os.path.lexists(output_dir) and not os.path.isdir(output_dir):
+            raise AlphaMFError(f"`output_dir` {printable_name(output_dir)} is not a folder")
+    found, problems, passed = _find(inputs, output_dir)
+    if output is not None:
+        _check_single(output, len(found) + len(problems))
+    found, results = _without_results(found)
+    if template is not None:
+        found = _not_made(found, output_dir, template)
+    guarded = {
+        _identify(path): f"`{argument}` {printable_name(path)}" for argument, path in protected
+    }
+    guarded |= {_identify(item.path): f"the input {printable_name(item.path)}" for item in found}
+    candidates = _jobs(found, output, output_dir, template, guarded)
+    taken: dict[Identity, str] = {}
+    conflicts: dict[Job, str] = {}
+    for job in sorted(candidates, key=_is_renamed):
+        sentence = _conflict(job, taken, guarded, overwrite)
+        if sentence is None:
+            names = possible_names(job.source, job.output) if job.derived else [job.output]
+            taken |= {_identify(name): job.source for name in names}
+        else:
+            conflicts[job] = sentence
+    problems += [Problem(job.source, conflicts[job]) for job in candidates if job in conflicts]
+    jobs = [job for job in candidates if job not in conflicts]
+    return Plan(jobs, problems, results, guarded, passed)
+
+
+def find(inputs: Iterable[str]) -> list[str]:
+    """Return the audio files that the given names refer to, in the same way as `plan`.
+
+    Raises
+    ------
+    AlphaMFError
+        A folder or a pattern holds no audio file.
+    """
+    found, problems, _ = _find(inputs, None)
+    if problems:
+        raise AlphaMFError(problems[0].sentence)
+    return [item.path for item in found]
+
+
+def check_extra(outputs: Mapping[str, str | None], files: Plan, *, overwrite: bool) -> None:
+    """Refuse extra outputs if there are several inputs, and outputs that would overwrite something.
+
+    Parameters
+    ----------
+    outputs
+        Argument to file, or to None if it was not given.
+    files
+        The files to denoise.
+    overwrite
+        Whether outputs may be replaced.
+
+    Raises
+    ------
+    AlphaMFError
+        One sentence that names the argument.
+    """
+    taken = {
+        _identify(name)
+        for job in files.jobs
+        for name in (job.output, *possible_names(job.source, job.output))
+    }
+    inputs = {_identify(job.source) for job in files.jobs}
+    for argument, path in outputs.items():
+        if path is None:
+            continue
+        given = f"`{argument}` {printable_name(path)}"
+        if len(files.jobs) + len(files.problems) > 1:
+            raise AlphaMFError(f"{given} can be used with one input only")
+        if path == STREAM or os.path.isdir(path):
+            raise AlphaMFError(f"{given} must name a file")
+        if not path.lower().endswith(_ENDINGS.get(argument, "")):
+            raise AlphaMFError(f"{given} must end in {_ENDINGS[argument]}")
+        file = _identify(path)
+        if file in files.guarded and file not in inputs:
+            raise AlphaMFError(f"{given} is also {files.guarded[file]}")
+        if file in taken | inputs:
+            raise AlphaMFError(f"{given} is also the input or another output")
+        if would_overwrite(path) and not overwrite:
+            raise exists_error(path)
+        taken.add(file)
+
+
+def would_overwrite(output: str) -> bool:
+    """Return whether writing to `output` would overwrite a file; devices and pipes do not count."""
+    return output != STREAM and os.path.isfile(output)
+
+
+def _find(
+    inputs: Iterable[str], output_dir: str | None
+) -> tuple[list[InputFile], list[Problem], set[str]]:
+    """Return the distinct input files, the problems, and the recordings that are skipped."""
+    found: list[InputFile] = []
+    problems: list[Problem] = []
+    passed: set[str] = set()
+    for name in inputs:
+        try:
+            _check_name(name)
+            if name == STREAM:
+                found.append(InputFile(STREAM, STREAM, searched=False))
+            else:
+                found.extend(expand(name, output_dir, passed))
+        except AlphaMFError as error:
+            problems.append(Problem(name, str(error)))
+    once = {_identify(item.path): item for item in reversed(found)}
+    return list(once.values())[::-1], problems, passed
+
+
+def _check_single(output: str, count: int) -> None:
+    if count > 1:
+        raise AlphaMFError(
+            f"`output` {printable_name(output)} names one output, but there are {count} inputs; "
+            "use `output_dir`"
+        )
+    if output == STREAM:
+        return
+    if os.path.isdir(output) or output.endswith(("/", os.sep)):
+        raise AlphaMFError(
+            f"`output` {printable_name(output)} is a folder; give a file name, or use `output_dir`"
+        )
+
+
+def _without_results(found: list[InputFile]) -> tuple[list[InputFile], list[str]]:
+    """Split off denoised files that were given together with their originals."""
+    stems = {os.path.splitext(real_path(item.path))[0] for item in found}
+    results = []
+    for item in found:
+        stem = os.path.splitext(real_path(item.path))[0]
+        if stem.endswith(RESULT) and stem.removesuffix(RESULT) in stems:
+            results.append(item.path)
+    return [item for item in found if item.path not in results], results
+
+
+def _not_made(found: list[InputFile], output_dir: str | None, template: str) -> list[InputFile]:
+    """Drop files that an earlier run created from the other files with this template."""
+    made = set()
+    for item in found:
+        name = derived_name(item, output_dir, template)
+        made |= {_identify(each) for each in (name, final_name(name, ""))} - {_identify(item.path)}
+    return [item for item in found if not (item.searched and _identify(item.path) in made)]
+
+
+def _jobs(
+    found: list[InputFile],
+    output: str | None,
+    output_dir: str | None,
+    template: str | None,
+    guarded: Mapping[Identity, str],
+) -> list[Job]:
+    """Choose the output name of each file."""
+    if output is not None:
+        return [Job(item.path, output, False, item.searched) for item in found]
+    files = [item for item in found if item.path != STREAM]
+    pairs = [(item.path, derived_name(item, output_dir, template)) for item in files]
+    names = dict(zip([item.path for item in files], resolve(pairs, guarded), strict=True))
+    return [
+        Job(item.path, names.get(item.path, STREAM), item.path in names, item.searched, output_dir)
+        for item in found
+    ]
+
+
+def _is_renamed(job: Job) -> bool:
+    return job.derived and os.path.splitext(job.source)[1] != os.path.splitext(job.output)[1]
+
+
+def _check_name(path: str) -> None:
+    if "\0" in path:
+        raise AlphaMFError(
+            f"{printable_name(path)} is not a valid file name: it contains a NUL character"
+        )
+
+
+def _identify(path: str) -> Identity:
+    """Return the identity of the file that a path leads to; None for a stream."""
+    _check_name(path)
+    return Identity(-1, -1, STREAM) if path == STREAM else identify(path)
+
+
+def _conflict(
+    job: Job, taken: Mapping[Identity, str], guarded: Mapping[Identity, str], overwrite: bool
+) -> str | None:
+    """Return an error message if the output of a job would overwrite a protected file, or None.
+
+    Parameters
+    ----------
+    job
+        The job.
+    taken
+        Each output so far, and its source.
+    guarded
+        As in `Plan`.
+    overwrite
+        Whether outputs may be replaced.
+    """
+    source = printable_name(job.source)
+    if job.output == STREAM:
+        return None
+    file = _identify(job.output)
+    if file == _identify(job.source):
+        return f"{source} is also its own output; choose another `output` or `output_dir`"
+    if file in guarded:
+        return f"{source} would replace {guarded[file]}; choose another `output` or `output_dir`"
+    names = possible_names(job.source, job.output) if job.derived else [job.output]
+    for name in names:
+        if (other := taken.get(_identify(name))) is not None:
+            return (
+                f"{source} has the same output as {printable_name(other)}: {printable_name(name)}"
+            )
+    if would_overwrite(job.output) and not overwrite:
+        return None if job.searched and job.derived else str(exists_error(job.output))
+    if job.link_root is not None:
+        try:
+            refuse_links(job.output, job.link_root)
+        except AlphaMFError as error:
+            return str(error)
+    return None

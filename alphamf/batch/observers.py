@@ -1,0 +1,215 @@
+"""Additional outputs of a denoised file: noise, picture, uncertainty, speech ranges, scores."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from alphamf.audio.reader import Recording, read
+from alphamf.audio.writer import destination, open_writer
+from alphamf.batch.archive import Archive
+from alphamf.denoising.activity import speech_ranges
+from alphamf.denoising.grids import Grid
+from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Floats
+from alphamf.tools.files import atomic_file, make_folder, printable_name, reason
+
+if TYPE_CHECKING:
+    from alphamf.audio.stft import Frame
+    from alphamf.batch.plot import Picture
+    from alphamf.denoising.segments import Segment
+
+
+class ReferenceScores:
+    """SI-SDR, SDR and STOI against clean speech, before and after, averaged over channels.
+
+    Parameters
+    ----------
+    path
+        File of the clean speech.
+    reader
+        The input, whose rate, length and channels it must have.
+
+    Attributes
+    ----------
+    before, after
+        Blocks of the input and of the output so far, shape (samples, channels) each.
+
+    Raises
+    ------
+    AlphaMFError
+        The file cannot be read, or does not match the input.
+    """
+
+    def __init__(self, path: str, reader: Recording) -> None:
+        self._clean, self._rate = read(path)
+        found = self._rate, *self._clean.shape
+        needed = reader.rate, reader.frames, reader.channels
+        if found != needed:
+            raise AlphaMFError(
+                f"`reference` {printable_name(path)} must match {reader.name}: (rate, "
+                "samples, channels) "
+                f"is {found}, not {needed}"
+            )
+        self.before: list[Floats] = []
+        self.after: list[Floats] = []
+
+    def result(self) -> dict[str, dict[str, float | None]]:
+        """Return the scores; undefined scores (silence, a short clip) are None."""
+        return {
+            "before": self._measure(np.concatenate(self.before)),
+            "after": self._measure(np.concatenate(self.after)),
+        }
+
+    def _measure(self, estimate: Floats) -> dict[str, float | None]:
+        from alphamf.scores import score
+
+        def mean(measure: Any, *arguments: Any) -> float | None:
+            pairs = zip(self._clean.T, estimate.T, strict=True)
+            try:
+                return float(np.mean([measure(*pair, *arguments) for pair in pairs]))
+            except AlphaMFError:
+                return None
+
+        return {
+            "si_sdr": mean(score.si_sdr),
+            "sdr": mean(score.sdr),
+            "stoi": mean(score.stoi, self._rate),
+        }
+
+
+class Observers:
+    """Observes one file being denoised and writes the additional outputs.
+
+    Parameters
+    ----------
+    reader
+        The input.
+    frame
+        STFT frame of the gain, in samples of the input.
+    stack
+        Closes the files that are opened here.
+    mode
+        Permissions of the files, from which the user's umask is taken away.
+    noise_output
+        File of the removed noise.
+    plot
+        PNG of the spectrograms before and after.
+    uncertainty
+        ``.npz`` of the gain and its standard deviation.
+    vad
+        ``.csv`` of the time ranges with speech.
+    reference
+        File of the clean speech, to score against.
+    replace
+        Whether files that exist are replaced.
+
+    Raises
+    ------
+    AlphaMFError
+        A file cannot be opened, or the reference does not match the input.
+    """
+
+    def __init__(
+        self,
+        reader: Recording,
+        frame: Frame,
+        stack: ExitStack,
+        mode: int = 0o666,
+        *,
+        noise_output: str | None = None,
+        plot: str | None = None,
+        uncertainty: str | None = None,
+        vad: str | None = None,
+        reference: str | None = None,
+        replace: bool = True,
+    ) -> None:
+        self._replace = replace
+        self._reader, self._frame, self._mode = reader, frame, mode
+        self._plot, self._uncertainty, self._vad = plot, uncertainty, vad
+        self._activity: list[Floats] = []
+        for path in filter(None, (noise_output, plot, uncertainty, vad)):
+            make_folder(path)
+        self._noise = None
+        if noise_output is not None:
+            target = destination(noise_output, reader)
+            self._noise = stack.enter_context(
+                open_writer(
+                    target.path,
+                    reader.rate,
+                    reader.channels,
+                    format=target.format,
+                    subtype=target.subtype,
+                    gain=target.gain,
+                    mode=mode,
+                    replace=replace,
+                )
+            )
+        self._scores = ReferenceScores(reference, reader) if reference else None
+        self._archive = stack.enter_context(Archive()) if uncertainty else None
+        self._picture: Picture | None = None
+        if plot is not None:
+            from alphamf.batch.plot import Picture
+
+            self._picture = Picture(os.path.basename(reader.name), reader.frames, reader.rate)
+
+    def watch(self, blocks: Iterable[Floats]) -> Iterator[Floats]:
+        """Record the input, and return its blocks unchanged, shape (samples, channels) each."""
+        for block in blocks:
+            if self._picture:
+                self._picture.before.add(block)
+            if self._scores:
+                self._scores.before.append(block)
+            yield block
+
+    def add(self, segment: Segment) -> None:
+        """Process the next segment of the output."""
+        if self._noise:
+            self._noise.write(segment.noise)
+        if self._archive:
+            self._archive.append("gain", segment.gain)
+            self._archive.append("gain_std", segment.gain_std)
+        if self._picture:
+            self._picture.after.add(segment.audio)
+            sound = segment.audio + segment.noise
+            self._picture.add_gain(sound, segment.gain, segment.gain_std, self._frame)
+        if self._scores:
+            self._scores.after.append(segment.audio)
+        if self._vad:
+            self._activity.append(segment.activity)
+
+    def finish(self) -> dict[str, Any] | None:
+        """Write the remaining outputs, and return the scores if there is a reference."""
+        if self._picture and self._plot:
+            self._picture.save(self._plot, mode=self._mode, replace=self._replace)
+        if self._archive and self._uncertainty:
+            rate, frames = self._reader.rate, self._archive.shape("gain")[2]
+            self._archive.save(
+                self._uncertainty,
+                mode=self._mode,
+                replace=self._replace,
+                frame_times=np.arange(frames) * (self._frame.hop_length / rate),
+                frequencies=Grid(rate, self._frame).frequencies,
+            )
+        if self._vad:
+            self._write_ranges(self._vad)
+        return self._scores.result() if self._scores else None
+
+    def _write_ranges(self, path: str) -> None:
+        activity = np.concatenate(self._activity)
+        times = np.arange(len(activity)) * (self._frame.hop_length / self._reader.rate)
+        lines = [
+            f"{start:.3f},{min(end, self._reader.duration):.3f},{probability:.3f}\n"
+            for start, end, probability in speech_ranges(activity, times)
+        ]
+        try:
+            with atomic_file(path, mode=self._mode, replace=self._replace) as part:
+                part.write_text("".join(["start,end,probability\n", *lines]), encoding="ascii")
+        except OSError as error:
+            raise AlphaMFError(
+                f"{printable_name(path)} cannot be written: {reason(error)}"
+            ) from error

@@ -1,0 +1,191 @@
+"""Denoise a part of a recording and leave the rest unchanged."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from alphamf.audio.reader import Recording
+from alphamf.audio.stft import Frame, frame_count
+from alphamf.denoising.samples import Samples
+from alphamf.denoising.segments import Segment
+from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Floats
+
+FADE = 0.02
+"""Length of the fades at both ends of the denoised part, in seconds; both lie within it."""
+
+
+class Part(NamedTuple):
+    """A part of a recording, from `start` to `end` in seconds; without `end`, to its end."""
+
+    start: float = 0.0
+    end: float | None = None
+
+
+class _Input:
+    """Blocks of a recording, which can be read up to given samples."""
+
+    def __init__(self, blocks: Iterable[Samples]) -> None:
+        self._blocks = iter(blocks)
+        self._held: Samples | None = None
+        self.position: int = 0
+
+    def more(self) -> bool:
+        """Whether there are more samples."""
+        while self._held is None or not len(self._held):
+            self._held = next(self._blocks, None)
+            if self._held is None:
+                return False
+        return True
+
+    def until(self, end: float) -> Iterator[Samples]:
+        """Yield the blocks before the sample `end`."""
+        while self.position < end and self.more() and self._held is not None:
+            count = int(min(len(self._held), end - self.position))
+            block, self._held = self._held[:count], self._held[count:]
+            self.position += count
+            yield block
+
+
+class _Faded:
+    """Fades the denoised segments of a part into the input, which it buffers until then.
+
+    Parameters
+    ----------
+    lead
+        Samples at the start that are left unchanged.
+    fade
+        Samples of each fade.
+    at_start
+        Whether there is sound before the part.
+    """
+
+    def __init__(self, lead: int, fade: int, *, at_start: bool) -> None:
+        self._lead, self._fade = lead, fade if at_start else 0
+        self._kept: deque[Samples] = deque()
+        self._length = fade
+        self._position = 0
+
+    def keep(self, blocks: Iterable[Samples]) -> Iterator[Samples]:
+        """Buffer the input and pass it on."""
+        for block in blocks:
+            self._kept.append(block)
+            yield block
+
+    def segment(self, segment: Segment, *, at_end: bool) -> Segment:
+        """Return the next segment with fades; `at_end`: it is the last, and more sound follows."""
+        count = len(segment.audio)
+        given = self._given(count)
+        place = np.arange(self._position, self._position + count, dtype=np.float64)
+        weight = np.ones(count)
+        if self._lead + self._fade:
+            rise = (place - self._lead + 0.5) / max(self._fade, 1)
+            weight = np.where(place < self._lead, 0, np.clip(rise, 0, 1) if self._fade else 1)
+        if at_end:
+            weight *= np.clip((count - 0.5 - np.arange(count)) / self._length, 0, 1)
+        self._position += count
+        column = weight[:, None]
+        mixed = np.where(column == 1, segment.audio, given + column * (segment.audio - given))
+        noise: Floats = (column * segment.noise).astype(np.float32)
+        return segment._replace(audio=np.where(column == 0, given, mixed), noise=noise)
+
+    def _given(self, count: int) -> Samples:
+        """Return a number of samples of the buffered input and drop them."""
+        parts = []
+        while count:
+            block = self._kept.popleft()
+            if len(block) > count:
+                self._kept.appendleft(block[count:])
+                block = block[:count]
+            parts.append(block)
+            count -= len(block)
+        found: Samples = np.concatenate(parts)
+        return found
+
+
+def denoise_part(
+    blocks: Iterable[Samples],
+    recording: Recording,
+    part: Part,
+    frame: Frame,
+    denoised: Callable[[Iterable[Any]], Iterator[Segment]],
+) -> Iterator[Segment]:
+    """Denoise a part of a recording; the rest is returned unchanged.
+
+    Parameters
+    ----------
+    blocks
+        Blocks of the recording, shape (samples, channels).
+    recording
+        The recording itself.
+    part
+        The part to denoise.
+    frame
+        Window and hop of the gain, in samples of the recording.
+    denoised
+        Denoises blocks.
+
+    Yields
+    ------
+    Segment
+        Segments of the rest have a gain of 1, a standard deviation of 0 and no acceptance.
+
+    Raises
+    ------
+    AlphaMFError
+        The recording ends before the part, or the part has no samples.
+    """
+    rate, hop, bins = recording.rate, frame.hop_length, frame.n_fft // 2 + 1
+    start = round(part.start * rate)
+    end = np.inf if part.end is None else round(part.end * rate)
+    if end <= start:
+        raise AlphaMFError(f"{recording.name} has no samples between `start` and `end`")
+    aligned = first_sample(part, rate, frame)
+    source = _Input(blocks)
+    known = recording.frames or np.inf  # unknown for a pipe
+    for block in source.until(aligned if start < known else np.inf):
+        first = source.position - len(block)
+        yield _left(block, _between(first, source.position, hop), bins)
+    kept = _Faded(start - aligned, max(1, round(FADE * rate)), at_start=start > 0)
+    waiting: Segment | None = None
+    if not source.more():
+        raise AlphaMFError(
+            f"{recording.name} ends at {source.position / rate:.2f} s, which is before `start`"
+        )
+    for segment in denoised(kept.keep(source.until(end))):
+        if waiting is not None:
+            yield kept.segment(waiting, at_end=False)
+        waiting = segment
+    if waiting is not None:
+        yield kept.segment(waiting, at_end=source.more())
+    frames = frame_count(source.position, frame)
+    for block in source.until(np.inf):
+        before, frames = frames, frame_count(source.position, frame)
+        yield _left(block, frames - before, bins)
+
+
+def first_sample(part: Part, rate: int, frame: Frame) -> int:
+    """Return the sample where denoising starts, aligned to the frames of the whole recording."""
+    return round(part.start * rate) // frame.hop_length * frame.hop_length
+
+
+def _between(start: int, end: int, hop: int) -> int:
+    """Return how many frames start between two samples."""
+    return -(-end // hop) - -(-start // hop)
+
+
+def _left(block: Samples, frames: int, bins: int) -> Segment:
+    """Return a segment of unchanged sound."""
+    shape = block.shape[1], bins, frames
+    return Segment(
+        audio=block,
+        noise=np.zeros(block.shape, np.float32),
+        gain=np.ones(shape, np.float32),
+        gain_std=np.zeros(shape, np.float32),
+        acceptance=[],
+        activity=np.zeros(frames, np.float32),
+    )

@@ -1,0 +1,81 @@
+"""Denoise pipes in real time at low latency, or files in the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from alphamf.audio.live_input import NAME
+from alphamf.audio.pipe_stream import PipeStream, SampleFormat, encode_raw
+from alphamf.denoising.segments import Segment
+from alphamf.denoising.settings import Settings
+from alphamf.denoising.stream import Stream
+from alphamf.errors import AlphaMFError
+from alphamf.tools.stopping import finish_on_interrupt, finish_requested
+
+
+def run(
+    pipe: int,
+    write: Callable[[bytes], Any],
+    settings: Settings,
+    *,
+    raw: SampleFormat | None = None,
+    model: str = "auto",
+    seed: int = 0,
+    max_channels: int,
+) -> tuple[float, list[str]]:
+    """Denoise a pipe until it ends, and return its length in seconds, and notes.
+
+    Parameters
+    ----------
+    pipe
+        Descriptor of the pipe.
+    write
+        Called with the bytes of the output, in the input's format, as soon as they are ready.
+    settings, model, seed, max_channels
+        As in `Stream`.
+    raw
+        Format of headerless samples; None for WAV.
+
+    Raises
+    ------
+    AlphaMFError
+        The input is not sound, or shorter than its header says; then the output up to there is
+        written.
+    OSError
+        The pipe cannot be read; the output up to there is written.
+    """
+    with finish_on_interrupt():
+        pipe_stream = PipeStream(pipe, raw)
+        kind, samples = pipe_stream.kind, 0
+        notes: list[str] = []
+        with Stream(
+            kind.rate,
+            kind.channels,
+            settings,
+            model=model,
+            latency="low",
+            seed=seed,
+            max_channels=max_channels,
+        ) as stream:
+            if pipe_stream.header:
+                write(pipe_stream.header)
+            for segment in _denoised(pipe_stream, stream):
+                samples += len(segment.audio)
+                notes += [segment.note] if segment.note else []
+                if len(segment.audio):
+                    write(encode_raw(segment.audio, kind))
+        if not samples and not finish_requested():
+            raise AlphaMFError(f"{NAME} has no samples")
+    return samples / kind.rate, notes
+
+
+def _denoised(pipe_stream: PipeStream, stream: Stream) -> Iterator[Segment]:
+    """Yield denoised sound as soon as it is ready, including all sound before an error."""
+    try:
+        for block in pipe_stream.blocks():
+            yield from stream.segments(block)
+    except (AlphaMFError, OSError):
+        yield from stream.rest()
+        raise
+    yield from stream.rest()

@@ -1,0 +1,262 @@
+"""Picture of a denoised file: spectrograms before and after, and the uncertainty."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alphamf.audio.stft import Frame, sqrt_hann
+from alphamf.denoising.uncertainty import levels, powers
+from alphamf.errors import AlphaMFError
+from alphamf.tools import libraries
+from alphamf.tools.arrays import Floats
+from alphamf.tools.files import atomic_file, printable_name, reason
+
+_COLUMNS = 1200
+"""Maximum number of columns of a panel: about one per pixel."""
+
+_RANGE = 80.0
+"""Decibels shown below the loudest cell of the input."""
+
+_HEARD = 50.0
+"""Level in dB, relative to the speech's loudest cell, below which cells are drawn black."""
+
+_SURE = -15.0
+"""Distance in dB between the speech and its error from which on the speech is drawn as certain."""
+
+_DOUBTS = ("#3b8bff", "#e0e0e0", "#ff7a1a")
+"""Colours from certain to uncertain."""
+
+_QUIETEST = 1e-20
+"""Reference power for digital silence."""
+
+_CHUNK = 256
+"""Frames transformed at a time."""
+
+
+class ColumnMeans:
+    """Averages frames into the columns of a picture, in constant memory.
+
+    Parameters
+    ----------
+    count, rows
+        Size of the picture.
+    """
+
+    def __init__(self, count: int, rows: int) -> None:
+        self._sum = np.zeros((count, rows), np.float32)
+        self._frames = np.zeros(count, np.float32)
+
+    def add(self, frames: NDArray[np.floating[Any]], place: NDArray[np.floating[Any]]) -> None:
+        """Add frames, shape (n, rows), at positions from 0 (left) to 1 (right), shape (n,)."""
+        column = np.minimum((place * len(self._sum)).astype(int), len(self._sum) - 1)
+        np.add.at(self._sum, column, frames)
+        np.add.at(self._frames, column, 1)
+
+    def mean(self) -> NDArray[np.float32]:
+        """Return the means, shape (rows, count); an empty column repeats the one before it."""
+        filled = np.flatnonzero(self._frames)
+        before = np.searchsorted(filled, np.arange(len(self._sum)), "right") - 1
+        column = filled[np.maximum(before, 0)]
+        mean: NDArray[np.float32] = (self._sum[column] / self._frames[column, None]).T
+        return mean
+
+
+class Spectrogram:
+    """Power spectrogram of a signal in blocks, averaged over its channels.
+
+    Parameters
+    ----------
+    frames, rate
+        Length of the signal in samples, and samples per second.
+
+    Attributes
+    ----------
+    width
+        Number of columns.
+    """
+
+    def __init__(self, frames: int, rate: int) -> None:
+        # About 30 ms, and no more rows than there are pixels for.
+        n_fft = min(2 ** round(math.log2(0.03 * rate)), 1024)
+        self._frames = frames
+        self._hop = n_fft // 4
+        self._window = (sqrt_hann(n_fft) ** 2).astype(np.float32)
+        self.width: int = min(_COLUMNS, 1 + frames // self._hop)
+        self._columns = ColumnMeans(self.width, n_fft // 2 + 1)
+        # Frame j is centred on sample j * hop.
+        self._done = 0
+        self._rest: Floats = np.zeros((n_fft // 2, 1), np.float32)
+
+    def add(self, block: Floats) -> None:
+        """Add the next samples, shape (n, channels)."""
+        before = np.broadcast_to(self._rest, (len(self._rest), block.shape[1]))
+        audio = np.concatenate([before, block])
+        if len(audio) < len(self._window):
+            self._rest = audio
+            return
+        windows = np.lib.stride_tricks.sliding_window_view(audio, len(self._window), axis=0)
+        windows = windows[:: self._hop]
+        for start in range(0, len(windows), _CHUNK):
+            spectrum = np.fft.rfft(windows[start : start + _CHUNK] * self._window)
+            power = (np.abs(spectrum) ** 2).mean(1)
+            place = (self._done + np.arange(len(power))) * self._hop / self._frames
+            self._columns.add(power, place)
+            self._done += len(power)
+        self._rest = audio[len(windows) * self._hop :]
+
+    def power(self) -> NDArray[np.float32]:
+        """Return the power, shape (bins, columns), after the whole signal was added."""
+        self.add(np.zeros((len(self._window) // 2, self._rest.shape[1]), np.float32))
+        return self._columns.mean()
+
+
+class Picture:
+    """Collects the data of the picture while a file is denoised.
+
+    Parameters
+    ----------
+    title
+        The file's name.
+    frames, rate
+        Length of the file in samples, and samples per second.
+
+    Attributes
+    ----------
+    before, after
+        Spectrograms, to which the samples of the input and of the output are added.
+    """
+
+    def __init__(self, title: str, frames: int, rate: int) -> None:
+        self.before: Spectrogram = Spectrogram(frames, rate)
+        self.after: Spectrogram = Spectrogram(frames, rate)
+        self._title = title
+        self._frames = frames
+        self._rate = rate
+        self._found: tuple[ColumnMeans, ColumnMeans, ColumnMeans] | None = None
+        self._found_frames = 0
+
+    def add_gain(self, audio: Floats, gain: Floats, gain_std: Floats, frame: Frame) -> None:
+        """Add the next segment: its speech, and the uncertainty.
+
+        Parameters
+        ----------
+        audio
+            The input, shape (samples, channels).
+        gain, gain_std
+            Shape (channels, bins, frames), from 0 Hz to half the rate.
+        frame
+            Frame of the gain, in samples of the file.
+        """
+        if self._found is None:
+            rows = (frame.bins, frame.bins, 3)
+            speech, error, level = (ColumnMeans(self.before.width, each) for each in rows)
+            self._found = speech, error, level
+        power = powers(audio, frame, gain.shape[2])
+        found = (
+            (gain**2 * power).mean(0).T,
+            (gain_std**2 * power).mean(0).T,
+            levels(power, gain, gain_std),
+        )
+        index = self._found_frames + np.arange(gain.shape[2])
+        for columns, values in zip(self._found, found, strict=True):
+            columns.add(values, index * frame.hop_length / self._frames)
+        self._found_frames += len(index)
+
+    def save(
+        self, path: str | os.PathLike[str], *, mode: int = 0o666, replace: bool = True
+    ) -> None:
+        """Draw the picture and write it as PNG.
+
+        Parameters
+        ----------
+        path
+            The file.
+        mode
+            Its permissions, from which the user's umask is taken away.
+        replace
+            Whether a file that exists is replaced.
+
+        Raises
+        ------
+        AlphaMFError
+            The file cannot be written.
+        """
+        FigureCanvasAgg = libraries.load("matplotlib.backends.backend_agg").FigureCanvasAgg
+        Figure = libraries.load("matplotlib.figure").Figure
+
+        before, after = self.before.power(), self.after.power()
+        loudest = max(float(before.max()), _QUIETEST)
+        colours = {"cmap": "magma", "vmin": -_RANGE, "vmax": 0.0}
+        figure = Figure(figsize=(12, 11), dpi=110, layout="constrained")
+        FigureCanvasAgg(figure)
+        figure.suptitle(self._title, parse_math=False)
+        panels = figure.subplots(4, 1, sharex=True, height_ratios=(3, 3, 3, 2))
+        for axes, power, title in zip(panels, (before, after), ("Before", "After"), strict=False):
+            image = self._spectrogram(axes, _decibels(power, loudest), title, **colours)
+            figure.colorbar(image, ax=axes, label="dB", pad=0.01)
+        if self._found is not None:
+            speech, error, level = (each.mean() for each in self._found)
+            self._doubts(panels[2], speech, error)
+            self._levels(panels[3], level)
+        with atomic_file(path, mode=mode, replace=replace) as part:
+            try:
+                figure.savefig(part, format="png")
+            except OSError as error:
+                raise AlphaMFError(
+                    f"{printable_name(path)} cannot be written: {reason(error)}"
+                ) from error
+        figure.clear()
+
+    def _spectrogram(self, axes: Any, data: Floats, title: str, **colours: Any) -> Any:
+        display = libraries.load("librosa.display")
+
+        image = display.specshow(
+            data,
+            x_coords=np.linspace(0, self._frames / self._rate, data.shape[1]),
+            y_coords=np.linspace(0, self._rate / 2, data.shape[0]),
+            x_axis="time",
+            y_axis="mel",
+            ax=axes,
+            **colours,
+        )
+        axes.set(title=title)
+        axes.label_outer()
+        return image
+
+    def _doubts(self, axes: Any, speech: Floats, error: Floats) -> None:
+        """Draw the uncertainty of the speech: brighter means louder."""
+        ScalarMappable = libraries.load("matplotlib.cm").ScalarMappable
+        LinearSegmentedColormap = libraries.load("matplotlib.colors").LinearSegmentedColormap
+        Normalize = libraries.load("matplotlib.colors").Normalize
+
+        colours = LinearSegmentedColormap.from_list("doubts", _DOUBTS)
+        scale = Normalize(_SURE, 0.0, clip=True)
+        both = speech + error
+        loud = _decibels(both, max(float(both.max()), _QUIETEST))
+        ratio = 10 * np.log10((error + _QUIETEST) / (speech + _QUIETEST))
+        brightness = np.clip(1 + loud / _HEARD, 0, 1)
+        picture = colours(scale(ratio))[..., :3] * brightness[..., None]
+        title = "Uncertainty of the speech (bright: loud, orange: uncertain)"
+        self._spectrogram(axes, picture, title)
+        label = "error relative to speech, dB"
+        axes.figure.colorbar(ScalarMappable(scale, colours), ax=axes, label=label, pad=0.01)
+
+    def _levels(self, axes: Any, level: Floats) -> None:
+        """Draw the level of the speech with its range of uncertainty."""
+        low, middle, high = _decibels(level, 1.0)
+        seconds = np.linspace(0, self._frames / self._rate, level.shape[1])
+        axes.fill_between(seconds, low, high, color=_DOUBTS[2], alpha=0.5, linewidth=0)
+        axes.plot(seconds, middle, color=_DOUBTS[0], linewidth=1)
+        axes.set(title="Level of the speech with its range of uncertainty", ylim=(-_RANGE, 0))
+        axes.set(xlabel="Time", ylabel="dB of full scale")
+
+
+def _decibels(power: Floats, reference: float) -> Floats:
+    floor = reference * 10 ** (-_RANGE / 10 - 2)
+    decibels: Floats = 10 * np.log10(np.maximum(power, floor) / reference)
+    return decibels

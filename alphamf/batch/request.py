@@ -1,0 +1,107 @@
+"""Options that apply to every file of a batch, and observers of each file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from alphamf.audio.reader import CHANNELS, Recording
+from alphamf.audio.stft import Frame
+from alphamf.batch.part import Part
+from alphamf.denoising.denoised import denoise_blocks
+from alphamf.denoising.hints import TimeRanges
+from alphamf.denoising.segments import Segment
+from alphamf.denoising.settings import Settings
+from alphamf.denoising.stream_options import StreamOptions
+from alphamf.tools.arrays import Floats
+
+
+class Observer(Protocol):
+    """Receives the input and output of a file, and makes something else: scores, a picture."""
+
+    def watch(self, blocks: Iterable[Floats]) -> Iterator[Floats]:
+        """Record and pass on the input, blocks of shape (samples, channels)."""
+        ...
+
+    def add(self, segment: Segment) -> None:
+        """Add a segment of the output."""
+        ...
+
+    def finish(self) -> Mapping[str, Any] | None:
+        """Write the files that are complete only at the end, and return scores if there are any."""
+        ...
+
+
+Observe = Callable[[Recording, Frame, ExitStack, int], Observer]
+"""Creates the observer of a file, given the frame of the gain in samples of the input and the
+permissions of the files that it writes; the stack closes the files that it opens."""
+
+
+Estimator = Callable[[Iterable[Any], int, StreamOptions], Iterator[Segment]]
+"""Returns segments for blocks of sound, a sampling rate and options."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """Options that apply to every file of a batch.
+
+    Attributes
+    ----------
+    settings, preset
+        Settings of the run, and the name of the preset that they are made from.
+    model, refiner, second_stage, causal
+        As for `alphamf.denoising.weights.find`.
+    latency, seed, device, jobs
+        As for `alphamf.Stream`; at low latency the work is done on the CPU with one job, whatever
+        `device` and `jobs` are.
+    overwrite
+        Whether outputs may be replaced.
+    trim
+        Whether the sound before the first speech and after the last is cut off.
+    salvage, max_channels, track
+        As for `alphamf.audio.reader.open_reader`.
+    tag
+        Whether to add a line to the outputs' history.
+    observe
+        Makes the observer of each file.
+    estimate
+        Makes the segments of the output. Another function than `denoise_blocks` writes a file again
+        from speech that is known.
+    loudness
+        Loudness of the outputs in LUFS, with true peaks limited; None: it is left as it is.
+    part
+        The part of every file to denoise; None for all.
+    noise_from
+        Time ranges of every file with noise only, as from
+        `alphamf.denoising.hints.check_ranges`.
+    whole
+        Whether the length of a pipe must be known before it is denoised.
+    documented
+        Whether a result contains what it depends on: versions, digests of the models, processor.
+    """
+
+    settings: Settings
+    observe: Observe
+    preset: str = "fast"
+    model: str = "auto"
+    refiner: str = "auto"
+    second_stage: str = "auto"
+    causal: str = "none"
+    latency: str = "segments"
+    seed: int = 0
+    device: str = "cpu"
+    jobs: int = 1
+    overwrite: bool = False
+    trim: bool = False
+    loudness: float | None = None
+    part: Part | None = None
+    noise_from: TimeRanges = ()
+    whole: bool = False
+    salvage: bool = False
+    max_channels: int = CHANNELS
+    estimate: Estimator = denoise_blocks
+    track: int | None = None
+    tag: bool = False
+    documented: bool = True

@@ -1,0 +1,191 @@
+"""The engine of low latency in NumPy: the readable reference, and for machines without a compiler.
+
+The steps for a hop: the spectrum of its channels at their own rate (`asymmetric_windows`), power
+on the dictionary's bins, the gain of the online chain (`alphamf.factorization.online`),
+interpolation to the rate's bins, one gain for channels that share a voice, limit, sound. These are
+links 1 to 4 of the chain of gains (`gain`); the network of link 2 is a causal one.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from alphamf.audio.stft import Complexes, Frame
+from alphamf.denoising.asymmetric_windows import FRAME_HOPS, Frames, frame_of
+from alphamf.denoising.grids import Bins, Grid, nearest_hop
+from alphamf.denoising.real_time import Presence, Sharing
+from alphamf.denoising.uncertainty import deviation, faint_levels
+from alphamf.factorization.online import OnlineAlphaMF
+from alphamf.inference.random import START, Key, generator
+from alphamf.learnt.causal import CausalRefiner
+from alphamf.learnt.dictionary import Dictionary
+from alphamf.native.engine import REASONS, Hops
+from alphamf.tools.arrays import Floats
+
+SILENT = 1e-14
+"""Mean power of a sample, 140 dB below full scale, below which a hop is digital silence: it is
+passed through, and nothing is learned from it."""
+
+HIGHEST = np.float32(1e12)
+"""Full scales that larger samples are read as, so that squares of their sums do not overflow."""
+
+
+def online_chain(
+    dictionary: Dictionary, channels: int, seed: int, hop: float | None = None
+) -> OnlineAlphaMF:
+    """Return the online chain for a dictionary.
+
+    Parameters
+    ----------
+    dictionary
+        Dictionary of the speech.
+    channels
+        Side by side.
+    seed
+        Seed of the chain.
+    hop
+        Distance between frames in seconds; None: that of `asymmetric_windows.frame_of`.
+    """
+    frame, context = frame_of(dictionary.frame), dictionary.context
+    return OnlineAlphaMF(
+        dictionary.basis.reshape(context, dictionary.bins, -1).swapaxes(1, 2),
+        dictionary.alpha,
+        spacing=dictionary.rate / frame.n_fft,
+        hop=frame.hop_length / dictionary.rate if hop is None else hop,
+        stride=max(1, round(dictionary.frame.hop_length / frame.hop_length)),
+        channels=channels,
+        rng=generator(seed, Key.CHAIN, START),
+    )
+
+
+class ReferenceEngine:
+    """Does what `alphamf.native.engine.Engine` does, with the same draws where loops are compiled.
+
+    Parameters
+    ----------
+    rate, channels, dictionary, network, linked, least, seed
+        As for `alphamf.native.engine.Engine`.
+
+    Attributes
+    ----------
+    hop, bins, latency
+        As there.
+    acceptance
+        Proportion of Phi proposals of the last hop that were accepted.
+    reset_reason
+        Why it last reset itself, or None if it did not.
+    """
+
+    def __init__(
+        self,
+        rate: int,
+        channels: int,
+        dictionary: Dictionary,
+        network: CausalRefiner | None,
+        *,
+        linked: bool,
+        least: float,
+        seed: int,
+    ) -> None:
+        frame = dictionary.frame
+        self.hop: int = nearest_hop(frame.n_fft / FRAME_HOPS * rate / dictionary.rate)
+        native = Grid(rate, Frame(FRAME_HOPS * self.hop, self.hop))
+        model = Grid(dictionary.rate, frame_of(frame))
+        self.bins: int = native.frame.bins
+        self._inwards, self._outwards = Bins(native, model), Bins(model, native)
+        self._faint = faint_levels(model.frequencies)
+        self._frames = Frames(self.hop, channels)
+        self.latency: int = self._frames.latency
+        seconds = self.hop / rate
+        self._new_chain = partial(online_chain, dictionary, channels, seed, seconds)
+        self._network = network
+        self._new_sharing = partial(Sharing, channels, seconds) if linked and channels > 1 else None
+        self._new_presence = partial(Presence, native, seconds)
+        self._least = np.float32(least)
+        self._unfit = 0
+        self.reset_reason: str | None = None
+        self.acceptance: float = 1.0
+        self._begin()
+
+    def _begin(self) -> None:
+        """Forget all that was learned from the sound."""
+        self._chain = self._new_chain()
+        channels = len(self._chain.noise)
+        self._memories = self._network.memories(channels) if self._network else None
+        self._sharing = self._new_sharing() if self._new_sharing else None
+        self._presence = self._new_presence()
+
+    def process(self, sound: Floats) -> Hops:
+        """See `alphamf.native.engine.Engine.process`."""
+        channels = sound.shape[1]
+        found = [self._process_hop(block) for block in sound.reshape(-1, self.hop, channels)]
+        speech = np.concatenate([np.empty((0, channels), np.float32), *(f[0] for f in found)])
+        shape = channels, self.bins, 0
+        gain, gain_std = (
+            np.stack([f[k] for f in found], axis=-1) if found else np.empty(shape, np.float32)
+            for k in (1, 2)
+        )
+        return Hops(speech, gain, gain_std, np.array([f[3] for f in found], np.float32))
+
+    def _process_hop(self, block: Floats) -> tuple[Floats, Floats, Floats, float]:
+        """Return speech, gain, its standard deviation and the probability of speech for a hop."""
+        block = np.clip(block, -HIGHEST, HIGHEST)
+        self._reset_after_unfit(block)
+        spectrum = self._frames.analyse(block)
+        power: Floats = (np.abs(spectrum) ** 2 / np.float32(self._frames.filled_fraction)).astype(
+            np.float32
+        )
+        gain, std = self._gains(spectrum, power)
+        probability = self._presence.probability(power, gain)
+        gain = np.maximum(gain, self._least)
+        return self._frames.synthesise(spectrum * gain), gain, std, probability
+
+    def _reset_after_unfit(self, block: Floats) -> None:
+        """Reset the state once samples that are too large to be sound have left the window."""
+        if np.abs(block).max() >= HIGHEST:
+            self._unfit = FRAME_HOPS
+        elif self._unfit:
+            self._unfit -= 1
+            if self._unfit == 0:
+                self.reset_reason = REASONS[1]
+                self._begin()
+
+    def _gains(self, spectrum: Complexes, power: Floats) -> tuple[Floats, Floats]:
+        """Return the gain and its standard deviation on the native bins, shape (channels, bins)."""
+        loud = power.mean(axis=-1) > SILENT * len(self._frames.windows.analysis)
+        if not loud.any():
+            return np.ones_like(power), np.zeros_like(power)
+        # A silent channel gets the power of the others; its own gain has no effect.
+        filled = np.where(loud[:, None], power, power[loud].mean(axis=0))
+        gain, std = (self._outwards(each) for each in self._found(self._inwards(filled)))
+        if self._sharing is not None:
+            gain = self._sharing.link_gains(spectrum, gain)
+        return gain, std
+
+    def _found(self, power: Floats) -> tuple[Floats, Floats]:
+        """Return the gain and its standard deviation on the dictionary's bins, given |X|^2."""
+        gain, std = self._refined(power)
+        if not np.isfinite(gain + std).all():
+            self.reset_reason = REASONS[2]
+            self._begin()
+            gain, std = self._refined(power)
+        return gain, std
+
+    def _refined(self, power: Floats) -> tuple[Floats, Floats]:
+        """Return gain and standard deviation as `_found` does, which may not be finite."""
+        found = self._chain.step(power)
+        self.acceptance = found.acceptance
+        if self._network is None or self._memories is None:
+            return found.gain, found.gain_std
+        level = power / found.level
+        gain = self._network.refine(
+            self._memories,
+            level,
+            gain=found.gain,
+            gain_std=found.gain_std,
+            speech=found.speech,
+            noise=found.noise,
+        )
+        return gain, deviation(gain, level, self._faint)

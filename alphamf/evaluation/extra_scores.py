@@ -1,0 +1,141 @@
+"""Scores that need a program or file from the user: a speech recogniser, or a network."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+import numpy as np
+
+from alphamf.errors import AlphaMFError
+from alphamf.scores import dnsmos, recognisers
+from alphamf.scores.recognisers import recognise_words
+from alphamf.scores.words import error_rate, words
+from alphamf.tools.arrays import Floats
+from alphamf.tools.files import printable_name, reason
+
+Values = dict[str, float | None]
+
+
+class ExtraScores(NamedTuple):
+    """Settings of the additional scores.
+
+    Attributes
+    ----------
+    asr
+        A recogniser, as in `alphamf.scores.recognisers.check`.
+    transcripts
+        Words of each clean file by its stem; for other clips, the recogniser's transcript of the
+        clean file is used.
+    dnsmos
+        File of a DNSMOS network, or None.
+    """
+
+    asr: str | None = None
+    transcripts: tuple[tuple[str, str], ...] = ()
+    dnsmos: str | None = None
+
+    def key(self, clean: str) -> list[str]:
+        """Return what the extra scores of a clip depend on; `clean` is `Result.clean`."""
+        parts: list[str] = []
+        if self.asr is not None:
+            parts = [recognisers.identity(self.asr), self._said(clean) or ""]
+        return [*parts, *([] if self.dnsmos is None else [_digest(self.dnsmos)])]
+
+    def scores(
+        self, estimate: Floats, clean: Floats, rate: int, name: str
+    ) -> Iterator[tuple[Values, str | None]]:
+        """Yield scores by name, with the reason if one is undefined.
+
+        Parameters
+        ----------
+        estimate, clean
+            Shape (samples,).
+        rate
+            Sampling rate in Hz.
+        name
+            `Result.clean`.
+        """
+        if self.asr is not None:
+            try:
+                clean = clean.astype(np.float32)
+                reference = self._said(name)
+                if reference is None:
+                    reference = _clean_transcript(self.asr, clean.tobytes(), rate)
+                transcript = recognise_words(self.asr, estimate, rate)
+                yield {"wer": 100 * error_rate(words(reference), words(transcript))}, None
+            except AlphaMFError as error:
+                yield {"wer": None}, str(error)
+        if self.dnsmos is not None:
+            names = ("dnsmos_sig", "dnsmos_bak", "dnsmos_ovr")
+            try:
+                found = dnsmos.scores(self.dnsmos, estimate, rate)
+                yield dict(zip(names, found, strict=True)), None
+            except AlphaMFError as error:
+                yield dict.fromkeys(names), str(error)
+
+    def _said(self, clean: str) -> str | None:
+        return dict(self.transcripts).get(PurePosixPath(clean).stem)
+
+
+def parse_extra(asr: str | None, transcripts: str | None, model: str | None) -> ExtraScores:
+    """Check the options, and return the additional scores that they ask for.
+
+    Parameters
+    ----------
+    asr, transcripts, model
+        Recogniser, file and file, as the user names them.
+
+    Raises
+    ------
+    AlphaMFError
+        There is no such recogniser, a file cannot be read, or something is not installed.
+    """
+    if asr is not None:
+        recognisers.check(asr)
+    elif transcripts is not None:
+        raise AlphaMFError("`transcripts` needs `asr`, which gives the recogniser")
+    if model is not None:
+        dnsmos.check(model)
+    said = read_transcripts(transcripts) if transcripts is not None else {}
+    return ExtraScores(asr, tuple(said.items()), model)
+
+
+def read_transcripts(path: str) -> dict[str, str]:
+    """Read transcripts: lines with a file's stem and its words, as in LibriSpeech.
+
+    Raises
+    ------
+    AlphaMFError
+        The file cannot be read, or a line holds no words.
+    """
+    try:
+        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, ValueError) as error:
+        raise AlphaMFError(f"{printable_name(path)} cannot be read: {reason(error)}") from error
+    found = {}
+    for number, line in enumerate(lines, 1):
+        name, _, said = line.strip().replace("\t", " ").partition(" ")
+        if name and not words(said):
+            raise AlphaMFError(
+                f"{printable_name(path)} has no words after the name in line {number}"
+            )
+        if name:
+            found[name] = said
+    if not found:
+        raise AlphaMFError(f"{printable_name(path)} contains no transcripts")
+    return found
+
+
+@lru_cache(maxsize=8)
+def _clean_transcript(asr: str, clean: bytes, rate: int) -> str:
+    """Return the words that a recogniser finds in a clean sound, cached."""
+    return recognise_words(asr, np.frombuffer(clean, np.float32), rate)
+
+
+@cache
+def _digest(path: str) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()

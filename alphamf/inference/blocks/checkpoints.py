@@ -1,0 +1,132 @@
+"""Checkpoints over ranks: a file for each row block, and an index of the latest complete step."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from alphamf.errors import AlphaMFError
+from alphamf.inference.checkpoint import fingerprint
+from alphamf.tools.files import atomic_file, printable_name, reason, refuse_links
+
+INDEX = "checkpoint.json"
+
+
+def save(folder: Path, walk: Any) -> None:
+    """Save the blocks of all ranks to a new folder, and then mark it as the latest.
+
+    A run that is stopped at any moment finds a complete checkpoint: that of the step before, or
+    this one.
+    """
+    try:
+        latest = folder / str(walk.steps)
+        refuse_links(latest, folder)
+        latest.mkdir(parents=True, exist_ok=True)
+        for b in walk.own:
+            with atomic_file(latest / f"{b}.npz", within=folder) as part, part.open("wb") as file:
+                np.savez(file, **_arrays(walk, b))
+        walk.ranks.barrier()
+        if walk.ranks.rank == 0:
+            index = {
+                "identity": _identity(walk),
+                "steps": walk.steps,
+                "seconds": walk.seconds,
+                "curve": walk.curve,
+                "parts": [chain.part for chain in walk.chains],
+                "visits": walk.predictions.visits.tolist(),
+            }
+            with (
+                atomic_file(folder / INDEX, within=folder) as part,
+                part.open("w", encoding="utf-8") as file,
+            ):
+                json.dump(index, file)
+            _remove_older(folder, walk)
+    except OSError as error:
+        raise AlphaMFError(
+            f"{printable_name(folder)} cannot be written: {reason(error)}"
+        ) from error
+
+
+def _remove_older(folder: Path, walk: Any) -> None:
+    """Remove the blocks of earlier steps only; the folder may contain other files.
+
+    Later steps are kept, because a faster rank may have started them.
+    """
+    for older in folder.iterdir():
+        old = older.name.isdecimal() and int(older.name) < walk.steps
+        if old and older.is_dir() and not older.is_symlink():
+            for b in range(walk.blocks):
+                (older / f"{b}.npz").unlink(missing_ok=True)
+            if not any(older.iterdir()):
+                older.rmdir()
+
+
+def load(folder: Path, walk: Any) -> None:
+    """Load the latest checkpoint into a walk, if there is one.
+
+    Raises
+    ------
+    AlphaMFError
+        The checkpoint cannot be read, or is of another run.
+    """
+    index_file = folder / INDEX
+    if not index_file.exists():
+        return
+    try:
+        index = json.loads(index_file.read_text(encoding="utf-8"))
+        for name, value in _identity(walk).items():
+            found = index["identity"].get(name)
+            if found != value:
+                raise AlphaMFError(
+                    f"checkpoint {printable_name(folder)} belongs to another run: its {name} is "
+                    f"{found}, not {value}"
+                )
+        for chain, part in zip(walk.chains, index["parts"], strict=True):
+            chain.part = part
+            chain.columns = {}
+        for b in walk.own:
+            with np.load(folder / str(index["steps"]) / f"{b}.npz", allow_pickle=False) as file:
+                _put_back(walk, b, dict(file))
+        walk.steps, walk.seconds, walk.curve = index["steps"], index["seconds"], index["curve"]
+        walk.predictions.visits[:] = index["visits"]
+    except AlphaMFError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        raise AlphaMFError(
+            f"checkpoint {printable_name(folder)} cannot be read ({type(error).__name__})"
+        ) from error
+
+
+def _identity(walk: Any) -> dict[str, Any]:
+    return {
+        "sampler": fingerprint(walk.sampler),
+        "model": fingerprint(walk.model),
+        "seed": walk.seed,
+        "burn-in": walk.predictions.burn_in,
+        "number of ratings by block": walk.sizes.tolist(),
+    }
+
+
+def _arrays(walk: Any, b: int) -> dict[str, Any]:
+    """Return the arrays of a row block: its rows, its column block, and its sums."""
+    arrays = {}
+    for chain in walk.chains:
+        arrays[f"rows.{chain.number}"] = chain.rows[b]
+        arrays[f"columns.{chain.number}"] = chain.columns[(b + chain.part) % walk.blocks]
+    for (c, row, j), total in walk.predictions.sums.items():
+        if row == b:
+            arrays[f"sums.{c}.{j}"] = total
+    return arrays
+
+
+def _put_back(walk: Any, b: int, arrays: dict[str, Any]) -> None:
+    for chain in walk.chains:
+        chain.rows[b][:] = arrays[f"rows.{chain.number}"]
+        chain.columns[(b + chain.part) % walk.blocks] = arrays[f"columns.{chain.number}"]
+    for (c, row, j), total in walk.predictions.sums.items():
+        if row == b:
+            total[:] = arrays[f"sums.{c}.{j}"]

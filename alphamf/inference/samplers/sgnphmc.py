@@ -1,0 +1,283 @@
+r"""Nose-Poincare samplers: SG-NPHMC with a constant mass, SGR-NPHMC with a Riemannian metric.
+
+Every leap draws a minibatch, and begins on the surface H = 0 of ``nose_poincare.py``, which has the
+symbols: at s = 1, with the H0 for which H = 0. (Only p / s matters to it, so any s would do.) It is
+a time-reversible, symplectic leapfrog, at whose end theta, r = p / s and q are read. Then r and q
+have exact Ornstein-Uhlenbeck moves of the law that the flow on the surface leaves invariant,
+
+.. math:: r' = e^{-B h} r + \mathcal{N}(0,\, (1 - e^{-2 B h})\, G), \qquad
+   q' = e^{-A h} q + \mathcal{N}(0,\, (1 - e^{-2 A h})\, Q).
+
+A leap changes means under that law by O(h^3), so that the bias of the chain is O(h^2). A constant
+in U cancels.
+
+Roychowdhury & Parthasarathy (2017, eq. 7) put friction and noise on p and q with respect to H
+instead, which leaves exp(-H) invariant. With p, q and s integrated out, that is no posterior: for
+large U it falls like U^(-(D + 1) / 2), which for a Gaussian posterior are the tails of a Cauchy
+law. They also print the steps of s and theta without a factor 1/2
+(``tests/inference/samplers/test_sgnphmc.py`` rejects both).
+
+Gradient noise of covariance V is a diffusion h V / 2 of r. Where V = v G the thermostat absorbs it,
+known or not, as in `SGNHT`: the mean of q / Q becomes h v / 2. Friction A on q pulls it back and
+lets a part of the heat through, E r'G^-1 r / D - 1 = (A / D) E q.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from math import exp, expm1, inf, sqrt
+from typing import Any, ClassVar, NamedTuple
+
+from alphamf.errors import AlphaMFError
+from alphamf.inference.metric import Metric, metric_of
+from alphamf.inference.protocols import Need, RiemannianPotential, Schedule, Target, ValuePotential
+from alphamf.inference.random import noise
+from alphamf.inference.samplers.masses import Mass, UnitMass
+from alphamf.inference.samplers.metropolis import check_leaps
+from alphamf.inference.samplers.momentum import check_mirror_metric
+from alphamf.inference.samplers.nose_poincare import Constant, NosePoincare, Point
+from alphamf.inference.schedule import step_size_at
+from alphamf.tools.arrays import Array, namespace
+
+
+class SGNPHMCState(NamedTuple):
+    """Position, number of steps, physical momentum, thermostat's momentum and the mass's state.
+
+    Attributes
+    ----------
+    momentum
+        r, of theta's shape.
+    thermostat
+        q, of shape (*chains, 1).
+    """
+
+    theta: Array
+    step: int
+    momentum: Array
+    thermostat: Array
+    mass: Any
+
+
+@dataclass(frozen=True)
+class SGNPHMC:
+    r"""Stochastic gradient Nose-Poincare Hamiltonian Monte Carlo: the above with G = M.
+
+    Leaves the posterior times N(0, M) times N(0, Q) invariant up to a bias of O(h^2).
+
+    A leap costs two gradients and two values of U, and the state one vector besides theta. On a
+    positive target M must be diagonal, as in ``thermostat.py``.
+
+    Attributes
+    ----------
+    step_size
+        h, a number or a function of the step index.
+    leaps
+        Leaps per step.
+    friction
+        B, of r.
+    thermostat_friction
+        A, of q; 0 absorbs all gradient noise.
+    inertia
+        Q / D; its root is the time in which the thermostat follows the kinetic energy.
+    mass
+        M.
+
+    References
+    ----------
+    Roychowdhury & Parthasarathy, NIPS 2017, section 3.4; Bond, Leimkuhler & Laird, J. Comput. Phys.
+    151 (1999), for the Hamiltonian and its leapfrog.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from alphamf.inference.chain import run
+    >>> from alphamf.inference.targets.gaussian import LinearGaussian
+    >>> target = LinearGaussian(np.eye(2), np.ones(2), 1.0)  # its posterior is N(1/2, I/2)
+    >>> *_, last = run(target, SGNPHMC(0.1, leaps=5), steps=100, seed=0, chains=(4000,))
+    >>> last.theta.mean(0).round(1), last.theta.var(0).round(1)
+    (array([0.5, 0.5]), array([0.5, 0.5]))
+    """
+
+    needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "value")
+
+    step_size: Schedule
+    leaps: int = 10
+    friction: float = 1.0
+    thermostat_friction: float = 0.0
+    inertia: float = 1.0
+    mass: Mass = field(default_factory=UnitMass)
+
+    def __post_init__(self) -> None:
+        """Check the hyperparameters."""
+        _check(self)
+
+    def init(self, rng: Any, theta: Array) -> SGNPHMCState:
+        """Return the state that starts at theta, of shape (*chains, D), with r from N(0, M)."""
+        mass = self.mass.init(theta)
+        r = self.mass.inverse(mass).inverse_root(noise(rng, theta))
+        return SGNPHMCState(theta, 0, r, _rest(theta), mass)
+
+    def step(self, rng: Any, state: SGNPHMCState, target: Target[ValuePotential]) -> SGNPHMCState:
+        """Make one step, with two gradients and two values per leap.
+
+        Parameters
+        ----------
+        rng
+            Generator of theta's array module.
+        state
+            State to move from.
+        target
+            Posterior to sample.
+        """
+        constant = Constant(check_mirror_metric(self.mass.inverse(state.mass), target))
+        theta, r, q = _leaps(rng, self, state, target, 1, lambda potential, at: constant)
+        mass = self.mass.update(rng, state.mass, theta, r)
+        return SGNPHMCState(theta, state.step + 1, r, q, mass)
+
+
+class SGRNPHMCState(NamedTuple):
+    """Position, number of steps, physical momentum and thermostat's momentum, as above.
+
+    Attributes
+    ----------
+    theta
+        Position, shape (*chains, D).
+    step
+        Number of steps made.
+    momentum
+        r, shape (*chains, D).
+    thermostat
+        q, shape (*chains, 1).
+    """
+
+    theta: Array
+    step: int
+    momentum: Array
+    thermostat: Array
+
+
+@dataclass(frozen=True)
+class SGRNPHMC:
+    r"""Stochastic gradient Riemannian Nose-Poincare HMC: the above with the target's G(theta).
+
+    Leaves the posterior times N(0, G) times N(0, Q) invariant up to a bias of O(h^2) from two
+    fixed-point iterations on, and of O(h) with a single one, which the experiments of the papers
+    use; more only bring the leap closer to being reversible and symplectic. Where G is the Fisher
+    information, gradient noise is nearly of the form that the thermostat absorbs.
+
+    A leap costs two gradients, two values and `fixed_points` + 1 metrics, each solved twice or so,
+    and the state is one vector besides theta. On a positive target G must be diagonal.
+
+    Attributes
+    ----------
+    step_size, leaps, friction, thermostat_friction, inertia
+        As in `SGNPHMC`.
+    fixed_points
+        Iterations for each of the two implicit half steps.
+
+    References
+    ----------
+    Roychowdhury, Kulis & Parthasarathy, ICML 2016.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from alphamf.inference.chain import run
+    >>> from alphamf.inference.targets.gaussian import LinearGaussian
+    >>> target = LinearGaussian(np.eye(2), np.ones(2), 1.0)  # its posterior is N(1/2, I/2)
+    >>> *_, last = run(target, SGRNPHMC(0.1, leaps=5), steps=60, seed=0, chains=(4000,))
+    >>> last.theta.mean(0).round(1), last.theta.var(0).round(1)
+    (array([0.5, 0.5]), array([0.5, 0.5]))
+    """
+
+    needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "value", "metric")
+
+    step_size: Schedule
+    leaps: int = 10
+    fixed_points: int = 2
+    friction: float = 1.0
+    thermostat_friction: float = 0.0
+    inertia: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check the hyperparameters."""
+        _check(self)
+        if self.fixed_points < 1:
+            raise AlphaMFError(f"fixed_points must be at least 1, not {self.fixed_points}")
+
+    def init(self, rng: Any, theta: Array) -> SGRNPHMCState:
+        """Return the state that starts at theta, of shape (*chains, D).
+
+        The momentum is drawn in the first step, where the metric is known.
+        """
+        return SGRNPHMCState(theta, 0, namespace(theta).zeros_like(theta), _rest(theta))
+
+    def step(
+        self, rng: Any, state: SGRNPHMCState, target: Target[RiemannianPotential]
+    ) -> SGRNPHMCState:
+        """Make one step, with two gradients, two values and the metrics per leap.
+
+        Parameters
+        ----------
+        rng
+            Generator of theta's array module.
+        state
+            State to move from.
+        target
+            Posterior to sample.
+
+        Raises
+        ------
+        AlphaMFError
+            The potential has no metric, or a dense one on a positive target.
+        """
+
+        def metric(potential: RiemannianPotential, theta: Array) -> Metric:
+            return check_mirror_metric(metric_of(potential, theta), target)
+
+        if state.step == 0:
+            first = metric(target.draw(rng, state.theta), state.theta)
+            state = state._replace(momentum=first.root(noise(rng, state.theta)))
+        theta, r, q = _leaps(rng, self, state, target, self.fixed_points, metric)
+        return SGRNPHMCState(theta, state.step + 1, r, q)
+
+
+def _check(sampler: Any) -> None:
+    check_leaps(sampler.leaps)
+    for name in ("friction", "thermostat_friction"):
+        if not getattr(sampler, name) >= 0:
+            raise AlphaMFError(f"{name} must not be negative, not {getattr(sampler, name)}")
+    if not 0 < sampler.inertia < inf:
+        raise AlphaMFError(f"inertia must be a positive number, not {sampler.inertia}")
+
+
+def _rest(theta: Array) -> Array:
+    zeros: Array = namespace(theta).zeros((*theta.shape[:-1], 1), theta.dtype)
+    return zeros
+
+
+def _leaps(
+    rng: Any,
+    sampler: Any,
+    state: Any,
+    target: Target[Any],
+    fixed_points: int,
+    metric: Callable[[Any, Array], Metric | Constant],
+) -> tuple[Array, Array, Array]:
+    """Return theta, r and q after the leaps of one step."""
+    theta, r, q = state.theta, state.momentum, state.thermostat
+    h = step_size_at(sampler.step_size, state.step)
+    inertia = sampler.inertia * theta.shape[-1]
+    one = namespace(q).ones_like(q)
+    for _ in range(sampler.leaps):
+        potential = target.draw(rng, theta)
+        flow = NosePoincare(target, potential, partial(metric, potential), inertia, fixed_points)
+        (theta, p, s, q), there = flow.leap(h, Point(theta, r, one, q))
+        r = p / s
+        r *= exp(-sampler.friction * h)
+        r += there.root(noise(rng, r)) * sqrt(-expm1(-2 * sampler.friction * h))
+        q = q * exp(-sampler.thermostat_friction * h)
+        q += noise(rng, q) * sqrt(-expm1(-2 * sampler.thermostat_friction * h) * inertia)
+    return theta, r, q

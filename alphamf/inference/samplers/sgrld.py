@@ -1,0 +1,231 @@
+r"""Kernels for positive factors, whose gradient splits into two positive parts: SGRLD and EM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any, ClassVar, NamedTuple
+
+from alphamf.errors import AlphaMFError
+from alphamf.inference.protocols import FactorPotential, Need, Schedule, Target, parts_of
+from alphamf.inference.random import noise
+from alphamf.inference.samplers.reflect import reflect
+from alphamf.inference.schedule import step_size_at
+from alphamf.tools.arrays import Array, namespace
+
+
+class SGRLDState(NamedTuple):
+    """Position, number of steps, and the running mean of the gradient's positive part.
+
+    `weight` is what the weights of that mean add up to: for each coordinate by itself, as not
+    every minibatch reads it.
+
+    Attributes
+    ----------
+    theta
+        Position, shape (*chains, D).
+    step
+        Number of steps made.
+    plus
+        Running mean, of the shape of theta.
+    weight
+        Sum of its weights, of the shape of theta.
+    """
+
+    theta: Array
+    step: int
+    plus: Array
+    weight: Array
+
+
+@dataclass(frozen=True)
+class SGRLD:
+    r"""Stochastic gradient Riemannian Langevin dynamics on positive factors.
+
+    The metric is G = diag(theta c) with 1 / c the gradient's positive part, so that a factor moves
+    in proportion to its size, and
+
+    .. math:: \theta' = \left| \theta + h\,(c - \theta \circ c \circ \nabla \tilde U)
+       + \mathcal{N}(0,\, 2 h\, \theta \circ c) \right|,
+
+    where :math:`\Gamma = \partial (\theta c) / \partial \theta = c`: exact for a c that does not
+    depend on theta. Near zero the drift is h c times the prior's shape, which is finite for shapes
+    below one too, where the gradient itself is not.
+
+    1 / c is the running mean of the positive parts met so far. They depend on theta, so while they
+    are still adapted Gamma is only its leading term; from step `freeze` on, c rests and the chain
+    is a proper discretisation for the posterior.
+
+    Attributes
+    ----------
+    step_size
+        h, a number or a function of the step index; of the order of 0.1 to 1 in any units.
+    decay
+        Weight of the past in the running mean, from 0 to below 1.
+    freeze
+        Number of steps after which c is left alone; None for never.
+
+    References
+    ----------
+    Patterson & Teh, NIPS 2013, section 3; Gamma by Ma et al., NIPS 2015.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from alphamf.factorization.alpha_mf import AlphaMF, Source
+    >>> from alphamf.inference.chain import run
+    >>> power = np.random.default_rng(0).exponential(size=(20, 30))
+    >>> *_, last = run(AlphaMF(power, [Source(2.0, rank=2)]), SGRLD(0.2), steps=50, seed=0)
+    >>> last.theta.shape, bool((last.theta > 0).all())
+    ((100,), True)
+    """
+
+    needs: ClassVar[tuple[Need, ...]] = ("parts",)
+
+    step_size: Schedule
+    decay: float = 0.9
+    freeze: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the hyperparameters."""
+        if not 0 <= self.decay < 1:
+            raise AlphaMFError(f"decay must be from 0 to below 1, not {self.decay}")
+        if self.freeze is not None and self.freeze < 1:
+            raise AlphaMFError(f"freeze must be at least 1, not {self.freeze}")
+
+    def init(self, rng: Any, theta: Array) -> SGRLDState:
+        """Return the state that starts at theta, of shape (*chains, D)."""
+        nothing = namespace(theta).zeros_like(theta)
+        return SGRLDState(theta, 0, nothing, nothing)
+
+    def step(self, rng: Any, state: SGRLDState, target: Target[FactorPotential]) -> SGRLDState:
+        """Make one step.
+
+        Parameters
+        ----------
+        rng
+            Generator of theta's array module.
+        state
+            State to move from.
+        target
+            Posterior to sample.
+        """
+        theta, step, mean, weight = state
+        xp = namespace(theta)
+        h = step_size_at(self.step_size, step)
+        potential = target.draw(rng, theta)
+        if self.freeze is None or step < self.freeze:
+            plus, minus, shape, _ = parts_of(potential, theta)
+            # A row of W that is not in the minibatch must not lose its scale meanwhile.
+            read = plus > 0
+            mean = xp.where(read, self.decay * mean + (1 - self.decay) * plus, mean)
+            weight = xp.where(read, self.decay * weight + (1 - self.decay), weight)
+            drift = minus
+            drift -= plus
+            drift *= theta
+            drift += shape
+        else:
+            drift = potential.grad(theta)
+            drift *= -theta
+            drift += 1.0
+        # What no minibatch has read yet has no scale, and rests.
+        unbiased = mean / xp.where(weight > 0, weight, 1)
+        c = xp.where(unbiased > 0, 1 / xp.maximum(unbiased, xp.finfo(theta.dtype).tiny), 0)
+        drift *= c
+        drift *= h
+        drift += theta
+        c *= theta
+        xp.sqrt(c, out=c)
+        c *= noise(rng, theta)
+        c *= sqrt(2 * h)
+        drift += c
+        return SGRLDState(reflect(drift, target), step + 1, mean, weight)
+
+
+def learnt_scale(learnt: SGRLDState) -> Array:
+    """Return c of `SGRLD`'s state; entries that no minibatch has read get their own magnitude."""
+    theta, _, mean, weight = learnt
+    xp = namespace(theta)
+    tiny = xp.finfo(theta.dtype).tiny
+    scale: Array = xp.where(mean > tiny, weight / xp.maximum(mean, tiny), xp.maximum(theta, tiny))
+    return scale
+
+
+class EMState(NamedTuple):
+    """Position and number of steps."""
+
+    theta: Array
+    step: int
+
+
+@dataclass(frozen=True)
+class EM:
+    r"""Stochastic EM: the target's latents move by MCMC, the factors by multiplicative updates.
+
+    .. math:: \theta' = \theta \left( \frac{\mathit{minus} + (s - 1)_+ / \theta}
+       {\mathit{plus} + (1 - s)_+ / \theta} \right)^{\rho e}
+
+    with s the prior's shape. A point estimate: the fixed points are the stationary points of the
+    posterior at given latents. With relaxation rho = 1 and the potential's exponent e, -log p does
+    not rise when one factor is updated with the other held (majorisation-minimisation).
+
+    Attributes
+    ----------
+    relaxation
+        rho; above one it is faster, and from two on it may oscillate.
+
+    References
+    ----------
+    Fevotte & Idier, Neural Computation 23 (2011), for alpha = 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from alphamf.factorization.alpha_mf import AlphaMF, Source
+    >>> from alphamf.inference.chain import run
+    >>> power = np.outer([1.0, 4.0], [1.0, 2.0, 3.0])  # of rank one
+    >>> target = AlphaMF(power, [Source(2.0, rank=1)])
+    >>> *_, last = run(target, EM(), steps=200, seed=0)
+    >>> (2 * target.variance(last.theta, 0)).round(2)  # at alpha = 2, Phi is the constant 2
+    array([[ 1.,  2.,  3.],
+           [ 4.,  8., 12.]])
+    """
+
+    needs: ClassVar[tuple[Need, ...]] = ("parts",)
+
+    relaxation: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check the hyperparameters."""
+        if not 0 < self.relaxation < 2:
+            raise AlphaMFError(f"relaxation must lie between 0 and 2, not {self.relaxation}")
+
+    def init(self, rng: Any, theta: Array) -> EMState:
+        """Return the state that starts at theta, of shape (*chains, D)."""
+        return EMState(theta, 0)
+
+    def step(self, rng: Any, state: EMState, target: Target[FactorPotential]) -> EMState:
+        """Make one step.
+
+        Parameters
+        ----------
+        rng
+            Generator of theta's array module.
+        state
+            State to move from.
+        target
+            Posterior to sample.
+        """
+        theta, step = state
+        xp = namespace(theta)
+        plus, minus, shape, exponent = parts_of(target.draw(rng, theta), theta)
+        tiny = float(xp.finfo(theta.dtype).tiny)
+        inverse = 1 / xp.maximum(theta, 1e-12)
+        plus += xp.maximum(1 - shape, 0) * inverse
+        minus += xp.maximum(shape - 1, 0) * inverse
+        # Rows that the minibatch does not read have neither part, and stay.
+        ratio = (minus + tiny) / (plus + tiny)
+        ratio **= self.relaxation * exponent
+        ratio *= theta
+        # Factors that die out would become subnormal, and products of those are slow.
+        return EMState(xp.maximum(ratio, sqrt(tiny), out=ratio), step + 1)

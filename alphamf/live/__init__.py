@@ -1,0 +1,1 @@
+"""Live sound: devices, denoising between them, and recording."""

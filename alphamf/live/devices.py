@@ -1,0 +1,188 @@
+"""Microphones, headphones and virtual cables, through PortAudio: list, find and configure them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+from alphamf.errors import AlphaMFError
+
+Kind = Literal["input", "output"]
+
+RATES = (48000, 44100)
+"""Rates in Hz to try if neither device supports the other's default rate."""
+
+
+class Device(NamedTuple):
+    """An audio device.
+
+    Attributes
+    ----------
+    number
+        PortAudio's number of the device.
+    name, api
+        Its name, and that of the system's interface that it is reached by.
+    inputs, outputs
+        The most channels.
+    rate
+        Its own sampling rate in Hz.
+    """
+
+    number: int
+    name: str
+    api: str
+    inputs: int
+    outputs: int
+    rate: int
+
+    def max_channels(self, kind: Kind) -> int:
+        """Return the maximum number of input or output channels."""
+        return self.inputs if kind == "input" else self.outputs
+
+
+class Line(NamedTuple):
+    """A device with the number of channels and the rate in Hz to open it with."""
+
+    device: Device
+    kind: Kind
+    channels: int
+    rate: int
+
+
+def library() -> Any:
+    """Import and return the module sounddevice, which loads PortAudio.
+
+    Raises
+    ------
+    AlphaMFError
+        One of them is not installed.
+    """
+    try:
+        import sounddevice
+    except ModuleNotFoundError as error:
+        raise AlphaMFError(
+            f"audio devices need {error.name}; install it with pip install 'alphamf[live]'"
+        ) from error
+    except OSError as error:
+        raise AlphaMFError(
+            "audio devices need the library PortAudio, which is not installed (on Debian "
+            "and Ubuntu: apt install libportaudio2)"
+        ) from error
+    return sounddevice
+
+
+def devices() -> list[Device]:
+    """Return all audio devices of the system.
+
+    Raises
+    ------
+    AlphaMFError
+        There is no sound library.
+    """
+    sounddevice = library()
+    apis = [api["name"] for api in sounddevice.query_hostapis()]
+    return [
+        Device(
+            number,
+            str(found["name"]),
+            apis[found["hostapi"]],
+            found["max_input_channels"],
+            found["max_output_channels"],
+            round(found["default_samplerate"]),
+        )
+        for number, found in enumerate(sounddevice.query_devices())
+    ]
+
+
+def default_device(kind: Kind) -> int:
+    """Return the number of the system's default device of a kind, or -1 if there is none."""
+    return int(library().default.device[kind == "output"])
+
+
+def find(wanted: str | None, kind: Kind) -> Device:
+    """Find a device by its number or by a part of its name.
+
+    Parameters
+    ----------
+    wanted
+        Its number, its name, or words of its name and its interface; None for the system's.
+    kind
+        Kind of the device.
+
+    Raises
+    ------
+    AlphaMFError
+        There is none, or there are several.
+    """
+    able = [device for device in devices() if device.max_channels(kind)]
+    if wanted is None:
+        number = default_device(kind)
+        found = [device for device in able if device.number == number] or able[:1]
+        if not found:
+            raise AlphaMFError(f"no {kind} device was found")
+    elif wanted.isdecimal():
+        found = [device for device in able if device.number == int(wanted)]
+    else:
+        words = wanted.lower().replace(",", " ").split()
+        found = [d for d in able if all(word in f"{d.name} {d.api}".lower() for word in words)]
+        found = [device for device in found if device.name == wanted] or found
+    if len(found) > 1:
+        names = ", ".join(f"{d.number} ({d.name}, {d.api})" for d in found)
+        raise AlphaMFError(f"{wanted!r} matches several {kind} devices {names}; give a number")
+    if not found:
+        raise AlphaMFError(f"there is no {kind} device {wanted!r}; use `list_devices` to list them")
+    return found[0]
+
+
+def choose_lines(
+    source: Device, target: Device, channels: int, rate: int | None
+) -> tuple[Line, Line]:
+    """Choose a common rate for an input and an output, and return how to open both.
+
+    Parameters
+    ----------
+    source, target
+        The input and the output.
+    channels
+        Wanted of the input; an output that does not take so many is opened with what it takes.
+    rate
+        Wanted in Hz; None, or one that a device refuses, for the input's own, the output's own, or
+        another that both take.
+
+    Raises
+    ------
+    AlphaMFError
+        There is no rate that both take, or the input has fewer channels.
+    """
+    if channels > source.inputs:
+        noun = "channel" if source.inputs == 1 else "channels"
+        raise AlphaMFError(
+            f"the input {source.name} has only {source.inputs} {noun}, not {channels}"
+        )
+    refusals: list[str] = []
+    for each in dict.fromkeys([rate or source.rate, source.rate, target.rate, *RATES]):
+        first = _line(source, "input", channels, each, refusals)
+        second = _line(target, "output", channels, each, refusals)
+        if first and second:
+            return first, second
+    raise AlphaMFError(f"no sampling rate is supported by both devices: {'; '.join(refusals)}")
+
+
+def _line(device: Device, kind: Kind, channels: int, rate: int, refusals: list[str]) -> Line | None:
+    """Return how to open a device at a rate, or None and append the reason to `refusals`."""
+    sounddevice = library()
+    check = getattr(sounddevice, f"check_{kind}_settings")
+    why = ""
+    for width in dict.fromkeys([channels, max(channels, 2), device.max_channels(kind)]):
+        try:
+            check(device=device.number, channels=width, dtype="float32", samplerate=rate)
+        except (sounddevice.PortAudioError, ValueError) as error:
+            why = why or f"{device.name} at {rate} Hz: {failure(error)}"
+        else:
+            return Line(device, kind, width, rate)
+    refusals.append(why)
+    return None
+
+
+def failure(error: Exception) -> str:
+    """Return the message of a PortAudio error without its numbers."""
+    return str(error).partition(" [PaErrorCode")[0]

@@ -1,0 +1,170 @@
+"""Live monitoring of denoised sound: strength, levels, and a recording."""
+
+from __future__ import annotations
+
+import math
+import threading
+from types import TracebackType
+from typing import NamedTuple
+
+import numpy as np
+
+from alphamf.denoising.segments import Segment
+from alphamf.denoising.stream import Stream
+from alphamf.live.duplex import Duplex
+from alphamf.live.take import Take
+from alphamf.tools.arrays import Floats
+
+SILENCE = -100.0
+"""Minimum level that is reported, in dB of full scale."""
+
+SECONDS = 0.2
+"""Time constant of the levels."""
+
+_WAKE = 0.1
+"""Maximum time between checks for the end, in seconds."""
+
+
+class Levels(NamedTuple):
+    """Levels of the newest sound, in dB of full scale.
+
+    Attributes
+    ----------
+    input, output
+        Levels of the input and of the sound that is played.
+    noise
+        Level of the noise that the stream has estimated, at any strength.
+    """
+
+    input: float
+    output: float
+    noise: float
+
+    @property
+    def reduction(self) -> float:
+        """Difference between the levels of input and output, in dB."""
+        return self.input - self.output
+
+
+class Monitor:
+    """Denoises sound block by block, with a strength that can be changed at any time.
+
+    Parameters
+    ----------
+    stream
+        At low latency and full strength.
+    strength
+        From 0 to 1.
+    take
+        Records the input and the output, or None.
+
+    Attributes
+    ----------
+    strength
+        From 0, the input, to 1; it changes gradually over a block, so that there is no click.
+    bypass
+        Whether the input is played, at the same latency, in place of the speech.
+    seconds
+        Length of the sound that has been played.
+    note
+        A note of the stream on its work, or None.
+    """
+
+    def __init__(self, stream: Stream, strength: float = 1.0, take: Take | None = None) -> None:
+        self.strength: float = strength
+        self.bypass: bool = False
+        self.seconds: float = 0.0
+        self.note: str | None = None
+        self._stream, self._take = stream, take
+        self._now = strength
+        self._powers = np.zeros(3)
+
+    @property
+    def levels(self) -> Levels:
+        """Levels of the newest sound."""
+        least = 10 ** (SILENCE / 10)
+        return Levels(*(10 * math.log10(max(power, least)) for power in self._powers))
+
+    def process(self, block: Floats) -> Floats:
+        """Process samples, shape (samples, channels), and return the samples to play."""
+        return self._joined(list(self._stream.segments(block)))
+
+    def flush(self) -> Floats:
+        """Return the samples that are still held back."""
+        return self._joined(list(self._stream.rest()))
+
+    def _joined(self, segments: list[Segment]) -> Floats:
+        speech = np.concatenate([segment.audio for segment in segments])
+        noise = np.concatenate([segment.noise for segment in segments])
+        self.note = next((each.note for each in segments if each.note), self.note)
+        wanted = 0.0 if self.bypass else self.strength
+        kept = 1 - np.linspace(self._now, wanted, len(speech), dtype=np.float32)
+        self._now = wanted if len(speech) else self._now
+        out: Floats = speech + kept[:, None] * noise
+        if len(out):
+            self._measure(speech + noise, out, noise)
+        if self._take is not None:
+            self._take.write(speech + noise, out)
+        return out
+
+    def _measure(self, *sounds: Floats) -> None:
+        new = len(sounds[0]) / self._stream.rate
+        self.seconds += new
+        share = -math.expm1(-new / SECONDS)
+        powers = np.array([np.mean(np.square(sound, dtype=float)) for sound in sounds])
+        self._powers = self._powers + share * (powers - self._powers)
+
+
+class MonitorThread:
+    """Runs a monitor between two devices in its own thread; use it as a context manager.
+
+    Parameters
+    ----------
+    monitor
+        Processes the sound between them.
+    duplex
+        The devices, already running.
+    """
+
+    def __init__(self, monitor: Monitor, duplex: Duplex) -> None:
+        self._monitor, self._duplex = monitor, duplex
+        self._ended = threading.Event()
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._work, daemon=True)
+
+    def __enter__(self) -> MonitorThread:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+        if kind is None and self._error is not None:
+            raise self._error
+
+    def _work(self) -> None:
+        try:
+            while not self._ended.is_set():
+                block = self._duplex.read(_WAKE)
+                if len(block):
+                    self._duplex.write(self._monitor.process(block))
+            self._monitor.flush()
+        except BaseException as error:
+            self._error = error
+
+    def check(self) -> None:
+        """Raise an error if the thread or a device has failed.
+
+        Raises
+        ------
+        AlphaMFError
+            A device has gone, the sound is not finite, or a recording cannot be written.
+        """
+        if self._error is not None:
+            raise self._error
+        self._duplex.check()

@@ -1,0 +1,128 @@
+"""Record sound before and after denoising to two files while it runs."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+from alphamf.audio import formats
+from alphamf.audio.sink import Sink
+from alphamf.audio.writer import Writer
+from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Floats
+from alphamf.tools.files import printable_name, reason
+
+MOST = 2**32 - 2**20
+"""Maximum number of bytes of samples in a WAV file."""
+
+_SIZE = 2
+"""Bytes of a sample."""
+
+
+class RecordingPaths(NamedTuple):
+    """Paths of the recordings before and after."""
+
+    before: Path
+    after: Path
+
+
+def names(wanted: str) -> RecordingPaths:
+    """Choose names of new files for a recording.
+
+    Parameters
+    ----------
+    wanted
+        A name that ends in .wav, for the sound before, beside which that after gets .denoised.wav;
+        or a folder, made where it is missing, in which both are named by the time.
+
+    Raises
+    ------
+    AlphaMFError
+        One of them exists, the folder cannot be made, or the name ends like audio of another kind.
+    """
+    before = Path(wanted)
+    ending, folder = before.suffix.lower(), os.path.isdir(before)
+    if ending != ".wav" and ending in formats.SUFFIXES and not folder:
+        raise AlphaMFError(
+            f"cannot record to {printable_name(wanted)}; give a .wav file or a folder"
+        )
+    if ending != ".wav" or folder:
+        try:
+            before.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise AlphaMFError(
+                f"cannot create {printable_name(wanted)}: {reason(error)}"
+            ) from error
+        before /= time.strftime("live-%Y%m%d-%H%M%S.wav")
+    found = RecordingPaths(before, before.with_suffix(".denoised.wav"))
+    for each in found:
+        if os.path.lexists(each):
+            raise AlphaMFError(
+                f"{printable_name(each)} already exists; choose another name for the recording"
+            )
+    return found
+
+
+class Take:
+    """Writes both recordings; a context manager that completes the files whenever it exits.
+
+    Parameters
+    ----------
+    files
+        Their names.
+    rate, channels
+        Samples per second; channels.
+
+    Raises
+    ------
+    AlphaMFError
+        One cannot be written; then there is none of them.
+    """
+
+    def __init__(self, files: RecordingPaths, rate: int, channels: int) -> None:
+        import soundfile
+
+        self._most = MOST // (_SIZE * channels)
+        self._files = files
+        self._writers: list[Writer] = []
+        made: list[Path] = []
+        try:
+            with ExitStack() as stack:
+                for path in files:
+                    sink = stack.enter_context(Sink(path, printable_name(path), new=True))
+                    made.append(path)
+                    file = soundfile.SoundFile(sink, "w", rate, channels, "PCM_16", format="WAV")
+                    self._writers.append(
+                        Writer(stack.enter_context(file), sink, printable_name(path))
+                    )
+                self._stack = stack.pop_all()
+        except (OSError, soundfile.LibsndfileError) as error:
+            for each in made:
+                each.unlink(missing_ok=True)
+            what = f"WAV does not support {channels} channels at {rate} Hz"
+            what = reason(error) if isinstance(error, OSError) else what
+            raise AlphaMFError(f"{printable_name(path)} cannot be written: {what}") from error
+
+    def __enter__(self) -> Take:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def write(self, before: Floats, after: Floats) -> None:
+        """Append samples to both, shape (samples, channels).
+
+        Raises
+        ------
+        AlphaMFError
+            The disk is full or fails, or a file would be larger than WAV allows.
+        """
+        for writer, block in zip(self._writers, (before, after), strict=True):
+            if writer.frames + len(block) > self._most:
+                raise AlphaMFError(
+                    f"{printable_name(self._files.before)} has reached the 4 GB limit of WAV files"
+                )
+            writer.write(block)

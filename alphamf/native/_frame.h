@@ -1,0 +1,130 @@
+/* The steps of the online chain for one frame: alphamf/factorization/online_steps.py in C. */
+#ifndef ALPHAMF_FRAME_H
+#define ALPHAMF_FRAME_H
+
+#include "../factorization/_steps.h"
+
+/* Floats whose sums are in registers at a time: as many as hide the latency of their additions, with
+ * vectors of 16 and with others. Matrices have `WIDE` columns times a whole number. */
+#define MOST_SUMS 128
+#define FEW_SUMS 64
+#define WIDE 16
+
+INLINE void activate_some(const float *restrict h, const float *restrict basis,
+                          const float *restrict response, float *restrict v, ptrdiff_t columns,
+                          ptrdiff_t bins, const ptrdiff_t count) {
+    float sums[MOST_SUMS] = {0};
+    for (ptrdiff_t k = 0; k < columns; k++)
+        for (ptrdiff_t i = 0; i < count; i++) sums[i] += h[k] * basis[k * bins + i];
+    for (ptrdiff_t i = 0; i < count; i++) v[i] = sums[i] * response[i];
+}
+
+/* v = response (W h) of a frame of the context, with W of shape (columns, bins). */
+LOOP(void, activate, (const float *restrict h, const float *restrict basis,
+      const float *restrict response, float *restrict v, ptrdiff_t columns, ptrdiff_t bins),
+     (h, basis, response, v, columns, bins)) {
+    ptrdiff_t at = 0;
+    if (level == 4)
+        for (; at + MOST_SUMS <= bins; at += MOST_SUMS)
+            activate_some(h, basis + at, response + at, v + at, columns, bins, MOST_SUMS);
+    for (; at + FEW_SUMS <= bins; at += FEW_SUMS)
+        activate_some(h, basis + at, response + at, v + at, columns, bins, FEW_SUMS);
+    if (at < bins) activate_some(h, basis + at, response + at, v + at, columns, bins, bins - at);
+}
+
+INLINE void gather_some(const float *restrict plus, const float *restrict minus,
+                        const float *restrict response, const float *restrict back,
+                        float *restrict up, float *restrict down, ptrdiff_t columns, ptrdiff_t bins,
+                        const ptrdiff_t count) {
+    float ups[MOST_SUMS / 2], downs[MOST_SUMS / 2];
+    memcpy(ups, up, count * sizeof(float));
+    memcpy(downs, down, count * sizeof(float));
+    for (ptrdiff_t i = 0; i < bins; i++, back += columns) {
+        float x = plus[i] * response[i], y = minus[i] * response[i];
+        for (ptrdiff_t k = 0; k < count; k++) ups[k] += x * back[k];
+        for (ptrdiff_t k = 0; k < count; k++) downs[k] += y * back[k];
+    }
+    memcpy(up, ups, count * sizeof(float));
+    memcpy(down, downs, count * sizeof(float));
+}
+
+/* Add W^T (response slope) of two slopes, with the transpose of W, of shape (bins, columns), where
+ * columns are a multiple of WIDE. */
+LOOP(void, gather, (const float *restrict plus, const float *restrict minus,
+      const float *restrict response, const float *restrict back, float *restrict up,
+      float *restrict down, ptrdiff_t columns, ptrdiff_t bins),
+     (plus, minus, response, back, up, down, columns, bins)) {
+    ptrdiff_t at = 0;
+#define SOME(count)                                                                                  \
+    for (; at + (count) <= columns; at += (count))                                                   \
+    gather_some(plus, minus, response, back + at, up + at, down + at, columns, bins, count)
+    if (level == 4) SOME(MOST_SUMS / 2);
+    SOME(FEW_SUMS / 2);
+    SOME(WIDE);
+#undef SOME
+}
+
+/* EM's multiplicative rule, with a Gamma prior of which `rate` and 1 - shape are given. */
+LOOP(void, ascend, (float *restrict h, const float *restrict up, const float *restrict down,
+      const float *restrict rate, float less, float exponent, ptrdiff_t columns),
+     (h, up, down, rate, less, exponent, columns)) {
+    for (ptrdiff_t k = 0; k < columns; k++) {
+        float ratio = (down[k] + TINY) / (up[k] + rate[k] + less / h[k]);
+        float x = h[k] * exp_(exponent * log_(ratio));
+        h[k] = x < TINY ? TINY : x;
+    }
+}
+
+/* Add the gain of a source, made from its slope, and its square. */
+LOOP(void, note, (float half, const float *restrict plus, const float *restrict v,
+      float *restrict total, float *restrict square, ptrdiff_t count),
+     (half, plus, v, total, square, count)) {
+    for (ptrdiff_t i = 0; i < count; i++) {
+        float gain = half * plus[i] * v[i];
+        total[i] += gain;
+        square[i] += gain * gain;
+    }
+}
+
+/* The newest frames of a spectrogram, shape (context, channels, bins); see
+ * alphamf.factorization.online_steps. */
+struct frames {
+    ptrdiff_t context, channels, bins, columns, wide; /* columns of `back` and of sums */
+    const float *power, *basis, *back, *response, *rate;
+    float *noise, *phi, *h, *total, *square, *v, *plus, *minus;
+    uint32_t *state;
+};
+
+static ptrdiff_t step(const struct frames *f, struct source *sources, float less, float exponent,
+                       float *parts) {
+    ptrdiff_t cells = f->channels * f->bins, size = f->columns * f->bins;
+    memset(parts, 0, sizeof(float) * (size_t)(2 * f->channels * f->wide));
+    sources[0].accepted = 0;
+    for (ptrdiff_t c = 0; c < f->context; c++) {
+        ptrdiff_t at = c * cells;
+        for (ptrdiff_t k = 0; k < f->channels; k++)
+            activate(f->h + k * f->columns, f->basis + c * size, f->response + k * f->bins,
+                     f->v + at + k * f->bins, f->columns, f->bins);
+        sources[0].v = f->v + at;
+        sources[0].phi = f->phi ? f->phi + at : NULL;
+        sources[0].state = c == f->context - 1 ? f->state : NULL;
+        sources[0].out[0] = f->plus + at;
+        sources[0].out[1] = f->minus + at;
+        sources[1].v = f->noise + at;
+        evaluate(sources, 2, SLOPES, f->power + at, cells, cells);
+        for (ptrdiff_t k = 0; k < f->channels; k++) {
+            const float *response = f->response + k * f->bins, *back = f->back + c * f->bins * f->wide;
+            float *up = parts + 2 * k * f->wide;
+            gather(f->plus + at + k * f->bins, f->minus + at + k * f->bins, response, back, up,
+                   up + f->wide, f->wide, f->bins);
+        }
+    }
+    for (ptrdiff_t k = 0; k < f->channels; k++) {
+        float *up = parts + 2 * k * f->wide;
+        ascend(f->h + k * f->columns, up, up + f->wide, f->rate + k * f->columns, less, exponent,
+               f->columns);
+    }
+    return sources[0].accepted;
+}
+
+#endif

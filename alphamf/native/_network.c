@@ -1,0 +1,222 @@
+/* The causal network: alphamf/learnt/causal.py in C, by the layers of whole recordings. */
+#include "../learnt/_chain.h"
+#include "../learnt/_frames.h"
+#include "../learnt/_panels.h"
+#include "_parts.h"
+
+/* As in network.py and causal.py of alphamf/learnt. */
+static const float LOGIT = 3.0f, NARROWEST = 1e-3f, SILENT = 1e-10f;
+static const double EDGE_LOW = 0.85, EDGE_HIGH = 0.9;
+static const ptrdiff_t LATES[MOST_DEEP] = {1, 1, 8}, HIGHS[MOST_DEEP] = {4, 16, 1};
+
+/* As alphamf.denoising.uncertainty.CHOSEN. */
+static const float SCALE = 0.78f, POWER = 0.4f, LEAST = 0.001f, FAINT_STD = 0.38f;
+static const double FAINT = 0.001, BEND = 6000.0;
+
+/* The newest frames that a layer has read, and which of them is the newest. */
+struct ring {
+    float *frames;
+    int32_t *newest;
+    ptrdiff_t count, size;
+};
+
+struct network {
+    struct header header;
+    struct layers layers;
+    ptrdiff_t channels, bins;
+    Chain chain;
+    /* State. */
+    struct ring blocks[MOST_BLOCKS], cells[MOST_DEEP + 2];
+    /* Constants, and room for a hop. */
+    float *faint, *features, *planes, *x, *u, *inner, *maps, *out;
+};
+
+static float *advance(struct ring *ring) {
+    *ring->newest = (int32_t)((*ring->newest + 1) % ring->count);
+    return ring->frames + *ring->newest * ring->size;
+}
+
+static void place_ring(struct memory *memory, struct ring *ring, ptrdiff_t count, ptrdiff_t size) {
+    *ring = (struct ring){take_floats(&memory->state, (size_t)(count * size)),
+                          take(&memory->state, 1, sizeof *ring->newest), count, size};
+}
+
+static ptrdiff_t distance_of(int block) { return (ptrdiff_t)1 << block % DILATIONS; }
+
+struct network *place_network(struct memory *memory, const struct weights *weights, int channels) {
+    struct arena *constants = &memory->constants;
+    const struct header *header = &weights->header;
+    struct network none, *placed = take(constants, 1, sizeof none);
+    struct network *n = placed ? placed : &none; /* which is only counted */
+    ptrdiff_t bins = header->bins, width = header->width;
+    n->header = *header, n->layers = weights->layers;
+    n->channels = channels, n->bins = bins;
+    for (int k = 0; k < header->blocks; k++)
+        place_ring(memory, &n->blocks[k], (TAPS - 1) * distance_of(k) + 1, channels * width);
+    Chain *chain = &n->chain;
+    *chain = (Chain){.count = header->deep + 2, .causal = 1, .frames = 1, .bins = bins,
+                     .stride = PAD + (bins + TILE - 1) / TILE * TILE, .skip = FEATURES};
+    for (int k = 0; k < chain->count; k++) {
+        int first = k == 0, last = k == chain->count - 1;
+        Step *step = &chain->steps[k];
+        step->weight = n->layers.weight[k], step->bias = n->layers.bias[k];
+        step->channels = first ? FEATURES + header->maps : header->local;
+        step->outputs = last ? OUTPUTS_OF_CELL : header->local;
+        step->late = first || last ? 1 : LATES[k - 1];
+        step->high = first || last ? 1 : HIGHS[k - 1];
+        place_ring(memory, &n->cells[k], 2 * step->late + 1,
+                   channels * (step->channels * chain->stride + PAD));
+    }
+    ptrdiff_t plane = OUTPUTS_OF_CELL * chain->stride + PAD;
+    n->faint = take_floats(constants, (size_t)bins);
+    n->features = take_floats(constants, (size_t)(channels * bins * FEATURES));
+    n->planes = take_floats(constants, (size_t)(FEATURES * bins));
+    n->x = take_floats(constants, (size_t)(channels * width));
+    n->u = take_floats(constants, (size_t)(channels * width));
+    n->inner = take_floats(constants, (size_t)(channels * header->hidden));
+    n->maps = take_floats(constants, (size_t)(channels * bins * header->maps));
+    n->out = take_floats(constants, (size_t)(channels * plane));
+    if (!placed) return NULL;
+    for (ptrdiff_t i = 0; i < bins; i++) {
+        double hertz = (double)i * ((double)header->rate / header->window) / BEND;
+        n->faint[i] = (float)(FAINT / (1.0 + hertz * hertz * hertz * hertz));
+    }
+    return placed;
+}
+
+static void start_ring(struct ring *ring) {
+    memset(ring->frames, 0, sizeof(float) * (size_t)(ring->count * ring->size));
+    *ring->newest = -1;
+}
+
+void start_network(struct network *n) {
+    for (int k = 0; k < n->header.blocks; k++) start_ring(&n->blocks[k]);
+    for (int k = 0; k < n->chain.count; k++) start_ring(&n->cells[k]);
+}
+
+INLINE float clipped(float x, float least, float most) {
+    x = x < least ? least : x;
+    return x > most ? most : x;
+}
+
+/* The features of a channel, one after the other. */
+LOOP(void, describe, (float unit, const float *restrict power, const float *restrict gain,
+      const float *restrict gain_std, const float *restrict speech, const float *restrict noise,
+      float *restrict out, ptrdiff_t bins),
+     (unit, power, gain, gain_std, speech, noise, out, bins)) {
+    for (ptrdiff_t i = 0; i < bins; i++) {
+        float g = clipped(gain[i], NARROWEST, 1.0f - NARROWEST);
+        out[i] = log_(power[i] / unit + SILENT) * 0.25f;
+        out[bins + i] = log_(g / (1.0f - g)) / LOGIT;
+        out[2 * bins + i] = gain_std[i] * 4.0f;
+        out[3 * bins + i] = clipped(log_(noise[i] + SILENT), -12.0f, 12.0f) * 0.25f;
+        out[4 * bins + i] = clipped(log_(speech[i] + SILENT), -14.0f, 12.0f) * 0.25f;
+    }
+}
+
+/* As alphamf.learnt.causal.fill_band_end. */
+static void fill_band_end(float *plane, ptrdiff_t bins) {
+    ptrdiff_t low = (ptrdiff_t)(EDGE_LOW * (double)(bins - 1));
+    ptrdiff_t high = (ptrdiff_t)(EDGE_HIGH * (double)(bins - 1));
+    double sum = 0.0;
+    for (ptrdiff_t i = low; i < high; i++) sum += plane[i];
+    for (ptrdiff_t i = high; i < bins; i++) plane[i] = (float)(sum / (double)(high - low));
+}
+
+/* Write the features of all channels, cell by cell and as planes of the newest cells. */
+static void read_features(struct network *n, const float *power, const struct estimate *found,
+                          float *cells) {
+    ptrdiff_t bins = n->bins, stride = n->chain.stride;
+    for (ptrdiff_t k = 0; k < n->channels; k++) {
+        ptrdiff_t at = k * bins;
+        describe(found->level[k], power + at, found->gain + at, found->gain_std + at,
+                 found->speech + at, found->noise + at, n->planes, bins);
+        float *plane = cells + k * (n->chain.steps[0].channels * stride + PAD) + PAD;
+        for (int f = 0; f < FEATURES; f++, plane += stride) {
+            float *feature = n->planes + f * bins;
+            fill_band_end(feature, bins);
+            memcpy(plane, feature, sizeof(float) * (size_t)bins);
+            for (ptrdiff_t i = 0; i < bins; i++) n->features[(at + i) * FEATURES + f] = feature[i];
+        }
+    }
+}
+
+static void add_bias(float *x, const float *bias, ptrdiff_t rows, ptrdiff_t width) {
+    for (ptrdiff_t row = 0; row < rows; row++, x += width)
+        for (ptrdiff_t i = 0; i < width; i++) x[i] += bias[i];
+}
+
+static void run_block(struct network *n, int k) {
+    const struct block *block = &n->layers.blocks[k];
+    struct ring *ring = &n->blocks[k];
+    ptrdiff_t rows = n->channels, width = n->header.width, hidden = n->header.hidden;
+    normalise(n->x, block->scale, block->shift, advance(ring), rows, width);
+    dilate(ring->frames, ring->count, *ring->newest, block->taps, TAPS, distance_of(k), n->u, rows,
+           width);
+    product(n->u, block->up, n->inner, rows, width, hidden);
+    rectify(n->inner, block->up_bias, rows, hidden);
+    product(n->inner, block->down, n->u, rows, hidden, width);
+    add(n->x, n->u, block->down_bias, rows, width);
+}
+
+/* The maps that the blocks made, as planes of the newest cells after the features. */
+static void write_maps(struct network *n, float *cells) {
+    ptrdiff_t bins = n->bins, maps = n->header.maps, stride = n->chain.stride;
+    product(n->x, n->layers.write, n->maps, n->channels, n->header.width, bins * maps);
+    add_bias(n->maps, n->layers.write_bias, n->channels, bins * maps);
+    for (ptrdiff_t k = 0; k < n->channels; k++) {
+        const float *made = n->maps + k * bins * maps;
+        float *plane = cells + k * (n->chain.steps[0].channels * stride + PAD) + PAD;
+        for (ptrdiff_t m = 0; m < maps; m++)
+            for (ptrdiff_t i = 0; i < bins; i++)
+                plane[(FEATURES + m) * stride + i] = made[i * maps + m];
+    }
+}
+
+static void correlate_channels(struct network *n) {
+    Chain *chain = &n->chain;
+    ptrdiff_t plane = OUTPUTS_OF_CELL * chain->stride + PAD;
+    for (int k = 0; k < chain->count; k++) {
+        struct ring *ring = &n->cells[k];
+        chain->inputs[k] = (Frames){ring->frames + PAD, ring->count, *ring->newest, ring->size};
+    }
+    chain->planes = chain->inputs[0];
+    chain->out = (Frames){n->out + PAD, n->channels, 0, plane};
+    correlate_newest(chain, n->channels);
+}
+
+/* The gain of a channel by the network's correction of its logit, and the gain's deviation. */
+LOOP(void, finish, (float exponent, float unit, const float *restrict logit,
+      const float *restrict feature, const float *restrict power, const float *restrict faint,
+      float *restrict gain, float *restrict gain_std, ptrdiff_t bins),
+     (exponent, unit, logit, feature, power, faint, gain, gain_std, bins)) {
+    for (ptrdiff_t i = 0; i < bins; i++) {
+        float x = logit[i] + LOGIT * feature[i];
+        float g = smaller(exp_(-exponent * log_(1.0f + exp_(-x))), 1.0f);
+        float share = faint[i] / (faint[i] + power[i] / unit);
+        float loud = SCALE * exp_(POWER * log_(g * (1.0f - g) + LEAST));
+        gain[i] = g;
+        gain_std[i] = sqrtf((1.0f - share) * loud * loud + share * FAINT_STD * FAINT_STD);
+    }
+}
+
+void refine(struct network *n, const float *power, const struct estimate *found, float *gain,
+            float *gain_std) {
+    float *cells = advance(&n->cells[0]);
+    for (int k = 1; k < n->chain.count; k++) advance(&n->cells[k]);
+    read_features(n, power, found, cells);
+    product(n->features, n->layers.read, n->x, n->channels, n->bins * FEATURES, n->header.width);
+    add_bias(n->x, n->layers.read_bias, n->channels, n->header.width);
+    for (int k = 0; k < n->header.blocks; k++) run_block(n, k);
+    write_maps(n, cells);
+    correlate_channels(n);
+    ptrdiff_t bins = n->bins, stride = n->chain.stride;
+    for (ptrdiff_t k = 0; k < n->channels; k++) {
+        const float *logit = n->out + k * (OUTPUTS_OF_CELL * stride + PAD) + PAD;
+        const float *plane = cells + k * (n->chain.steps[0].channels * stride + PAD) + PAD;
+        finish(n->header.exponent, found->level[k], logit, plane + stride, power + k * bins, n->faint,
+               gain + k * bins, gain_std + k * bins, bins);
+    }
+}
+
+__attribute__((constructor)) static void choose_copies(void) { choose_level(); }

@@ -1,0 +1,97 @@
+/* The parts of the engine: memory, weights, the online chain and the causal network. */
+#ifndef ALPHAMF_PARTS_H
+#define ALPHAMF_PARTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Memory that is handed out from its start on; without a start, only counted. */
+struct arena {
+    char *start;
+    size_t used;
+};
+
+#define ALIGNMENT 64
+
+static inline void *take(struct arena *arena, size_t count, size_t size) {
+    void *place = arena->start ? arena->start + arena->used : NULL;
+    arena->used += (count * size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return place;
+}
+
+static inline float *take_floats(struct arena *arena, size_t count) {
+    return take(arena, count, sizeof(float));
+}
+
+/* What stays as it is, what `alphamf_save` copies, and room for a hop. */
+struct memory {
+    struct arena constants, state;
+};
+
+/* A file of weights begins with these numbers; alphamf/native/weights.py writes it. The arrays
+ * follow, each at a multiple of ALIGNMENT: W of shape (context, columns, bins), and of the network,
+ * if `blocks` is not 0, those of `struct layers`, matrices in half precision (learnt/_panels.h). */
+struct header {
+    char magic[8];
+    int32_t rate, window, bins, context, columns, stride;
+    int32_t width, hidden, blocks, maps, local, deep;
+    float alpha, exponent;
+    int32_t unused[4]; /* zero, so that compilers add no room */
+    uint64_t generator[4];
+};
+
+#define MAGIC "alphamf1"
+/* As alphamf.learnt.network has them. */
+#define FEATURES 5
+#define OUTPUTS_OF_CELL 2
+#define TAPS 5
+#define DILATIONS 7
+#define MOST_BLOCKS 64
+#define MOST_DEEP 3
+
+struct block {
+    const float *scale, *shift, *taps, *up_bias, *down_bias;
+    const int16_t *up, *down;
+};
+
+struct layers {
+    const int16_t *read, *write;
+    const float *read_bias, *write_bias;
+    struct block blocks[MOST_BLOCKS];
+    const float *weight[MOST_DEEP + 2], *bias[MOST_DEEP + 2];
+};
+
+struct weights {
+    struct header header;
+    const float *basis;
+    struct layers layers;
+};
+
+/* 0 unless these are weights. */
+int read_weights(const void *data, size_t size, struct weights *weights);
+
+/* What the chain found of a hop, shape (channels, bins), but `level`, (channels); as
+ * alphamf.factorization.online.OnlineEstimate. */
+struct estimate {
+    const float *gain, *gain_std, *speech, *noise, *level;
+    float acceptance;
+};
+
+struct chain;
+struct chain *place_chain(struct memory *memory, const struct weights *weights, int channels,
+                          double hop);
+void start_chain(struct chain *chain);
+void step_chain(struct chain *chain, const float *power, struct estimate *found);
+
+struct network;
+struct network *place_network(struct memory *memory, const struct weights *weights, int channels);
+void start_network(struct network *network);
+
+/* The refined gain, and its standard deviation, shape (channels, bins). */
+void refine(struct network *network, const float *power, const struct estimate *found, float *gain,
+            float *gain_std);
+
+/* The weight of the newest frame in a running mean over `seconds`. */
+double forgetting(double hop, double seconds);
+
+#endif

@@ -1,0 +1,216 @@
+"""The engine of low latency: the whole way of a hop in C, one call for as many hops as there are.
+
+``alphamf.h`` describes the functions. Where the library could not be compiled when the package was
+installed, `AVAILABLE` is False and `alphamf.denoising.reference_engine` does the same.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from alphamf.errors import AlphaMFError
+from alphamf.learnt.causal import CausalRefiner
+from alphamf.learnt.dictionary import Dictionary
+from alphamf.learnt.packed import ALIGNMENT
+from alphamf.native.weights import pack
+from alphamf.tools.arrays import Floats
+
+REASONS = None, "samples were too large to be sound", "its state was no longer finite"
+"""Why an engine reset itself, as ``alphamf_reset_reason`` numbers it."""
+
+
+class Hops(NamedTuple):
+    """What an engine makes of some hops.
+
+    Attributes
+    ----------
+    speech
+        Shape (samples, channels).
+    gain, gain_std
+        Shape (channels, bins, hops).
+    activity
+        Probability of speech in each hop, shape (hops,).
+    """
+
+    speech: Floats
+    gain: Floats
+    gain_std: Floats
+    activity: Floats
+
+
+def library_file() -> str | None:
+    """Return the file of the engine and of the plug-ins, or None if it was not compiled."""
+    found = find_spec("alphamf.native._engine")
+    return found.origin if found else None
+
+
+def _open() -> Any:
+    file = library_file()
+    if file is None:
+        return None
+    try:
+        library = ctypes.CDLL(file)
+    except OSError:
+        return None
+    pointer, size, whole = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+    types = {
+        "create": (pointer, pointer, size, whole, whole, whole),
+        "destroy": (None, pointer),
+        "control": (None, pointer, ctypes.c_float, ctypes.c_float),
+        "latency": (whole, pointer),
+        "hops": (whole, pointer, pointer, pointer, whole, pointer, pointer, pointer),
+        "hop": (whole, pointer),
+        "bins": (whole, pointer),
+        "acceptance": (ctypes.c_float, pointer),
+        "reset_reason": (whole, pointer),
+        "state_size": (size, pointer),
+        "save": (None, pointer, pointer),
+        "load": (None, pointer, pointer),
+    }
+    for name, (result, *arguments) in types.items():
+        function = getattr(library, f"alphamf_{name}")
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+_LIBRARY = _open()
+AVAILABLE = _LIBRARY is not None
+
+
+class _Weights:
+    """Weights of engines at a multiple of `ALIGNMENT`; it keeps alive what they were made of."""
+
+    def __init__(self, dictionary: Dictionary, network: CausalRefiner | None, seed: int) -> None:
+        self._made_of = dictionary, network
+        packed = pack(dictionary, network, seed)
+        room = np.empty(len(packed) + ALIGNMENT, np.uint8)
+        start = -room.ctypes.data % ALIGNMENT
+        self.data = room[start : start + len(packed)]
+        self.data[:] = np.frombuffer(packed, np.uint8)
+
+
+_IN_USE: WeakValueDictionary[tuple[int, int, int], _Weights] = WeakValueDictionary()
+
+
+def _share_weights(dictionary: Dictionary, network: CausalRefiner | None, seed: int) -> _Weights:
+    """Return weights that engines of the same models share."""
+    key = id(dictionary), id(network), seed
+    found = _IN_USE.get(key)
+    if found is None:
+        found = _IN_USE[key] = _Weights(dictionary, network, seed)
+    return found
+
+
+class Engine:
+    """Removes noise hop by hop; it can be copied and pickled between two calls.
+
+    Parameters
+    ----------
+    rate
+        Sampling rate in Hz.
+    channels
+        Number of channels.
+    dictionary
+        Of the speech.
+    network
+        That predicts the gain; None: the gain is the chain's.
+    linked
+        Whether channels that share a voice get one gain.
+    least
+        Smallest gain.
+    seed
+        Of the chain.
+
+    Attributes
+    ----------
+    hop, bins
+        Samples of a hop, and bins of its gain.
+    latency
+        Samples that are held back, at most, beside those of a hop that is not whole.
+    """
+
+    def __init__(
+        self,
+        rate: int,
+        channels: int,
+        dictionary: Dictionary,
+        network: CausalRefiner | None,
+        *,
+        linked: bool,
+        least: float,
+        seed: int,
+    ) -> None:
+        self._given = {
+            "rate": rate,
+            "channels": channels,
+            "dictionary": dictionary,
+            "network": network,
+            "linked": linked,
+            "least": least,
+            "seed": seed,
+        }
+        self._channels = channels
+        self._weights = _share_weights(dictionary, network, seed)
+        data = self._weights.data
+        self._engine = _LIBRARY.alphamf_create(
+            data.ctypes.data, len(data), rate, channels, int(linked)
+        )
+        if not self._engine:
+            raise AlphaMFError(
+                f"the engine of low latency cannot be made for {channels} channels at {rate} Hz "
+                f"with the dictionary {dictionary.name}: there is not enough memory for it"
+            )
+        _LIBRARY.alphamf_control(self._engine, 1.0, least)
+        self.hop: int = _LIBRARY.alphamf_hop(self._engine)
+        self.bins: int = _LIBRARY.alphamf_bins(self._engine)
+        self.latency: int = _LIBRARY.alphamf_latency(self._engine)
+
+    def __del__(self) -> None:
+        if getattr(self, "_engine", None):
+            _LIBRARY.alphamf_destroy(self._engine)
+
+    def __getstate__(self) -> tuple[dict[str, Any], bytes]:
+        state = ctypes.create_string_buffer(_LIBRARY.alphamf_state_size(self._engine))
+        _LIBRARY.alphamf_save(self._engine, state)
+        return self._given, state.raw
+
+    def __setstate__(self, state: tuple[dict[str, Any], bytes]) -> None:
+        given, saved = state
+        self.__init__(**given)  # type: ignore[misc]
+        _LIBRARY.alphamf_load(self._engine, saved)
+
+    @property
+    def acceptance(self) -> float:
+        """Proportion of Phi proposals of the last hop that were accepted."""
+        return float(_LIBRARY.alphamf_acceptance(self._engine))
+
+    @property
+    def reset_reason(self) -> str | None:
+        """Why it last reset itself, or None if it did not."""
+        return REASONS[_LIBRARY.alphamf_reset_reason(self._engine)]
+
+    def process(self, sound: Floats) -> Hops:
+        """Process whole hops.
+
+        Parameters
+        ----------
+        sound
+            Shape (samples, channels), float32.
+        """
+        sound = np.ascontiguousarray(sound, np.float32)
+        hops = len(sound) // self.hop
+        speech = np.empty((hops * self.hop, self._channels), np.float32)
+        gains = np.empty((2, hops, self._channels, self.bins), np.float32)
+        activity = np.empty(hops, np.float32)
+        written = _LIBRARY.alphamf_hops(
+            self._engine,
+            *(sound.ctypes.data, speech.ctypes.data, hops),
+            *(gains[0].ctypes.data, gains[1].ctypes.data, activity.ctypes.data),
+        )
+        gain, gain_std = (each.transpose(1, 2, 0) for each in gains)
+        return Hops(speech[: written * self.hop], gain, gain_std, activity)

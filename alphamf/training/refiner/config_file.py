@@ -1,0 +1,255 @@
+"""Read the configuration of a training run from a TOML file, and check it.
+
+A section must contain all keys without a default, and no unknown keys, so that the file defines the
+run completely. The files of the shipped networks are ``models/NAME.toml``.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from alphamf.errors import AlphaMFError
+from alphamf.learnt.network import DEEP
+from alphamf.tools.files import printable_name, reason
+from alphamf.training.refiner.config import (
+    CHAINS,
+    KINDS,
+    LOSSES,
+    NARROW,
+    NETWORKS,
+    CausalKind,
+    Config,
+    Data,
+    HighBandKind,
+    Kind,
+    Ladder,
+    Mixtures,
+    Network,
+    Schedule,
+)
+
+SHORTEST = 0.5
+"""Minimum length of a clip, in seconds: a segment of ESTOI lasts 0.4 s."""
+
+SHARES = (
+    "nearly_clean",
+    "rumble",
+    "pauses",
+    "rooms",
+    "made_up_rooms",
+    "image_rooms",
+    "telephone",
+    "band",
+    "codec",
+    "clipped",
+    "sibilant",
+)
+"""Keys of `Mixtures` that are probabilities."""
+
+
+def load(path: Path) -> Config:
+    """Read a configuration.
+
+    Raises
+    ------
+    AlphaMFError
+        The file cannot be read, or a key is missing, unknown, of another type or out of range.
+    """
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise AlphaMFError(f"{printable_name(path)} cannot be read: {reason(error)}") from error
+    try:
+        return parse_config(table)
+    except AlphaMFError as error:
+        raise AlphaMFError(f"{printable_name(path)}: {error}") from error
+
+
+def parse_config(table: dict[str, Any]) -> Config:
+    """Make a configuration from parsed TOML or JSON.
+
+    Raises
+    ------
+    AlphaMFError
+        As for `load`.
+    """
+    sections = {"network": Network, "data": Data, "mixtures": Mixtures, "schedule": Schedule}
+    unknown = set(table) - {*sections, "losses", "ladder"}
+    if unknown:
+        raise AlphaMFError(f"unknown section [{min(unknown)}]")
+    found: dict[str, Any] = {
+        name: _section(name, kind, table.get(name, {})) for name, kind in sections.items()
+    }
+    found["losses"] = _probabilities("losses", table.get("losses", {}), LOSSES)
+    ladder = _section("ladder", Ladder, table["ladder"]) if "ladder" in table else None
+    config = Config(**found, ladder=ladder)
+    _check(config)
+    return config
+
+
+def _section(name: str, kind: Any, table: Any) -> Any:
+    """Make the dataclass of a section."""
+    if not isinstance(table, dict):
+        raise AlphaMFError(f"[{name}] must be a section")
+    hints = get_type_hints(kind)
+    unknown = set(table) - {each.name for each in fields(kind)}
+    if unknown:
+        raise AlphaMFError(f"unknown key {min(unknown)} in [{name}]")
+    values = {}
+    for each in fields(kind):
+        if each.name in table:
+            values[each.name] = _value(f"[{name}] {each.name}", table[each.name], hints[each.name])
+        elif each.default is MISSING and each.default_factory is MISSING:
+            raise AlphaMFError(f"the key {each.name} is missing in [{name}]")
+    return kind(**values)
+
+
+def _value(name: str, value: Any, hint: Any) -> Any:
+    """Convert a value to the type of a field."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if hint == Kind and isinstance(value, dict):
+        return _kind(value)
+    if hint is bool and isinstance(value, bool):
+        return value
+    if hint is int and number and (isinstance(value, int) or value.is_integer()):
+        return int(value)
+    if hint is float and number:
+        return float(value)
+    if hint is str and isinstance(value, str):
+        return value
+    if hint == tuple[str, ...] and isinstance(value, list | tuple):
+        return tuple(_value(name, each, str) for each in value)
+    if hint == tuple[float, ...] and isinstance(value, list | tuple):
+        return tuple(_value(name, each, float) for each in value)
+    if hint == dict[str, float] and isinstance(value, dict):
+        return {key: _value(f"{name} {key}", each, float) for key, each in value.items()}
+    wanted: dict[Any, str] = {
+        int: "a whole number",
+        float: "a number",
+        str: "a text in quotes",
+        bool: "true or false",
+        Kind: "a table with a name",
+        dict[str, float]: "a section",
+    }
+    raise AlphaMFError(f"{name} must be {wanted.get(hint, 'a list')}, not {value!r}")
+
+
+def _kind(table: dict[str, Any]) -> Any:
+    """Make the kind of a network from its table; the key `name` selects it."""
+    name = table.get("name")
+    if not isinstance(name, str) or name not in NETWORKS:
+        raise AlphaMFError(
+            f"[network] kind.name must be one of {', '.join(NETWORKS)}, not {name!r}"
+        )
+    rest = {key: value for key, value in table.items() if key != "name"}
+    return _section("network.kind", NETWORKS[name], rest)
+
+
+def _probabilities(name: str, table: Any, known: tuple[str, ...]) -> dict[str, float]:
+    found: dict[str, float] = _value(f"[{name}]", table, dict[str, float])
+    for key, value in found.items():
+        if key not in known:
+            raise AlphaMFError(f"[{name}] has no key {key}; its keys are {', '.join(known)}")
+        if not value >= 0:
+            raise AlphaMFError(f"[{name}] {key} must not be below 0, not {value:g}")
+    if not sum(found.values()) > 0:
+        raise AlphaMFError(f"[{name}] needs one of {', '.join(known)} above 0")
+    return {key: found[key] for key in known if key in found}
+
+
+def _check(config: Config) -> None:
+    """Check the ranges of all values."""
+    _check_network(config.network)
+    _check_mixtures(config)
+    _check_schedule(config.schedule, config.ladder)
+
+
+def _check_network(network: Network) -> None:
+    for key, least in (("width", 1), ("hidden", 1), ("blocks", 1), ("maps", 2), ("local", 1)):
+        _within(f"[network] {key}", getattr(network, key), least, math.inf)
+    _within("[network] deep", network.deep, 0, len(DEEP))
+    if network.bands:
+        _within("[network] bands", network.bands, NARROW + 2, math.inf)
+    kind = network.kind
+    if isinstance(kind, CausalKind) and kind.made_from and network.start:
+        raise AlphaMFError("[network] start and kind.made_from exclude each other")
+    if isinstance(kind, HighBandKind) and len(kind.after) not in (0, 2):
+        raise AlphaMFError("[network] kind.after must name a refiner and a second stage")
+    _above("[network] exponent", network.exponent)
+    _within("[network] moved", network.moved, 0, 1)
+    if network.moved < 1 and not network.start:
+        raise AlphaMFError("[network] moved is below 1, but there is no start to interpolate from")
+
+
+def _check_mixtures(config: Config) -> None:
+    mixtures = config.mixtures
+    _probabilities("mixtures.kinds", mixtures.kinds, KINDS)
+    if not isinstance(config.network.kind, CausalKind):
+        _probabilities("mixtures.chains", mixtures.chains, CHAINS)
+    elif mixtures.chains:
+        raise AlphaMFError(
+            "[mixtures.chains] cannot be used for a causal network, which has the online chain"
+        )
+    for key in ("voices", "sounds"):
+        if not getattr(config.data, key):
+            raise AlphaMFError(f"[data] {key} names no folder")
+    _within("[data] most", config.data.most, 0, math.inf)
+    _within("[data] quiet", config.data.quiet, 0, math.inf)
+    if config.data.narrow and not isinstance(config.network.kind, HighBandKind):
+        raise AlphaMFError("[data] narrow can be used for a high-band network only")
+    if any(config.data.tilts) and not config.data.narrow:
+        raise AlphaMFError("[data] tilts needs voices in [data] narrow")
+    if mixtures.rooms and not config.data.rooms:
+        raise AlphaMFError("[mixtures] rooms is above 0, but [data] rooms names no folder")
+    for key in SHARES:
+        _within(f"[mixtures] {key}", getattr(mixtures, key), 0, 1)
+    for chance in mixtures.layers:
+        _within("[mixtures] layers", chance, 0, 1)
+    ranges = {
+        "[mixtures] snr": mixtures.snr,
+        "[mixtures] level": mixtures.level,
+        "[data] tilts": config.data.tilts,
+    }
+    for key, low_high in ranges.items():
+        if len(low_high) != 2 or not low_high[0] <= low_high[1]:
+            raise AlphaMFError(f"{key} must be [lowest, highest], not {list(low_high)}")
+    _within("[mixtures] seconds", mixtures.seconds, SHORTEST, 60)
+    _within("[mixtures] clips", mixtures.clips, config.schedule.batch, math.inf)
+    _within("[mixtures] dev_clips", mixtures.dev_clips, 1, math.inf)
+    _within("[mixtures] seed", mixtures.seed, 0, math.inf)
+
+
+def _check_schedule(schedule: Schedule, ladder: Ladder | None) -> None:
+    for key, least in (
+        *((key, 1) for key in ("steps", "batch", "report_every", "score_every")),
+        *((key, 0) for key in ("seed", "warm_up", "weight_decay", "muon")),
+    ):
+        _within(f"[schedule] {key}", getattr(schedule, key), least, math.inf)
+    _within("[schedule] averaging", schedule.averaging, 0, 1)
+    _above("[schedule] step_size", schedule.step_size)
+    _above("[schedule] largest_gradient", schedule.largest_gradient)
+    if schedule.score_every % schedule.report_every:
+        raise AlphaMFError("[schedule] score_every must be a multiple of report_every")
+    if schedule.precision not in ("bfloat16", "float32"):
+        raise AlphaMFError(
+            f"[schedule] precision must be bfloat16 or float32, not {schedule.precision!r}"
+        )
+    if ladder and (ladder.step % schedule.report_every or not 0 < ladder.step <= schedule.steps):
+        raise AlphaMFError(
+            f"[ladder] step must be a multiple of report_every up to steps, not {ladder.step}"
+        )
+
+
+def _above(name: str, value: float) -> None:
+    if not 0 < value < math.inf:
+        raise AlphaMFError(f"{name} must be above 0, not {value:g}")
+
+
+def _within(name: str, value: float, low: float, high: float) -> None:
+    if not low <= value <= high:
+        bounds = f"from {low:g} to {high:g}" if high < math.inf else f"at least {low:g}"
+        raise AlphaMFError(f"{name} must be {bounds}, not {value:g}")

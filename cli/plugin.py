@@ -1,0 +1,49 @@
+"""``alphamf plugin``: install the plug-ins for other programs, and remove them."""
+
+from __future__ import annotations
+
+import typer
+
+from alphamf.cli import report
+
+plugin = typer.Typer(
+    no_args_is_help=True,
+    help="Install alphamf as a plug-in (LADSPA and LV2) for other programs: docs/plugins.md.",
+)
+
+
+@plugin.command()
+def install() -> None:
+    """Write the plug-ins to your folders for LADSPA and LV2, and print their files."""
+    from alphamf.denoising.weights import find_online
+    from alphamf.native import plugin, weights
+
+    with report.user_errors():
+        found = [find_online(rate) for rate in (16000, 8000)]
+        wide, narrow = (weights.pack(each.dictionary, each.causal, 0) for each in found)
+        for place in plugin.install(plugin.plugin(wide, narrow)):
+            typer.echo(place)
+
+
+@plugin.command()
+def remove() -> None:
+    """Delete the plug-ins from your folders, and print the files that were there."""
+    from alphamf.native import plugin
+
+    with report.user_errors():
+        for place in plugin.remove():
+            typer.echo(place)
+
+
+@plugin.command()
+def path() -> None:
+    """Print the files of the installed plug-ins, LADSPA's first."""
+    from alphamf.errors import AlphaMFError
+    from alphamf.native import plugin
+
+    with report.user_errors():
+        there = [place for place in plugin.places().values() if place.exists()]
+        if not there:
+            raise AlphaMFError("no plug-in is installed; run 'alphamf plugin install'")
+        for place in there:
+            typer.echo(place)

@@ -1,0 +1,512 @@
+"""SG-NPHMC and SGR-NPHMC: the leapfrog and its energy, laws and orders, gradient noise, mirrors."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from alphamf.errors import AlphaMFError
+from alphamf.inference.chain import run
+from alphamf.inference.metric import Dense, Diagonal
+from alphamf.inference.random import generator
+from alphamf.inference.samplers import nose_poincare
+from alphamf.inference.samplers.nose_poincare import Constant, NosePoincare, Point
+from alphamf.inference.samplers.sgnphmc import SGNPHMC, SGRNPHMC
+from alphamf.inference.targets.gaussian import LinearGaussian
+from tests.support.laws import CHAINS, P_LEAST, Z_MOST, gaussian_draws, gaussian_p, gaussian_z
+from tests.support.momenta import (
+    INVERSE_MASS,
+    MIRRORED,
+    PRECISION,
+    FixedMass,
+    Given,
+    Normal,
+    grid,
+    stationary,
+)
+from tests.support.twins import Drawing, HalfNoise
+
+MASS = FixedMass(INVERSE_MASS)
+DENSE = Constant(Dense(INVERSE_MASS))
+
+
+@dataclass
+class Quartic:
+    """U = |theta|^4 / 4 + offset, and a metric that bends."""
+
+    offset: float = 0.0
+    positive: bool = False
+    size: int = 2
+
+    def draw(self, rng, theta):
+        return self
+
+    def grad(self, theta):
+        return theta * (theta * theta).sum(-1, keepdims=True)
+
+    def value(self, theta):
+        return 0.25 * (theta * theta).sum(-1) ** 2 + self.offset
+
+
+def bent(theta):
+    """Return the metric I + w w' / 2 with w = (1, theta_1)."""
+    w = np.stack([np.ones_like(theta[..., 0]), theta[..., 0]], -1)
+    change = np.zeros((*theta.shape, 2), theta.dtype)
+    change[..., 0, 1] = 1
+    slope = change[..., :, :, None] * w[..., None, None, :]
+    g = w[..., :, None] * w[..., None, :]
+    return Dense(np.eye(2, dtype=theta.dtype) + g / 2, (slope + np.swapaxes(slope, -1, -2)) / 2)
+
+
+def constant(theta):
+    return DENSE
+
+
+def energy(flow, point, h0):
+    """Return H, from its definition."""
+    theta, p, s, q = point
+    metric = flow.metric(theta)
+    r = p / s
+    inner = flow.potential.value(theta)[..., None] + 0.5 * np.reshape(metric.log_det(), (-1, 1))
+    inner = inner + 0.5 * (r * metric.solve(r)).sum(-1, keepdims=True)
+    return s * (inner + q * q / (2 * flow.inertia) + theta.shape[-1] * np.log(s) - h0)
+
+
+def level(flow, point, h0):
+    return h0 - flow.energy(point.theta, flow.metric(point.theta))
+
+
+def cloud(seed=0, n=5):
+    """Return points, and an H0 for each that puts none on the surface."""
+    rng = generator(seed)
+    theta, p = rng.standard_normal((2, n, 2))
+    return Point(theta, p, 0.5 + rng.random((n, 1)), rng.standard_normal((n, 1))), 1.0 + p[:, :1]
+
+
+def written(h, flow, point, h0, share=0.5):
+    """Return the leapfrog of a constant mass written out; `share` is 1 as the paper prints it."""
+    theta, p, s, q = point
+    mass, size = flow.inertia, 2
+
+    def thrust(theta, p, s):
+        kinetic = (p @ INVERSE_MASS * p).sum(-1, keepdims=True) / (2 * s**2)
+        value = flow.potential.value(theta)[:, None]
+        return kinetic - value - size * (1 + np.log(s)) + h0
+
+    p = p - h / 2 * s * flow.potential.grad(theta)
+    c = q + h / 2 * thrust(theta, p, s)
+    q = (-1 + np.sqrt(1 + h * c / mass)) * 2 * mass / h
+    new = s * (1 + share * h * q / mass) / (1 - share * h * q / mass)
+    theta = theta + share * h * p @ INVERSE_MASS * (1 / s + 1 / new)
+    p = p - h / 2 * new * flow.potential.grad(theta)
+    before = p + h / 2 * new * flow.potential.grad(theta)
+    q = q + h / 2 * (thrust(theta, before, new) - q**2 / (2 * mass))
+    return Point(theta, p, new, q)
+
+
+def drift_of_energy(h, share=0.5):
+    """Return by how much H strays over a time of 4."""
+    flow = NosePoincare(Quartic(), Quartic(), constant, 2.0, 1)
+    point, h0 = cloud()
+    start, worst = energy(flow, point, h0), 0.0
+    for _ in range(round(4 / h)):
+        point = written(h, flow, point, h0, share)
+        worst = max(worst, np.abs(energy(flow, point, h0) - start).max())
+    return worst
+
+
+def test_leap_is_the_one_written_out():
+    flow = NosePoincare(Quartic(), Quartic(), constant, 2.0, 1)
+    point, h0 = cloud()
+    end, metric = flow.leap(0.1, point, level(flow, point, h0))
+    for mine, other in zip(end, written(0.1, flow, point, h0), strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-10)
+    assert metric is DENSE
+
+
+def test_energy_is_kept_to_second_order_and_not_as_printed():
+    coarse, fine = drift_of_energy(0.02), drift_of_energy(0.01)
+    assert 3.5 < coarse / fine < 4.5
+    assert fine < 0.01
+    # The printed steps of s and theta are twice as long.
+    assert drift_of_energy(0.01, share=1.0) > 1
+
+
+FLOWS = [
+    NosePoincare(Quartic(), Quartic(), constant, 2.0, 1),
+    NosePoincare(Quartic(), Quartic(), bent, 2.0, 60),
+]
+
+
+@pytest.mark.parametrize("flow", FLOWS)
+def test_leap_keeps_energy_to_third_order_turns_back_and_is_symplectic(flow):
+    point, h0 = cloud()
+    before = energy(flow, point, h0)
+
+    def leap(h, point):
+        return flow.leap(h, point, level(flow, point, h0))[0]
+
+    errors = [np.abs(energy(flow, leap(h, point), h0) - before).max() for h in (0.02, 0.01)]
+    assert 7 < errors[0] / errors[1] < 9
+
+    def turned(point):
+        return point._replace(p=-point.p, q=-point.q)
+
+    back = turned(leap(0.05, turned(leap(0.05, point))))
+    for mine, other in zip(back, point, strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-9, atol=1e-9)
+
+    # J' Omega J = Omega in the coordinates (theta, s, p, q), by central differences.
+    def mapped(x):
+        theta, s, p, q = np.split(x, [2, 3, 5], -1)
+        end = leap(0.05, Point(theta, p, s, q))
+        return np.concatenate([end.theta, end.s, end.p, end.q], -1)
+
+    x = np.concatenate([point.theta, point.s, point.p, point.q], -1)
+    steps = 1e-5 * np.eye(6)
+    jacobian = np.stack([(mapped(x + e) - mapped(x - e)) / 2e-5 for e in steps], -1)
+    omega = np.kron([[0, 1], [-1, 0]], np.eye(3))
+    kept = np.swapaxes(jacobian, -1, -2) @ omega @ jacobian
+    np.testing.assert_allclose(kept, np.broadcast_to(omega, kept.shape), atol=1e-7)
+
+
+@pytest.mark.parametrize("flow", FLOWS)
+def test_leap_from_the_surface_asks_for_p_over_s_alone_and_not_for_a_constant_of_u(flow):
+    point = cloud()[0]
+    one = point._replace(p=point.p / point.s, s=np.ones_like(point.s))
+    end = flow.leap(0.1, point)[0]
+    same = flow.leap(0.1, one)[0]
+    lifted = flow._replace(potential=Quartic(offset=1e3)).leap(0.1, one)[0]
+    for other in (same, lifted):
+        np.testing.assert_allclose(other.theta, end.theta, rtol=1e-9)
+        np.testing.assert_allclose(other.p / other.s, end.p / end.s, rtol=1e-9)
+        np.testing.assert_allclose(other.q, end.q, rtol=1e-9)
+    # That surface is H = 0, which the leap leaves at third order.
+    h0 = one.q**2 / 4 + flow.energy(one.theta, flow.metric(one.theta))
+    h0 = h0 + 0.5 * (one.p * flow.metric(one.theta).solve(one.p)).sum(-1, keepdims=True)
+    np.testing.assert_allclose(energy(flow, one, h0), 0, atol=1e-12)
+    gone = [np.abs(energy(flow, flow.leap(h, one)[0], h0)).max() for h in (0.02, 0.01)]
+    assert 7 < gone[0] / gone[1] < 9
+
+
+def test_leap_stays_finite_where_momenta_are_far_too_large():
+    flow = FLOWS[0]
+    point = Point(
+        np.ones((2, 2)), 1e3 * np.ones((2, 2)), np.ones((2, 1)), np.array([[1e3], [-1e3]])
+    )
+    end = flow.leap(0.1, point)[0]
+    assert all(np.isfinite(field).all() for field in end)
+    np.testing.assert_allclose(end.s, 3.0)
+
+
+class Curved(Normal):
+    """A normal law with a metric of its own, which need not be the Fisher information."""
+
+    def __init__(self, precision, metric, noise=0.0, positive=False):
+        super().__init__(precision, noise, positive)
+        self.bend = metric
+
+    def draw(self, rng, theta):
+        return WithMetric(super().draw(rng, theta), self.bend)
+
+
+@dataclass
+class WithMetric:
+    potential: Any
+    metric: Any
+
+    def grad(self, theta):
+        return self.potential.grad(theta)
+
+    def value(self, theta):
+        return self.potential.value(theta)
+
+
+def parabola(theta):
+    """Return the one-dimensional metric 1 + theta^2 / 2."""
+    return Diagonal(1 + theta**2 / 2, theta[..., None])
+
+
+def bias_of(sampler, target, root, h):
+    """Return the stationary errors of the second moments of theta, r and q, without friction."""
+    nodes, weights = grid([20, 20, 20])
+
+    def leap(nodes):
+        theta, r, q = (nodes[:, [k]] for k in range(3))
+        state = sampler.init(Given(r), theta)
+        state = state._replace(step=1, momentum=root(theta) * r, thermostat=q)
+        state = replace(sampler, friction=0.0).step(Given(0 * r, 0 * q), state, target)
+        r = state.momentum / root(state.theta)
+        return np.concatenate([state.theta, r, state.thermostat], -1)
+
+    def decay(powers):
+        return math.exp(-h * sampler.friction * powers[1])
+
+    means = stationary(leap, nodes, weights, 8, decay)
+    return np.abs([means[2, 0, 0], means[0, 2, 0], means[0, 0, 2]])
+
+
+def biases(fixed_points):
+    """Return `bias_of` at two step sizes, of the plain sampler or the Riemannian one."""
+    sizes = [0.1, 0.05]
+    if fixed_points is None:
+        return [bias_of(SGNPHMC(h, 1), Normal(np.eye(1)), np.ones_like, h) for h in sizes]
+    target = Curved(np.eye(1), parabola)
+    samplers = {h: SGRNPHMC(h, 1, fixed_points=fixed_points) for h in sizes}
+    return [bias_of(samplers[h], target, lambda x: np.sqrt(1 + x**2 / 2), h) for h in sizes]
+
+
+@pytest.mark.parametrize("fixed_points", [None, 2, 4])
+def test_bias_is_of_second_order(fixed_points):
+    coarse, fine = biases(fixed_points)
+    assert coarse.max() < 0.006
+    np.testing.assert_allclose(coarse.max() / fine.max(), 4, rtol=0.1)
+    if fixed_points is None:
+        np.testing.assert_allclose(coarse / fine, 4, rtol=0.1)
+        np.testing.assert_allclose(fine[0] * math.sqrt(2), 0.05**2 / 4, rtol=0.1)
+
+
+def test_bias_is_of_first_order_with_one_fixed_point():
+    coarse, fine = biases(1)
+    np.testing.assert_allclose(coarse[0] / fine[0], 2, rtol=0.1)
+    assert fine[0] > 10 * biases(2)[1][0]
+
+
+def factor(sampler, target, theta):
+    """Return the Cholesky factor of the metric at theta, (n, D, D)."""
+    if hasattr(sampler, "mass"):
+        inverse = sampler.mass.inverse(sampler.mass.init(theta))
+        g = np.linalg.inv(inverse.apply(np.eye(theta.shape[-1])))[None]
+    else:
+        metric = target.draw(None, theta).metric(theta)
+        g = metric.g if isinstance(metric, Dense) else metric.g[..., None] * np.eye(target.size)
+    return np.linalg.cholesky(g)
+
+
+def ideal_check(sampler, target, seed=4, n=CHAINS):
+    """Return the largest |z| and least p of theta, r and q a step after the ideal law."""
+    rng = generator(seed, 0)
+    size, inertia = target.size, sampler.inertia * target.size
+    zero, eye = np.zeros(2 * size + 1), np.eye(2 * size + 1)
+    white = gaussian_draws(zero, eye, n=n)
+    root = np.linalg.cholesky(np.linalg.inv(target.precision))
+    theta = white[:, :size] @ root.T
+    signs = np.sign(theta) if target.positive else 1
+    state = sampler.init(rng, signs * theta)
+    r = (factor(sampler, target, state.theta) @ white[:, size:-1, None])[..., 0]
+    q = math.sqrt(inertia) * white[:, -1:]
+    state = state._replace(step=1, momentum=signs * r, thermostat=q)
+    state = sampler.step(rng, state, target)
+    if target.positive:
+        assert (state.theta >= 0).all()
+        signs = np.where(rng.random(theta.shape) < 0.5, -1, 1)
+    r = np.linalg.solve(factor(sampler, target, state.theta), state.momentum[..., None])[..., 0]
+    q = state.thermostat / math.sqrt(inertia)
+    end = np.concatenate([signs * state.theta @ np.linalg.inv(root).T, signs * r, q], -1)
+    return gaussian_z(end, zero, eye), gaussian_p(end, zero, eye)
+
+
+LAWS = [
+    (SGNPHMC(0.05, 5, thermostat_friction=0.5, mass=MASS), Normal(PRECISION)),
+    (SGRNPHMC(0.05, 4, thermostat_friction=0.5), Curved(PRECISION, bent)),
+]
+
+
+@pytest.mark.parametrize(("sampler", "target"), LAWS)
+def test_leaves_the_posterior_at_small_steps(sampler, target):
+    z, p = ideal_check(sampler, target)
+    assert z < Z_MOST
+    assert p > P_LEAST
+    assert ideal_check(Drawing(sampler, HalfNoise), target)[0] > Z_MOST
+
+
+@pytest.mark.slow
+def test_law_needs_the_slope_of_the_metric():
+    sampler, _ = LAWS[1]
+    flat = Curved(PRECISION, lambda theta: bent(theta)._replace(slope=None))
+    assert ideal_check(replace(sampler, leaps=12), flat, n=100_000)[0] > Z_MOST
+
+
+class Printed(SGNPHMC):
+    """Friction and noise with respect to H, on s, p and q that go on: they leave exp(-H)."""
+
+    def step(self, rng, state, target):
+        theta, _, r, q, _ = state
+        inertia = self.inertia * target.size
+        flow = NosePoincare(target, target.draw(rng, theta), constant, inertia, 1)
+        point = Point(theta, r, np.ones_like(q), q)
+        h0 = 0.5 * (r @ INVERSE_MASS * r).sum(-1, keepdims=True) + q * q / (2 * inertia)
+        h0 = h0 + flow.energy(theta, DENSE)
+        kept, cold = math.exp(-self.friction * self.step_size), self.thermostat_friction
+        held = math.exp(-cold * self.step_size)
+        for _ in range(self.leaps):
+            theta, p, s, q = flow.leap(self.step_size, point, level(flow, point, h0))[0]
+            kick = np.sqrt((1 - kept**2) * s) * DENSE.root(rng.standard_normal(p.shape))
+            jolt = np.sqrt((1 - held**2) * inertia / s) * rng.standard_normal(q.shape)
+            point = Point(theta, kept * p + kick, s, held * q + jolt)
+        return state._replace(theta=theta, momentum=point.p / point.s, thermostat=point.q)
+
+
+@pytest.mark.slow
+def test_printed_noise_has_another_law():
+    sampler, target = LAWS[0]
+    longer = replace(sampler, leaps=20)
+    assert ideal_check(longer, target)[0] < Z_MOST
+    printed = Printed(**vars(longer))
+    assert ideal_check(printed, target)[0] > 3 * Z_MOST
+
+
+def test_constant_dense_metric_is_the_plain_sampler_in_other_coordinates():
+    g = np.array([[2.0, 0.7], [0.7, 1.0]])
+    root = np.linalg.cholesky(g)
+    inverse = np.linalg.inv(root)
+    target = Curved(PRECISION, lambda theta: Dense(g))
+    plain = Normal(inverse @ PRECISION @ inverse.T)  # phi = root' theta
+    theta, r = generator(1).standard_normal((2, 3, 2))
+    one = SGRNPHMC(0.1, 4).init(None, theta)._replace(step=1, momentum=r)
+    two = SGNPHMC(0.1, 4).init(generator(0), theta @ root)._replace(momentum=r @ inverse.T)
+    for k in range(3):
+        one = SGRNPHMC(0.1, 4).step(generator(2, k), one, target)
+        two = SGNPHMC(0.1, 4).step(generator(2, k), two, plain)
+    np.testing.assert_allclose(one.theta @ root, two.theta, rtol=1e-10)
+    np.testing.assert_allclose(one.momentum @ inverse.T, two.momentum, rtol=1e-10)
+    np.testing.assert_allclose(one.thermostat, two.thermostat, rtol=1e-10)
+
+
+def test_first_momentum_of_the_riemannian_sampler_has_the_metric_as_covariance():
+    target, still = Curved(PRECISION, bent), SGRNPHMC(1e-6, 1, friction=0.0)
+    theta = np.ones((CHAINS, 2))
+    state = still.step(generator(3), still.init(generator(0), theta), target)
+    assert gaussian_z(state.momentum, np.zeros(2), bent(np.ones(2)).g) < Z_MOST
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cold", [0.0, 1.0])
+def test_thermostat_absorbs_gradient_noise_unless_it_is_pulled_back(cold):
+    h, variance = 0.05, 20.0
+    target, rng = Normal(np.diag([2.0, 0.5]), noise=variance), generator(7)
+    mass = FixedMass([0.25, 0.25])  # noise of covariance V = 5 M
+    sampler = SGNPHMC(h, 10, friction=0.5, thermostat_friction=cold, mass=mass)
+    state = sampler.init(rng, rng.standard_normal((2000, 2)))
+    sums = []
+    for _ in range(120):
+        state = sampler.step(rng, state, target)
+        theta, r, q = state.theta, state.momentum, state.thermostat
+        sums.append([*(theta**2).mean(0) @ target.precision, (r**2).mean() / 4, q.mean()])
+    first, second, heat, pull = np.mean(sums[60:], 0)
+    np.testing.assert_allclose(heat - 1, cold / 2 * pull, atol=0.01)
+    if not cold:
+        np.testing.assert_allclose([first, second], 1, atol=0.1)
+        np.testing.assert_allclose(pull / 2, h * 5 / 2, atol=0.02)
+
+
+def cone(theta):
+    """Return the metric 1 + theta^2 / 2 of each coordinate."""
+    slope = theta[..., :, None] * np.eye(2, dtype=theta.dtype)
+    return Diagonal(1 + theta**2 / 2, slope)
+
+
+HALF = Curved(np.diag([2.0, 0.5]), cone, positive=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sampler", [SGNPHMC(0.05, 8), SGRNPHMC(0.05, 8)])
+def test_mirror_turns_the_momentum(sampler, monkeypatch):
+    assert ideal_check(sampler, HALF)[0] < Z_MOST
+    reflect = nose_poincare.reflect
+    monkeypatch.setattr(nose_poincare, "reflect", lambda theta, target, p: reflect(theta, target))
+    assert ideal_check(sampler, HALF)[0] > Z_MOST
+
+
+def test_positive_target_refuses_what_is_dense():
+    cases = (SGNPHMC(0.1, mass=MASS), MIRRORED), (SGRNPHMC(0.1), Curved(PRECISION, bent, 0.0, True))
+    for sampler, target in cases:
+        state = sampler.init(generator(0), np.ones((3, 2)))
+        with pytest.raises(AlphaMFError, match="positive target needs a diagonal mass or metric"):
+            sampler.step(generator(1), state, target)
+
+
+def test_riemannian_sampler_needs_a_metric():
+    state = SGRNPHMC(0.1).init(generator(0), np.ones((3, 2)))
+    with pytest.raises(AlphaMFError, match=r"metric\(theta\), which Quartic"):
+        SGRNPHMC(0.1).step(generator(1), state, Quartic())
+
+
+SAMPLERS = [SGNPHMC(0.1, 3), SGNPHMC(0.1, 3, mass=FixedMass([1.5, 0.3])), SGRNPHMC(0.1, 3)]
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("chains", [(), (2, 3)])
+@pytest.mark.parametrize("target", [HALF, Curved(PRECISION, cone, noise=1.0)])
+def test_dtype_and_shape_stay_and_a_step_is_pure(sampler, chains, target):
+    for kind in (np.float32, np.float64):
+        state = sampler.init(generator(0), np.ones((*chains, 2), kind))
+        for _ in range(3):
+            state = sampler.step(generator(1), state, target)
+        fields = state.theta, state.momentum, state.thermostat
+        for field, last in zip(fields, (2, 2, 1), strict=True):
+            assert field.dtype == kind
+            assert field.shape == (*chains, last)
+        kept = [field.copy() for field in fields]
+        once = sampler.step(generator(2), state, target)
+        twice = sampler.step(generator(2), state, target)
+        for field, before in zip(fields, kept, strict=True):
+            np.testing.assert_array_equal(field, before)
+        np.testing.assert_array_equal(once.theta, twice.theta)
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_resumed_run_is_the_unbroken_one_bit_for_bit(sampler, tmp_path):
+    rng = np.random.default_rng(0)
+    target = LinearGaussian(rng.standard_normal((20, 2)), rng.standard_normal(20), 1.0, batch=4)
+    settings = {"seed": 5, "chains": (2,), "segment": 5}
+    whole = list(run(target, sampler, steps=12, **settings))
+    path = tmp_path / "run.npz"
+    list(run(target, sampler, steps=7, checkpoint=path, **settings))
+    rest = list(run(target, sampler, steps=12, checkpoint=path, **settings))
+    assert [state.step for state in rest] == list(range(6, 13))
+    for mine, other in zip(rest, whole[5:], strict=True):
+        for one, two in zip(mine[:4], other[:4], strict=True):
+            np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_chains_are_each_alone(sampler):
+    target, starts = Curved(PRECISION, cone), generator(0).standard_normal((3, 2))
+    normal = generator(1).standard_normal((7, 3, 2))
+    z = [x if k in (0, 1, 3, 5) else x[:, :1] for k, x in enumerate(normal)]
+
+    def end(pick):
+        noises = [x[pick] for x in z]
+        state = sampler.init(Given(*noises[:1]), starts[pick])._replace(step=1)
+        return sampler.step(Given(*noises[1:]), state, target)
+
+    together = end(slice(None))
+    for k in range(3):
+        np.testing.assert_allclose(end(k).theta, together.theta[k], rtol=1e-12)
+        np.testing.assert_allclose(end(k).thermostat, together.thermostat[k], rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [SGNPHMC, SGRNPHMC])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("leaps", 0),
+        ("friction", -1.0),
+        ("thermostat_friction", math.nan),
+        ("inertia", 0.0),
+        ("inertia", math.inf),
+    ],
+)
+def test_refuses_hyperparameters_out_of_range(kind, name, value):
+    with pytest.raises(AlphaMFError, match=f"^{name} must"):
+        kind(0.1, **{name: value})
+
+
+def test_refuses_no_fixed_point():
+    with pytest.raises(AlphaMFError, match="fixed_points must"):
+        SGRNPHMC(0.1, fixed_points=0)

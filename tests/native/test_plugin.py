@@ -1,0 +1,279 @@
+"""The plug-ins in hosts: the sound of a stream, late by its latency; installed and removed."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+from ctypes import POINTER, c_char_p, c_float, c_int, c_ulong, c_void_p
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from alphamf import PRESETS, Stream
+from alphamf.audio.resample import resample
+from alphamf.native import engine, plugin
+from tests.support.commands import run
+from tests.support.places import DATA
+
+if not engine.AVAILABLE:
+    pytest.skip("the engine was not built", allow_module_level=True)
+
+KINDS = {1: "mono", 2: "stereo"}
+STRENGTH, ATTENUATION, BYPASS, LATENCY, AUDIO = range(5)
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """Install the plug-ins into folders of their own, and return LADSPA's file and LV2's."""
+    folder = tmp_path_factory.mktemp("plugins")
+    with pytest.MonkeyPatch.context() as patch:
+        for kind in ("LADSPA", "LV2"):
+            patch.setenv(f"{kind}_PATH", str(folder / kind))
+        printed = run("plugin", "install").stdout.split()
+    assert printed == [
+        str(folder / "LADSPA/alphamf.so"),
+        str(folder / "LV2/alphamf.lv2/alphamf.so"),
+    ]
+    return [Path(name) for name in printed]
+
+
+def noisy(rate, channels, seconds=1.0):
+    one, own = soundfile.read(DATA / "sample-noisy.wav", dtype="float32")
+    sound = resample(one[: int(own * seconds)], own, rate)
+    return np.stack([sound, 0.5 * np.roll(sound, 5)], axis=1)[:, :channels]
+
+
+def streamed(audio, rate, settings="fast"):
+    """Return a stream's output as a player gets it: behind the silence of the latency."""
+    with Stream(rate, audio.shape[1], settings, latency="low") as stream:
+        late = np.zeros((round(stream.latency * rate), audio.shape[1]), np.float32)
+        return np.concatenate([late, stream.process(audio), stream.flush()])[: len(audio)]
+
+
+class Descriptor(ctypes.Structure):
+    """LADSPA_Descriptor of ladspa.h 1.1."""
+
+    _fields_ = (
+        ("id", c_ulong),
+        ("label", c_char_p),
+        ("properties", c_int),
+        ("name", c_char_p),
+        ("maker", c_char_p),
+        ("copyright", c_char_p),
+        ("port_count", c_ulong),
+        ("ports", POINTER(c_int)),
+        ("port_names", POINTER(c_char_p)),
+        ("ranges", c_void_p),
+        ("data", c_void_p),
+        ("instantiate", ctypes.CFUNCTYPE(c_void_p, c_void_p, c_ulong)),
+        ("connect", ctypes.CFUNCTYPE(None, c_void_p, c_ulong, c_void_p)),
+        ("activate", ctypes.CFUNCTYPE(None, c_void_p)),
+        ("run", ctypes.CFUNCTYPE(None, c_void_p, c_ulong)),
+        ("run_adding", c_void_p),
+        ("set_gain", c_void_p),
+        ("deactivate", c_void_p),
+        ("clean_up", ctypes.CFUNCTYPE(None, c_void_p)),
+    )
+
+
+class Host:
+    """Runs a LADSPA plug-in on arrays, in place."""
+
+    def __init__(self, file, channels, rate):
+        library = ctypes.CDLL(str(file))
+        library.ladspa_descriptor.restype = POINTER(Descriptor)
+        library.ladspa_descriptor.argtypes = [c_ulong]
+        assert not library.ladspa_descriptor(2)
+        found = library.ladspa_descriptor(channels - 1)
+        self.about, self.channels = found.contents, channels
+        assert self.about.label == f"alphamf_{KINDS[channels]}".encode()
+        self.controls = [c_float(value) for value in (1, 100, 0, -1)]
+        self._handle = self.about.instantiate(ctypes.cast(found, c_void_p), rate)
+        assert self._handle
+        for port, control in enumerate(self.controls):
+            self.about.connect(self._handle, port, ctypes.addressof(control))
+        self.about.activate(self._handle)
+
+    def process(self, audio, sizes):
+        planes = np.ascontiguousarray(audio.T)
+        places = np.cumsum([0, *sizes]).clip(max=len(audio))
+        for start, end in zip(places, [*places[1:], len(audio)], strict=True):
+            for c, plane in enumerate(planes):
+                address = plane[start:].ctypes.data if start < len(audio) else plane.ctypes.data
+                self.about.connect(self._handle, AUDIO + c, address)
+                self.about.connect(self._handle, AUDIO + self.channels + c, address)
+            self.about.run(self._handle, int(end - start))
+        return planes.T
+
+    def close(self):
+        self.about.clean_up(self._handle)
+
+
+@pytest.mark.parametrize(("rate", "channels"), [(8000, 1), (16000, 2), (44100, 1), (48000, 2)])
+def test_a_host_gets_the_sound_of_a_stream(installed, rate, channels):
+    audio = noisy(rate, channels)
+    host = Host(installed[0], channels, rate)
+    sizes = np.random.default_rng(rate).integers(0, rate // 50, 60)
+    np.testing.assert_array_equal(host.process(audio, sizes), streamed(audio, rate))
+    assert host.controls[LATENCY].value == Stream(rate, 1, latency="low").latency * rate
+    host.about.activate(host._handle)  # anew: nothing is left of what came before
+    np.testing.assert_array_equal(host.process(audio, []), streamed(audio, rate))
+    host.close()
+
+
+def test_controls(installed):
+    rate = 16000
+    audio = noisy(rate, 1)
+    host = Host(installed[0], 1, rate)
+    host.controls[ATTENUATION].value = 12
+    limited = streamed(audio, rate, replace(PRESETS["fast"], max_attenuation=12.0))
+    np.testing.assert_allclose(host.process(audio, []), limited, atol=1e-6)
+    host.about.activate(host._handle)
+    host.controls[ATTENUATION].value = 100
+    host.controls[STRENGTH].value = 0.75
+    host.process(audio[:2560], [])  # from one strength to another it goes within a hop
+    mixed = streamed(audio, rate, replace(PRESETS["fast"], dry=0.25))
+    host.about.activate(host._handle)
+    np.testing.assert_allclose(host.process(audio, []), mixed, atol=1e-6)
+    host.controls[BYPASS].value = 1
+    host.about.activate(host._handle)
+    late = np.concatenate([np.zeros((640, 1), np.float32), audio[:-640]])
+    np.testing.assert_allclose(host.process(audio, [])[1000:], late[1000:], atol=1e-6)
+    host.close()
+
+
+def test_it_needs_nothing_but_the_system(installed):
+    if not shutil.which("nm"):
+        pytest.skip("no nm")
+    listed = subprocess.run(
+        ["nm", "-D", installed[0]], capture_output=True, text=True, check=True
+    ).stdout
+    needed = {line.split()[-1].partition("@")[0] for line in listed.splitlines() if " U " in line}
+    assert not [name for name in needed if name.startswith(("Py", "_Py"))]
+    assert needed & {"malloc", "free"} == {"free"}
+    given = {line.split()[-1] for line in listed.splitlines() if " T " in line}
+    public = {"ladspa_descriptor", "lv2_descriptor"}
+    assert {name for name in given if not name.startswith("alphamf_")} == public
+
+
+def test_a_broken_file_is_no_plugin(installed, tmp_path):
+    content = installed[0].read_bytes()
+    for k, broken in enumerate((content[:-1], content[:-48] + content[-40:], content[:400_000])):
+        file = tmp_path / f"{k}.so"
+        file.write_bytes(broken)
+        library = ctypes.CDLL(str(file))
+        library.ladspa_descriptor.restype = POINTER(Descriptor)
+        found = library.ladspa_descriptor(0)
+        assert not found.contents.instantiate(ctypes.cast(found, c_void_p), 16000)
+
+
+def host_or_skip(*commands):
+    for command in commands:
+        if not shutil.which(command):
+            pytest.skip(f"no {command}")
+
+
+def ran(folder, installed, *command):
+    variables = {
+        "LADSPA_PATH": installed[0].parent,
+        "LV2_PATH": f"{installed[1].parents[1]}:/usr/lib/lv2",
+    }
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, **{name: str(value) for name, value in variables.items()}},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("channels", [1, 2])
+def test_in_applyplugin(installed, tmp_path, channels):
+    host_or_skip("applyplugin")
+    audio = noisy(16000, channels)
+    soundfile.write(tmp_path / "in.wav", audio, 16000, subtype="PCM_16")
+    label = f"alphamf_{KINDS[channels]}"
+    ran(
+        tmp_path,
+        installed,
+        "applyplugin",
+        "in.wav",
+        "out.wav",
+        installed[0],
+        label,
+        "1",
+        "100",
+        "0",
+    )
+    audio = soundfile.read(tmp_path / "in.wav", dtype="float32", always_2d=True)[0]
+    out = soundfile.read(tmp_path / "out.wav", dtype="float32", always_2d=True)[0]
+    np.testing.assert_allclose(out, streamed(audio, 16000), atol=2**-15)
+
+
+@pytest.mark.parametrize("channels", [1, 2])
+def test_in_lv2apply(installed, tmp_path, channels):
+    host_or_skip("lv2apply")
+    audio = noisy(48000, channels)
+    soundfile.write(tmp_path / "in.wav", audio, 48000, subtype="FLOAT")
+    uri = f"urn:alphamf:{KINDS[channels]}"
+    ran(tmp_path, installed, "lv2apply", "-i", "in.wav", "-o", "out.wav", uri)
+    out = soundfile.read(tmp_path / "out.wav", dtype="float32", always_2d=True)[0]
+    np.testing.assert_array_equal(out, streamed(audio, 48000))
+
+
+def test_lv2_finds_no_fault_in_the_description(installed, tmp_path):
+    host_or_skip("lv2_validate")
+    bundle = installed[1].parent
+    texts = [bundle / name for name in plugin.TEXTS]
+    assert "Found 0 errors" in ran(tmp_path, installed, "lv2_validate", *texts)
+
+
+@pytest.mark.parametrize("channels", [1, 2])
+def test_in_ffmpeg(installed, tmp_path, channels):
+    host_or_skip("ffmpeg")
+    known = ran(tmp_path, installed, "ffmpeg", "-hide_banner", "-filters")
+    if " ladspa " not in known:
+        pytest.skip("ffmpeg without LADSPA")
+    audio = noisy(44100, channels)
+    soundfile.write(tmp_path / "in.wav", audio, 44100, subtype="FLOAT")
+    effect = f"ladspa=file={installed[0]}:plugin=alphamf_{KINDS[channels]}"
+    ran(tmp_path, installed, "ffmpeg", "-loglevel", "error", "-i", "in.wav", "-af", effect,
+        "-c:a", "pcm_f32le", "out.wav")  # fmt: skip
+    out = soundfile.read(tmp_path / "out.wav", dtype="float32", always_2d=True)[0]
+    np.testing.assert_array_equal(out, streamed(audio, 44100))
+
+
+def test_they_are_installed_and_removed(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for kind in ("LADSPA", "LV2"):
+        monkeypatch.delenv(f"{kind}_PATH", raising=False)
+    assert "no plug-in is installed" in run("plugin", "path", code=2).stderr
+    places = [str(place) for place in plugin.places().values()]
+    for _ in range(2):  # a second time over the first
+        assert run("plugin", "install").stdout.split() == places
+    assert run("plugin", "path").stdout.split() == places
+    own = Path(places[1]).parent / "mine.ttl"
+    own.write_text("")
+    assert run("plugin", "remove").stdout.split() == places
+    assert run("plugin", "remove").stdout == ""
+    assert own.exists() and not Path(places[0]).exists()
+    assert Path(places[0]).parent.exists(), "the folder is the user's"
+
+
+def test_without_a_compiler_there_is_none(monkeypatch):
+    monkeypatch.setattr(plugin, "library_file", lambda: None)
+    assert "without a C compiler" in run("plugin", "install", code=2).stderr
+
+
+def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("LADSPA_PATH", str(tmp_path / "file" / "below"))
+    assert "cannot create" in run("plugin", "install", code=2).stderr

@@ -1,0 +1,173 @@
+"""SDR, SIR and SAR against two toolboxes, against projections written out, and their identities."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.signal import butter, lfilter, sosfilt
+
+from alphamf.errors import AlphaMFError
+from alphamf.scores.score import BSSEval, bss_eval, sdr, stoi
+from tests.support.stored_scores import RATE, STORED, cases, measured, sounds
+
+CASES = cases()
+SCORES = json.loads(STORED.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_stored_scores_of_the_toolboxes(name):
+    found = bss_eval(*CASES[name])
+    for score, value in found._asdict().items():
+        for expected in SCORES[name][score].values():
+            assert value == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_the_toolboxes_as_installed(name):
+    """They give what is stored of them, so that the test above compares with them."""
+    pytest.importorskip("mir_eval", reason="the package mir-eval is not installed")
+    pytest.importorskip("fast_bss_eval", reason="the package fast-bss-eval is not installed")
+    for score, values in measured(*CASES[name]).items():
+        for package, value in values.items():
+            assert value == pytest.approx(SCORES[name][score][package], rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", sorted(name for name in CASES if "stoi" in SCORES[name]))
+def test_stored_intelligibility(name):
+    reference, _, estimate = CASES[name]
+    for score, extended in (("stoi", False), ("estoi", True)):
+        expected = SCORES[name][score]["pystoi"]
+        assert stoi(reference, estimate, RATE, extended) == pytest.approx(expected, abs=1e-6)
+
+
+def written_out(reference, noise, estimate, taps):
+    """Project by an orthonormal basis of the delayed signals, whose rank may be deficient."""
+
+    def project(*sources):
+        delayed = np.zeros((len(reference) + taps - 1, taps * len(sources)))
+        for i, source in enumerate(sources):
+            for delay in range(taps):
+                delayed[delay : delay + len(source), i * taps + delay] = source
+        delayed /= np.linalg.norm(delayed, axis=0)
+        basis, values, _ = np.linalg.svd(delayed, full_matrices=False)
+        basis = basis[:, values > 1e-12 * values[0]]
+        return basis @ (basis.T @ padded)
+
+    padded = np.pad(estimate, (0, taps - 1))
+    target, both = project(reference), project(reference, noise)
+    ratios = (
+        (target, padded - target),
+        (target, both - target),
+        (both, padded - both),
+    )
+    return BSSEval(*(10 * np.log10((a @ a) / (b @ b)) for a, b in ratios))
+
+
+@settings(deadline=None, derandomize=True, max_examples=40)
+@given(
+    taps=st.integers(1, 20),
+    samples=st.integers(50, 300),
+    level=st.floats(-80, 80),
+    seed=st.integers(0, 1000),
+)
+def test_projections_written_out(taps, samples, level, seed):
+    reference, noise, white = sounds(seed, samples)
+    estimate = reference + 0.3 * noise + 0.2 * white
+    noise = 10 ** (level / 20) * noise
+    found = bss_eval(reference, noise, estimate, taps)
+    assert found == pytest.approx(written_out(reference, noise, estimate, taps), abs=1e-8)
+
+
+@pytest.mark.slow
+@settings(deadline=None, derandomize=True, max_examples=20)
+@given(
+    scales=st.tuples(*[st.floats(-60, 60)] * 3),
+    taps=st.sampled_from([1, 16, 512]),
+    seed=st.integers(0, 1000),
+)
+def test_identities(scales, taps, seed):
+    reference, noise, white = sounds(seed, 2000)
+    estimate = reference - 0.2 * noise + 0.1 * white
+    found = bss_eval(reference, noise, estimate, taps)
+    assert found.sdr == sdr(reference, estimate, taps)
+    # Target, interference and artefacts are orthogonal, so that two ratios give the third.
+    interference, artefacts = (10 ** (-ratio / 10) for ratio in (found.sir, found.sar))
+    distortion = interference + artefacts * (1 + interference)
+    assert found.sdr == pytest.approx(-10 * np.log10(distortion), abs=1e-9)
+    factors = [10 ** (scale / 20) for scale in scales]
+    scaled = (x * f for x, f in zip((reference, noise, -estimate), factors, strict=True))
+    assert bss_eval(*scaled, taps) == pytest.approx(found, abs=1e-8)
+
+
+def test_what_each_ratio_forgives():
+    """A filter of the speech is no distortion, one of the noise is interference alone."""
+    reference, noise, white = (np.pad(x, (0, 511)) for x in sounds(0))
+    response, other = np.random.default_rng(0).standard_normal((2, 512))
+    filtered, din = lfilter(response, 1, reference), lfilter(other, 1, noise)
+    assert min(bss_eval(reference, noise, filtered)) > 150
+    assert bss_eval(reference, noise, filtered + din).sar > 150
+    assert bss_eval(reference, noise, filtered + din).sir < 20
+    assert bss_eval(reference, noise, filtered + white).sar < 60
+    assert bss_eval(reference, noise, din).sdr < -10
+
+
+BAND = butter(8, [1000, 1200], "band", fs=RATE, output="sos")
+WAVE = np.sin(0.1 * np.arange(4000)) * np.hanning(4000) ** 4
+REFERENCE, NOISE, WHITE = sounds(3, 4000)
+
+SINGULAR = {
+    "noise that is the speech": (REFERENCE, -REFERENCE, REFERENCE + 0.1 * WHITE),
+    "narrow band": (
+        sosfilt(BAND, REFERENCE),
+        sosfilt(BAND, NOISE),
+        sosfilt(BAND, REFERENCE + 0.5 * NOISE) + 0.01 * WHITE,
+    ),
+    "narrow band, faint noise": (
+        sosfilt(BAND, REFERENCE),
+        1e-9 * sosfilt(BAND, NOISE),
+        sosfilt(BAND, REFERENCE + 0.5 * NOISE) + 0.01 * WHITE,
+    ),
+    "pure tone": (WAVE, 0.1 * WHITE, WAVE + 0.1 * WHITE + 0.01 * NOISE),
+    "two pure tones": (WAVE, np.roll(WAVE, 20), WAVE + 0.1 * WHITE),
+    "clicks": (np.eye(1, 4000, 5)[0], np.eye(1, 4000, 9)[0], np.eye(1, 4000, 5)[0] + 0.1 * WHITE),
+}
+
+
+@pytest.mark.parametrize("name", sorted(SINGULAR))
+def test_equations_that_are_singular_to_rounding(name):
+    expected = written_out(*SINGULAR[name], taps=64)
+    for value, truth in zip(bss_eval(*SINGULAR[name], taps=64), expected, strict=True):
+        assert value == pytest.approx(truth, abs=0.1) or min(value, truth) > 50
+
+
+def test_signals_that_cannot_be_scored():
+    sound, noise, other = sounds(0, 500)
+    broken = np.where(np.arange(500) == 7, np.nan, sound)
+    for signals, message in [
+        ((sound, sound - sound, other), "^the noise is silent$"),
+        ((sound[:0], sound[:0], sound[:0]), "^the reference is silent$"),
+        ((sound, noise, 0 * sound), "^the estimate is silent$"),
+        ((sound, broken, other), "^the noise contains values that are not finite$"),
+        (
+            (sound, noise[:-1], other),
+            r"^reference, noise and estimate must have the same shape \(samples,\), "
+            r"not \(500,\), \(499,\) and \(500,\)$",
+        ),
+        ((sound[None], noise[None], other[None]), r"the same shape \(samples,\), not \(1, 500\)"),
+    ]:
+        with pytest.raises(AlphaMFError, match=message):
+            bss_eval(*signals)
+    with pytest.raises(AlphaMFError, match="taps must be at least 1, not 0"):
+        bss_eval(sound, noise, other, taps=0)
+
+
+def test_shortest_signals():
+    wave = np.array([1.0, -1.0])
+    for ratio in bss_eval(wave, np.array([1.0, 1.5]), wave, taps=1):
+        assert math.isinf(ratio) or ratio > 200
