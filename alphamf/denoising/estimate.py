@@ -29,7 +29,7 @@ from alphamf.denoising.grids import Spectra, grid_of, native_grid
 from alphamf.denoising.hints import lowest_rows
 from alphamf.denoising.posterior import Posterior, sample_posterior
 from alphamf.denoising.sampling import Progress
-from alphamf.denoising.settings import Settings
+from alphamf.denoising.settings import METROPOLIS, Settings
 from alphamf.denoising.spatial import sharing_groups
 from alphamf.denoising.weights import Weights
 from alphamf.factorization.alpha_mf import FLOOR
@@ -50,7 +50,8 @@ class ChannelEstimate(NamedTuple):
         Gain of the speech, from 0 to 1, and its standard deviation: that of the posterior or, with
         networks, of `uncertainty`; shape (bins, frames).
     acceptance
-        Proportion of accepted Phi proposals of speech and noise.
+        Proportion of accepted Phi proposals of speech and noise, and of moves of W and H if the
+        sampler is one of `METROPOLIS`.
     activity
         Probability of speech in each frame, shape (frames,).
     agreement
@@ -104,7 +105,10 @@ def sample_gains(
         high_bands.power(each, model, high_bands.count_modelled_bands(each, model))
         for each in spectra
     ]
-    found = [_silent(*each, model.bins) for each in zip(spectra, scales, powers, strict=True)]
+    moves = 3 if settings.sampler in METROPOLIS else 2
+    found = [
+        _silent(*each, model.bins, moves) for each in zip(spectra, scales, powers, strict=True)
+    ]
     grid, bins = grid_of(model), model.bins
     groups = [group for each in _audible(powers) for group in _alike(*each, noises)]
     for done, (group, frames) in enumerate(groups):
@@ -156,11 +160,13 @@ def _known(
     return None if not known else known[0] if len(known) == 1 else np.stack(known)
 
 
-def _silent(spectra: Spectra, scale: np.float32, power: Floats, bins: int) -> SegmentPosterior:
-    """Return the result for digital silence: a gain of one."""
+def _silent(
+    spectra: Spectra, scale: np.float32, power: Floats, bins: int, moves: int
+) -> SegmentPosterior:
+    """Return the result for digital silence: a gain of one; `moves` is the length of acceptance."""
     low, rows = power[:bins], power[bins:]
     gain_std, speech, noise = (np.zeros_like(rows) for _ in range(3))
-    high = Posterior(np.ones_like(rows), gain_std, speech, noise, [1.0, 1.0], draws=0)
+    high = Posterior(np.ones_like(rows), gain_std, speech, noise, [1.0] * moves, draws=0)
     gain, std, mean = np.ones_like(low), np.zeros_like(low), np.ones_like(low)
     return SegmentPosterior(spectra, scale, gain, std, mean, high)
 

@@ -57,7 +57,7 @@ class Posterior(NamedTuple):
     speech, noise
         Means of the variances v^(2/alpha) of both sources, in the power's units.
     acceptance
-        Acceptance of the Phi moves of speech and noise.
+        Acceptance, as from `sample`.
     draws
         Number of draws of the gain that each chain kept.
     chains

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from alphamf.denoising.channel import Channel
-from alphamf.denoising.settings import Settings, kernel
+from alphamf.denoising.settings import METROPOLIS, Settings, kernel
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.factorization.stacking import stack
@@ -79,7 +79,8 @@ def sample(
     level : ndarray
         The units of power that the model works in, shape (..., bins, 1).
     acceptance : list of float
-        Acceptance of the Phi moves of speech and noise.
+        Acceptance of the Phi moves of speech and noise; and of the last `Settings.keep` moves of W
+        and H, if the sampler is one of `METROPOLIS`.
     """
     check_memory(power, dictionary, settings)
     level = bin_levels(power)
@@ -91,6 +92,7 @@ def sample(
     seed, number = stream
     chains = (settings.chains,) if settings.chains > 1 else ()
     channel = _channel(target, dictionary, settings)
+    factors = _FactorMoves(settings)
     # A chain that diverges raises an error; NumPy must not warn, too.
     with np.errstate(all="ignore"):
         start = start_chain(target, chains, settings, stream)
@@ -103,12 +105,43 @@ def sample(
             start=start,
         ):
             observe(state, target)
+            factors.count(state)
             if channel:
                 channel.move(state)
             if progress:
                 progress(state.step)
     speech, *noises = target.acceptance
-    return level, [speech, sum(noises) / len(noises)]
+    return level, [speech, sum(noises) / len(noises), *factors.acceptance]
+
+
+class _FactorMoves:
+    """Counts the accepted moves of W and H among the last `Settings.keep` ones.
+
+    Parameters
+    ----------
+    settings
+        Settings of the run.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._ends = {settings.steps - settings.keep: 0.0}
+
+    def count(self, state: Any) -> None:
+        """Take in one state."""
+        if self._settings.sampler in METROPOLIS and state.step in (
+            self._settings.steps - self._settings.keep,
+            self._settings.steps,
+        ):
+            self._ends[state.step] = float(state.accepted.mean())
+
+    @property
+    def acceptance(self) -> list[float]:
+        """The proportion that was accepted, alone in a list; empty if the sampler never rejects."""
+        if self._settings.sampler not in METROPOLIS:
+            return []
+        first, last = self._ends.values()
+        return [(last - first) / self._settings.keep]
 
 
 def check_memory(power: Array, dictionary: Dictionary, settings: Settings) -> None:

@@ -37,7 +37,8 @@ class Segment(NamedTuple):
         networks, the expected error of the gain; shape (channels, bins, frames), for the frames
         that start in this segment.
     acceptance
-        Proportion of accepted Phi proposals of speech and noise.
+        Proportion of accepted Phi proposals of speech and noise; and of moves of W and H, if the
+        sampler accepts or rejects them, as ``"hmc-positive"`` does.
     activity
         Probability of speech in each of these frames, in the channel where it is highest; shape
         (frames,).

@@ -20,23 +20,54 @@ from alphamf.tools.arguments import (
     whole_number,
 )
 
+_FRICTION = {"step_size": 3e-4, "leaps": 1, "friction": 50.0}
+_THERMOSTAT = {"step_size": 3e-4, "leaps": 1, "diffusion": 50.0}
+_HAMCMC = {"step_size": 1e-6, "memory": 5, "gamma": 1.0, "trust": 1e6}
+
 HYPERPARAMETERS: dict[str, dict[str, Any]] = {
     "sgld": {"step_size": 1e-6},
     "psgld": {"step_size": 3e-4, "damping": 1.0},
+    "psgld-lagged": {"step_size": 1e-3, "damping": 300.0},
     "sgrld": {"step_size": 0.5, "decay": 0.5, "freeze": 150},
-    "hamcmc-positive": {"step_size": 0.5, "decay": 0.5, "freeze": 100},
-    "hamcmc": {"step_size": 1e-6, "memory": 5, "gamma": 1.0, "trust": 1e6},
     "em": {"relaxation": 1.5},
+    "hamcmc": _HAMCMC,
+    "hamcmc-positive": {"step_size": 0.5, "decay": 0.5, "freeze": 100},
+    "naive-qn": _HAMCMC,
+    "hmc-positive": {"step_size": 0.2, "decay": 0.5, "freeze": 4},
+    "sghmc": _FRICTION,
+    "sghmc-splitting": _FRICTION,
+    "sghmc-em": _FRICTION,
+    "sgnht": _THERMOSTAT,
+    "sgnht-em": _THERMOSTAT,
+    "sg-nphmc": _FRICTION,
+    "sg-nphmc-em": _FRICTION,
 }
-"""Hyperparameters by name of the sampler that suit factors of a power of mean one."""
+"""Hyperparameters by name of the sampler that suit factors of a power of mean one.
+
+The masses of the -em samplers do not learn within the steps of a preset, so that these samplers are
+as those without an ending.
+"""
+
+METROPOLIS = ("hmc-positive",)
+"""Samplers that accept or reject each step of W and H, by U of all rows."""
+
+UNSUITABLE = {
+    **dict.fromkeys(
+        ("hmc", "hmc-em", "qnhmc-lbfgs"),
+        "it mirrors factors at zero, where most of them are, and rejects nearly all steps",
+    ),
+    "qnhmc": "it holds a matrix of all pairs of factors, and rejects nearly all steps",
+    "hmc-bfgs": "the members of its ensemble would share Phi",
+}
+"""Samplers that cannot be used although they have all that they need; with the reason of each."""
 
 FALLBACK = {"step_size": 1e-6}
-"""Hyperparameters of a sampler that has none in `HYPERPARAMETERS`."""
+"""Hyperparameters of a sampler that has none in `HYPERPARAMETERS`, such as one that is new."""
 
 CHANNELS = ("linked", "separate")
 """What can be done with the channels of a recording."""
 
-OFFERED = ("bounded gradient", "parts")
+OFFERED = ("bounded gradient", "parts", "value")
 """Needs of a sampler that the denoiser's posterior meets."""
 
 
@@ -46,7 +77,7 @@ def kernel(name: str) -> Sampler[Any]:
     Raises
     ------
     AlphaMFError
-        There is no such sampler, or it needs what the posterior of W and H does not offer.
+        There is no such sampler, or it cannot sample the posterior of W and H.
     """
     if not isinstance(name, str) or name not in SAMPLERS:
         raise AlphaMFError(
@@ -59,6 +90,11 @@ def kernel(name: str) -> Sampler[Any]:
         raise AlphaMFError(
             f"the `sampler` {name!r} cannot be used for denoising; it needs "
             f"{', '.join(missing)}, which the posterior of W and H does not provide"
+        )
+    if name in UNSUITABLE:
+        raise AlphaMFError(
+            f"the `sampler` {name!r} cannot be used for denoising, because {UNSUITABLE[name]}; "
+            "use 'hmc-positive'"
         )
     return sampler
 
@@ -151,6 +187,11 @@ class Settings:
             for name in ("steps", "keep", "thin", "coarse", "chains", "blocks", "noise_rank")
         }
         numbers["warm_up"] = whole_number("`warm_up`", self.warm_up, 0)
+        if self.blocks > 1 and self.sampler in METROPOLIS:
+            raise AlphaMFError(
+                f"`blocks` must be 1 for the sampler {self.sampler!r}, which reads all rows, "
+                f"not {self.blocks}"
+            )
         if self.keep > self.steps:
             raise AlphaMFError(f"`keep` must be at most `steps` = {self.steps}, not {self.keep}")
         reals = {"alpha_noise": ALPHAS, "dry": (0, 1)}

@@ -9,6 +9,7 @@ from zlib import crc32
 import numpy as np
 
 from alphamf.errors import AlphaMFError
+from alphamf.inference.schedule import step_size_at
 from alphamf.tools.arrays import Array, namespace, to_host
 
 Statistic = Callable[[Array, Any], Array]
@@ -31,6 +32,9 @@ class Mean:
         Distance between kept steps.
     apart
         Number of theta's last leading axes that are not averaged over: clips, and not chains.
+    weight
+        Weight of each step's values: a function of the step's index from 0, such as the step sizes
+        where these fall (for HAMCMC `schedule.Held`). None: all alike.
 
     Attributes
     ----------
@@ -39,7 +43,8 @@ class Mean:
 
     References
     ----------
-    Chan, Golub & LeVeque, American Statistician 37 (1983), for several chains at once.
+    Chan, Golub & LeVeque, American Statistician 37 (1983), for several chains at once; Simsekli et
+    al., ICML 2016, eq. 12, for the weights.
 
     Examples
     --------
@@ -57,18 +62,27 @@ class Mean:
     apart: int
 
     def __init__(
-        self, statistic: Statistic, *, burn_in: int, thin: int = 1, apart: int = 0
+        self,
+        statistic: Statistic,
+        *,
+        burn_in: int,
+        thin: int = 1,
+        apart: int = 0,
+        weight: Callable[[int], float] | None = None,
     ) -> None:
         check_kept(burn_in, thin)
         self.statistic = statistic
         self.burn_in, self.thin, self.apart = burn_in, thin, apart
+        self.weight = weight
+        self._total: float = 0  # sum of the weights of all values
         self.count: int = 0
         self._mean: Array
         self._square: Array  # sum of squared deviations from the mean
 
     def __repr__(self) -> str:
         name = _identified(self.statistic)
-        return f"Mean({name}, burn_in={self.burn_in}, thin={self.thin}, apart={self.apart})"
+        weight = "" if self.weight is None else f", weight={self.weight!r}"
+        return f"Mean({name}, burn_in={self.burn_in}, thin={self.thin}, apart={self.apart}{weight})"
 
     def keeps(self, step: int) -> bool:
         """Return whether the state after `step` steps is kept."""
@@ -87,14 +101,16 @@ class Mean:
         if self.count == 0:
             xp = namespace(value)
             self._mean, self._square = xp.zeros_like(mean), xp.zeros_like(mean)
+        weight = 1 if self.weight is None else step_size_at(self.weight, state.step - 1)
         self.count += batch
+        self._total += weight * batch
         change = mean - self._mean
-        self._mean += change * (batch / self.count)
+        self._mean += change * (weight * batch / self._total)
         change *= change
-        change *= batch * (self.count - batch) / self.count
+        change *= weight * batch * (self._total - weight * batch) / self._total
         self._square += change
         if axes:
-            self._square += ((value - mean) ** 2).sum(axes)
+            self._square += weight * ((value - mean) ** 2).sum(axes)
 
     @property
     def mean(self) -> Array:
@@ -106,7 +122,7 @@ class Mean:
     def std(self) -> Array:
         """Posterior standard deviation: square root of the kept values' second central moment."""
         self._require()
-        std: Array = namespace(self._square).sqrt(self._square / self.count)
+        std: Array = namespace(self._square).sqrt(self._square / self._total)
         return std
 
     def _require(self) -> None:
@@ -116,11 +132,14 @@ class Mean:
     def arrays(self) -> dict[str, Array]:
         """Return what a checkpoint stores."""
         count = {"count": np.asarray(self.count)}
+        if self.weight is not None:
+            count["total"] = np.asarray(self._total)
         return {**count, "mean": self._mean, "square": self._square} if self.count else count
 
     def load(self, arrays: dict[str, Array]) -> None:
         """Restore what `arrays` returned."""
         self.count = int(arrays["count"])
+        self._total = self.count if self.weight is None else float(arrays["total"])
         if self.count:
             self._mean, self._square = arrays["mean"], arrays["square"]
 

@@ -57,3 +57,33 @@ class Polynomial:
     def __call__(self, step: int) -> float:
         """Return the step size of step `step` (0 for the first)."""
         return float((self.a / (step + 1)) ** self.b)
+
+
+@dataclass(frozen=True)
+class Held:
+    """Step sizes that change at every `block`-th step only, as HAMCMC takes them.
+
+    Attributes
+    ----------
+    schedule
+        A number, or a function of the step index.
+    block
+        Number of steps of one size: HAMCMC's `memory`.
+
+    References
+    ----------
+    Simsekli et al., ICML 2016, condition 1.
+
+    Examples
+    --------
+    >>> size = Held(Polynomial(0.01, 0.5), 3)
+    >>> [round(size(step), 3) for step in range(5)]
+    [0.1, 0.1, 0.1, 0.05, 0.05]
+    """
+
+    schedule: Schedule
+    block: int
+
+    def __call__(self, step: int) -> float:
+        """Return the step size of step `step` (0 for the first)."""
+        return step_size_at(self.schedule, step - step % self.block)

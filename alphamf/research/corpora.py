@@ -38,10 +38,13 @@ def find(name: str) -> Path:
     title = f"the data {name} ({corpus.home}; {corpus.terms})"
     advice = f"set ALPHAMF_DATA to a folder that holds {corpus.path}"
     if corpus.source is None:
+        work = "count its words as docs/experiments/mass_em.md says"
+        if corpus.columns:
+            columns = ", ".join(corpus.columns)
+            work = f"list its recordings in a MANIFEST.csv with the columns {columns}"
         raise AlphaMFError(
             f"{title} {where}; it cannot be downloaded automatically because no checksum is "
-            "published. Get it from its home page, list its recordings in a MANIFEST.csv "
-            f"with the columns {', '.join(corpus.columns)}, and {advice}"
+            f"published. Get it from its home page, {work}, and {advice}"
         )
     made = cache() / f"{name}.npz"
     if not made.exists():

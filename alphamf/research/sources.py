@@ -129,6 +129,12 @@ CORPORA = {
             "the vocabulary differs from that of the figures in docs/experiments",
         ),
     ),
+    "reuters": Corpus(
+        "datasets/reuters21578/counts10000.npz",
+        "3b67e4c29e3d4232a505335b4670d6fa853960b54821e05bb8925e2986a890b6",
+        "http://www.daviddlewis.com/resources/testcollections/reuters21578/",
+        "copyright of Reuters Ltd, free for research",
+    ),
     "australian-credit": Corpus(
         "datasets/uci/australian_credit.npz",
         "27e2972d45b85cb8fe21be3e15e1539f3004a99b9979a3f25ffdfe774344b882",

@@ -11,7 +11,15 @@ import pytest
 
 from alphamf.cli.denoise_options import Preset
 from alphamf.denoising.api import denoise
-from alphamf.denoising.settings import FALLBACK, HYPERPARAMETERS, PRESETS, Settings, kernel
+from alphamf.denoising.settings import (
+    FALLBACK,
+    HYPERPARAMETERS,
+    METROPOLIS,
+    PRESETS,
+    UNSUITABLE,
+    Settings,
+    kernel,
+)
 from alphamf.errors import AlphaMFError
 from alphamf.inference.samplers.registry import SAMPLERS
 
@@ -81,8 +89,8 @@ def test_the_denoisers_samplers_are_those_of_the_library(name):
 
 @pytest.mark.parametrize("name", sorted(set(SAMPLERS) - set(HYPERPARAMETERS)))
 def test_other_samplers_denoise_or_are_refused_in_a_sentence(name):
-    needs = set(SAMPLERS[name](1e-6).needs) - {"bounded gradient"}
-    if not needs:
+    needs = set(SAMPLERS[name](1e-6).needs) - {"bounded gradient", "value"}
+    if not needs and name not in UNSUITABLE:
         assert Settings(sampler=name).speech_prior.shape == 1
         return
     with pytest.raises(
@@ -91,6 +99,48 @@ def test_other_samplers_denoise_or_are_refused_in_a_sentence(name):
         Settings(sampler=name)
     assert "\n" not in str(caught.value)
     assert all(need in str(caught.value) for need in needs)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("hmc", "rejects nearly all"), ("hmc-em", "zero"), ("qnhmc", "matrix"), ("hmc-bfgs", "Phi")],
+)
+def test_samplers_that_would_be_wrong_or_stand_still_say_why(name, reason):
+    with pytest.raises(AlphaMFError, match=f"'{name}' cannot .* because .*{reason}.* use 'hmc-pos"):
+        Settings(sampler=name)
+
+
+@pytest.mark.parametrize("name", METROPOLIS)
+def test_samplers_that_accept_or_reject_read_all_rows(name):
+    with pytest.raises(AlphaMFError, match=f"`blocks` must be 1 for the sampler '{name}'"):
+        Settings(sampler=name, blocks=2)
+
+
+def test_metropolis_samplers_are_those_that_count_acceptances():
+    """Of those that denoise: what `Denoised.acceptance` has a third number of."""
+    counting = set()
+    for name in SAMPLERS:
+        try:
+            state = kernel(name).init(np.random.default_rng(0), np.ones(3))
+        except AlphaMFError:
+            continue
+        if hasattr(state, "accepted"):
+            counting.add(name)
+    assert counting == set(METROPOLIS)
+
+
+@pytest.mark.parametrize("name", METROPOLIS)
+def test_their_acceptance_is_the_third_number_also_beside_silence(name):
+    audio = np.zeros((8000, 2), np.float32)
+    audio[:, 0] = np.random.default_rng(0).standard_normal(8000)
+    settings = Settings(
+        sampler=name, steps=6, keep=2, warm_up=4, refine=False, learn_channel=False, noise_rank=2
+    )
+    found = denoise(audio, 8000, settings).acceptance
+    assert len(found) == 3
+    # The mean over both channels: 1 of the silent one, and 0, 1/2 or 1 of the other one.
+    assert found[2] in (0.5, 0.75, 1.0)
+    assert len(denoise(audio, 8000, replace(settings, sampler="em")).acceptance) == 2
 
 
 class Rest(NamedTuple):

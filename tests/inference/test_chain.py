@@ -18,7 +18,7 @@ from alphamf.inference.random import generator
 from alphamf.inference.records import Mean, Trace
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.samplers.langevin import PSGLD, SGLD, SGLDState
-from alphamf.inference.schedule import Polynomial
+from alphamf.inference.schedule import Held, Polynomial
 from alphamf.inference.targets.gaussian import LinearGaussian
 
 
@@ -175,6 +175,58 @@ def test_mean_is_that_of_the_stacked_samples(chains, thin):
     assert mean.count == len(stacked)
     np.testing.assert_allclose(mean.mean, stacked.mean(0), rtol=1e-12)
     np.testing.assert_allclose(mean.std, stacked.std(0), rtol=1e-10)
+
+
+@pytest.mark.parametrize("chains", [(), (4,)])
+@pytest.mark.parametrize("thin", [1, 3])
+def test_weighted_mean_is_eq_12_of_hamcmc(chains, thin):
+    """Samples weighted by the steps that HAMCMC made, which it holds over blocks of M."""
+    steps = Polynomial(1e-4, 0.9)
+    sampler = HAMCMC(steps, memory=3, gamma=1e-3, trust=1e3)
+    held = Held(steps, 3)
+
+    mean = Mean(lambda theta, target: np.exp(theta), burn_in=7, thin=thin, weight=held)
+    asked = []
+
+    def watched(step):
+        asked.append(step)
+        return steps(step)
+
+    watching = HAMCMC(watched, memory=3, gamma=1e-3, trust=1e3)
+    settings = {"steps": 40, "seed": 2, "chains": chains}
+    values = [np.exp(state.theta) for state in run(regression(), watching, **settings)]
+    for _ in run(regression(), sampler, record=mean, **settings):
+        pass
+    made = np.array([steps(step) for step in asked])
+    np.testing.assert_array_equal([held(step) for step in range(40)], made)
+    kept = slice(6 + thin, None, thin)
+    each = np.reshape(values[kept], (len(values[kept]), -1, 3))
+    weights = np.repeat(made[kept], each.shape[1])
+    stacked = each.reshape(-1, 3)
+    expected = np.average(stacked, axis=0, weights=weights)
+    np.testing.assert_allclose(mean.mean, expected, rtol=1e-10)
+    std = np.average((stacked - expected) ** 2, axis=0, weights=weights) ** 0.5
+    np.testing.assert_allclose(mean.std, std, rtol=1e-10)
+    assert np.abs(stacked.mean(0) - expected).max() > 1e-6  # weights matter
+
+
+def test_weighted_mean_goes_on_from_a_checkpoint(tmp_path):
+    def record():
+        return Mean(lambda theta, target: theta**2, burn_in=5, weight=Polynomial(0.1))
+
+    settings = {"seed": 0, "segment": 10, "checkpoint": tmp_path / "run.npz"}
+    for steps in (20, 30):
+        resumed = record()
+        for _ in run(regression(), SGLD(1e-4), steps=steps, record=resumed, **settings):
+            pass
+    whole = record()
+    for _ in run(regression(), SGLD(1e-4), steps=30, seed=0, segment=10, record=whole):
+        pass
+    np.testing.assert_array_equal(resumed.mean, whole.mean)
+    np.testing.assert_array_equal(resumed.std, whole.std)
+    other = Mean(lambda theta, target: theta**2, burn_in=5)
+    with pytest.raises(AlphaMFError, match="its record is Mean"):
+        run(regression(), SGLD(1e-4), steps=30, record=other, **settings)
 
 
 def test_mean_keeps_float32_and_survives_a_large_offset():

@@ -45,7 +45,7 @@ NEAR = {
 # (tests/inference/samplers/test_hamcmc.py).
 WRONG = {"psgld": (0.2, {"damping": 1.0}), "psgld-lagged": (0.4, {"damping": 3.0})}
 OTHERS = {"naive-qn": (0.02, {"memory": 4, "gamma": 0.1})}
-FACTORS = {"sgrld", "em", "hamcmc-positive"}
+FACTORS = {"sgrld", "em", "hamcmc-positive", "hmc-positive"}
 CASES = EXACT | DISCRETISED | NEAR | WRONG | OTHERS
 
 

@@ -10,7 +10,7 @@ from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
 from alphamf.inference.samplers import compact, lbfgs
 from alphamf.inference.samplers.reflect import reflect
-from alphamf.inference.schedule import step_size_at
+from alphamf.inference.schedule import Held, step_size_at
 from alphamf.tools.arrays import Array, namespace
 
 
@@ -132,7 +132,7 @@ class HAMCMC:
         target
             Posterior to sample.
         """
-        h = step_size_at(self.step_size, state.step - state.step % self.memory)
+        h = Held(self.step_size, self.memory)(state.step)
         return _step(rng, state, target, h, self.gamma, self.trust)
 
 

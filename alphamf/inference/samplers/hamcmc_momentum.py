@@ -17,7 +17,7 @@ from alphamf.inference.samplers.ensemble_pairs import (
     start_members,
 )
 from alphamf.inference.samplers.reflect import refuse_wall
-from alphamf.inference.schedule import step_size_at
+from alphamf.inference.schedule import Held
 from alphamf.tools.arrays import Array, namespace
 
 
@@ -148,7 +148,7 @@ class HAMCMCMomentum:
         """
         refuse_wall(self, target)
         newest, step, members, momentum, extra = state
-        h = step_size_at(self.step_size, step - step % self.memory)
+        h = Held(self.step_size, self.memory)(step)
         place = step % self.memory
         origin = members.past[place]
         potential = target.draw(rng, origin)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 from alphamf.errors import AlphaMFError
 from alphamf.inference.protocols import FactorPotential, Need, Schedule, Target
 from alphamf.inference.samplers.hamcmc import HAMCMC, HAMCMCState
-from alphamf.inference.samplers.sgrld import SGRLD, SGRLDState
+from alphamf.inference.samplers.sgrld import SGRLD, SGRLDState, learnt_scale
 from alphamf.inference.targets.unbounded import UnboundedTarget
 from alphamf.tools.arrays import Array, namespace
 
@@ -118,17 +118,8 @@ class PositiveHAMCMC:
         if step < self.freeze:
             learnt = warm.step(rng, learnt, target)
             return PositiveHAMCMCState(learnt.theta, step + 1, learnt, chain)
-        space = UnboundedTarget(target, _scale(learnt))
+        space = UnboundedTarget(target, learnt_scale(learnt))
         if step == self.freeze:
             chain = moved.init(rng, space.coordinates(theta))._replace(step=step)
         chain = moved.step(rng, chain, space)
         return PositiveHAMCMCState(space.position(chain.theta), chain.step, learnt, chain)
-
-
-def _scale(learnt: SGRLDState) -> Array:
-    """Return c; entries that no minibatch has used get their own magnitude."""
-    theta, _, mean, weight = learnt
-    xp = namespace(theta)
-    tiny = xp.finfo(theta.dtype).tiny
-    scale: Array = xp.where(mean > tiny, weight / xp.maximum(mean, tiny), xp.maximum(theta, tiny))
-    return scale

@@ -18,7 +18,7 @@ from alphamf.inference.samplers.ensemble_pairs import (
 )
 from alphamf.inference.samplers.reflect import refuse_wall
 from alphamf.inference.samplers.richardson import refuse_latents
-from alphamf.inference.schedule import step_size_at
+from alphamf.inference.schedule import Held
 from alphamf.tools.arrays import Array
 
 
@@ -141,7 +141,7 @@ class HAMCMCRichardson:
         refuse_wall(self, target)
         refuse_latents(self, target)
         newest, step, members, past = state.theta, state.step, state.members, state.past
-        h = step_size_at(self.step_size, step - step % self.memory)
+        h = Held(self.step_size, self.memory)(step)
         place = step % self.memory
         origin, rough = members.past[place], past[place]
         h_t = inverse(members, step, self.gamma)

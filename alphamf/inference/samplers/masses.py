@@ -1,11 +1,11 @@
-"""Mass matrices of the momentum samplers: their protocol, and the unit mass."""
+"""Mass matrices of the momentum samplers: their protocol, the unit mass and a constant one."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from alphamf.inference.metric import Diagonal, Metric
+from alphamf.inference.metric import Dense, Diagonal, Metric
 from alphamf.tools.arrays import Array, namespace
 
 
@@ -72,5 +72,57 @@ class UnitMass:
             State of the mass.
         theta, momentum
             End of the step, shape (*chains, D).
+        """
+        return state
+
+
+class InverseMassState(NamedTuple):
+    """State of a constant mass: M^-1 with theta's dtype, on its device."""
+
+    inverse: Array
+
+
+@dataclass(frozen=True, eq=False)
+class ConstantMass:
+    """A mass that does not change.
+
+    Attributes
+    ----------
+    inverse_mass
+        M^-1: its diagonal, shape (D,), or a symmetric positive definite matrix, shape (D, D).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> mass = ConstantMass(np.array([1.0, 4.0]))
+    >>> mass.inverse(mass.init(np.zeros(2))).apply(np.ones(2))  # a velocity
+    array([1., 4.])
+    """
+
+    inverse_mass: Array
+
+    def init(self, theta: Array) -> InverseMassState:
+        """Return the state."""
+        xp = namespace(theta)
+        return InverseMassState(xp.asarray(self.inverse_mass, theta.dtype))
+
+    def inverse(self, state: InverseMassState) -> Metric:
+        """Return M^-1."""
+        dense = state.inverse.ndim == 2
+        return Dense(state.inverse) if dense else Diagonal(state.inverse)
+
+    def update(
+        self, rng: Any, state: InverseMassState, theta: Array, momentum: Array
+    ) -> InverseMassState:
+        """Return the state unchanged.
+
+        Parameters
+        ----------
+        rng
+            Generator of theta's array module.
+        state
+            State of the mass.
+        theta, momentum
+            Where the step ended, shape (*chains, D).
         """
         return state

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
@@ -11,6 +11,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.inference.protocols import Need, Schedule, Target, ValuePotential
 from alphamf.inference.random import noise
 from alphamf.inference.samplers import lbfgs
+from alphamf.inference.samplers.masses import ConstantMass, Mass, UnitMass
 from alphamf.inference.samplers.metropolis import (
     ExtendedPotential,
     check_leaps,
@@ -133,18 +134,19 @@ class QNHMCState(NamedTuple):
 
 @dataclass(frozen=True)
 class QNHMC:
-    r"""Quasi-Newton HMC: momenta are standard normal, and the dynamics apply C twice.
+    r"""Quasi-Newton HMC: momenta do not depend on C, and the dynamics apply it twice.
 
-    .. math:: p \sim \mathcal{N}(0, I), \qquad \dot\theta = C p, \qquad \dot p = -C \nabla U(\theta)
+    .. math:: p \sim \mathcal{N}(0, M), \qquad \dot\theta = C M^{-1} p, \qquad
+       \dot p = -C \nabla U(\theta)
 
     by leapfrog, with C the inverse Hessian of (L-)BFGS at the start of the step, from the
     pairs of consecutive positions on the trajectories that were accepted so far.
 
     For any symmetric C that does not depend on theta this is exact at any step size: it is HMC with
-    the inverse mass C^2. A C that adapts depends on theta (the paper's theorem 4 overlooks it): the
-    chain is exact only after `freeze` steps. If C is never frozen, the chain stays where C is
-    small, or where a large C is rejected. For U = |theta|^4 / 4 in the plane E|theta|^2 is 3 times
-    too large (with L-BFGS 1.6 times) at small steps and 10 times too small at 0.5
+    the inverse mass C M^-1 C. A C that adapts depends on theta (the paper's theorem 4 overlooks
+    it): the chain is exact only after `freeze` steps. If C is never frozen, the chain stays where C
+    is small, or where a large C is rejected. For U = |theta|^4 / 4 in the plane E|theta|^2 is 3
+    times too large (with L-BFGS 1.6 times) at small steps and 10 times too small at 0.5
     (``tests/inference/samplers/test_qnhmc.py``). If U is quadratic, C converges by itself.
 
     At C = Hessian^-1 the modes do *not* turn alike, as they would with p ~ N(0, C^-1): their
@@ -168,6 +170,8 @@ class QNHMC:
         Number of steps after which C rests. None: never.
     gamma
         C = gamma I at the start, and what L-BFGS builds upon.
+    mass
+        M.
 
     References
     ----------
@@ -191,6 +195,7 @@ class QNHMC:
     memory: int | None = None
     freeze: int | None = None
     gamma: float = 1.0
+    mass: UnitMass | ConstantMass = field(default_factory=UnitMass)
 
     def __post_init__(self) -> None:
         """Check the hyperparameters."""
@@ -231,11 +236,17 @@ class QNHMC:
         h = step_size_at(self.step_size, step)
         potential = ExtendedPotential(target.draw(rng, theta), target.positive)
         origin = potential.unfold(rng, theta)
-        start = origin, noise(rng, theta), potential.grad(origin)
+        mass: Mass = self.mass
+        light = mass.inverse(mass.init(theta))  # M^-1
+        start = origin, light.inverse_root(noise(rng, theta)), potential.grad(origin)
         apply = inverse.product()
-        path = [start, *leapfrog(potential, *start, h, self.leaps, apply, apply)]
+
+        def velocity(momentum: Array) -> Array:
+            return apply(light.apply(momentum))
+
+        path = [start, *leapfrog(potential, *start, h, self.leaps, velocity, apply)]
         before, after = (
-            potential.value(position) + 0.5 * dot(momentum, momentum)[..., 0]
+            potential.value(position) + 0.5 * dot(momentum, light.apply(momentum))[..., 0]
             for position, momentum, _ in (path[0], path[-1])
         )
         taken = metropolis(rng, before, after)

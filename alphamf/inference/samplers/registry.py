@@ -42,6 +42,7 @@ SAMPLERS: dict[str, Callable[..., Any]] = {
     "hamcmc-richardson": _sampler("hamcmc_richardson.HAMCMCRichardson"),
     "naive-qn": _sampler("hamcmc.NaiveQN"),
     "hmc": _sampler("hmc.HMC"),
+    "hmc-positive": _sampler("hmc_positive.PositiveHMC"),
     "hmc-em": _sampler("hmc.HMC", mass=_MASS),
     "rhmc": _sampler("hmc.RHMC"),
     "hmc-bfgs": _sampler("hmc_bfgs.HMCBFGS"),
@@ -61,6 +62,6 @@ SAMPLERS: dict[str, Callable[..., Any]] = {
 }
 """Every sampler by name: call it with its hyperparameters, the step size first (EM has none).
 
-"sgrld", "em" and "hamcmc-positive" move positive factors only, whose potential splits into
-positive parts.
+"sgrld", "em", "hamcmc-positive" and "hmc-positive" move positive factors only, whose potential
+splits into positive parts.
 """

@@ -4,7 +4,8 @@ A scheme of first order has a stationary law :math:`\pi_h(f) = \pi(f) + C h + O(
 :math:`2 \pi_{h/2}(f) - \pi_h(f)` is right to second order. The coarse chain makes one step while
 the fine chain makes two, and both are driven by one Brownian motion,
 
-.. math:: Z^\mathrm{coarse} = (Z_1 + Z_2) / \sqrt 2,
+.. math:: Z^\mathrm{coarse} = \Sigma^\top (Z_1 + Z_2) / \sqrt 2
+   + (I - \Sigma^\top \Sigma)^{1/2} W, \qquad \Sigma = I \text{ unless set},
 
 so that their difference, and the estimate's variance, stay small: about that of one chain, compared
 with five times as much for independent noise. A new minibatch is drawn for each of the three
@@ -18,12 +19,17 @@ from dataclasses import dataclass
 from math import inf, sqrt
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+
 from alphamf.errors import AlphaMFError
 from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
 from alphamf.inference.samplers.reflect import reflect
 from alphamf.inference.schedule import step_size_at
-from alphamf.tools.arrays import Array
+from alphamf.tools.arrays import Array, namespace
+
+ROUNDING = 1e-9
+"""What a singular value of `coupling` may exceed 1 by."""
 
 
 class SGRRLDState(NamedTuple):
@@ -67,10 +73,13 @@ class SGRRLD:
     ----------
     step_size
         h of the coarse chain, a number or a function of the step index.
+    coupling
+        Sigma, a number for a multiple of I or a matrix of shape (D, D), with Sigma' Sigma at most
+        I. The estimate's variance is least at 1, and largest in the limit of chains of their own.
 
     References
     ----------
-    Durmus et al., NIPS 2016, eqs. 4 to 7. Eq. 5 prints the first half step's gradient at
+    Durmus et al., NIPS 2016, eqs. 4 to 8. Eq. 5 prints the first half step's gradient at
     theta_{k+1/2} itself; that implicit half step would take away the fine chain's own bias of
     first order, and leave the estimate with minus that of the coarse chain
     (``tests/inference/samplers/test_richardson.py``).
@@ -92,6 +101,11 @@ class SGRRLD:
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "no latents")
 
     step_size: Schedule
+    coupling: float | Array = 1.0
+
+    def __post_init__(self) -> None:
+        """Check the hyperparameters."""
+        _check_coupling(self.coupling)
 
     def init(self, rng: Any, theta: Array) -> SGRRLDState:
         """Return the state with both chains at theta, of shape (*chains, D)."""
@@ -118,6 +132,7 @@ class SGRRLD:
         theta, step, _, coarse, _ = state
         h = step_size_at(self.step_size, step)
         first, second, both = _increments(rng, theta)
+        both = _couple(rng, both, self.coupling)
         middle = _move(rng, theta, target, h / 2, first)
         theta = _move(rng, middle, target, h / 2, second)
         coarse = _move(rng, coarse, target, h, both)
@@ -174,6 +189,9 @@ class SGRRHMC:
         h of the coarse chain, a step of the integrator; a number or a function of the step index.
     friction
         A, per unit of time.
+    coupling
+        Sigma, a number for a multiple of I or a matrix of shape (D, D), with Sigma' Sigma at most
+        I. The estimate's variance is least at 1, and largest in the limit of chains of their own.
 
     References
     ----------
@@ -197,9 +215,11 @@ class SGRRHMC:
 
     step_size: Schedule
     friction: float = 1.0
+    coupling: float | Array = 1.0
 
     def __post_init__(self) -> None:
         """Check the hyperparameters."""
+        _check_coupling(self.coupling)
         if not 0 < self.friction < inf:
             raise AlphaMFError(f"friction must be a positive number, not {self.friction}")
 
@@ -229,6 +249,7 @@ class SGRRHMC:
         theta, step, _, coarse, momentum, coarse_momentum, _ = state
         h = step_size_at(self.step_size, step)
         first, second, both = _increments(rng, theta)
+        both = _couple(rng, both, self.coupling)
         middle, momentum = self._leap(rng, theta, momentum, target, h / 2, first)
         theta, momentum = self._leap(rng, middle, momentum, target, h / 2, second)
         coarse, coarse_momentum = self._leap(rng, coarse, coarse_momentum, target, h, both)
@@ -259,6 +280,34 @@ def _increments(rng: Any, theta: Array) -> tuple[Array, Array, Array]:
     both = first + second
     both *= sqrt(0.5)
     return first, second, both
+
+
+def _check_coupling(coupling: float | Array) -> None:
+    """Refuse a Sigma with which the coarse chain's noise would not have the covariance I."""
+    sigma = np.atleast_2d(np.asarray(coupling, dtype=float))
+    square = sigma.ndim == 2 and sigma.shape[0] == sigma.shape[1]
+    if not (square and np.isfinite(sigma).all() and np.linalg.norm(sigma, 2) <= 1 + ROUNDING):
+        raise AlphaMFError(
+            "`coupling` must be a number from -1 to 1, or a square matrix of singular values of at "
+            f"most 1, not {coupling}"
+        )
+
+
+def _couple(rng: Any, both: Array, coupling: float | Array) -> Array:
+    """Return the coarse chain's normals, given those of the fine chain over its step."""
+    if isinstance(coupling, (int, float)):
+        if coupling == 1:
+            return both
+        coupled: Array = coupling * both
+        coupled += sqrt(max(1 - coupling * coupling, 0)) * noise(rng, both)
+        return coupled
+    xp = namespace(both)
+    values, vectors = np.linalg.eigh(np.eye(len(coupling)) - coupling.T @ coupling)
+    root = vectors * np.sqrt(np.maximum(values, 0)) @ vectors.T
+    sigma, rest = (xp.asarray(each.astype(both.dtype)) for each in (coupling, root))
+    found: Array = xp.matmul(both, sigma)
+    found += xp.matmul(noise(rng, both), rest)
+    return found
 
 
 def _move(rng: Any, theta: Array, target: Target[Potential], h: float, z: Array) -> Array:

@@ -142,6 +142,15 @@ class SGRLD:
         return SGRLDState(reflect(drift, target), step + 1, mean, weight)
 
 
+def learnt_scale(learnt: SGRLDState) -> Array:
+    """Return c of `SGRLD`'s state; entries that no minibatch has read get their own magnitude."""
+    theta, _, mean, weight = learnt
+    xp = namespace(theta)
+    tiny = xp.finfo(theta.dtype).tiny
+    scale: Array = xp.where(mean > tiny, weight / xp.maximum(mean, tiny), xp.maximum(theta, tiny))
+    return scale
+
+
 class EMState(NamedTuple):
     """Position and number of steps."""
 

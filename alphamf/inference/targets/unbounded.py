@@ -28,6 +28,9 @@ LOWEST = -20.0
 """Coordinate below which theta stays as it is, 1e-18 c: smaller ones would become subnormal, whose
 products are slow. The gradient is at its limit by then."""
 
+FLAT = -8.0
+"""Coordinate below which V is a straight line, to single precision: theta is below 1e-7 c there."""
+
 
 class UnboundedTarget:
     """A positive target in coordinates u on the whole line, with the exact Jacobian.
@@ -118,13 +121,31 @@ class UnboundedPotential:
     def __init__(
         self, space: UnboundedTarget, potential: FactorPotential, origin: Array, place: Array
     ) -> None:
-        self._space, self._potential = space, potential
+        self._space = space
+        self._potential: Any = potential  # some have a value, too
         self._origin, self._place = origin, place
+        self._shape: Array | None = None
+
+    def value(self, theta: Array) -> Array:
+        """V up to a constant, shape (*chains,); the target's potential must have a value.
+
+        Below `FLAT` the value goes on along the line, for priors floor a theta that is too small.
+        """
+        xp = namespace(theta)
+        bounded = xp.maximum(theta, FLAT)
+        place = self._space.position(bounded)
+        root, slope = _softplus(bounded)
+        if self._shape is None:
+            self._shape = parts_of(self._potential, place).shape
+        line = xp.log(root * slope) + 2 * self._shape * (theta - bounded)
+        value: Array = self._potential.value(place) - line.sum(-1)
+        return value
 
     def grad(self, theta: Array) -> Array:
         """Gradient of V at coordinates theta, of the same shape."""
         place = self._place if theta is self._origin else self._space.position(theta)
         plus, minus, shape, _ = parts_of(self._potential, place)
+        self._shape = shape
         root, slope = _softplus(theta)
         gradient: Array = plus - minus
         gradient *= self._space.scale

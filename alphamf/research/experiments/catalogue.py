@@ -15,7 +15,7 @@ from alphamf.research.experiments.hamcmc import (
 from alphamf.research.experiments.mass_em import synthetic, tables, topics, topics_report
 from alphamf.research.experiments.quasi_newton import bpmf, mnist
 from alphamf.research.experiments.quasi_newton import gaussian as quasi_newton_gaussian
-from alphamf.research.experiments.richardson import factors, gaussian_report
+from alphamf.research.experiments.richardson import factors, gaussian_report, rates
 from alphamf.research.experiments.richardson import gaussian as richardson_gaussian
 
 HAMCMC = (
@@ -41,7 +41,7 @@ HAMCMC = (
     Experiment(
         "alpha-mf-speech-search",
         "Simsekli et al., ICML 2016, fig. 3: the hyperparameters of alpha-mf-speech",
-        (0.5, 5),
+        (0.1, 5),
         speech_search.jobs,
         speech_search.work,
         speech_search.table,
@@ -85,12 +85,22 @@ MASS_EM = (
     Experiment(
         "topics",
         "Monte Carlo EM mass, table 4 and figure 1",
-        (0.3, 9),
+        (0.4, 9),
         topics.jobs,
         topics.work,
         topics_report.table,
         topics_report.figure,
         data=("newsgroups",),
+    ),
+    Experiment(
+        "topics-reuters",
+        "Monte Carlo EM mass, table 4 (Reuters-21578 for RCV1)",
+        (0.4, 15),
+        topics.reuters_jobs,
+        topics.work,
+        topics_report.reuters_table,
+        topics_report.figure,
+        data=("reuters",),
     ),
 )
 """Roychowdhury & Parthasarathy, "Adaptive Bayesian sampling with Monte Carlo EM", NIPS 2017.
@@ -142,6 +152,15 @@ RICHARDSON = (
         richardson_gaussian.work,
         gaussian_report.table,
         gaussian_report.figure,
+    ),
+    Experiment(
+        "richardson-rate",
+        "Durmus et al., Richardson-Romberg (NIPS 2016), figure 3",
+        (0.1, 60),
+        rates.jobs,
+        rates.work,
+        rates.table,
+        rates.figure,
     ),
     Experiment(
         "richardson-mf",

@@ -10,9 +10,11 @@ import pytest
 from scipy import stats
 
 from alphamf.errors import AlphaMFError
+from alphamf.inference.metric import Dense, Diagonal
 from alphamf.inference.random import generator
 from alphamf.inference.samplers import lbfgs, metropolis, qnhmc
 from alphamf.inference.samplers.hmc_bfgs import HMCBFGS
+from alphamf.inference.samplers.masses import ConstantMass
 from alphamf.inference.samplers.qnhmc import BFGS, LBFGS, QNHMC
 from tests.support.bfgs import dense, dense_root, pairs
 from tests.support.laws import (
@@ -65,6 +67,24 @@ def test_qnhmc_leaves_its_law_while_c_does_not_know_theta(memory, freeze, dtype,
     assert target.p_value(one_step(target, sampler, dtype=dtype).theta) < P_LEAST
 
 
+HEAVY = np.array([[2.0, 0.9], [0.9, 0.6]])
+"""An inverse mass of which C is no multiple."""
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+@pytest.mark.parametrize("inverse_mass", [HEAVY, np.array([3.0, 0.4])])
+def test_qnhmc_with_a_mass_leaves_its_law(memory, inverse_mass, monkeypatch):
+    target = Quartic()
+    sampler = QNHMC(0.5, 4, memory=memory, freeze=0, mass=ConstantMass(inverse_mass))
+    state = one_step(target, sampler)
+    assert 0.3 < state.accepted.mean() < 0.95
+    assert target.p_value(state.theta) > P_LEAST
+    # Momenta of another mass than that of the energy.
+    monkeypatch.setattr(Dense, "inverse_root", lambda metric, z: 2 * z)
+    monkeypatch.setattr(Diagonal, "inverse_root", lambda metric, z: 2 * z)
+    assert target.p_value(one_step(target, sampler).theta) < P_LEAST
+
+
 @pytest.mark.parametrize("memory", MEMORIES)
 def test_c_in_the_momentum_alone_is_not_exact(memory, monkeypatch):
     # The paper's eq. 4, its naive replacement, with the test of acceptance: the map is reversible
@@ -99,9 +119,12 @@ def test_qnhmc_leaves_a_positive_law():
 
 
 @pytest.mark.parametrize("memory", [None, 2, 6])
-def test_qnhmc_is_algorithm_2_written_out(memory):
+@pytest.mark.parametrize("light", [np.eye(3), np.array([[1, 0.3, 0], [0.3, 2, 0], [0, 0, 0.5]])])
+def test_qnhmc_is_algorithm_2_written_out(memory, light):
+    """Algorithm 2 with M^-1 = `light`; the paper prints exp(E_1 - E_0)."""
     target = space()
-    sampler = QNHMC(lambda t: 0.5 / (t + 4), 3, memory=memory, freeze=5, gamma=0.2)
+    mass = ConstantMass(light)
+    sampler = QNHMC(lambda t: 0.5 / (t + 4), 3, memory=memory, freeze=5, gamma=0.2, mass=mass)
     start = target.start(generator(1))
     steps = 8
     theta = step_many(target, sampler, start, steps=steps, seed=2)
@@ -113,14 +136,14 @@ def test_qnhmc_is_algorithm_2_written_out(memory):
         h = 0.5 / (t + 4)
         kept = slice(0 if memory is None else max(0, len(s) - memory), None)
         c = dense(np.reshape(s[kept], (-1, 3)), np.reshape(y[kept], (-1, 3)), 0.2)
-        p = p0 = rng.standard_normal(3)
+        p = p0 = Dense(light).inverse_root(rng.standard_normal(3))
         path = [expected]
         p = p - h / 2 * c @ potential.grad(expected)
         for i in range(3):
-            path.append(path[-1] + h * c @ p)
+            path.append(path[-1] + h * c @ light @ p)
             p = p - (h / 2 if i == 2 else h) * c @ potential.grad(path[-1])
-        before = potential.value(expected) + 0.5 * p0 @ p0
-        after = potential.value(path[-1]) + 0.5 * p @ p
+        before = potential.value(expected) + 0.5 * p0 @ light @ p0
+        after = potential.value(path[-1]) + 0.5 * p @ light @ p
         if after - before <= rng.standard_exponential():
             expected = path[-1]
             if t < 5:

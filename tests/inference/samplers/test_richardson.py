@@ -46,14 +46,19 @@ def leap(precision, sampler, h):
     return drift, math.sqrt(2 * sampler.friction * h) * np.vstack([h * eye, eye])
 
 
-def joint_law(precision, sampler, h):
+def joint_law(precision, sampler, h, sigma=None):
     """Covariance of (middle, fine, coarse), each theta or theta over momentum, and their drift."""
     half, half_noise = leap(precision, sampler, h / 2)
     whole, whole_noise = leap(precision, sampler, h)
     none, still = np.zeros_like(half), np.zeros_like(half_noise)
     drift = np.block([[none, half, none], [none, half @ half, none], [none, none, whole]])
-    both = whole_noise / math.sqrt(2)
-    noises = np.block([[half_noise, still], [half @ half_noise, half_noise], [both, both]])
+    sigma = np.eye(len(precision)) if sigma is None else sigma
+    both = whole_noise @ sigma.T / math.sqrt(2)
+    values, vectors = np.linalg.eigh(np.eye(len(sigma)) - sigma.T @ sigma)
+    own = whole_noise @ (vectors * np.sqrt(np.maximum(values, 0)))  # any root has this covariance
+    noises = np.block(
+        [[half_noise, still, still], [half @ half_noise, half_noise, still], [both, both, own]]
+    )
     return discretised(drift, noises @ noises.T)
 
 
@@ -134,6 +139,53 @@ def test_both_chains_keep_their_joint_law(kind, dtype, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(richardson, "_increments", wrong)
             assert joint_z(sampler, target, covariance)[0] > Z_MOST
+
+
+DENSE = np.array([[0.6, -0.5], [0.3, 0.7]])
+"""A coupling that is not symmetric; its singular values are below 1."""
+
+
+@pytest.mark.parametrize("kind", [SGRRLD, SGRRHMC])
+@pytest.mark.parametrize("coupling", [0.0, -0.6, DENSE])
+def test_coupled_chains_keep_their_joint_law(kind, coupling):
+    """Eq. 8: Sigma as a number and as a matrix, which acts transposed."""
+    target = plane()
+    top = float(np.linalg.eigvalsh(target.precision).max())
+    step, rest = (0.7 / top, {}) if kind is SGRRLD else (0.7 / math.sqrt(top), {"friction": 2.0})
+    sampler = kind(step, coupling=coupling, **rest)
+    sigma = coupling if coupling is DENSE else coupling * np.eye(2)
+
+    def z_of(sigma):
+        law = joint_law(target.precision, sampler, sampler.step_size, sigma)
+        return joint_z(sampler, target, visible(law, 2, sampler))[0]
+
+    assert z_of(sigma) < Z_MOST
+    for wrong in (np.eye(2), *([DENSE.T] if coupling is DENSE else [])):
+        assert z_of(wrong) > Z_MOST
+
+
+def test_estimate_varies_least_with_one_brownian_motion():
+    """By the exact laws: the variance of middle + fine - coarse falls up to Sigma = I."""
+    target = plane()
+    sampler = SGRRLD(0.2 / float(np.linalg.eigvalsh(target.precision).max()))
+    estimate = np.concatenate([np.eye(2), np.eye(2), -np.eye(2)], 1)
+    found = [
+        np.trace(
+            estimate
+            @ joint_law(target.precision, sampler, sampler.step_size, rho * np.eye(2))
+            @ estimate.T
+        )
+        for rho in (-1.0, 0.0, 0.5, 1.0)
+    ]
+    assert found == sorted(found, reverse=True)
+    assert found[1] > 3 * found[3]
+
+
+@pytest.mark.parametrize("coupling", [1.1, math.nan, 2 * np.eye(2), np.ones(3)])
+def test_coupling_leaves_the_coarse_chain_its_noise(coupling):
+    for kind in (SGRRLD, SGRRHMC):
+        with pytest.raises(AlphaMFError, match="`coupling` must be a number from -1 to 1"):
+            kind(0.1, coupling=coupling)
 
 
 def test_printed_half_step_is_implicit_and_rejected():

@@ -296,3 +296,19 @@ def test_resumed_run_is_the_unbroken_one(diagonal, tmp_path):
 def test_refuses_a_bad_step_size():
     with pytest.raises(AlphaMFError, match="step_size must"):
         step_many(plane(), RSGLD(0.0), np.ones((1, 2)))
+
+
+@pytest.mark.parametrize(("along", "right"), [("G", True), ("coordinate", False), ("1 / G", False)])
+def test_dense_moves_are_mirrored_along_a_column_of_g(along, right):
+    """A normal law on the half plane theta_1 > 0: E theta_2 is 0 under the right mirror only."""
+    g = np.array([[1.0, 0.8], [0.8, 1.0]])
+    column = {"G": g[0], "coordinate": np.eye(2)[0], "1 / G": np.linalg.inv(g)[0]}[along]
+    rng, h, root = generator(0), 0.02, np.linalg.cholesky(g)
+    theta = rng.standard_normal((CHAINS, 2))
+    theta[:, 0] = np.abs(theta[:, 0])
+    for _ in range(100):
+        theta = theta - h * theta @ g + np.sqrt(2 * h) * rng.standard_normal(theta.shape) @ root.T
+        theta -= np.outer(np.minimum(theta[:, 0], 0), 2 * column / column[0])
+    z = theta[:, 1].mean() * np.sqrt(CHAINS) / theta[:, 1].std()
+    assert (abs(z) < Z_MOST) == right
+    assert abs(z) < Z_MOST or abs(z) > 3 * Z_MOST

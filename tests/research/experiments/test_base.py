@@ -96,6 +96,18 @@ def test_every_experiment_lists_different_jobs_that_json_can_hold(shared, monkey
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_quick_form_runs_to_its_end(name, shared, tmp_path, monkeypatch):
+    """The command that docs/experiments.md gives for each, with all of its jobs."""
+    monkeypatch.setenv("ALPHAMF_DATA", str(shared))
+    shown = command(name, "--output", tmp_path, "--jobs", 1).stdout
+    jobs = EXPERIMENTS[name].jobs(False, 0)
+    assert len(list(results_file(tmp_path / name).read())) == len(jobs)
+    assert (tmp_path / f"{name}.md").read_text() in shown + "\n"
+    assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
 def test_run_writes_four_files_and_resumes(small, tmp_path):
     shown = command("richardson", "--output", tmp_path, "--jobs", 2)
     files = {suffix: tmp_path / f"richardson.{suffix}" for suffix in ("jsonl", "csv", "md", "png")}

@@ -82,10 +82,11 @@ def start(power: Floats, model: Dictionary, seed: int, *, unit: float, blocks: i
 
 def mean_chain_gain(begin: Start, sampler: Any, steps: int, seed: int) -> tuple[Floats, float]:
     """Run a chain; return the mean gain over its last steps, and the CPU seconds."""
+    kept = max(1, round(KEPT * steps))
     record = Mean(
         lambda theta, target: target.gain(theta),
-        burn_in=steps - max(1, round(KEPT * steps)),
-        thin=SETTINGS.thin,
+        burn_in=steps - kept,
+        thin=min(SETTINGS.thin, kept),
     )
     began = time.process_time()
     chain = run(begin.target, sampler, steps=steps, seed=seed, start=begin.theta, record=record)

@@ -16,7 +16,7 @@ from alphamf.research.experiments.base import JobRecord, markdown
 from alphamf.research.experiments.catalogue import MASS_EM
 from alphamf.research.experiments.mass_em import methods, synthetic, tables, topics, topics_report
 
-NORMAL, LOGISTIC, TOPICS = MASS_EM
+NORMAL, LOGISTIC, TOPICS, REUTERS = MASS_EM
 
 
 @pytest.fixture(scope="module")
@@ -234,6 +234,34 @@ def test_a_chain_that_diverges_is_a_row(topic_records):
     assert "diverged" in records[1].numbers["diverged"]
     assert TOPICS.table(records)[1]["perplexity"] == "diverged"
     assert len(TOPICS.figure(records).axes[0].lines) == 1
+
+
+def test_reuters_is_split_by_date_and_has_10_000_words(data):
+    """21 577 documents, the first 60 % for training; every word of the vocabulary is used."""
+    train, test = topics.corpus(None, "reuters")
+    assert train.shape == (12_946, 10_000) and test.shape == (8631, 10_000)
+    assert round(0.6 * (12_946 + 8631)) == 12_946
+    assert min(train.sum(), test.sum()) > 500_000 and train.sum() + test.sum() == 1_603_544
+    used = np.asarray((train > 0).sum(0)).ravel() + np.asarray((test > 0).sum(0)).ravel()
+    assert used.min() >= 7
+
+
+@pytest.mark.slow
+def test_reuters_is_learnt(data):
+    """A few iterations, of two methods; the table has the paper's other corpus beside it."""
+    small = {"documents": 150, "rank": 10, "batch": 50, "burn_in": 15, "keep": 20, "thin": 10}
+    jobs = [
+        {**job, **small, "samples": 5}
+        for job in REUTERS.jobs(False, 0)
+        if job["seed"] == 0 and job["method"] in ("SGHMC", "SGNHT-EM")
+    ]
+    records = done(REUTERS, jobs)
+    for _, numbers in records:
+        first, last = (point[2] for point in numbers["curve"])
+        assert 300 < last < first < 10_000  # that of a flat distribution
+    rows = {row["method"]: row for row in REUTERS.table(records)}
+    assert rows["SGHMC"]["paper, RCV1"] == "996" and rows["SGNHT-EM"]["paper, RCV1"] == "968"
+    assert "paper ms" not in rows["SGHMC"]
 
 
 def test_one_minibatch_an_iteration(data):

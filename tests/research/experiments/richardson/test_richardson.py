@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from alphamf.research.experiments.base import JobRecord, markdown
-from alphamf.research.experiments.richardson import factors, gaussian_report
+from alphamf.research.experiments.richardson import factors, gaussian_report, rates
 from alphamf.research.experiments.richardson import gaussian as linear
 from alphamf.research.experiments.richardson.laws import PRIOR_VARIANCE, law, model, sampler_of
 from alphamf.research.experiments.richardson.moments import ErrorMoments
@@ -180,3 +180,19 @@ def test_ratings_are_learnt(shared, monkeypatch):
     rows = factors.table(records)
     assert [row["method"] for row in rows] == list(factors.METHODS)
     assert len(factors.figure(records).axes) == 2
+
+
+@pytest.mark.slow
+def test_figure_3_has_its_least_error_between_its_ends():
+    """Too large a step has its bias, too small a one the start and a run that is too short."""
+    records = [JobRecord(job, rates.work(job)) for job in rates.jobs(False, 0)]
+    errors = [numbers["mse"] for job, numbers in records if job["figure"] == "mse"]
+    least = min(range(len(errors)), key=lambda k: errors[k][-1])
+    assert 0 < least < len(errors) - 1
+    laws = [numbers["law"] for job, numbers in records if job["figure"] == "bias"]
+    # By theorem 2 the law's bias is gamma^2 C, so that it falls as K^(-2 exponent).
+    steps = rates.jobs(False, 0)[0]["steps"]
+    assert np.log(laws[0] / laws[2]) / np.log(steps) == pytest.approx(2 * (1 / 3 - 0.2), rel=0.1)
+    rows = rates.table(records)
+    assert [row["paper"] for row in rows[::5]] == ["least at 1/3", "least at 1/5"]
+    assert len(rates.figure(records).axes) == 2

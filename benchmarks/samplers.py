@@ -1,0 +1,201 @@
+r"""Compare every sampler that denoises: ``python -m benchmarks.samplers --clips 6 --write``.
+
+The first seconds of the sample and of the first clips of ``benchmarks.front_clips`` (split dev), at
+8 kHz, preset `plain` without learning the channel, so that all samplers have the same posterior.
+The gain is the mean over a chain, without networks. Samplers that need a bounded gradient have a
+Gamma prior of shape 1 on the speech, the others one of shape .1.
+
+The reference of each posterior is the mean gain of a longer chain of HMC within Gibbs, which is
+exact (`hmc-positive`). The distance to it is the root of the mean squared difference of the gain,
+which is from 0 to 1, over all cells. The row *HMC again* is a second chain of the reference with
+another seed: what chance and separate modes make of the distance.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import soundfile
+
+from alphamf.audio import stft
+from alphamf.audio.resample import resample
+from alphamf.denoising.posterior import sample_posterior
+from alphamf.denoising.settings import METROPOLIS, PRESETS, Settings, kernel
+from alphamf.denoising.weights import find
+from alphamf.errors import AlphaMFError
+from alphamf.factorization.priors import Gamma
+from alphamf.inference.samplers.registry import SAMPLERS
+from alphamf.scores.score import si_sdr
+from alphamf.tools import pool, tables
+from alphamf.tools.arrays import Floats
+from benchmarks.front_clips import Clip, clips
+from benchmarks.report import caption, options_of, publish
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "samplers.md"
+RATE = 8000
+PLAIN = replace(PRESETS["plain"], learn_channel=False)
+EXACT = "hmc-positive"
+
+
+class Chain(NamedTuple):
+    """Mean gain of a chain, SI-SDR in dB, processor seconds, and acceptance of W and H or None."""
+
+    gain: Floats
+    score: float
+    seconds: float
+    accepted: float | None
+
+
+def names() -> Iterator[str]:
+    """Yield the samplers that denoise, in the order of the library.
+
+    Without those of an adaptive mass, which does not learn within the preset's steps.
+    """
+    for name in SAMPLERS:
+        try:
+            kernel(name)
+        except AlphaMFError:
+            continue
+        if not name.endswith("-em"):
+            yield name
+
+
+def sounds(count: int, seconds: float) -> list[Clip]:
+    """Return the sample and `count` clips, at `RATE`, cut to their first seconds."""
+    folder, samples = ROOT / "data", round(RATE * seconds)
+    sample = [soundfile.read(folder / f"sample-{kind}.wav", dtype="float32") for kind in KINDS]
+    rate = sample[0][1]
+    found = [Clip("sample", rate, *(sound for sound, _ in sample)), *clips(16000, count, "dev")]
+    return [
+        Clip(
+            each.name,
+            RATE,
+            *(resample(x, each.rate, RATE)[:samples] for x in (each.clean, each.noisy)),
+        )
+        for each in found
+    ]
+
+
+KINDS = ("clean", "noisy")
+
+
+def run_chain(clip: Clip, settings: Settings, seed: int = 0) -> Chain:
+    """Sample the posterior of a clip, and score the speech of its mean gain."""
+    model = find(RATE, "auto").dictionary
+    scale = np.float32(2.0) ** -int(np.frexp(np.abs(clip.noisy).max())[1])
+    spectrum = stft.forward(clip.noisy * scale, model.frame)
+    began = time.process_time()
+    found = sample_posterior(np.abs(spectrum) ** 2, model, settings, (seed, 0))
+    seconds = time.process_time() - began
+    speech = stft.inverse(spectrum * found.gain, model.frame, len(clip.clean))
+    accepted = found.acceptance[2] if settings.sampler in METROPOLIS else None
+    return Chain(found.gain, si_sdr(clip.clean, speech), seconds, accepted)
+
+
+def measured(clip: Clip, steps: int) -> dict[str, Any]:
+    """Run all samplers on a clip; return a dict of numbers per row of the table.
+
+    Parameters
+    ----------
+    clip
+        The clip.
+    steps
+        Steps of the reference, of which the last three quarters are averaged.
+    """
+    rows: dict[str, Any] = {"noisy input": {"score": si_sdr(clip.clean, clip.noisy)}}
+    references: dict[float, Floats] = {}
+
+    def reference(shape: float) -> Floats:
+        if shape not in references:
+            long = replace(
+                PLAIN,
+                sampler=EXACT,
+                steps=steps,
+                keep=3 * steps // 4,
+                prior_speech=Gamma(shape, 20.0),
+            )
+            one, other = (run_chain(clip, long, seed) for seed in (1, 2))
+            references[shape] = one.gain
+            rows[f"HMC again, shape {shape:g}"] = numbers(other, one.gain)
+        return references[shape]
+
+    for name in names():
+        settings = replace(PLAIN, sampler=name)
+        rows[name] = numbers(run_chain(clip, settings), reference(settings.speech_prior.shape))
+        print(f"{clip.name} {name} {json.dumps(rows[name])}", file=sys.stderr, flush=True)
+    return rows
+
+
+def numbers(chain: Chain, reference: Floats) -> dict[str, float | None]:
+    """Return what the table has of a chain."""
+    distance = float(np.sqrt(np.mean((chain.gain - reference) ** 2)))
+    return {
+        "score": chain.score,
+        "distance": distance,
+        "seconds": chain.seconds,
+        "accepted": chain.accepted,
+    }
+
+
+def table(rows: list[dict[str, Any]], sample: dict[str, Any]) -> str:
+    """Return the table: the sample's SI-SDR, then means over the other clips."""
+    lines = []
+    for name in sorted(sample, key=list(sample).index):
+        cells = [f"{sample[name]['score']:.2f}"]
+        for key, decimals in COLUMNS.items():
+            values = [row[name].get(key) for row in rows]
+            known = [value for value in values if value is not None]
+            cells.append(
+                tables.format_mean(*tables.mean_and_error(known), decimals) if known else "-"
+            )
+        lines.append([name if " " in name else f"`{name}`", *cells])
+    return tables.markdown(
+        [
+            "sampler",
+            "sample, dB",
+            "dev, SI-SDR dB",
+            "distance of the gain to HMC's",
+            "CPU s",
+            "accepted",
+        ],
+        lines,
+    )
+
+
+COLUMNS = {"score": 2, "distance": 3, "seconds": 1, "accepted": 2}
+"""Numbers of a row, and their decimals."""
+
+
+def main() -> None:
+    """Run the chains, and print the table."""
+    parser = options_of("benchmarks.samplers", __doc__)
+    parser.add_argument("--clips", type=int, default=6, metavar="N", help="(default 6)")
+    parser.add_argument("--seconds", type=float, default=3, metavar="S", help="(default 3)")
+    parser.add_argument(
+        "--reference", type=int, default=400, metavar="N", help="steps of HMC (default 400)"
+    )
+    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="(default 2)")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/samplers.md")
+    asked = parser.parse_args()
+    try:
+        chosen = sounds(asked.clips, asked.seconds)
+    except AlphaMFError as error:
+        parser.error(str(error))
+    work = partial(measured, steps=asked.reference)
+    sample, *rows = pool.results(work, chosen, workers=asked.jobs)
+    note = caption("benchmarks.samplers", sys.argv[1:], ("alphamf", "numpy"))
+    text = f"{table(rows or [sample], sample)}\n\n{note}"
+    publish(PAGE, "samplers:denoise", text, write=asked.write, columns=None)
+
+
+if __name__ == "__main__":
+    main()

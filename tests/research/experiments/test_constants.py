@@ -1,0 +1,389 @@
+"""Every constant of the experiments, held against what the papers print.
+
+The numbers here are copied from the papers: from their texts, their tables and the appendices. What
+the papers do not print has its own place, docs/experiments/searches.md, and its own tests.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from alphamf.inference.random import generator
+from alphamf.inference.samplers.hamcmc import HAMCMC, NaiveQN
+from alphamf.inference.samplers.langevin import PSGLD, SGLD
+from alphamf.inference.samplers.riemannian import RSGLD
+from alphamf.inference.schedule import Polynomial
+from alphamf.research.experiments.catalogue import EXPERIMENTS
+from alphamf.research.experiments.hamcmc import (
+    distributed_mf,
+    linear,
+    speech,
+    speech_chain,
+    speech_data,
+)
+from alphamf.research.experiments.mass_em import synthetic, tables, topics, topics_report
+from alphamf.research.experiments.quasi_newton import bpmf, gaussian, mnist
+from alphamf.research.experiments.ratings import RatingSplit
+from alphamf.research.experiments.richardson import factors, gaussian_report, laws
+from alphamf.research.experiments.richardson import gaussian as richardson
+
+
+def full_jobs(name, **wanted):
+    """Return the jobs of an experiment's full form that have the given values."""
+    found = [
+        job
+        for job in EXPERIMENTS[name].jobs(True, 0)
+        if all(job.get(key) == value for key, value in wanted.items())
+    ]
+    assert found
+    return found
+
+
+def the(jobs, *keys):
+    """Return the single value that all jobs have, under a path of keys."""
+    values = []
+    for job in jobs:
+        value = job
+        for key in keys:
+            value = value[key]
+        values.append(value)
+    assert all(value == values[0] for value in values)
+    return values[0]
+
+
+# --- Simsekli et al., ICML 2016 ------------------------------------------------------------------
+
+# Appendix B, table 1: D, then a of SGLD, PSGLD, SGRLD and HAMCMC.
+TABLE_1 = {
+    2: (1e-5, 5e-2, 5e-2, 1e-6),
+    10: (1e-6, 1e-1, 5e-1, 1e-8),
+    100: (8e-6, 1e-1, 5e-1, 1e-8),
+}
+
+
+@pytest.mark.parametrize("size", TABLE_1)
+def test_linear_gaussian_has_table_1(size):
+    sgld, psgld, sgrld, hamcmc = (Polynomial(a, 0.51) for a in TABLE_1[size])
+    n = linear.POINTS  # of the mean gradient; not printed
+    assert {name: make(size) for name, make in linear.METHODS.items() if "search" not in name} == {
+        "SGLD": SGLD(sgld),
+        "PSGLD": PSGLD(psgld, decay=0.9, damping=1e-3, scale=n),
+        "PSGLD, lagged": PSGLD(psgld, decay=0.9, damping=1e-3, scale=n, lagged=True),
+        "SGRLD": RSGLD(sgrld),
+        "HAMCMC, M = 2": HAMCMC(hamcmc, memory=2, gamma=50.0, trust=1.0),
+        "HAMCMC, M = 3": HAMCMC(hamcmc, memory=3, gamma=50.0, trust=1.0),
+        "naive quasi-Newton, M = 2": NaiveQN(hamcmc, memory=2, gamma=50.0, trust=1.0),
+    }
+
+
+def test_steps_fall_as_printed():
+    """(a / t)^0.51."""
+    assert Polynomial(2.0)(0) == pytest.approx(2**0.51)
+    assert Polynomial(2.0)(99) == pytest.approx(0.02**0.51)
+
+
+def test_linear_gaussian_has_the_sizes_of_section_4_1():
+    assert set(TABLE_1) == set(linear.PRINTED)
+    jobs = [job for job in full_jobs("linear-gaussian") if job["size"] in TABLE_1]
+    assert the(jobs, "steps") == 20_000
+    for size in TABLE_1:
+        target = linear.target_of(size, 0)
+        assert target.variance == 10  # sigma_x^2
+        assert target.batch == len(target.x) // 100  # N / 100
+        # theta ~ N(0, I): the prior's part of the precision is I.
+        data = target.a.T @ target.a / 10
+        np.testing.assert_allclose(target.precision - data, np.eye(size), atol=1e-8)
+
+
+def test_speech_has_table_2_and_section_4_2(shared, monkeypatch):
+    monkeypatch.setenv("ALPHAMF_DATA", str(shared))
+    cells = 256 * 140
+    printed = {
+        "SGLD": SGLD(Polynomial(1e-6, 0.51)),
+        "PSGLD": PSGLD(Polynomial(2e-5, 0.51), decay=0.9, damping=1e-3, scale=cells),
+        "PSGLD, lagged": PSGLD(
+            Polynomial(2e-5, 0.51), decay=0.9, damping=1e-3, scale=cells, lagged=True
+        ),
+        "HAMCMC": HAMCMC(Polynomial(1e-8, 0.51), memory=5, gamma=0.01, trust=1000.0),
+    }
+    assert {name: speech.PRINTED[name] for name in printed} == printed
+    for name, sampler in printed.items():
+        for job in full_jobs("alpha-mf-speech", method=f"{name}, printed"):
+            assert job["steps"] == 2500
+        assert speech.METHODS[f"{name}, printed"].sampler == sampler
+    settings = speech_chain.SETTINGS
+    assert (settings.steps, settings.keep, settings.blocks) == (2500, 200, 10)
+    assert (settings.alpha_speech, settings.alpha_noise) == (1.2, 1.89)
+    assert settings.noise_rank == 5  # K = 105, of which 100 are speech
+    assert speech_chain.KEPT == 200 / 2500
+    assert len(speech_data.test_clips()) == 80
+    assert all("_5dB/" in noisy for noisy, _ in speech_data.test_clips())
+
+
+def test_dictionary_of_speech_has_100_columns_at_alpha_1_2(shared, monkeypatch):
+    asked = {}
+    monkeypatch.setenv("ALPHAMF_DATA", str(shared))
+    monkeypatch.setattr(speech_data, "train", lambda paths, **settings: asked.update(settings))
+    speech_data.dictionary.__wrapped__()
+    assert (asked["rank"], asked["alpha"], asked["rate"], asked["context"]) == (100, 1.2, 8000, 1)
+
+
+# Appendix B, table 3: epsilon of each method.
+TABLE_3 = {"DSGLD": 1e-4, "PSGLD": 1e-3, "PSGLD, lagged": 1e-3, "HAMCMC": 3e-4}
+
+
+@pytest.mark.parametrize("method", TABLE_3)
+def test_distributed_mf_has_table_3_and_section_4_3(method):
+    jobs = full_jobs("distributed-mf", method=method, kind="printed")
+    assert the(jobs, "step_size") == TABLE_3[method]
+    assert the(jobs, "burn_in") == 100
+    assert the(jobs, "blocks") == 4  # figure 4: 4 x 4
+    assert {job["rank"] for job in jobs} == {10, 50}  # printed, and the first version
+    sampler = distributed_mf.sampler_of(jobs[0], 1000)
+    assert (
+        sampler
+        == {
+            "DSGLD": SGLD(1e-4),
+            "PSGLD": PSGLD(1e-3, decay=0.9, damping=5.0, scale=1000.0),
+            "PSGLD, lagged": PSGLD(1e-3, decay=0.9, damping=5.0, scale=1000.0, lagged=True),
+            "HAMCMC": HAMCMC(3e-4, memory=2, gamma=1.0, trust=100.0),
+        }[method]
+    )
+
+
+def test_distributed_mf_has_variances_of_one(monkeypatch):
+    asked = []
+    monkeypatch.setattr(distributed_mf, "Walk", lambda listed, model, *a, **k: asked.append(model))
+    monkeypatch.setattr(distributed_mf, "ratings_of", lambda *a: (None, 1000, 3.6))
+    distributed_mf.walk_of(full_jobs("distributed-mf", rank=50)[0])
+    (model,) = asked
+    assert (model.variance_w, model.variance_h, model.variance_x, model.rank) == (1, 1, 1, 50)
+
+
+# --- Roychowdhury & Parthasarathy, NIPS 2017 -----------------------------------------------------
+
+
+def test_normal_1d_has_section_4_1():
+    """5000 points and iterations, 10 leaps, batches of 100; the steps and noise terms printed."""
+    jobs = full_jobs("normal-1d")
+    for key, value in {"points": 5000, "burn_in": 5000, "keep": 5000}.items():
+        assert the(jobs, key) == value
+    assert the(jobs, "settings", "leaps") == 10
+    assert {job["batch"] for job in jobs if not job["method"].startswith(("HMC", "RHMC"))} == {100}
+    printed = {
+        "HMC": {"step_size": 1e-2},
+        "RHMC": {"fixed_points": 1},
+        "SGHMC": {"friction": 10.0},
+        "SGNHT": {"diffusion": 1.0},
+        "SGR-NPHMC": {"fixed_points": 1, "thermostat_friction": 0.01},
+    }
+    for method, settings in printed.items():
+        for job in jobs:
+            if job["method"] in (method, f"{method}-EM"):
+                assert settings.items() <= job["settings"].items()
+    assert synthetic.TRUE["normal-1d"] == (0.0, 1.0)  # N(0, 1)
+
+
+def test_logistic_2d_has_section_4_2():
+    """2000 points, 10 000 of burn-in, 10 leaps, batches of 100, S_count; steps from the grids."""
+    jobs = full_jobs("logistic-2d", data="synthetic")
+    assert the(jobs, "points") == 2000
+    assert the(jobs, "settings", "leaps") == 10
+    for job in jobs:
+        # The Riemannian samplers make a tenth, as docs/experiments/mass_em.md says.
+        tenth = 10 if job["method"] in ("RHMC", "SGR-NPHMC") else 1
+        assert job["burn_in"] == 10_000 // tenth
+        assert job["samples"] == (200 if job["method"].startswith("SG-NPHMC") else 300)
+        assert job["batch"] == (None if job["method"].startswith(("HMC", "RHMC")) else 100)
+        settings = job["settings"]
+        if tenth == 1:
+            assert settings["step_size"] in (1e-2, 1e-4, 1e-6)
+        else:
+            assert settings["fixed_points"] in (2, 3)
+        for name in ("friction", "diffusion", "thermostat_friction"):
+            assert settings.get(name, 1) in (0.001, 0.01, 0.1, 1, 10)
+    target, _ = synthetic._problem(jobs[0])
+    assert target.prior_variance == 10  # N(0, 10 I)
+    assert synthetic.TRUE["logistic-2d"] == (1.0, -1.0)
+    features, _ = synthetic.draw_synthetic(generator(0), 20_000)
+    side = np.sign(features @ [1.0, -1.0])
+    # Two normal laws about (1, -1) and (-1, 1), each with the covariance I.
+    assert abs((features[:, 0] + features[:, 1]).std() - 2**0.5) < 0.05
+    assert abs((features[side > 0] @ [1.0, -1.0]).mean() - 2) < 0.15
+    assert abs((side > 0).mean() - 0.5) < 0.02
+
+
+def test_topics_has_section_4_3():
+    jobs = full_jobs("topics")
+    for key, value in {"rank": 100, "burn_in": 1500, "keep": 1500, "thin": 100}.items():
+        assert the(jobs, key) == value
+    for job in jobs:
+        assert job["samples"] == (50 if job["method"].startswith("SG-NPHMC") else 100)
+    reuters = full_jobs("topics-reuters")
+    for key, value in {"rank": 100, "burn_in": 2500, "corpus": "reuters"}.items():
+        assert the(reuters, key) == value
+    sampler = topics._sampler(full_jobs("topics", method="SGHMC-EM")[0])
+    assert np.isinf(sampler.mass.learner.growth)  # S_count stays as it is
+
+
+# Tables 1 to 3: RMSE of both parameters, and milliseconds.
+PRINTED_1 = """
+HMC 0.0196 0.0197 0.417
+HMC-EM 0.0115 0.0104 0.423
+RHMC 0.0111 0.0089 5.748
+SGHMC 0.1590 0.1646 0.133
+SGHMC-EM 0.0713 0.2243 0.132
+SG-NPHMC 0.0326 0.0433 0.514
+SG-NPHMC-EM 0.0274 0.0354 0.498
+SGR-NPHMC 0.0240 0.0308 3.145
+SGNHT 0.0344 0.0335 0.148
+SGNHT-EM 0.0317 0.0289 0.148
+"""
+PRINTED_2_AND_3 = """
+HMC 0.0456 0.1290 1.435 0.987 0.791
+HMC-EM 0.0145 0.0851 1.428 0.970 0.799
+RHMC 0.0091 0.0574 1550 367 209
+SGHMC 0.2812 0.2717 0.200 0.136 0.112
+SGHMC-EM 0.2804 0.2583 0.203 0.141 0.131
+SG-NPHMC 0.4945 0.4263 0.731 0.512 0.403
+SG-NPHMC-EM 0.0990 0.4229 0.803 0.525 0.426
+SGR-NPHMC 0.1901 0.1925 6.720 4.568 3.676
+SGNHT 0.2035 0.1921 0.302 0.270 0.166
+SGNHT-EM 0.1983 0.1729 0.306 0.251 0.175
+"""
+# Table 4: perplexity on 20 Newsgroups and on Reuters, and seconds on the first.
+PRINTED_4 = """
+SGHMC 759 996 0.047
+SGHMC-EM 738 972 0.047
+SGNHT 757 979 0.045
+SGNHT-EM 719 968 0.045
+SGR-NPHMC 723 952 0.410
+SG-NPHMC 714 958 0.049
+SG-NPHMC-EM 712 947 0.049
+"""
+
+
+def parsed(text):
+    lines = [line.split() for line in text.strip().splitlines()]
+    return {name: tuple(values) for name, *values in lines}
+
+
+def test_printed_columns_of_tables_1_to_4():
+    assert tables.PAPER == {
+        "normal-1d": parsed(PRINTED_1),
+        "logistic-2d": parsed(PRINTED_2_AND_3),
+    }
+    assert {
+        name: (perplexity, topics_report.PAPER_RCV1[name], f"{float(milliseconds) / 1000:.3f}")
+        for name, (perplexity, milliseconds) in topics_report.PAPER.items()
+    } == parsed(PRINTED_4)
+
+
+# --- Fu, Luo & Zhang, UAI 2016 -------------------------------------------------------------------
+
+
+def test_gaussian_qn_has_section_5_1():
+    jobs = [job for job in full_jobs("gaussian-qn") if job["method"] != "HMC, step 1"]
+    for key, value in {"step": 0.01, "leaps": 10, "size": 100, "samples": 100_000}.items():
+        assert the(jobs, key) == value
+    covariance = np.linalg.inv(gaussian.Gaussian(100).precision)
+    np.testing.assert_allclose(covariance, np.ones((100, 100)) + 4 * np.eye(100), atol=1e-8)
+    assert (gaussian.ENSEMBLE, gaussian.LAGS) == (5, 500)
+    assert gaussian.METHODS["HMC"] == "98.27, 81 s, 253, 7.22"
+    assert gaussian.METHODS["HMC-BFGS"] == "49.74, 47 s, 497, 9.65"
+    assert gaussian.METHODS["QNHMC"] == "2.65, 0.93 s, 7936, 93.36"
+
+
+def test_mnist_has_section_5_2(shared, monkeypatch):
+    jobs = full_jobs("mnist-7v9")
+    for key, value in {"step": 0.1, "leaps": 5, "rows": None}.items():
+        assert the(jobs, key) == value
+    assert mnist.sampler_of(full_jobs("mnist-7v9", method="QNHMC")[0]).memory == 7
+    assert mnist.sampler_of(full_jobs("mnist-7v9", method="HMC-BFGS")[0]).ensemble == 5
+    assert mnist.METHODS == {
+        "HMC": ".0493, 64 s, .286",
+        "HMC-BFGS": ".0501, 36 s, .418",
+        "QNHMC": ".0496, 17 s, 1.30",
+        "GD": ".0578",
+        "optimum": None,
+    }
+    monkeypatch.setenv("ALPHAMF_DATA", str(shared))
+    x, y, _, y_test = mnist.data()
+    assert x.shape == (6265 + 5949, 784)  # the text prints the digits' numbers
+    assert (y_test.sum(), len(y_test)) == (1009, 1028 + 1009)
+    assert y.sum() == 5949
+
+
+def test_bpmf_has_section_5_3():
+    jobs = full_jobs("bpmf")
+    for key, value in {"step": 0.01, "leaps": 10, "users": None}.items():
+        assert the(jobs, key) == value
+    assert bpmf.RANK == 10
+    assert bpmf.sampler_of(full_jobs("bpmf", method="HMC-BFGS")[0]).ensemble == 5
+    assert bpmf.METHODS == {
+        "MAP": ".8701, 27.67 s",
+        "HMC": ".8607, 202.5 s",
+        "QNHMC": ".8628, 108.34 s",
+        "HMC-BFGS": ".8618, 179.23 s",
+        "HMC, hyperpriors": None,
+    }
+
+
+# --- Durmus et al., NIPS 2016 --------------------------------------------------------------------
+
+
+def test_richardson_has_section_5_1():
+    step = full_jobs("richardson", figure="step")
+    for method, steps, burn_in in (("SGLD", 21_000, 1000), ("SGRRLD", 10_500, 500)):
+        own = [job for job in step if job["method"] == method]
+        assert (the(own, "steps"), the(own, "burn_in")) == (steps, burn_in)
+        assert max(job["gamma"] for job in own) == 1e-3  # that of figure 1 (a)
+        assert min(job["gamma"] for job in own) == 1e-6  # the axis of figure 2
+    assert the(step, "chains") == 100  # "we average 100 runs"
+    assert the(full_jobs("richardson", figure="dimension"), "gamma") == 1e-3
+    momentum = [job["gamma"] for job in full_jobs("richardson", figure="momentum")]
+    assert (min(momentum), max(momentum)) == (1e-4, 1e-2)  # the axis of figure 4
+    assert richardson.RUNS == 100
+    target = laws.model(1)
+    assert target.batch == 100 == len(target.x) // 10  # N = 1000, B = N / 10
+    assert laws.PRIOR_VARIANCE == 10
+    assert target.variance == 1  # sigma_x^2
+    regressors = laws.model(20).a / laws.SCALE
+    assert regressors.var() == pytest.approx(0.5, rel=0.05)  # a_n ~ N(0, I / 2)
+    assert gaussian_report.PAPER["step", "SGLD", 1e-3] == "bias 1e-2"
+    assert gaussian_report.PAPER["step", "SGRRLD", 1e-3] == "bias 1e-4"
+
+
+def test_figure_3_has_its_k_and_its_constants():
+    """K = 1e6, gamma_b = 2e-3 with 1/3 and gamma_M = 1e-3 with 0.2 among the exponents."""
+    for quantity, constant, best in (("bias", 2e-3, 1 / 3), ("mse", 1e-3, 0.2)):
+        jobs = full_jobs("richardson-rate", figure=quantity)
+        assert (the(jobs, "steps"), the(jobs, "chains")) == (1_000_000, 100)
+        (own,) = [job for job in jobs if abs(job["exponent"] - best) < 1e-3]
+        assert own["gamma"] == pytest.approx(constant * 1e6**-best, rel=1e-3)
+        assert min(job["exponent"] for job in jobs) < best < max(job["exponent"] for job in jobs)
+
+
+def test_richardson_mf_has_section_5_2(shared, monkeypatch):
+    for method, steps, burn_in in (("SGLD", 10_500, 500), ("SGRRLD", 5250, 250)):
+        jobs = full_jobs("richardson-mf", method=method)
+        assert (the(jobs, "steps"), the(jobs, "burn_in")) == (steps, burn_in)
+        assert the(jobs, "gamma") == 2e-6
+    monkeypatch.setenv("ALPHAMF_DATA", str(shared))
+    asked = []
+
+    class Stop(Exception):
+        pass
+
+    def stop(target):
+        asked.append(target)
+        raise Stop
+
+    monkeypatch.setattr(factors, "TimedTarget", stop)
+    with pytest.raises(Stop):
+        factors.work(full_jobs("richardson-mf")[0])
+    (target,) = asked
+    assert (target.rank, target.offset) == (10, 0.0)
+    assert (target.variance_w, target.variance_h, target.variance_x) == (1, 1, 1)
+    assert target.batch == len(RatingSplit().train[2]) // 10
