@@ -89,13 +89,14 @@ static int measure(const void *weights, size_t size, int rate, int channels, con
         times[1][k] = (now() - clock) * 100.0, times[0][k] = (cpu() - start) * 100.0;
         all += times[0][k] / 100.0;
     }
+    before = faults() - before, allocated = allocations - allocated;
     printf("%.4f", all / (double)count * 100.0);
     for (int kind = 0; kind < 2; kind++) {
         qsort(times[kind], (size_t)count, sizeof(double), by_size);
         printf(" %.4f %.4f %.4f", times[kind][count / 2], times[kind][(long)(0.999 * (double)count)],
                times[kind][count - 1]);
     }
-    printf(" %ld %ld\n", faults() - before, allocations - allocated);
+    printf(" %ld %ld\n", before, allocated);
     alphamf_destroy(engine);
     return 0;
 }

@@ -198,6 +198,11 @@ static void place(struct alphamf *e, struct memory *memory, int rate) {
     e->coherence_share = (float)forgetting(seconds, COHERENCE_SECONDS);
 }
 
+/* Write to every page, so that none is missing when a hop comes. */
+static void touch(volatile char *memory, size_t size) {
+    for (size_t at = 0; at < size; at += 4096) memory[at] = 0;
+}
+
 PUBLIC alphamf *alphamf_create(const void *weights, size_t size, int rate, int channels, int linked) {
     struct alphamf *e = calloc(1, sizeof *e);
     if (!e) return NULL;
@@ -220,6 +225,7 @@ PUBLIC alphamf *alphamf_create(const void *weights, size_t size, int rate, int c
         free(e);
         return NULL;
     }
+    touch(e->memory, constants + e->state_size + ALIGNMENT);
     char *start = e->memory + (ALIGNMENT - (uintptr_t)e->memory % ALIGNMENT) % ALIGNMENT;
     memory = (struct memory){{start, 0}, {start + constants, 0}};
     place(e, &memory, rate);

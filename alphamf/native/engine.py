@@ -171,7 +171,7 @@ class Engine:
         self.latency: int = _LIBRARY.alphamf_latency(self._engine)
 
     def __del__(self) -> None:
-        if getattr(self, "_engine", None):
+        if getattr(self, "_engine", None) and _LIBRARY:  # which goes first when Python ends
             _LIBRARY.alphamf_destroy(self._engine)
 
     def __getstate__(self) -> tuple[dict[str, Any], bytes]:

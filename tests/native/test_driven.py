@@ -56,7 +56,7 @@ def test_nothing_is_allocated_and_no_page_is_missing_once_it_runs(driver, weight
     *_, faults, allocations = drive([driver], weights, 8000, 1, "time", tmp_path / "sound").split()
     assert int(allocations) == 0
     # The stack of the first whole hop, and perhaps pages of the system's own.
-    assert int(faults) < 64
+    assert int(faults) < 8  # of the system's own, if any
 
 
 @pytest.mark.slow
