@@ -81,8 +81,8 @@ def kernel(name: str) -> Sampler[Any]:
     """
     if not isinstance(name, str) or name not in SAMPLERS:
         raise AlphaMFError(
-            f"unknown `sampler` {shown_value(name)}; it must be one of "
-            f"{', '.join(HYPERPARAMETERS)}, or another one in alphamf.SAMPLERS"
+            f"unknown `sampler` {shown_value(name)}; it must be a name in "
+            "alphamf.SAMPLERS, such as sgrld, hamcmc-positive or em"
         )
     sampler: Sampler[Any] = SAMPLERS[name](**HYPERPARAMETERS.get(name, FALLBACK))
     missing = [need for need in sampler.needs if need not in OFFERED]

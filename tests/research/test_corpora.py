@@ -184,7 +184,7 @@ def test_what_goes_wrong_is_one_sentence_and_nothing_is_kept(serve, server, tmp_
     with pytest.raises(AlphaMFError) as caught:
         find("heart")
     host = f"127.0.0.1:{server.server_port}"
-    reasons = f"({host} answers 404, {host} returned a file that differs from heart.dat)"
+    reasons = f"({host} answered 404, {host} returned a file that differs from heart.dat)"
     assert reasons in str(caught.value)
     assert "\n" not in str(caught.value)
     assert list((tmp_path / "cache/alphamf").iterdir()) == []

@@ -91,7 +91,7 @@ class PositiveHMC:
     def __post_init__(self) -> None:
         """Check the hyperparameters."""
         if self.freeze < 1:
-            raise AlphaMFError(f"`freeze` must be at least 1, not {self.freeze}")
+            raise AlphaMFError(f"freeze must be at least 1, not {self.freeze}")
         self._stretches()
 
     def _stretches(self) -> tuple[SGRLD, HMC]:

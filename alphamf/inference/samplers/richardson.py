@@ -288,7 +288,7 @@ def _check_coupling(coupling: float | Array) -> None:
     square = sigma.ndim == 2 and sigma.shape[0] == sigma.shape[1]
     if not (square and np.isfinite(sigma).all() and np.linalg.norm(sigma, 2) <= 1 + ROUNDING):
         raise AlphaMFError(
-            "`coupling` must be a number from -1 to 1, or a square matrix of singular values of at "
+            "coupling must be a number from -1 to 1, or a square matrix of singular values of at "
             f"most 1, not {coupling}"
         )
 

@@ -73,15 +73,15 @@ class HyperBPMF:
     def __init__(self, target: BPMF, *, beta: float = 2.0, degrees: float | None = None) -> None:
         if not target.variance_w == target.variance_h == inf:
             raise AlphaMFError(
-                "`variance_w` and `variance_h` must be infinite where hyperpriors stand in their "
+                "variance_w and variance_h must be infinite where hyperpriors stand in their "
                 f"place, not {target.variance_w} and {target.variance_h}"
             )
         if not 0 < beta < inf:
-            raise AlphaMFError(f"`beta` must be a positive number, not {beta}")
+            raise AlphaMFError(f"beta must be a positive number, not {beta}")
         self.degrees: float = target.rank if degrees is None else degrees
         if not target.rank - 1 < self.degrees < inf:
             raise AlphaMFError(
-                f"`degrees` must be more than {target.rank - 1}, K - 1, not {self.degrees}"
+                f"degrees must be more than {target.rank - 1}, K - 1, not {self.degrees}"
             )
         self.target, self.beta = target, beta
         self.size: int = target.size

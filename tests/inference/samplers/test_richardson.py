@@ -184,7 +184,7 @@ def test_estimate_varies_least_with_one_brownian_motion():
 @pytest.mark.parametrize("coupling", [1.1, math.nan, 2 * np.eye(2), np.ones(3)])
 def test_coupling_leaves_the_coarse_chain_its_noise(coupling):
     for kind in (SGRRLD, SGRRHMC):
-        with pytest.raises(AlphaMFError, match="`coupling` must be a number from -1 to 1"):
+        with pytest.raises(AlphaMFError, match="coupling must be a number from -1 to 1"):
             kind(0.1, coupling=coupling)
 
 

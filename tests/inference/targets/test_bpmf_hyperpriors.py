@@ -128,11 +128,11 @@ def test_hmc_moves_with_the_latents_that_the_draw_has_made():
 
 @pytest.mark.parametrize(
     ("settings", "text"),
-    [({"beta": 0.0}, "`beta` must"), ({"degrees": 1.0}, "`degrees` must be more than 1")],
+    [({"beta": 0.0}, "beta must"), ({"degrees": 1.0}, "degrees must be more than 1")],
 )
 def test_refuses_numbers_out_of_range(settings, text):
     with pytest.raises(AlphaMFError, match=text):
         model(**settings)
     proper = BPMF(np.zeros(1, int), np.zeros(1, int), np.ones(1), shape=(1, 1), rank=1)
-    with pytest.raises(AlphaMFError, match="`variance_w` and `variance_h` must be infinite"):
+    with pytest.raises(AlphaMFError, match="variance_w and variance_h must be infinite"):
         HyperBPMF(proper)
