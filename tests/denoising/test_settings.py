@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pytest
+import soundfile
 
 from alphamf.cli.denoise_options import Preset
 from alphamf.denoising.api import denoise
@@ -22,6 +23,8 @@ from alphamf.denoising.settings import (
 )
 from alphamf.errors import AlphaMFError
 from alphamf.inference.samplers.registry import SAMPLERS
+from alphamf.scores.score import si_sdr
+from tests.support.places import DATA
 
 WRONG = [
     ("sampler", "gibbs"),
@@ -174,6 +177,25 @@ def test_a_sampler_that_is_registered_denoises(monkeypatch):
     assert out.shape == audio.shape
     assert np.isfinite(out).all()
     assert (out != audio).any()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(HYPERPARAMETERS))
+@pytest.mark.parametrize("preset", ["fast", "plain"])
+def test_every_sampler_denoises_the_sample(name, preset):
+    """At the fallback's step psgld-lagged was thrown off, and left the sample as it was."""
+    noisy, rate = soundfile.read(DATA / "sample-noisy.wav", frames=48000, dtype="float32")
+    clean, _ = soundfile.read(DATA / "sample-clean.wav", frames=48000, dtype="float32")
+    settings = replace(PRESETS[preset], sampler=name)
+    gained = si_sdr(clean, denoise(noisy, rate, settings).audio) - si_sdr(clean, noisy)
+    assert gained > (5 if preset == "fast" else 1.5)
+
+
+@pytest.mark.slow
+def test_psgld_lagged_at_the_fallback_is_seen(monkeypatch):
+    monkeypatch.setitem(HYPERPARAMETERS, "psgld-lagged", FALLBACK)
+    with pytest.raises(AssertionError):
+        test_every_sampler_denoises_the_sample("psgld-lagged", "fast")
 
 
 def test_for_transcription_a_part_of_the_input_stays():

@@ -20,7 +20,7 @@ FUNCTIONS = (
     "abs absolute add all any arange argsort array_equal broadcast_to ceil clip concatenate "
     "convolve copyto cos count_nonzero cumsum diagonal divide einsum empty empty_like exp "
     "expand_dims eye floor full full_like hypot identity isfinite isnan less less_equal log "
-    "log1p logical_and logical_not logical_or matmul max maximum mean min minimum moveaxis "
+    "expm1 log1p logical_and logical_not logical_or matmul max maximum mean min minimum moveaxis "
     "multiply negative nonzero ones ones_like outer pad power prod repeat reshape roll round "
     "searchsorted shape sign sin sqrt square squeeze stack std subtract sum swapaxes take "
     "tanh tensordot tile transpose tril triu var where zeros zeros_like "

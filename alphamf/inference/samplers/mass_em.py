@@ -11,7 +11,29 @@ import numpy as np
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.metric import Dense, Diagonal, Metric
-from alphamf.tools.arrays import Array, namespace
+from alphamf.tools.arrays import Array, dot, namespace
+
+
+class ForceTerms(NamedTuple):
+    """Sums over the subsamples of SGNHT's test function; of size 0 in another test.
+
+    Attributes
+    ----------
+    damped, outer
+        Sums of xi p, shape (*chains, D), and of p p', of the shape of `MassEMState.inverse`.
+    force_square
+        Sum of the squares of grad U + xi M^-1 p, shape (*chains, D).
+    force
+        Sum of grad U + xi M^-1 p, shape (*chains, D).
+    energy_square
+        Sum of the squares of p'M^-1 p, shape (*chains, 1).
+    """
+
+    damped: Array
+    outer: Array
+    force: Array
+    force_square: Array
+    energy_square: Array
 
 
 class MassEMState(NamedTuple):
@@ -34,6 +56,8 @@ class MassEMState(NamedTuple):
         Position of the next subsample in the E step, and number of subsamples so far.
     momentum, square
         Sum of the subsampled momenta, and of their squared velocities, shape (*chains, D).
+    terms
+        What SGNHT's test function adds.
     """
 
     steps: int
@@ -47,6 +71,7 @@ class MassEMState(NamedTuple):
     taken: Array
     momentum: Array
     square: Array
+    terms: ForceTerms
 
 
 @dataclass(frozen=True)
@@ -67,8 +92,7 @@ class MassEM:
     Carlo error does: when it leaves the mean of q = M^-1 p over S subsamples within m +- z
     sqrt(v / S), with m and v the mean and variance of q under the old mass. Subsample s lies at
     :math:`\sum_{i \le s} (1 + \mathrm{Poisson}(\nu i^d))`. The paper prints z v for the half width,
-    which has not the unit of q; the other half of its q, the gradient, is left out, since an M
-    step does not change it. In practice nearly every M step passes.
+    which has not the unit of q. In practice nearly every M step passes.
 
     *The limits of momenta.* Momenta in equilibrium have covariance M whatever M is, so the
     mean of :math:`\hat M^{-1}` is c M^-1, with a number c that does not depend on the target:
@@ -112,6 +136,11 @@ class MassEM:
         Parameters of the offsets of the subsamples.
     freeze
         Number of steps after which the mass rests; None for never.
+    test
+        q: "velocity" for M^-1 p; "sgnht" for that of SGNHT-EM, (M^-1 p, grad U + xi M^-1 p,
+        p'M^-1 p), for which `SGNHT` gives the gradient and the friction xi of its last leap.
+        HMC-EM's (M^-1 p, grad L) is "velocity": an M step leaves the gradient where it was, so that
+        its part always passes.
 
     References
     ----------
@@ -133,6 +162,7 @@ class MassEM:
     nu: float = 1.0
     d: float = 0.5
     freeze: int | None = None
+    test: Literal["velocity", "sgnht"] = "velocity"
 
     def __post_init__(self) -> None:
         """Check the hyperparameters."""
@@ -152,6 +182,8 @@ class MassEM:
             raise AlphaMFError(f"d must be from 0 to below infinity, not {self.d}")
         if self.freeze is not None and self.freeze < 0:
             raise AlphaMFError(f"freeze must not be negative, not {self.freeze}")
+        if self.test not in ("velocity", "sgnht"):
+            raise AlphaMFError(f"test must be velocity or sgnht, not {self.test!r}")
 
     def init(self, theta: Array) -> MassEMState:
         """Return the state that starts at M = I, for chains of shape (*chains, D)."""
@@ -162,13 +194,27 @@ class MassEM:
             scatter = _outer(zeros)
             inverse = scatter + xp.eye(theta.shape[-1], dtype=theta.dtype)
         goal = none + self.samples
-        return MassEMState(0, inverse, zeros, scatter, none, goal, none, none, none, zeros, zeros)
+        nothing = zeros[..., :0]
+        terms = ForceTerms(*[nothing] * 5)
+        if self.test == "sgnht":
+            outer = _outer(zeros) if self.dense else zeros
+            terms = ForceTerms(zeros, outer, zeros, zeros, zeros[..., :1])
+        return MassEMState(
+            0, inverse, zeros, scatter, none, goal, none, none, none, zeros, zeros, terms
+        )
 
     def inverse(self, state: MassEMState) -> Metric:
         """Return M^-1."""
         return self._metric(state.inverse)
 
-    def update(self, rng: Any, state: MassEMState, theta: Array, momentum: Array) -> MassEMState:
+    def update(
+        self,
+        rng: Any,
+        state: MassEMState,
+        theta: Array,
+        momentum: Array,
+        force: tuple[Array, Array] | None = None,
+    ) -> MassEMState:
         """Add the end of a step, and make the M step for chains that have enough samples.
 
         Parameters
@@ -179,6 +225,14 @@ class MassEM:
             State of the mass.
         theta, momentum
             End of the step, shape (*chains, D).
+        force
+            Gradient of U, shape (*chains, D), and friction xi, shape (*chains, 1), of SGNHT's last
+            leap; needed for its test.
+
+        Raises
+        ------
+        AlphaMFError
+            The test needs a force and the sampler gives none.
         """
         if self.freeze is not None and state.steps >= self.freeze:
             return state
@@ -207,8 +261,48 @@ class MassEM:
             momentum=state.momentum + xp.where(due, momentum, 0),
             square=state.square + xp.where(due, velocity * velocity, 0),
         )
+        if self.test == "sgnht":
+            if force is None:
+                raise AlphaMFError("test 'sgnht' needs SGNHT, which alone has a friction xi")
+            state = state._replace(
+                terms=self._add_force(state.terms, due, momentum, velocity, force)
+            )
         ready = samples >= state.goal
         return self._maximise(state, ready) if xp is not np or ready.any() else state
+
+    def _add_force(
+        self, terms: ForceTerms, due: Array, p: Array, velocity: Array, force: tuple[Array, Array]
+    ) -> ForceTerms:
+        """Add a subsample of the chains where it is due."""
+        gradient, xi = force
+        xp, total = namespace(p), gradient + xi * velocity
+        outer = _outer(p) if self.dense else p * p
+        energy = dot(p, velocity)
+        added = (xi * p, outer, total, total * total, energy * energy)
+        return ForceTerms(
+            *(
+                old + xp.where(due[..., None] if each.ndim > p.ndim else due, each, 0)
+                for old, each in zip(terms, added, strict=True)
+            )
+        )
+
+    def _force_inside(self, terms: ForceTerms, taken: Array, old: Array, new: Array) -> Array:
+        """Return for which chains SGNHT's further terms stay within their intervals."""
+        xp, z = namespace(taken), NormalDist().inv_cdf(0.5 + self.confidence / 2)
+
+        def energy(inverse: Array) -> Array:
+            product = inverse * terms.outer  # tr(M^-1 sum p p')
+            total: Array = product.sum((-2, -1) if self.dense else -1)[..., None] / taken
+            return total
+
+        damped, force = terms.damped / taken, terms.force / taken
+        moved = self._metric(new).apply(damped) - self._metric(old).apply(damped)
+        spread = xp.maximum(terms.force_square / taken - force * force, 0)
+        inside: Array = (xp.abs(moved) < z * xp.sqrt(spread / taken)).all(-1, keepdims=True)
+        before = energy(old)
+        spread = xp.maximum(terms.energy_square / taken - before * before, 0)
+        inside = inside & (xp.abs(energy(new) - before) < z * xp.sqrt(spread / taken))
+        return inside
 
     def _metric(self, inverse: Array) -> Metric:
         return Dense(inverse) if self.dense else Diagonal(inverse)
@@ -227,6 +321,12 @@ class MassEM:
         variance = xp.maximum(state.square / taken - before * before, 0)
         width = NormalDist().inv_cdf(0.5 + self.confidence / 2) * xp.sqrt(variance / taken)
         inside = (xp.abs(after - before) < width).all(-1, keepdims=True)
+        terms = state.terms
+        if self.test == "sgnht":
+            inside = inside & self._force_inside(terms, taken, state.inverse, inverse)
+            terms = ForceTerms(
+                *(xp.where(ready[..., None] if t.ndim > ready.ndim else ready, 0, t) for t in terms)
+            )
         more = xp.ceil(state.goal / self.growth).astype(int)
         return MassEMState(
             steps=state.steps,
@@ -240,6 +340,7 @@ class MassEM:
             taken=xp.where(ready, 0, state.taken),
             momentum=xp.where(ready, 0, state.momentum),
             square=xp.where(ready, 0, state.square),
+            terms=terms,
         )
 
     def _estimate(self, state: MassEMState) -> Array:

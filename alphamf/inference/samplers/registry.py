@@ -53,7 +53,7 @@ SAMPLERS: dict[str, Callable[..., Any]] = {
     "sghmc-splitting": _sampler("sghmc.SGHMC", integrator="splitting"),
     "sghmc-em": _sampler("sghmc.SGHMC", mass=_MASS),
     "sgnht": _sampler("thermostat.SGNHT"),
-    "sgnht-em": _sampler("thermostat.SGNHT", mass=_MASS),
+    "sgnht-em": _sampler("thermostat.SGNHT", mass=_sampler("mass_em.MassEM", test="sgnht")),
     "sg-nphmc": _sampler("sgnphmc.SGNPHMC"),
     "sg-nphmc-em": _sampler("sgnphmc.SGNPHMC", mass=_MASS),
     "sgr-nphmc": _sampler("sgnphmc.SGRNPHMC"),

@@ -95,7 +95,7 @@ MASS_EM = (
     Experiment(
         "topics-reuters",
         "Monte Carlo EM mass, table 4 (Reuters-21578 for RCV1)",
-        (0.4, 15),
+        (0.7, 15),
         topics.reuters_jobs,
         topics.work,
         topics_report.reuters_table,

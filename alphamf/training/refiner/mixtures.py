@@ -20,6 +20,7 @@ from alphamf.training.refiner.shaping import (
     rms,
     room,
     shape_spectrum,
+    spoken,
 )
 
 SPEEDS = tuple(range(80, 125, 2))
@@ -57,24 +58,26 @@ def mixture(
     -------
     clean, noisy : ndarray
         Shape (samples,), float32; the clean speech includes the room's, the telephone's and the
-        codec's response, and is not clipped.
+        codec's response, and is not clipped. Where the recordings have targets, it is of these, and
+        the recording's own hiss is a part of the noise.
     """
-    speech = _voice(rng, samples, rate, recordings, recipe)
+    voice = _voice(rng, samples, rate, recordings, recipe)
     rest = noise(rng, samples, rate, recordings.voices, recordings.sounds, recipe)
     if rng.random() < recipe.pauses:
         rest = add_pauses(rng, rest, rate)
     if rng.random() < recipe.telephone:
         line = rng.integers(1 << 30)
-        speech = filter_telephone(np.random.default_rng(line), speech, rate)
+        voice = filter_telephone(np.random.default_rng(line), voice, rate)
         if rng.random() < FAR_END:
             rest = filter_telephone(np.random.default_rng(line), rest, rate)
+    target, speech = voice if recordings.targets else (voice, voice)
     snr = NEARLY_CLEAN if rng.random() < recipe.nearly_clean else recipe.snr
     rest = rest * (rms(speech) / rms(rest) * decibels_to_amplitude(-rng.uniform(snr[0], snr[1])))
     if rng.random() < FLOOR:
         rest = rest + rng.standard_normal(samples) * rms(speech) * decibels_to_amplitude(
             -rng.uniform(25, 50)
         )
-    pair: tuple[Reals, Reals] = speech, speech + rest
+    pair: tuple[Reals, Reals] = target, speech + rest
     if rng.random() < recipe.band:
         pair = recording_chain.band(rng, pair, rate)
     if rng.random() < recipe.codec:
@@ -87,8 +90,15 @@ def mixture(
 def _voice(
     rng: Rng, samples: int, rate: int, recordings: SplitRecordings, recipe: Mixtures
 ) -> Reals:
-    """Draw a voice at a random speed, sometimes filtered or with reverberation."""
-    voice = change_speed(rng, pick(rng, recordings.voices), SPEEDS)
+    """Draw a voice at a random speed, sometimes filtered or with reverberation.
+
+    Where the recordings have targets, the result has two rows: the target and the voice.
+    """
+    which = int(rng.integers(len(recordings.voices)))
+    voice = recordings.voices[which]
+    if recordings.targets:
+        voice = np.stack([recordings.targets[which], voice])
+    voice = change_speed(rng, voice, SPEEDS)
     speech = cut_loud_piece(rng, voice, samples, 0.4).astype(float)
     # No number is drawn where none are asked for: recipes of before give the same mixtures.
     if recipe.sibilant and rng.random() < recipe.sibilant:
@@ -110,6 +120,7 @@ def _voice(
 
 def _sibilance(speech: Reals, rate: int) -> float:
     """Return the fraction of a piece's energy in sibilants; at 8 kHz, above 2 kHz."""
+    speech = spoken(speech)
     energy = np.abs(np.fft.rfft(speech)) ** 2
     above = np.fft.rfftfreq(len(speech), 1 / rate) > min(SIBILANT, rate / 4)
     return float(energy[above].sum() / energy.sum())

@@ -17,9 +17,11 @@ from alphamf.tools.arrays import Floats, Reals
 from alphamf.training.refiner.shaping import (
     TELEPHONE_RATE,
     Rng,
+    convolved,
     decibels_to_amplitude,
     log_uniform,
     rms,
+    spoken,
 )
 
 MOST_CLIPPED = 9.0
@@ -70,18 +72,16 @@ def recorded_room(rng: Rng, sound: Reals, rate: int, response: Reals) -> Reals:
     rng
         Source of random numbers: a part of the reverberation is taken away, as if one were nearer.
     sound, rate
-        Shape (samples,), and its sampling rate in Hz.
+        Shape (..., samples), and its sampling rate in Hz.
     response
         Response of the room, shape (n,), at that rate; it begins with the direct sound.
     """
-    from scipy.signal import fftconvolve
-
     response = np.array(response[: int(LONGEST_TAIL * rate)], float)
     direct = int(np.abs(response).argmax())
     near = direct + rate // 400  # 2.5 ms
     response[near:] *= decibels_to_amplitude(-rng.uniform(0, 12))
-    heard = fftconvolve(sound, response)[direct : direct + len(sound)]
-    result: Reals = heard * (rms(sound) / rms(heard))
+    made = convolved(sound, response)[..., direct : direct + sound.shape[-1]]
+    result: Reals = made * (rms(spoken(sound)) / rms(spoken(made)))
     return result
 
 

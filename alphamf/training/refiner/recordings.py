@@ -23,9 +23,16 @@ from alphamf.tools.arrays import Floats
 from alphamf.tools.files import atomic_file, printable_name, reason
 from alphamf.tools.manifest import MANIFEST, read_manifest
 from alphamf.training.refiner.config import Data
+from alphamf.training.refiner.floors import remove_floor
 from alphamf.training.refiner.synthetic_band import widen_band
 
 SPLITS = ("train", "dev")
+
+LEVELS = ("level_p10_db", "level_p90_db")
+"""Columns of the levels of a recording's quietest and loudest tenth of frames."""
+
+RECORDED = ("voices", "sounds", "rooms")
+"""Fields of `SplitRecordings` that are decoded from files."""
 
 HELD_OUT = 5
 """In a folder without a manifest, one file in this many is used for scores."""
@@ -45,14 +52,17 @@ class SplitRecordings(NamedTuple):
     ----------
     voices, sounds, rooms
         Clean speech, other sounds, and responses of rooms from their direct sound on.
+    targets
+        The voices without their own hiss, in the same order; empty: the voices are the targets.
     """
 
     voices: Sequence[Floats]
     sounds: Sequence[Floats]
     rooms: Sequence[Floats]
+    targets: Sequence[Floats] = ()
 
 
-def sources(name: str, split: str, most: int = 0) -> list[SplitFile]:
+def sources(name: str, split: str, most: int = 0, quiet: float = 0.0) -> list[SplitFile]:
     """List the files of a split of a corpus.
 
     Parameters
@@ -64,22 +74,43 @@ def sources(name: str, split: str, most: int = 0) -> list[SplitFile]:
         One of `SPLITS`.
     most
         Maximum number of files of one speaker of a manifest, evenly apart; 0: all.
+    quiet
+        Least distance in dB between the levels of the manifest; rows without levels are left out,
+        too. 0: all.
 
     Raises
     ------
     AlphaMFError
-        There is no such folder, or its manifest cannot be read.
+        There is no such folder, its manifest cannot be read, or there is none, and `quiet` is not
+        0.
     """
     folder, data = Path(name), os.environ.get("ALPHAMF_DATA")
     if data and not folder.exists():
         known = Path(data, "corpora", name)
         folder = known if known.is_dir() else folder
     if not (folder / MANIFEST).is_file():
+        if quiet:
+            raise AlphaMFError(
+                f"{printable_name(folder)} has no {MANIFEST}, whose levels [data] quiet needs"
+            )
         return _without_manifest([str(path) for path in find([str(folder)])], split)
-    columns = ("split", "path", "speaker") if most else ("split", "path")
+    columns = ["split", "path", *(["speaker"] if most else []), *(LEVELS if quiet else [])]
     rows = [row for row in read_manifest(folder, columns) if row["split"] == split]
+    rows = [row for row in rows if not quiet or _depth(folder, row) >= quiet]
     chosen = _few(rows, most) if most else rows
     return [SplitFile(str(folder / row["path"])) for row in chosen]
+
+
+def _depth(folder: Path, row: dict[str, str]) -> float:
+    """Return by how many dB pauses lie below the speech; below 0 where that is unknown."""
+    try:
+        low, high = (float(row[column] or "nan") for column in LEVELS)
+    except ValueError as error:
+        raise AlphaMFError(
+            f"{printable_name(folder / MANIFEST)} cannot be read: the level of {row['path']} is "
+            "no number"
+        ) from error
+    return high - low if high >= low else -1.0
 
 
 def _few(rows: list[dict[str, str]], most: int) -> list[dict[str, str]]:
@@ -124,13 +155,13 @@ def prepare_recordings(data: Data, rate: int, folder: Path) -> None:
         A recording cannot be read, or a split has no voice or no sound.
     """
     for split in SPLITS:
-        for kind in SplitRecordings._fields:
+        for kind in RECORDED:
             names, target = getattr(data, kind), _file(folder, split, kind)
             if kind == "sounds" and split == "train":
                 names += data.unscored
             if not target.exists():
-                most = data.most if kind == "voices" else 0
-                sounds = _decoded(names, split, rate, most)
+                chosen = (data.most, data.quiet) if kind == "voices" else (0, 0.0)
+                sounds = _decoded(names, split, rate, *chosen)
                 if kind == "voices" and data.narrow:
                     sounds = chain(sounds, _widened(data, split))
                 count = _write(target, sounds)
@@ -144,20 +175,28 @@ def prepare_recordings(data: Data, rate: int, folder: Path) -> None:
                         "recording with sound in "
                         f"the split {split}"
                     )
+        targets = _file(folder, split, "targets")
+        if data.floorless and not targets.exists():
+            voices = _read(_file(folder, split, "voices"))
+            _write(targets, (remove_floor(voice, rate) for voice in voices))
 
 
 def open_recordings(folder: Path, split: str) -> SplitRecordings:
     """Return the recordings of a split written by `prepare`, as memory-mapped views."""
-    return SplitRecordings(*(_read(_file(folder, split, kind)) for kind in SplitRecordings._fields))
+    found = {kind: _read(_file(folder, split, kind)) for kind in RECORDED}
+    targets = _file(folder, split, "targets")
+    return SplitRecordings(**found, targets=_read(targets) if targets.exists() else ())
 
 
 def _file(folder: Path, split: str, kind: str) -> Path:
     return folder / f"{kind}-{split}.f32"
 
 
-def _decoded(names: Sequence[str], split: str, rate: int, most: int = 0) -> Iterator[Floats]:
+def _decoded(
+    names: Sequence[str], split: str, rate: int, most: int = 0, quiet: float = 0.0
+) -> Iterator[Floats]:
     for name in names:
-        for source in sources(name, split, most):
+        for source in sources(name, split, most, quiet):
             sound, found = read(source.path)
             if found < rate:
                 raise AlphaMFError(
@@ -173,7 +212,11 @@ def _decoded(names: Sequence[str], split: str, rate: int, most: int = 0) -> Iter
 
 def _widened(data: Data, split: str) -> Iterator[Floats]:
     """Yield the voices of a lower rate with a synthetic band above, always the same for a voice."""
-    paths = [source.path for name in data.narrow for source in sources(name, split, data.most)]
+    paths = [
+        source.path
+        for name in data.narrow
+        for source in sources(name, split, data.most, data.quiet)
+    ]
     for k, path in enumerate(paths):
         sound, found = read(path)
         if sound.any():

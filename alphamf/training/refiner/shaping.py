@@ -32,6 +32,15 @@ def rms(sound: Reals) -> float:
     return float(np.sqrt(np.mean(sound * sound)) + 1e-12)
 
 
+def spoken(sound: Reals) -> Reals:
+    """Return the last row of a sound of shape (rows, samples): of a target and a voice, the voice.
+
+    A sound of shape (samples,) is returned as it is.
+    """
+    row: Reals = sound[-1] if sound.ndim > 1 else sound
+    return row
+
+
 def decibels_to_amplitude(level: float) -> float:
     """Return the amplitude factor of a level in dB."""
     return float(10 ** (level / 20))
@@ -63,12 +72,12 @@ def change_speed(rng: Rng, sound: Reals, speeds: Sequence[int]) -> Reals:
     rng
         Source of random numbers.
     sound
-        Shape (samples,), float32.
+        Shape (..., samples), float32.
     speeds
         Speeds in per cent, one of which is drawn.
     """
     speed = int(rng.choice(speeds))
-    return sound if speed == 100 else resample(sound, 100, 10000 // speed)
+    return sound if speed == 100 else resample(sound.T, 100, 10000 // speed).T
 
 
 def cut_piece(rng: Rng, sound: Reals, samples: int) -> Reals:
@@ -79,14 +88,15 @@ def cut_piece(rng: Rng, sound: Reals, samples: int) -> Reals:
     rng
         Source of random numbers.
     sound
-        Shape (n,).
+        Shape (..., n).
     samples
         Length of the piece.
     """
-    if len(sound) < samples:
-        sound = np.tile(sound, -(-samples // len(sound)))
-    start = int(rng.integers(len(sound) - samples + 1))
-    return sound[start : start + samples]
+    length = sound.shape[-1]
+    if length < samples:
+        sound = np.tile(sound, -(-samples // length))
+    start = int(rng.integers(sound.shape[-1] - samples + 1))
+    return sound[..., start : start + samples]
 
 
 def put(result: Reals, sound: Reals, start: int) -> None:
@@ -119,7 +129,7 @@ def cut_loud_piece(rng: Rng, sound: Reals, samples: int, fraction: float) -> Rea
     """
     for _ in range(TRIES):
         piece = cut_piece(rng, sound, samples)
-        if rms(piece) > fraction * rms(sound):
+        if rms(spoken(piece)) > fraction * rms(spoken(sound)):
             break
     return piece
 
@@ -138,19 +148,20 @@ def shape_spectrum(
     rng
         Source of random numbers.
     sound, rate
-        Shape (samples,), and its sampling rate in Hz.
+        Shape (..., samples), and its sampling rate in Hz.
     spread
         Standard deviation of the filter's level at each of `KNOTS` frequencies, in dB.
     slope
         Range of its slope, in multiples of `DB_PER_OCTAVE`: -0.5 makes white noise pink, -1 brown.
     """
-    frequencies = np.fft.rfftfreq(len(sound), 1 / rate)
+    samples = sound.shape[-1]
+    frequencies = np.fft.rfftfreq(samples, 1 / rate)
     octaves = np.log2(np.maximum(frequencies, LOWEST) / 1000.0)  # from 1 kHz
     knots = np.linspace(octaves[0], octaves[-1], KNOTS)
     level = np.interp(octaves, knots, rng.normal(0, spread, KNOTS))
     # The slope ends 2.5 octaves below 1 kHz, or nothing but rumble would be left.
     level = level + rng.uniform(*slope) * DB_PER_OCTAVE * np.clip(octaves, -2.5, None)
-    return np.fft.irfft(np.fft.rfft(sound) * 10 ** (level / 20), len(sound))
+    return np.fft.irfft(np.fft.rfft(sound) * 10 ** (level / 20), samples)
 
 
 def modulate(rng: Rng, sound: Reals, rate: int, deepest: float = 7.0) -> Reals:
@@ -192,13 +203,18 @@ def room(rng: Rng, sound: Reals, rate: int) -> Reals:
     rng, sound, rate
         As in `shape_spectrum`.
     """
-    from scipy.signal import fftconvolve
-
     length = int(rate * rng.uniform(0.1, 0.9))
     decay = np.exp(-6.9 * np.arange(length) / length)  # e^-6.9 is -60 dB
     response = rng.standard_normal(length) * decay * rng.uniform(0.05, 0.5)
     response[0] = 1
-    result: Reals = fftconvolve(sound, response)[: len(sound)]
+    return convolved(sound, response)[..., : sound.shape[-1]]
+
+
+def convolved(sound: Reals, response: Reals) -> Reals:
+    """Convolve sounds of shape (..., samples) with one response, of shape (n,)."""
+    from scipy.signal import fftconvolve
+
+    result: Reals = fftconvolve(sound, response.reshape((1,) * (sound.ndim - 1) + (-1,)), axes=-1)
     return result
 
 
@@ -210,11 +226,12 @@ def filter_telephone(rng: Rng, sound: Reals, rate: int) -> Reals:
     rng, sound, rate
         As in `shape_spectrum`.
     """
-    frequencies = np.fft.rfftfreq(len(sound), 1 / rate)
+    samples = sound.shape[-1]
+    frequencies = np.fft.rfftfreq(samples, 1 / rate)
     low, high = rng.uniform(150, 350), rng.uniform(3000, 3700)
     below = 1 + (low / np.maximum(frequencies, 1)) ** rng.uniform(4, 10)
     above = 1 + (frequencies / high) ** rng.uniform(10, 40)
-    return np.fft.irfft(np.fft.rfft(sound) * np.sqrt(1 / below / above), len(sound))
+    return np.fft.irfft(np.fft.rfft(sound) * np.sqrt(1 / below / above), samples)
 
 
 def add_pauses(rng: Rng, sound: Reals, rate: int) -> Reals:

@@ -21,7 +21,7 @@ from tests.support.laws import P_LEAST, Z_MOST, gaussian_draws, gaussian_p, gaus
 KINDS = [(dense, source) for dense in (False, True) for source in ("momenta", "positions")]
 
 
-def written_out(mass, rng, thetas, momenta, *, printed=False):
+def written_out(mass, rng, thetas, momenta, *, printed=False, forces=None):
     """Algorithm of section 3 for one chain, with every sample stored: M^-1, S_count and k."""
     size = thetas.shape[1]
     prior = size if mass.dense else 1
@@ -51,7 +51,19 @@ def written_out(mass, rng, thetas, momenta, *, printed=False):
         if len(q):
             spread = q.var(0) if printed else np.sqrt(q.var(0) / len(q))
             width = stats.norm.ppf(0.5 + mass.confidence / 2) * spread
-            if (np.abs(picked.mean(0) @ new - q.mean(0)) < width).all():
+            inside = (np.abs(picked.mean(0) @ new - q.mean(0)) < width).all()
+            if forces is not None:
+                z = stats.norm.ppf(0.5 + mass.confidence / 2) / np.sqrt(len(q))
+                gradient, xi = (f[start:end][np.array(offsets, int) - 1] for f in forces)
+
+                def others(inverse, p=picked, gradient=gradient, xi=xi):
+                    return np.column_stack(
+                        [gradient + xi * (p @ inverse), np.sum(p @ inverse * p, 1)]
+                    )
+
+                old, changed = others(inverse), others(new)
+                inside &= (np.abs(changed.mean(0) - old.mean(0)) < z * old.std(0)).all()
+            if inside:
                 goal += math.ceil(goal / mass.growth)
         inverse, start = new, end
     return inverse, goal, k
@@ -94,6 +106,26 @@ def test_is_the_algorithm_written_out(dense, source, settings):
     assert metric.slope is None
 
 
+@pytest.mark.parametrize("dense", [False, True])
+def test_sgnht_s_test_function_is_written_out_and_decides(dense):
+    """Its three terms: S_count grows less often than with the velocity alone."""
+    mass = MassEM(samples=12, growth=3, dense=dense, decay=1.0, confidence=0.05, test="sgnht")
+    thetas, momenta = samples(400)
+    rng = generator(8)
+    forces = 0.1 * rng.standard_normal(momenta.shape), 2 + rng.standard_normal((400, 1))
+    state, drawn = mass.init(thetas[0]), generator(3)
+    for k, (theta, momentum) in enumerate(zip(thetas, momenta, strict=True)):
+        state = mass.update(drawn, state, theta, momentum, (forces[0][k], forces[1][k]))
+    inverse, goal, k = written_out(mass, generator(3), thetas, momenta, forces=forces)
+    assert int(state.rounds[0]) == k > 3
+    assert int(state.goal[0]) == goal
+    np.testing.assert_allclose(as_matrix(state, dense), inverse, rtol=1e-8, atol=1e-12)
+    plain = MassEM(samples=12, growth=3, dense=dense, decay=1.0, confidence=0.05)
+    assert goal < int(fed(plain, thetas, momenta).goal[0])
+    with pytest.raises(AlphaMFError, match="'sgnht' needs SGNHT"):
+        fed(mass, thetas[:2], momenta[:2])
+
+
 def test_printed_half_width_would_depend_on_the_unit():
     # Scaling p by u and M with it changes nothing but the unit of q: so must S_count's growth.
     goals, printed = set(), set()
@@ -117,7 +149,7 @@ def test_chains_are_each_alone(dense, source):
     goals = set()
     for i in np.ndindex(2, 4):
         alone = fed(mass, thetas[:, *i], momenta[:, *i])
-        for name in alone._fields[1:]:
+        for name in alone._fields[1:-1]:
             one, other = getattr(alone, name), getattr(together, name)[i]
             np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12, err_msg=name)
         goals.add(int(alone.goal[0]))

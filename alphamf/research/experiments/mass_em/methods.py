@@ -127,7 +127,8 @@ def sampler(
     settings = dict(settings)
     learner = MassEM(samples=samples, growth=growth, dense=dense, freeze=freeze)
     if method.endswith(EM):
-        settings["mass"] = learner
+        of_sgnht = base_method(method) == "SGNHT"
+        settings["mass"] = replace(learner, test="sgnht") if of_sgnht else learner
     elif method.endswith(POSITIONS):
         settings["mass"] = PositionMass(replace(learner, source="positions"), variance)
     return KINDS[base_method(method)](**settings)
