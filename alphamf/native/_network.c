@@ -7,7 +7,7 @@
 /* As in network.py and causal.py of alphamf/learnt. */
 static const float LOGIT = 3.0f, NARROWEST = 1e-3f, SILENT = 1e-10f;
 static const double EDGE_LOW = 0.85, EDGE_HIGH = 0.9;
-static const ptrdiff_t LATES[MOST_DEEP] = {1, 1, 8}, HIGHS[MOST_DEEP] = {4, 16, 1};
+static const ptrdiff_t LATE_FRAMES[MOST_DEEP] = {1, 1, 8}, HIGH_BINS[MOST_DEEP] = {4, 16, 1};
 
 /* As alphamf.denoising.uncertainty.CHOSEN. */
 static const float SCALE = 0.78f, POWER = 0.4f, LEAST = 0.001f, FAINT_STD = 0.38f;
@@ -62,8 +62,8 @@ struct network *place_network(struct memory *memory, const struct weights *weigh
         step->weight = n->layers.weight[k], step->bias = n->layers.bias[k];
         step->channels = first ? FEATURES + header->maps : header->local;
         step->outputs = last ? OUTPUTS_OF_CELL : header->local;
-        step->late = first || last ? 1 : LATES[k - 1];
-        step->high = first || last ? 1 : HIGHS[k - 1];
+        step->late = first || last ? 1 : LATE_FRAMES[k - 1];
+        step->high = first || last ? 1 : HIGH_BINS[k - 1];
         place_ring(memory, &n->cells[k], 2 * step->late + 1,
                    channels * (step->channels * chain->stride + PAD));
     }
