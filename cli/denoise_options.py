@@ -127,7 +127,7 @@ Strength = Annotated[
     typer.Option(
         metavar="SHARE",
         help="How much of the denoising to apply, from 0 (none) to 1 (all).",
-        show_default="1",
+        show_default="1; 0.7 for --preset transcription",
         rich_help_panel=SOUND,
     ),
 ]
