@@ -10,7 +10,6 @@ from alphamf.errors import AlphaMFError
 from alphamf.inference.metric import Dense, Metric
 from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
-from alphamf.inference.samplers.mass_em import MassEM
 from alphamf.inference.samplers.masses import Mass, UnitMass
 from alphamf.inference.samplers.metropolis import check_leaps
 from alphamf.inference.samplers.momentum import check_mirror_metric, drift
@@ -127,10 +126,11 @@ class SGNHT:
             theta, p = drift(theta, p, h, inverse, target)
             v = inverse.apply(p)
             xi = xi + h * (dot(v, v) / trace - 1)
-        if isinstance(self.mass, MassEM):
-            mass = self.mass.update(rng, mass, theta, p, (gradient, xi))
+        learner: Any = self.mass
+        if getattr(learner, "test", None) == "sgnht":
+            mass = learner.update(rng, mass, theta, p, (gradient, xi))
         else:
-            mass = self.mass.update(rng, mass, theta, p)
+            mass = learner.update(rng, mass, theta, p)
         return SGNHTState(theta, step + 1, p, xi, mass)
 
 

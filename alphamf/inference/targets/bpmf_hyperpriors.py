@@ -83,7 +83,8 @@ class HyperBPMF:
             raise AlphaMFError(
                 f"degrees must be more than {target.rank - 1}, K - 1, not {self.degrees}"
             )
-        self.target, self.beta = target, beta
+        self.target: BPMF = target
+        self.beta: float = beta
         self.size: int = target.size
         self.latents: dict[str, Array] = {}
 

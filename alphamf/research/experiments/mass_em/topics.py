@@ -79,7 +79,19 @@ class PartlyAdaptiveMass:
         inverse[..., self.rank : 2 * self.rank] = 1
         return Diagonal(inverse)
 
-    def update(self, rng: Any, state: MassEMState, theta: Array, momentum: Array) -> MassEMState:
+    @property
+    def test(self) -> str:
+        """Test function of the learner."""
+        return self.learner.test
+
+    def update(
+        self,
+        rng: Any,
+        state: MassEMState,
+        theta: Array,
+        momentum: Array,
+        force: tuple[Array, Array] | None = None,
+    ) -> MassEMState:
         """Adapt the mass after a step.
 
         Parameters
@@ -90,8 +102,10 @@ class PartlyAdaptiveMass:
             State of the mass.
         theta, momentum
             At the end of the step, shape (*chains, D).
+        force
+            As in `MassEM.update`.
         """
-        return self.learner.update(rng, state, theta, momentum)
+        return self.learner.update(rng, state, theta, momentum, force)
 
 
 class OneBatch:
