@@ -1,4 +1,4 @@
-"""The exception for mistakes of the user."""
+"""The exceptions for what a user can mend."""
 
 
 class AlphaMFError(ValueError):
@@ -15,4 +15,14 @@ class AlphaMFError(ValueError):
     ... except AlphaMFError as error:
     ...     print(error)
     audio must have the shape (samples,) or (samples, channels), not (0,)
+    """
+
+
+class DivergenceError(AlphaMFError):
+    """A chain whose position is no longer finite.
+
+    Examples
+    --------
+    >>> issubclass(DivergenceError, AlphaMFError)
+    True
     """

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from alphamf.errors import AlphaMFError
+from alphamf.errors import AlphaMFError, DivergenceError
 from alphamf.inference import checkpoint as saved
 from alphamf.inference.protocols import Record, Sampler, State, Target
 from alphamf.inference.random import START, Key, generator
@@ -154,7 +154,7 @@ def _check_finite(state: State, sampler: Sampler[Any]) -> None:
     # A sum is finite only where all its terms are, and needs no array of its own.
     total = float(state.theta.sum())
     if not isfinite(total):
-        raise AlphaMFError(
+        raise DivergenceError(
             f"the {type(sampler).__name__} chain diverged at step {state.step} (theta is "
             f"{total}); use a smaller step_size, or another sampler"
         )

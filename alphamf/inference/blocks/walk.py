@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.errors import AlphaMFError
+from alphamf.errors import AlphaMFError, DivergenceError
 from alphamf.inference.blocks.blocks import BlockLikelihood, Scratch
 from alphamf.inference.blocks.chains import Chain, owned_blocks
 from alphamf.inference.blocks.model import FactorModel
@@ -245,7 +245,7 @@ class Walk:
         for chain in self.chains:
             total = sum(float(x[newest].sum()) for _, x in chain.halves())
             if not isfinite(total):
-                raise AlphaMFError(
+                raise DivergenceError(
                     f"the {type(self.sampler).__name__} chain diverged at step {self.steps + 1} "
                     f"(theta is {total}); use a smaller step_size, or another sampler"
                 )

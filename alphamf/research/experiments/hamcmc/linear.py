@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.errors import AlphaMFError
+from alphamf.errors import DivergenceError
 from alphamf.inference.chain import run
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.hamcmc import HAMCMC, NaiveQN
@@ -152,7 +152,7 @@ def _follow(target: LinearGaussian, sampler: Any, steps: int, seed: int) -> Numb
                     draws = np.stack(window, 1)
                     numbers["covariance"].append(_covariance_error(draws, target))
                     window = []
-        except AlphaMFError:
+        except DivergenceError:
             return {**numbers, "exploded": True}
         error = draws.mean(1) - target.mean
         numbers["second_half"] = float((error * error).sum(-1).mean())

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from alphamf.audio import stft
-from alphamf.errors import AlphaMFError
+from alphamf.errors import DivergenceError
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.samplers.langevin import PSGLD, SGLD
@@ -115,7 +115,7 @@ def work(job: Job) -> Numbers:
                 gain, spent = speech_chain.mean_chain_gain(
                     begin, sampler, job["steps"], job["seed"]
                 )
-        except AlphaMFError:
+        except DivergenceError:
             return {"sdr": [FAILED], "seconds": seconds}
         seconds += spent
         scores.append(speech_chain.restored_sdr(spectrum, gain, model, clean))

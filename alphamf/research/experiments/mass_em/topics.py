@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.errors import AlphaMFError
+from alphamf.errors import DivergenceError
 from alphamf.inference.chain import run
 from alphamf.inference.metric import Diagonal, Metric
 from alphamf.inference.random import generator
@@ -203,7 +203,7 @@ def work(job: Job) -> Numbers:
     start = target.start(generator(seed, 1))
     try:
         state, spent, curve, totals = _sample(job, target, sampler, start, record)
-    except AlphaMFError as error:
+    except DivergenceError as error:
         return {"diverged": str(error)}
     return {
         "curve": curve,

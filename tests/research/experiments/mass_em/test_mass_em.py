@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from alphamf.errors import AlphaMFError
 from alphamf.inference.metric import Dense
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.mass_em import MassEM
@@ -234,6 +235,16 @@ def test_a_chain_that_diverges_is_a_row(topic_records):
     assert "diverged" in records[1].numbers["diverged"]
     assert TOPICS.table(records)[1]["perplexity"] == "diverged"
     assert len(TOPICS.figure(records).axes[0].lines) == 1
+
+
+def test_a_mistake_is_no_row_of_a_chain_that_diverged(data, monkeypatch):
+    def mistaken(*arguments):
+        raise AlphaMFError("a mistake")
+
+    monkeypatch.setattr(topics, "_sample", mistaken)
+    job = {**TOPICS.jobs(False, 0)[0], "documents": 150, "rank": 10}
+    with pytest.raises(AlphaMFError, match="a mistake"):
+        topics.work(job)
 
 
 def test_reuters_is_split_by_date_and_has_10_000_words(data):
