@@ -40,7 +40,7 @@ def names(archive):
 
 def test_an_archive_has_what_the_training_reads(config, tmp_path, monkeypatch):
     archive = tmp_path / "data.tar"
-    assert pack([config], archive) == 0
+    assert pack(config, archive) == 0
     speech = {name for name in names(archive) if name.startswith("corpora/speech/")}
     # Neither the loud pauses of the first voice, nor the test file.
     wanted = {f"corpora/speech/{k}.wav" for k in (*range(1, 10), 11)}
@@ -61,22 +61,28 @@ def test_an_archive_has_what_the_training_reads(config, tmp_path, monkeypatch):
 
 def test_a_small_archive_has_fewer_files_per_speaker(config, tmp_path):
     archive = tmp_path / "data.tar"
-    pack([config], archive)
+    pack(config, archive)
     whole, size = names(archive), archive.stat().st_size
-    assert pack([config], archive, (size - 40_000) / 1e6) == 2  # less by two voices and more
+    assert pack(config, archive, (size - 40_000) / 1e6) == 2  # less by two voices and more
     assert len(names(archive)) < len(whole) and archive.stat().st_size < size - 40_000
     with pytest.raises(AlphaMFError, match=r"MB are needed even for one file per speaker"):
-        pack([config], tmp_path / "other.tar", 0.01)
+        pack(config, tmp_path / "other.tar", 0.01)
     assert not (tmp_path / "other.tar").exists()
 
 
 def test_what_cannot_be_packed_is_said(config, tmp_path):
-    other = replace(config, data=replace(config.data, quiet=0.0))
-    with pytest.raises(AlphaMFError, match="the configurations have different data"):
-        pack([config, other], tmp_path / "data.tar")
+    rows = tmp_path / "data" / "corpora" / "room" / "MANIFEST.csv"
+    for path, said in (
+        ("../speech/1.wav", "names a file elsewhere"),
+        ("9.wav", "cannot be packed"),
+    ):
+        rows.write_text(f"path,split\n{path},train\n")
+        with pytest.raises(AlphaMFError, match=said):
+            pack(config, tmp_path / "data.tar")
+    assert not (tmp_path / "data.tar").exists()
     folder = replace(config, data=replace(config.data, sounds=(str(tmp_path),)))
     with pytest.raises(AlphaMFError, match=r"has no MANIFEST\.csv"):
-        pack([folder], tmp_path / "data.tar")
+        pack(folder, tmp_path / "data.tar")
     command = [sys.executable, "-m", "alphamf.training.refiner.packing", "no.toml", "-o", "x.tar"]
     found = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert (found.returncode, found.stderr.count("\n")) == (2, 1) and "no.toml" in found.stderr
