@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 
 from alphamf.audio import formats
-from alphamf.audio.live_input import open_input
+from alphamf.audio.live_input import open_stream
 from alphamf.audio.normalizer import Normalizer
-from alphamf.audio.reader import Recording
+from alphamf.audio.reader import Recording, open_reader
 from alphamf.audio.stft import Frame
 from alphamf.audio.writer import Destination, Writer, destination, open_writer
 from alphamf.batch.inputs import STREAM, Job, would_overwrite
 from alphamf.batch.part import denoise_part, first_sample
 from alphamf.batch.request import Observer, Request
 from alphamf.batch.trim import Trimmer
-from alphamf.denoising.agreement import Agreement
+from alphamf.denoising.agreement import Agreement, sum_agreements
 from alphamf.denoising.grids import native_grid
 from alphamf.denoising.hints import Hints, hints_of
 from alphamf.denoising.samples import Samples
@@ -33,7 +33,6 @@ from alphamf.errors import AlphaMFError
 from alphamf.tools.files import make_folder, permissions, printable_name
 from alphamf.tools.outcomes import Update
 from alphamf.tools.stopping import leave_if_stopped
-from alphamf.tools.sums import total
 
 
 def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]:
@@ -64,15 +63,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
             "skipped": "the output already exists",
         }
     with ExitStack() as stack:
-        reader = stack.enter_context(
-            open_input(
-                sys.stdin.buffer if job.source == STREAM else job.source,
-                whole=request.whole or bool(request.noise_from),
-                salvage=request.salvage,
-                max_channels=request.max_channels,
-                track=request.track,
-            )
-        )
+        reader = stack.enter_context(_open_input(job.source, request))
         # What is brought to a loudness is kept below full scale by that.
         lower = request.loudness is None
         target = destination(job.output, reader, derived=job.derived, lower=lower)
@@ -90,7 +81,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         hints = _hints(reader, request, frame)
         mode = permissions(_input(job))
         observer = request.observe(reader, frame, stack, mode)
-        writer = stack.enter_context(_open(job, target, reader, mode, request))
+        writer = stack.enter_context(_open_output(job, target, reader, mode, request))
         normalizer = None
         if request.loudness is not None:
             normalizer = Normalizer(writer, reader.rate, reader.channels, request.loudness, stack)
@@ -124,6 +115,18 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         **_about_run(weights, request),
         "note": _notes(reader, target, writer, weights, request, loudness, trimmer, heard),
     }
+
+
+def _open_input(source: str, request: Request) -> AbstractContextManager[Recording]:
+    options: dict[str, Any] = {
+        "salvage": request.salvage,
+        "max_channels": request.max_channels,
+        "track": request.track,
+    }
+    if source != STREAM:
+        return open_reader(source, **options)
+    whole = request.whole or bool(request.noise_from)
+    return open_stream(sys.stdin.buffer, whole=whole, **options)
 
 
 def _hints(reader: Recording, request: Request, frame: Frame) -> Hints | None:
@@ -164,7 +167,7 @@ def _check_trim(reader: Recording, target: Destination, request: Request) -> Non
         )
 
 
-def _open(
+def _open_output(
     job: Job, target: Destination, reader: Recording, mode: int, request: Request
 ) -> AbstractContextManager[Writer]:
     history = None
@@ -251,7 +254,7 @@ def _denoise(
         for block in trimmer.add(segment) if trimmer else [segment.audio]:
             write(block)
         observer.add(segment)
-        agreement = total([agreement, segment.agreement])
+        agreement = sum_agreements([agreement, segment.agreement])
         notes += [segment.note] if segment.note else []
         if segment.acceptance:
             acceptance.append(segment.acceptance)

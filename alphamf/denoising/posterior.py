@@ -171,9 +171,9 @@ class _Summary:
         for record in self._variances:
             record.add(state, target)
 
-    def keeps_gain(self, step: int) -> bool:
-        """Return whether the gain of a step is averaged."""
-        return self._gains[0].keeps(step)
+    def needs_gain(self, step: int) -> bool:
+        """Return whether the draw of a step is to store the gain; the first is at the start."""
+        return step > 1 and self._gains[0].keeps(step)
 
     def posterior(self, level: Array, acceptance: list[float]) -> Posterior:
         """Return the posterior, given the units of power and the acceptance of the Phi moves."""

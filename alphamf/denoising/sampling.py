@@ -52,8 +52,8 @@ class Summary(Protocol):
         """Add one state."""
         ...
 
-    def keeps_gain(self, step: int) -> bool:
-        """Return whether the gain of a step is averaged."""
+    def needs_gain(self, step: int) -> bool:
+        """Return whether the draw of a step is to store the gain."""
         ...
 
 
@@ -107,7 +107,7 @@ def sample(
 
     def request(step: int) -> None:
         rows = channel is not None and step in channel.steps
-        target.notes.request(gain=summary.keeps_gain(step), rows=rows)
+        target.notes.request(gain=summary.needs_gain(step), rows=rows)
 
     factors = _FactorMoves(settings)
     # A chain that diverges raises an error; NumPy must not warn, too.
