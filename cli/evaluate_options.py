@@ -221,7 +221,7 @@ class ScoringOptions:
     dnsmos: Dnsmos
 
     def extra(self) -> ExtraScores:
-        """Return the settings of these scores.
+        """Return the settings of the additional scores.
 
         Raises
         ------

@@ -110,7 +110,7 @@ def atomic_file(
 
 
 def exists_error(path: str | os.PathLike[str]) -> AlphaMFError:
-    """Return the error of an output that exists and may not be replaced."""
+    """Return the error for an output that exists and may not be replaced."""
     return AlphaMFError(f"{printable_name(path)} already exists; use `overwrite` to replace it")
 
 

@@ -29,7 +29,7 @@ class SGLDState(NamedTuple):
 
 @dataclass(frozen=True)
 class SGLD:
-    r"""Stochastic gradient Langevin dynamics: the convention above with G = I.
+    r"""Stochastic gradient Langevin dynamics, with G = I.
 
     On a Gaussian of precision a it has variance 1 / (a (1 - h a / 2)), not 1 / a: the bias of a
     constant step size.
