@@ -60,6 +60,8 @@ class Fit:
         That the clips were made with.
     start
         Parameters to go on from; None: drawn.
+    device
+        Of PyTorch, such as ``cpu`` or ``cuda``. Only on a CPU two runs are the same to the bit.
 
     Attributes
     ----------
@@ -72,22 +74,29 @@ class Fit:
     """
 
     def __init__(
-        self, config: Config, dictionary: Dictionary, start: Mapping[str, Array] | None
+        self,
+        config: Config,
+        dictionary: Dictionary,
+        start: Mapping[str, Array] | None,
+        device: str = "cpu",
     ) -> None:
-        torch.use_deterministic_algorithms(True)
+        torch.use_deterministic_algorithms(device == "cpu")
         torch.utils.deterministic.fill_uninitialized_memory = False  # else a twentieth of the time
         self.grid: TrainingGrid = _grid(config, dictionary)
         self.config: Config = config
+        self._device = device
         self.step: int = 0
         kind, bands = config.network.kind.network, config.network.bands
         self._longest = WINDOW if kind is Refiner else second_stage.WINDOW
         cells = kind.cells(self.grid.frame)
-        self._spread = torch.from_numpy(weight_tying.band_shares(cells, bands)) if bands else None
+        shares = weight_tying.band_shares(cells, bands) if bands else None
+        self._spread = None if shares is None else torch.from_numpy(shares).to(device)
         if start is None:
             rng = np.random.default_rng([config.schedule.seed, START])
             start = network.start(rng, bands or cells, config.network.sizes)
         self.parameters: dict[str, Any] = {
-            name: torch.tensor(np.array(value), requires_grad=True) for name, value in start.items()
+            name: torch.tensor(np.array(value), device=device, requires_grad=True)
+            for name, value in start.items()
         }
         self.average: dict[str, Any] = {
             name: value.detach().clone() for name, value in self.parameters.items()
@@ -109,7 +118,8 @@ class Fit:
             The losses are not finite any more.
         """
         schedule = self.config.schedule
-        batch = stack_clips(clips, _batch(schedule.seed, self.step, schedule.batch, len(clips)))
+        which = _batch(schedule.seed, self.step, schedule.batch, len(clips))
+        batch = stack_clips(clips, which, self._device)
         terms = self._terms(self._run(self._whole(self.parameters), batch, self._part()))
         total = _weighted(terms, self.config.losses)
         for optimiser, _ in self._optimisers:
@@ -129,10 +139,13 @@ class Fit:
         with torch.no_grad():
             for name, value in self.parameters.items():
                 self.average[name].lerp_(value, new)
-        return {"loss": float(total.detach())} | {k: float(v.detach()) for k, v in terms.items()}
+        return _numbers({"loss": total} | terms)
 
     def result(self) -> dict[str, Any]:
         """Return the network's parameters: the running mean, or an interpolation to it."""
+        return {name: value.cpu() for name, value in self._result().items()}
+
+    def _result(self) -> dict[str, Any]:
         moved = self.config.network.moved
         between = {name: self._start[name].lerp(mean, moved) for name, mean in self.average.items()}
         return self._whole(between)
@@ -143,17 +156,18 @@ class Fit:
         There are no scores for clips without sound, such as those of the high-band network.
         """
         found_losses: list[dict[str, float]] = []
-        parameters = self.result()
+        parameters = self._result()
         pairs: list[tuple[Floats, Floats]] = []
         with torch.no_grad():
             for first in range(0, len(clips), SCORED_TOGETHER):
                 which = range(first, min(first + SCORED_TOGETHER, len(clips)))
-                batch, part = stack_clips(clips, which), BatchPart(slice(self._longest))
+                batch = stack_clips(clips, which, self._device)
+                part = BatchPart(slice(self._longest))
                 made = self._run(parameters, batch, part)
                 terms = self._terms(made)
                 terms = {"loss": _weighted(terms, self.config.losses)} | terms
                 found_losses.append(
-                    {name: float(value) * len(which) for name, value in terms.items()}
+                    {name: value * len(which) for name, value in _numbers(terms).items()}
                 )
                 exponent = self.config.network.exponent
                 if exponent != 1:
@@ -195,7 +209,7 @@ class Fit:
             The file is not a checkpoint of this run.
         """
         try:
-            state = torch.load(path, weights_only=True)
+            state = torch.load(path, self._device, weights_only=True)
             with torch.no_grad():
                 for name, value in self.parameters.items():
                     value.copy_(state["parameters"][name])
@@ -224,8 +238,8 @@ class Fit:
         part: BatchPart,
         exponent: float = 1.0,
     ) -> NetworkSpeech | band_losses.NetworkBandGains:
-        short = self.config.schedule.precision == "bfloat16"
-        with torch.autocast("cpu", torch.bfloat16, enabled=short):
+        short, device = self.config.schedule.precision == "bfloat16", self._device
+        with torch.device(device), torch.autocast(device, torch.bfloat16, enabled=short):
             if isinstance(batch, BandClip):
                 return band_losses.run_band_network(parameters, batch, exponent)
             return run_network(parameters, batch, self.grid, part, exponent)
@@ -246,10 +260,10 @@ class Fit:
         first = int(np.random.default_rng(seed).integers(frames - used + 1))
         rng = np.random.default_rng([schedule.seed, EQUALISER, self.step])
         levels = equaliser(rng, schedule.batch, self.grid.frame.bins)
-        return BatchPart(slice(first, first + used), torch.from_numpy(levels))
+        return BatchPart(slice(first, first + used), torch.from_numpy(levels).to(self._device))
 
     def _sounds(self, made: NetworkSpeech) -> list[tuple[Floats, Floats]]:
-        each = (self.grid.inverse(x).numpy() for x in (made.clean, made.estimate))
+        each = (self.grid.inverse(x).cpu().numpy() for x in (made.clean, made.estimate))
         return list(zip(*each, strict=True))
 
 
@@ -314,10 +328,12 @@ def equaliser(rng: np.random.Generator, clips: int, bins: int) -> Floats:
     return np.stack(curves).astype(np.float32)[..., None]
 
 
-def stack_clips(clips: Sequence[TrainingClip], which: Iterable[int]) -> TrainingClip:
-    """Stack clips as tensors: each array has them as its first axis."""
+def stack_clips(
+    clips: Sequence[TrainingClip], which: Iterable[int], device: str = "cpu"
+) -> TrainingClip:
+    """Stack clips as tensors on a device: each array has them as its first axis."""
     chosen = [clips[k] for k in which]
-    each = (torch.from_numpy(np.stack(arrays)) for arrays in zip(*chosen, strict=True))
+    each = (torch.from_numpy(np.stack(arrays)).to(device) for arrays in zip(*chosen, strict=True))
     kind: Any = type(chosen[0])
     made: TrainingClip = kind(*each)
     return made
@@ -337,3 +353,9 @@ def _batch(seed: int, step: int, size: int, count: int) -> list[int]:
 
 def _weighted(terms: Mapping[str, Tensor], weights: Mapping[str, float]) -> Tensor:
     return torch.stack([weights[name] * value for name, value in terms.items()]).sum()
+
+
+def _numbers(terms: Mapping[str, Tensor]) -> dict[str, float]:
+    """Return scalars as numbers, with one wait for the device."""
+    values = torch.stack([value.detach() for value in terms.values()]).tolist()
+    return dict(zip(terms, values, strict=True))

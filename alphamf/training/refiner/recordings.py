@@ -62,6 +62,15 @@ class SplitRecordings(NamedTuple):
     targets: Sequence[Floats] = ()
 
 
+def corpus(name: str) -> Path:
+    """Return the path of that name, or else the folder of ``$ALPHAMF_DATA/corpora``."""
+    folder, data = Path(name), os.environ.get("ALPHAMF_DATA")
+    if data and not folder.exists():
+        known = Path(data, "corpora", name)
+        folder = known if known.is_dir() else folder
+    return folder
+
+
 def sources(name: str, split: str, most: int = 0, quiet: float = 0.0) -> list[SplitFile]:
     """List the files of a split of a corpus.
 
@@ -84,10 +93,7 @@ def sources(name: str, split: str, most: int = 0, quiet: float = 0.0) -> list[Sp
         There is no such folder, its manifest cannot be read, or there is none, and `quiet` is not
         0.
     """
-    folder, data = Path(name), os.environ.get("ALPHAMF_DATA")
-    if data and not folder.exists():
-        known = Path(data, "corpora", name)
-        folder = known if known.is_dir() else folder
+    folder = corpus(name)
     if not (folder / MANIFEST).is_file():
         if quiet:
             raise AlphaMFError(
