@@ -155,7 +155,7 @@ class LiveRecording:
 
 
 @contextmanager
-def open_stream(
+def open_binary(
     stream: BinaryIO,
     *,
     whole: bool = False,

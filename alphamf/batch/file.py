@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from alphamf.audio import formats
-from alphamf.audio.live_input import open_stream
+from alphamf.audio.live_input import open_binary
 from alphamf.audio.normalizer import Normalizer
 from alphamf.audio.reader import Recording, open_reader
 from alphamf.audio.stft import Frame
@@ -126,7 +126,7 @@ def _open_input(source: str, request: Request) -> AbstractContextManager[Recordi
     if source != STREAM:
         return open_reader(source, **options)
     whole = request.whole or bool(request.noise_from)
-    return open_stream(sys.stdin.buffer, whole=whole, **options)
+    return open_binary(sys.stdin.buffer, whole=whole, **options)
 
 
 def _hints(reader: Recording, request: Request, frame: Frame) -> Hints | None:
