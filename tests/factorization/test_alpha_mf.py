@@ -10,8 +10,10 @@ from alphamf.errors import AlphaMFError
 from alphamf.factorization import tiles
 from alphamf.factorization.alpha_mf import FLOOR, AlphaMF, Source
 from alphamf.factorization.priors import Flat, Gamma, GeneralizedGamma
+from alphamf.inference.chain import run
 from alphamf.inference.draws import draw_gradient, draw_parts
 from alphamf.inference.random import generator
+from alphamf.inference.samplers.hmc_positive import PositiveHMC
 
 ROWS, COLUMNS = 6, 5
 ALPHAS = [(0.8,), (1.0,), (2.0,), (1.2, 1.89), (1.0, 2.0), (1.0, 1.2, 1.89)]
@@ -330,6 +332,17 @@ def test_notes_are_the_gain_and_the_rows(chains, clips, dtype, large, monkeypatc
     assert target.notes.rows is not None
     target.draw_gradient(rng, theta)
     assert target.notes.rows is None
+
+
+def test_notes_are_of_the_draw_and_not_of_a_rejected_proposal():
+    """A trajectory asks for gradients elsewhere; its end may be rejected, as all are here."""
+    power = np.random.default_rng(0).standard_exponential((ROWS, COLUMNS)).astype(np.float32)
+    target = AlphaMF(power, [Source(1.2, 2), Source(1.89, 2)])
+    sampler = PositiveHMC(1e3, leaps=3, freeze=1)
+    target.notes.request(gain=True)
+    *_, last = run(target, sampler, steps=4, seed=0)
+    assert last.accepted == 1  # before `freeze`
+    np.testing.assert_allclose(target.notes.gain, target.gain(last.theta), rtol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
