@@ -69,13 +69,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         target = destination(job.output, reader, derived=job.derived, lower=lower)
         make_folder(target.path, job.link_root)
         _check_renamed(job, target)
-        weights = find(
-            reader.rate,
-            request.model,
-            refiner=request.refiner if request.settings.refine else "none",
-            second_stage=request.second_stage if request.settings.refine else "none",
-            causal=request.causal if request.settings.refine else "none",
-        )
+        weights = _weights(reader.rate, request)
         frame = native_grid(weights.dictionary, reader.rate).frame
         _check_trim(reader, target, request)
         hints = _hints(reader, request, frame)
@@ -127,6 +121,13 @@ def _open_input(source: str, request: Request) -> AbstractContextManager[Recordi
         return open_reader(source, **options)
     whole = request.whole or bool(request.noise_from)
     return open_binary(sys.stdin.buffer, whole=whole, **options)
+
+
+def _weights(rate: int, request: Request) -> Weights:
+    """Return the models for a sampling rate in Hz; no networks if the settings use none."""
+    names = request.refiner, request.second_stage, request.causal
+    refiner, second_stage, causal = names if request.settings.refine else ("none",) * 3
+    return find(rate, request.model, refiner=refiner, second_stage=second_stage, causal=causal)
 
 
 def _hints(reader: Recording, request: Request, frame: Frame) -> Hints | None:
