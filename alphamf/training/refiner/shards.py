@@ -174,7 +174,7 @@ def make_all(shards: Sequence[Shard], jobs: int) -> Iterator[Shard]:
     if not left:
         return
     rate = config.network.kind.rate(load_dictionary(config.network.model))
-    recordings.prepare_recordings(config.data, rate, folder / "recordings")
+    recordings.prepare_recordings(config.data, rate, folder / "recordings", jobs)
     for outcome in pool.each(_make, left, workers=jobs, in_order=False):
         outcome.value()
         yield outcome.item
