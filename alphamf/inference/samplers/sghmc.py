@@ -7,6 +7,7 @@ from math import sqrt
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from alphamf.errors import AlphaMFError
+from alphamf.inference.draws import draw_gradient
 from alphamf.inference.metric import Dense, Diagonal, Metric
 from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
@@ -142,7 +143,7 @@ class SGHMC:
         for _ in range(self.leaps):
             if decay is not None:
                 theta, p = drift(theta, p, 0.5 * h, inverse, target)
-            gradient = target.draw(rng, theta).grad(theta)
+            _, gradient = draw_gradient(target, rng, theta)
             kick = noise(rng, theta)
             kick *= sqrt(2 * h * (self.friction - self.noise_estimate))
             kick -= h * gradient
