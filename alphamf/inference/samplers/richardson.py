@@ -100,7 +100,7 @@ class SGRRLD:
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "no latents")
 
-    step_size: Schedule
+    step_size: Schedule = 1e-3
     coupling: float | Array = 1.0
 
     def __post_init__(self) -> None:
@@ -213,7 +213,7 @@ class SGRRHMC:
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "no latents")
 
-    step_size: Schedule
+    step_size: Schedule = 0.03
     friction: float = 1.0
     coupling: float | Array = 1.0
 

@@ -98,7 +98,7 @@ class SGHMC:
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient",)
 
-    step_size: Schedule
+    step_size: Schedule = 0.03
     leaps: int = 10
     friction: float = 1.0
     noise_estimate: float = 0.0
