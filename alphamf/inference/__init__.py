@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from alphamf.inference.chain import run
+    from alphamf.inference.checks import Report, check
+    from alphamf.inference.kernel import Kernel
     from alphamf.inference.samplers.hamcmc import HAMCMC
     from alphamf.inference.samplers.hmc import HMC
     from alphamf.inference.samplers.langevin import PSGLD, SGLD
@@ -31,9 +33,12 @@ __all__ = [
     "SGNHT",
     "DensityTarget",
     "JaxDensity",
+    "Kernel",
     "NumPyDensity",
+    "Report",
     "Samples",
     "TorchDensity",
+    "check",
     "run",
     "sample",
 ]
@@ -48,9 +53,12 @@ _HOME = {
     "SGNHT": "samplers.thermostat",
     "DensityTarget": "targets.density",
     "JaxDensity": "targets.jax_density",
+    "Kernel": "kernel",
     "NumPyDensity": "targets.density",
+    "Report": "checks",
     "Samples": "sampling",
     "TorchDensity": "targets.torch_density",
+    "check": "checks",
     "run": "chain",
     "sample": "sampling",
 }

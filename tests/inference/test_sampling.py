@@ -22,9 +22,9 @@ from alphamf.inference import (
     run,
     sample,
 )
+from alphamf.inference.laws import Z_MOST
 from alphamf.inference.random import generator
 from alphamf.inference.targets.gaussian import LinearGaussian
-from tests.support.laws import Z_MOST
 from tests.support.places import ROOT
 
 RNG = np.random.default_rng(3)

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.polynomial.hermite_e import hermegauss, hermevander
 from scipy.linalg import expm
 
+from alphamf.inference.laws import discretised
 from alphamf.inference.metric import Dense, Diagonal
-from tests.support.laws import discretised
 
 PRECISION = np.array([[2.0, 0.6], [0.6, 0.5]])
 INVERSE_MASS = np.array([[1.5, -0.4], [-0.4, 0.3]])

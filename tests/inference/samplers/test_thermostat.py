@@ -10,13 +10,7 @@ import pytest
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.chain import run
-from alphamf.inference.random import generator
-from alphamf.inference.samplers import momentum, thermostat
-from alphamf.inference.samplers.masses import UnitMass
-from alphamf.inference.samplers.sghmc import SGHMC
-from alphamf.inference.samplers.thermostat import SGNHT
-from alphamf.inference.targets.gaussian import LinearGaussian
-from tests.support.laws import (
+from alphamf.inference.laws import (
     CHAINS,
     P_LEAST,
     Z_MOST,
@@ -26,6 +20,12 @@ from tests.support.laws import (
     gaussian_z,
     whiten,
 )
+from alphamf.inference.random import generator
+from alphamf.inference.samplers import momentum, thermostat
+from alphamf.inference.samplers.masses import UnitMass
+from alphamf.inference.samplers.sghmc import SGHMC
+from alphamf.inference.samplers.thermostat import SGNHT
+from alphamf.inference.targets.gaussian import LinearGaussian
 from tests.support.momenta import (
     INVERSE_MASS,
     MIRRORED,
