@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -13,6 +14,7 @@ from alphamf.inference import HMC, SGHMC, SGLD, Kernel, check
 from alphamf.inference.laws import discretised
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.schedule import Polynomial
+from tests.support.places import ROOT
 from tests.support.posteriors import OneGamma, Orthant, Quartic, plane
 from tests.support.twins import AcceptsAll, HalfNoise, Wrong
 
@@ -149,6 +151,14 @@ def test_a_kernel_of_another_library_is_checked_as_a_sampler():
     assert str(report).startswith(f"langevin({H:g}): passed\n")
     hot = replace(kernel, move=lambda *given: langevin(*given, heat=1.3))
     assert failed(check(hot, plane(), chains=1000)) == {"order of the bias"}
+
+
+def test_blocks_of_the_page_run(capsys):
+    page = (ROOT / "docs/checks.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    for block in blocks:
+        exec(block, {})
+    assert capsys.readouterr().out.count(": passed\n") == len(blocks) == 2
 
 
 def test_figure_shows_the_bias_at_each_step_size():
