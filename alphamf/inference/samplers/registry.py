@@ -88,6 +88,7 @@ SAMPLERS: Mapping[str, Callable[..., Any]] = _Registry(
         "sgqnhmc": _sampler("sgqnhmc.SGQNHMC"),
         "sghmc": _sampler("sghmc.SGHMC"),
         "sghmc-splitting": _sampler("sghmc.SGHMC", integrator="splitting"),
+        "sghmc-baoab": _sampler("sghmc.SGHMC", integrator="baoab"),
         "sghmc-em": _sampler("sghmc.SGHMC", mass=_MASS),
         "sgnht": _sampler("thermostat.SGNHT"),
         "sgnht-em": _sampler("thermostat.SGNHT", mass=_sampler("mass_em.MassEM", test="sgnht")),
