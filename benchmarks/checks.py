@@ -29,8 +29,8 @@ LEAST = float(1 / np.linalg.eigvalsh(TARGET.precision).max())
 DIVERGED = 100.0
 """A bias of so many variances counts as divergence."""
 
-LONG = ("-em", "qnhmc", "hamcmc")
-"""Parts of names whose samplers learn, or are slow: they take more steps."""
+STEPS = {"-em": 4000, "qnhmc": 4000, "hamcmc": 800}
+"""Steps by parts of names: samplers that learn until step 300 must forget that."""
 
 
 class Case(NamedTuple):
@@ -47,8 +47,8 @@ def own() -> Iterator[Case]:
     for name in sampler_cases.CASES:
         sampler, _ = sampler_cases.made(name, TARGET)
         order = inf if name in sampler_cases.EXACT else 1.0
-        long = any(part in name for part in LONG)
-        yield Case(f"`{name}`", sampler, order, 800 if long else 400)
+        steps = next((steps for part, steps in STEPS.items() if part in name), 400)
+        yield Case(f"`{name}`", sampler, order, steps)
 
 
 def blackjax_kernels() -> Iterator[Case]:
