@@ -232,7 +232,10 @@ def check(
                 findings.append(_one_step(sampler, target, seed))
             parts = HALVINGS[:1] if order == inf else HALVINGS
             biases = _biases(sampler, target, parts, steps, chains, seed)
-            findings += [_forgotten(biases), _order(biases, order)]
+            if all(np.isfinite(each.bias).all() for each in biases):
+                findings += [_forgotten(biases), _order(biases, order)]
+            else:
+                findings.append(Finding("stable", False, "diverged; take a smaller step_size"))
             if law is not None:
                 findings.append(_own_law(sampler, target, law, steps, chains, seed))
         if hasattr(target, "joint"):
@@ -354,8 +357,6 @@ def _order(biases: tuple[Bias, ...], order: float) -> Finding:
     """Compare the bias at the least step size with that at the largest and with the promise."""
     first, last = biases[0], biases[-1]
     name = "no bias" if order == inf else "order of the bias"
-    if not all(np.isfinite(each.bias).all() for each in biases):
-        return Finding(name, False, "a chain diverged; take a smaller step_size")
     if order == inf:
         z = float(np.max(np.abs(first.bias) / first.error))
         return Finding(name, z < Z_MOST, f"|z| is {z:.1f}, at most {Z_MOST:g}; {_sizes(biases)}")
