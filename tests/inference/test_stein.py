@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from numpy.polynomial.hermite_e import hermegauss
@@ -12,6 +14,7 @@ from alphamf.inference import stein as module
 from alphamf.inference.diagnostics import rhat
 from alphamf.inference.laws import gaussian_draws
 from alphamf.inference.stein import stein_discrepancy, stein_thin
+from tests.support.places import ROOT
 from tests.support.posteriors import Quartic, plane
 
 MEAN, COVARIANCE = np.array([1.0, -0.5]), np.array([[1.0, 0.6], [0.6, 0.8]])
@@ -134,6 +137,16 @@ def test_thinned_samples_are_nearer_than_evenly_spaced_ones_and_drop_the_burn_in
     thinned, spaced = (stein_discrepancy(draws[k], scores[k], gamma) for k in (chosen, even))
     assert thinned < 0.4 * spaced
     assert chosen.min() > 3
+
+
+def test_block_of_the_page_runs(capsys):
+    page = (ROOT / "docs/samplers.md").read_text(encoding="utf-8")
+    (block,) = [
+        each for each in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "stein" in each
+    ]
+    exec(block, {})
+    large, small = capsys.readouterr().out.splitlines()
+    assert float(large.split()[1]) > 3 * float(small.split()[1])
 
 
 @pytest.mark.parametrize(
