@@ -29,7 +29,7 @@ LEAST = float(1 / np.linalg.eigvalsh(TARGET.precision).max())
 DIVERGED = 100.0
 """A bias of so many variances counts as divergence."""
 
-STEPS = {"-em": 4000, "qnhmc": 4000, "hamcmc": 800}
+STEPS = {"-em": 4000, "sgqnhmc": 800, "qnhmc": 4000, "hamcmc": 800}
 """Steps by parts of names: samplers that learn until step 300 must forget that."""
 
 
