@@ -56,6 +56,13 @@ def _arguments() -> argparse.Namespace:
         help="number of processes (default: one per core)",
     )
     parser.add_argument(
+        "--device",
+        choices=("cpu", "cuda"),
+        default="cpu",
+        help="where the network is trained; with cuda the mixtures for later steps are made "
+        "meanwhile (default: %(default)s)",
+    )
+    parser.add_argument(
         "--check", action="store_true", help="stop at the step of [ladder] and compare the loss"
     )
     asked = parser.parse_args()
@@ -75,12 +82,12 @@ def main() -> None:
     try:
         if asked.output:
             check_writable(asked.output)
-        check_installed()
+        check_installed(asked.device)
         found = config_file.load(asked.config)
         mixtures = asked.mixtures or asked.run / "mixtures"
         if not asked.mixtures:
             refuse_links(mixtures, asked.run)
-        run = Run(found, asked.run, mixtures, asked.jobs, _tell)
+        run = Run(found, asked.run, mixtures, asked.jobs, _tell, asked.device)
         if asked.check:
             _tell(check(run))
             return

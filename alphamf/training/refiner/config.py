@@ -327,6 +327,9 @@ class Schedule:
         Seed of the first parameters, the order of the clips and the random equalisers.
     report_every, score_every
         Steps between two lines of the log, and between two scores on dev clips.
+    minutes
+        The training ends after so many minutes at the latest, with the wait for mixtures, and the
+        step size falls accordingly; for a machine that is there for a time. 0: it makes all steps.
     """
 
     steps: int
@@ -341,6 +344,7 @@ class Schedule:
     report_every: int
     score_every: int
     muon: float = 0.0
+    minutes: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -58,13 +58,13 @@ def estoi(clean: Tensor, estimate: Tensor, rate: int) -> Tensor:
     ----------
     Jensen and Taal, IEEE/ACM TASLP 24, 2016, equations 3 to 7.
     """
-    bands = torch.from_numpy(third_octaves(round(WINDOW * rate) + 1, rate))
     power = _analysed(clean, rate)
+    bands = spectra.constant(third_octaves(power.shape[-1], rate), power)
     energy = power.sum(2)
     active = energy > SILENT * energy.amax(1, keepdim=True)
     order = torch.argsort((~active).to(torch.uint8), dim=1, stable=True)
     segment = min(SEGMENT, power.shape[1])
-    starts = torch.arange(0, power.shape[1] - segment + 1, STEP)
+    starts = torch.arange(0, power.shape[1] - segment + 1, STEP, device=power.device)
     counts = (starts + segment <= active.sum(1, keepdim=True)).to(power.dtype)
 
     ours, theirs = power @ bands, _analysed(estimate, rate) @ bands
@@ -86,6 +86,6 @@ def estoi(clean: Tensor, estimate: Tensor, rate: int) -> Tensor:
 def _analysed(sounds: Tensor, rate: int) -> Tensor:
     """Return powers, shape (clips, frames, bins)."""
     length = round(WINDOW * rate)
-    window = torch.from_numpy(np.hanning(length + 2)[1:-1].astype(np.float32))
+    window = spectra.constant(np.hanning(length + 2)[1:-1].astype(np.float32), sounds)
     blocks = spectra.blocks(sounds, length, length // 2)
     return spectra.power(torch.fft.rfft(blocks * window, 2 * length))

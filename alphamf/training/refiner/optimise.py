@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import io
 import math
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,8 @@ class Fit:
         That the clips were made with.
     start
         Parameters to go on from; None: drawn.
+    device
+        Of PyTorch, such as ``cpu`` or ``cuda``. Only on a CPU two runs are the same to the bit.
 
     Attributes
     ----------
@@ -72,28 +75,45 @@ class Fit:
     """
 
     def __init__(
-        self, config: Config, dictionary: Dictionary, start: Mapping[str, Array] | None
+        self,
+        config: Config,
+        dictionary: Dictionary,
+        start: Mapping[str, Array] | None,
+        device: str = "cpu",
     ) -> None:
-        torch.use_deterministic_algorithms(True)
+        torch.use_deterministic_algorithms(device == "cpu")
         torch.utils.deterministic.fill_uninitialized_memory = False  # else a twentieth of the time
         self.grid: TrainingGrid = _grid(config, dictionary)
         self.config: Config = config
+        self._device = device
         self.step: int = 0
         kind, bands = config.network.kind.network, config.network.bands
         self._longest = WINDOW if kind is Refiner else second_stage.WINDOW
         cells = kind.cells(self.grid.frame)
-        self._spread = torch.from_numpy(weight_tying.band_shares(cells, bands)) if bands else None
+        shares = weight_tying.band_shares(cells, bands) if bands else None
+        self._spread = None if shares is None else torch.from_numpy(shares).to(device)
         if start is None:
             rng = np.random.default_rng([config.schedule.seed, START])
             start = network.start(rng, bands or cells, config.network.sizes)
         self.parameters: dict[str, Any] = {
-            name: torch.tensor(np.array(value), requires_grad=True) for name, value in start.items()
+            name: torch.tensor(np.array(value), device=device, requires_grad=True)
+            for name, value in start.items()
         }
         self.average: dict[str, Any] = {
             name: value.detach().clone() for name, value in self.parameters.items()
         }
         self._start = {name: value.clone() for name, value in self.average.items()}
         self._optimisers = _optimisers(self.parameters, config.schedule)
+        self._seconds = 0.0
+
+    @property
+    def over(self) -> bool:
+        """Whether the time of the schedule is up."""
+        return self._part_of_time() >= 1
+
+    def _part_of_time(self) -> float:
+        minutes = self.config.schedule.minutes
+        return self._seconds / (60 * minutes) if minutes else 0.0
 
     def advance(self, clips: Sequence[TrainingClip]) -> dict[str, float]:
         """Make one step; return the losses before it by name, with their sum as ``loss``.
@@ -108,8 +128,9 @@ class Fit:
         AlphaMFError
             The losses are not finite any more.
         """
-        schedule = self.config.schedule
-        batch = stack_clips(clips, _batch(schedule.seed, self.step, schedule.batch, len(clips)))
+        schedule, began = self.config.schedule, time.perf_counter()
+        which = _batch(schedule.seed, self.step, schedule.batch, len(clips))
+        batch = stack_clips(clips, which, self._device)
         terms = self._terms(self._run(self._whole(self.parameters), batch, self._part()))
         total = _weighted(terms, self.config.losses)
         for optimiser, _ in self._optimisers:
@@ -121,7 +142,7 @@ class Fit:
             raise AlphaMFError(f"training diverged in step {self.step + 1}")
         for optimiser, share in self._optimisers:
             for group in optimiser.param_groups:
-                group["lr"] = share * step_size(self.config, self.step)
+                group["lr"] = share * step_size(self.config, self.step, self._part_of_time())
             optimiser.step()
         self.step += 1
         # The first steps are forgotten sooner.
@@ -129,10 +150,15 @@ class Fit:
         with torch.no_grad():
             for name, value in self.parameters.items():
                 self.average[name].lerp_(value, new)
-        return {"loss": float(total.detach())} | {k: float(v.detach()) for k, v in terms.items()}
+        found = _numbers({"loss": total} | terms)
+        self._seconds += time.perf_counter() - began
+        return found
 
     def result(self) -> dict[str, Any]:
         """Return the network's parameters: the running mean, or an interpolation to it."""
+        return {name: value.cpu() for name, value in self._result().items()}
+
+    def _result(self) -> dict[str, Any]:
         moved = self.config.network.moved
         between = {name: self._start[name].lerp(mean, moved) for name, mean in self.average.items()}
         return self._whole(between)
@@ -143,17 +169,18 @@ class Fit:
         There are no scores for clips without sound, such as those of the high-band network.
         """
         found_losses: list[dict[str, float]] = []
-        parameters = self.result()
+        parameters = self._result()
         pairs: list[tuple[Floats, Floats]] = []
         with torch.no_grad():
             for first in range(0, len(clips), SCORED_TOGETHER):
                 which = range(first, min(first + SCORED_TOGETHER, len(clips)))
-                batch, part = stack_clips(clips, which), BatchPart(slice(self._longest))
+                batch = stack_clips(clips, which, self._device)
+                part = BatchPart(slice(self._longest))
                 made = self._run(parameters, batch, part)
                 terms = self._terms(made)
                 terms = {"loss": _weighted(terms, self.config.losses)} | terms
                 found_losses.append(
-                    {name: float(value) * len(which) for name, value in terms.items()}
+                    {name: value * len(which) for name, value in _numbers(terms).items()}
                 )
                 exponent = self.config.network.exponent
                 if exponent != 1:
@@ -176,6 +203,7 @@ class Fit:
         """
         state = {
             "step": self.step,
+            "seconds": self._seconds,
             "parameters": {name: value.detach() for name, value in self.parameters.items()},
             "average": self.average,
             "optimisers": [optimiser.state_dict() for optimiser, _ in self._optimisers],
@@ -195,14 +223,14 @@ class Fit:
             The file is not a checkpoint of this run.
         """
         try:
-            state = torch.load(path, weights_only=True)
+            state = torch.load(path, self._device, weights_only=True)
             with torch.no_grad():
                 for name, value in self.parameters.items():
                     value.copy_(state["parameters"][name])
                     self.average[name].copy_(state["average"][name])
             for (optimiser, _), known in zip(self._optimisers, state["optimisers"], strict=True):
                 optimiser.load_state_dict(known)
-            self.step = int(state["step"])
+            self.step, self._seconds = int(state["step"]), float(state["seconds"])
             rows: list[dict[str, float]] = state["rows"]
         except Exception as error:  # pickle, zipfile and torch each have their own
             raise AlphaMFError(
@@ -224,8 +252,8 @@ class Fit:
         part: BatchPart,
         exponent: float = 1.0,
     ) -> NetworkSpeech | band_losses.NetworkBandGains:
-        short = self.config.schedule.precision == "bfloat16"
-        with torch.autocast("cpu", torch.bfloat16, enabled=short):
+        short, device = self.config.schedule.precision == "bfloat16", self._device
+        with torch.device(device), torch.autocast(device, torch.bfloat16, enabled=short):
             if isinstance(batch, BandClip):
                 return band_losses.run_band_network(parameters, batch, exponent)
             return run_network(parameters, batch, self.grid, part, exponent)
@@ -246,10 +274,10 @@ class Fit:
         first = int(np.random.default_rng(seed).integers(frames - used + 1))
         rng = np.random.default_rng([schedule.seed, EQUALISER, self.step])
         levels = equaliser(rng, schedule.batch, self.grid.frame.bins)
-        return BatchPart(slice(first, first + used), torch.from_numpy(levels))
+        return BatchPart(slice(first, first + used), torch.from_numpy(levels).to(self._device))
 
     def _sounds(self, made: NetworkSpeech) -> list[tuple[Floats, Floats]]:
-        each = (self.grid.inverse(x).numpy() for x in (made.clean, made.estimate))
+        each = (self.grid.inverse(x).cpu().numpy() for x in (made.clean, made.estimate))
         return list(zip(*each, strict=True))
 
 
@@ -281,13 +309,16 @@ def _grid(config: Config, dictionary: Dictionary) -> TrainingGrid:
     )
 
 
-def step_size(config: Config, step: int) -> float:
-    """Return the step size after `step` steps: a linear rise, then half a cosine."""
+def step_size(config: Config, step: int, spent: float = 0.0) -> float:
+    """Return the step size after `step` steps: a linear rise, then half a cosine.
+
+    `spent` is the part of the time that has passed, for schedules with one.
+    """
     schedule = config.schedule
     rise = min(schedule.warm_up, schedule.steps // 2)
     if step < rise:
         return schedule.step_size * (step + 1) / (rise + 1)
-    part = (step - rise) / max(schedule.steps - rise, 1)
+    part = min(1.0, max((step - rise) / max(schedule.steps - rise, 1), spent))
     low = LAST_STEP_SIZE
     return schedule.step_size * (low + (1 - low) * 0.5 * (1 + math.cos(math.pi * part)))
 
@@ -314,10 +345,12 @@ def equaliser(rng: np.random.Generator, clips: int, bins: int) -> Floats:
     return np.stack(curves).astype(np.float32)[..., None]
 
 
-def stack_clips(clips: Sequence[TrainingClip], which: Iterable[int]) -> TrainingClip:
-    """Stack clips as tensors: each array has them as its first axis."""
+def stack_clips(
+    clips: Sequence[TrainingClip], which: Iterable[int], device: str = "cpu"
+) -> TrainingClip:
+    """Stack clips as tensors on a device: each array has them as its first axis."""
     chosen = [clips[k] for k in which]
-    each = (torch.from_numpy(np.stack(arrays)) for arrays in zip(*chosen, strict=True))
+    each = (torch.from_numpy(np.stack(arrays)).to(device) for arrays in zip(*chosen, strict=True))
     kind: Any = type(chosen[0])
     made: TrainingClip = kind(*each)
     return made
@@ -337,3 +370,9 @@ def _batch(seed: int, step: int, size: int, count: int) -> list[int]:
 
 def _weighted(terms: Mapping[str, Tensor], weights: Mapping[str, float]) -> Tensor:
     return torch.stack([weights[name] * value for name, value in terms.items()]).sum()
+
+
+def _numbers(terms: Mapping[str, Tensor]) -> dict[str, float]:
+    """Return scalars as numbers, with one wait for the device."""
+    values = torch.stack([value.detach() for value in terms.values()]).tolist()
+    return dict(zip(terms, values, strict=True))

@@ -86,8 +86,8 @@ def disturbance(clean: Tensor, estimate: Tensor, rate: int) -> Tensor:
         Shape (clips,), from 0; 1 is about what PESQ scores in the middle of its scale.
     """
     length = round(WINDOW * rate)
-    inside, threshold = (torch.from_numpy(each) for each in bands(length // 2 + 1, rate))
-    window = torch.hann_window(length)
+    inside, threshold = (spectra.constant(each, clean) for each in bands(length // 2 + 1, rate))
+    window = torch.hann_window(length, device=clean.device)
 
     def analysed(sounds: Tensor) -> Tensor:
         blocks = spectra.blocks(sounds, length, length // 2)

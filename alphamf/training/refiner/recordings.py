@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +20,7 @@ from alphamf.audio.reader import read
 from alphamf.audio.resample import resample
 from alphamf.batch.inputs import find
 from alphamf.errors import AlphaMFError
+from alphamf.tools import pool
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import atomic_file, printable_name, reason
 from alphamf.tools.manifest import MANIFEST, read_manifest
@@ -62,6 +64,15 @@ class SplitRecordings(NamedTuple):
     targets: Sequence[Floats] = ()
 
 
+def corpus(name: str) -> Path:
+    """Return the path of that name, or else the folder of ``$ALPHAMF_DATA/corpora``."""
+    folder, data = Path(name), os.environ.get("ALPHAMF_DATA")
+    if data and not folder.exists():
+        known = Path(data, "corpora", name)
+        folder = known if known.is_dir() else folder
+    return folder
+
+
 def sources(name: str, split: str, most: int = 0, quiet: float = 0.0) -> list[SplitFile]:
     """List the files of a split of a corpus.
 
@@ -84,10 +95,7 @@ def sources(name: str, split: str, most: int = 0, quiet: float = 0.0) -> list[Sp
         There is no such folder, its manifest cannot be read, or there is none, and `quiet` is not
         0.
     """
-    folder, data = Path(name), os.environ.get("ALPHAMF_DATA")
-    if data and not folder.exists():
-        known = Path(data, "corpora", name)
-        folder = known if known.is_dir() else folder
+    folder = corpus(name)
     if not (folder / MANIFEST).is_file():
         if quiet:
             raise AlphaMFError(
@@ -135,7 +143,7 @@ def _without_manifest(paths: list[str], split: str) -> list[SplitFile]:
     return [SplitFile(path, (border, 1.0) if split == "dev" else (0.0, border)) for path in paths]
 
 
-def prepare_recordings(data: Data, rate: int, folder: Path) -> None:
+def prepare_recordings(data: Data, rate: int, folder: Path, jobs: int = 1) -> None:
     """Decode and resample all recordings into files in `folder`, which `opened` memory-maps.
 
     Existing files are not created again.
@@ -148,6 +156,8 @@ def prepare_recordings(data: Data, rate: int, folder: Path) -> None:
         Sampling rate in Hz; files of a lower one are refused.
     folder
         Folder for the files.
+    jobs
+        Number of processes.
 
     Raises
     ------
@@ -161,13 +171,13 @@ def prepare_recordings(data: Data, rate: int, folder: Path) -> None:
                 names += data.unscored
             if not target.exists():
                 chosen = (data.most, data.quiet) if kind == "voices" else (0, 0.0)
-                sounds = _decoded(names, split, rate, *chosen)
+                sounds = _decoded(names, split, rate, jobs, *chosen)
                 if kind == "voices" and data.narrow:
                     sounds = chain(sounds, _widened(data, split))
                 count = _write(target, sounds)
                 # A corpus may have no dev rooms: those of training do then, as no voice is in them.
                 if not count and kind == "rooms" and split == "dev":
-                    _write(target, _decoded(names, "train", rate))
+                    _write(target, _decoded(names, "train", rate, jobs))
                 if not count and kind != "rooms":
                     target.unlink()
                     raise AlphaMFError(
@@ -178,7 +188,8 @@ def prepare_recordings(data: Data, rate: int, folder: Path) -> None:
         targets = _file(folder, split, "targets")
         if data.floorless and not targets.exists():
             voices = _read(_file(folder, split, "voices"))
-            _write(targets, (remove_floor(voice, rate) for voice in voices))
+            cleaned = partial(remove_floor, rate=rate)
+            _write(targets, pool.results(cleaned, voices, workers=jobs))
 
 
 def open_recordings(folder: Path, split: str) -> SplitRecordings:
@@ -193,21 +204,24 @@ def _file(folder: Path, split: str, kind: str) -> Path:
 
 
 def _decoded(
-    names: Sequence[str], split: str, rate: int, most: int = 0, quiet: float = 0.0
+    names: Sequence[str], split: str, rate: int, jobs: int, most: int = 0, quiet: float = 0.0
 ) -> Iterator[Floats]:
-    for name in names:
-        for source in sources(name, split, most, quiet):
-            sound, found = read(source.path)
-            if found < rate:
-                raise AlphaMFError(
-                    f"{printable_name(source.path)} has a rate of {found} Hz, but mixtures "
-                    f"at {rate} Hz need "
-                    "at least that rate"
-                )
-            first, last = (int(part * len(sound)) for part in source.part)
-            mono = sound[first:last].mean(axis=1)
-            if mono.any():
-                yield resample(mono, found, rate)
+    files = [file for name in names for file in sources(name, split, most, quiet)]
+    for sound in pool.results(partial(_decode, rate=rate), files, workers=jobs):
+        if sound.any():
+            yield sound
+
+
+def _decode(source: SplitFile, rate: int) -> Floats:
+    """Return the mean of the channels of a part of a file at a rate, shape (samples,)."""
+    sound, found = read(source.path)
+    if found < rate:
+        raise AlphaMFError(
+            f"{printable_name(source.path)} has a rate of {found} Hz, but mixtures at {rate} Hz "
+            "need at least that rate"
+        )
+    first, last = (int(part * len(sound)) for part in source.part)
+    return resample(sound[first:last].mean(axis=1), found, rate)
 
 
 def _widened(data: Data, split: str) -> Iterator[Floats]:

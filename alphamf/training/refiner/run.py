@@ -58,6 +58,9 @@ class Run(NamedTuple):
         threads in their last bits.
     tell
         Called with a line about the progress of the run.
+    device
+        PyTorch's, to train on: ``cpu`` or ``cuda``. With the latter the mixtures for later steps
+        are made while the network is trained.
     """
 
     config: Config
@@ -65,23 +68,26 @@ class Run(NamedTuple):
     mixtures: Path
     jobs: int
     tell: Tell
+    device: str = "cpu"
 
 
-def check_installed() -> None:
-    """Raise an AlphaMFError if PyTorch is not installed, before any mixture is made.
+def check_installed(device: str = "cpu") -> None:
+    """Raise an AlphaMFError if PyTorch or its device is missing, before any mixture is made.
 
     Raises
     ------
     AlphaMFError
-        It is not, or the current folder was removed, without which it ends the process.
+        It is, or the current folder was removed, without which PyTorch ends the process.
     """
     current_folder()
     try:
-        import torch  # noqa: F401
+        import torch
     except ImportError as error:
         raise AlphaMFError(
             "training a network needs PyTorch; install it with pip install 'alphamf[learn]'"
         ) from error
+    if device != "cpu" and not torch.cuda.is_available():
+        raise AlphaMFError(f"PyTorch finds no device {device} on this machine")
 
 
 def train(run: Run, until: int | None = None) -> list[dict[str, float]]:
@@ -106,7 +112,7 @@ def train(run: Run, until: int | None = None) -> list[dict[str, float]]:
         PyTorch is not installed, the folder holds another run, a file cannot be read or written, or
         training diverges.
     """
-    check_installed()
+    check_installed(run.device)
     config = run.config
     last = config.schedule.steps if until is None else until
     dictionary = load_dictionary(config.network.model)
@@ -119,7 +125,7 @@ def train(run: Run, until: int | None = None) -> list[dict[str, float]]:
 
         torch.set_num_threads(run.jobs)
         with allocator.keep_freed_memory():
-            return _steps(run, Fit(config, dictionary, start), (clips, dev), last)
+            return _steps(run, Fit(config, dictionary, start, run.device), (clips, dev), last)
 
 
 def _steps(run: Run, fit: Fit, sets: tuple[Clips, Clips], last: int) -> list[dict[str, float]]:
@@ -127,7 +133,7 @@ def _steps(run: Run, fit: Fit, sets: tuple[Clips, Clips], last: int) -> list[dic
     clips, dev = sets
     checkpoint = run.folder / CHECKPOINT
     rows = fit.load(checkpoint) if checkpoint.exists() else []
-    while fit.step < last:
+    while fit.step < last and not fit.over:
         rows.append(_stretch(run, fit, clips, dev, rows))
         fit.save(checkpoint, rows)
         curves.write(run.folder, rows)
@@ -295,7 +301,8 @@ def prepare_clips(run: Run, last: int) -> tuple[Clips, Clips]:
     Returns
     -------
     tuple of Clips
-        To train on, of which the files for later steps may be absent, and to score with.
+        To train on, of which the files for later steps may be absent, and to score with. On a
+        device other than the CPU, the first ones are made while they are read.
 
     Raises
     ------
@@ -309,9 +316,13 @@ def prepare_clips(run: Run, last: int) -> tuple[Clips, Clips]:
         split: shards.plan(config, run.mixtures, split, clips) for split, clips in sets.items()
     }
     needed = [*planned["dev"], *(each for each in planned["train"] if each.first < count)]
-    for made in shards.make_all(needed, run.jobs):
-        run.tell(f"{printable_name(made.path)}: {made.clips} mixtures")
-    return Clips(planned["train"]), Clips(planned["dev"])
+    making = shards.Making(needed, run.jobs, run.tell)
+    if run.device == "cpu":  # it has no cores to spare for both
+        making.run()
+        making.check()
+    else:
+        making.start()
+    return Clips(planned["train"], making), Clips(planned["dev"], making)
 
 
 def _stretch(
@@ -321,12 +332,12 @@ def _stretch(
     schedule = run.config.schedule
     began, before = time.perf_counter(), rows[-1]["seconds"] if rows else 0.0
     recent = [fit.advance(clips)]
-    while fit.step % schedule.report_every and fit.step < schedule.steps:
+    while fit.step % schedule.report_every and fit.step < schedule.steps and not fit.over:
         recent.append(fit.advance(clips))
     row = {"step": fit.step, "seconds": 0.0} | {
         name: sum(each[name] for each in recent) / len(recent) for name in recent[0]
     }
-    if fit.step % schedule.score_every == 0 or fit.step == schedule.steps:
+    if fit.step % schedule.score_every == 0 or fit.step == schedule.steps or fit.over:
         found, scored = fit.validate(dev)
         scores = {} if scored is None else scored._asdict()
         row |= {f"dev {name}": value for name, value in (found | scores).items()}

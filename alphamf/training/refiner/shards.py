@@ -6,7 +6,9 @@ Training reads them from there, so that they need not fit into memory.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -25,7 +27,13 @@ from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
 from alphamf.tools import pool
-from alphamf.tools.files import atomic_file, make_folder, printable_name, reason
+from alphamf.tools.files import (
+    atomic_file,
+    exclusive_lock,
+    make_folder,
+    printable_name,
+    reason,
+)
 from alphamf.training.refiner import recordings
 from alphamf.training.refiner.clips import (
     BandClip,
@@ -47,6 +55,9 @@ KINDS: dict[type[TrainedNetwork], type[TrainingClip]] = {
 
 SIZE = 100
 """Clips in a file."""
+
+POLL = 0.05
+"""Time between two looks for a file that another thread or run makes, in seconds."""
 
 
 class Shard(NamedTuple):
@@ -84,6 +95,59 @@ def plan(config: Config, folder: Path, split: str, clips: int) -> list[Shard]:
     ]
 
 
+class Making(threading.Thread):
+    """Make the files of clips that are missing, perhaps while the first ones are read.
+
+    Parameters
+    ----------
+    shards, jobs
+        As for `make_all`.
+    tell
+        Called with a line about each file.
+    """
+
+    def __init__(self, shards: Sequence[Shard], jobs: int, tell: Callable[[str], None]) -> None:
+        super().__init__(daemon=True)
+        self._shards, self._jobs, self._tell = shards, jobs, tell
+        self._error: AlphaMFError | None = None
+
+    def run(self) -> None:
+        """Make them; `check` raises what went wrong."""
+        folder = self._shards[0].folder
+        busy = f"another run is making mixtures in {printable_name(folder)}"
+        make_folder(folder / "file", folder)
+        while True:
+            try:
+                with exclusive_lock(folder, busy, folder=True):
+                    for made in make_all(self._shards, self._jobs):
+                        self._tell(f"{printable_name(made.path)}: {made.clips} mixtures")
+            except AlphaMFError as error:
+                if str(error) == busy:  # and it may be making the same ones
+                    time.sleep(POLL)
+                    continue
+                self._error = error
+            return
+
+    def check(self) -> None:
+        """Raise the AlphaMFError that ended the making, if one did."""
+        if self._error:
+            raise self._error
+
+    def wait(self, shard: Shard) -> None:
+        """Wait until a file is there, if it is still to be made.
+
+        Raises
+        ------
+        AlphaMFError
+            The making has failed.
+        """
+        while not _complete(shard):
+            if not self.is_alive():
+                self.check()
+                return
+            time.sleep(POLL)
+
+
 def make_all(shards: Sequence[Shard], jobs: int) -> Iterator[Shard]:
     """Make the files that are missing or have too few clips, for example from a shorter run.
 
@@ -106,11 +170,11 @@ def make_all(shards: Sequence[Shard], jobs: int) -> Iterator[Shard]:
     """
     config, folder = shards[0].config, shards[0].folder
     _claim(folder, config)
-    left = [each for each in shards if not each.path.exists() or len(_rows(each)) < each.clips]
+    left = [each for each in shards if not _complete(each)]
     if not left:
         return
     rate = config.network.kind.rate(load_dictionary(config.network.model))
-    recordings.prepare_recordings(config.data, rate, folder / "recordings")
+    recordings.prepare_recordings(config.data, rate, folder / "recordings", jobs)
     for outcome in pool.each(_make, left, workers=jobs, in_order=False):
         outcome.value()
         yield outcome.item
@@ -171,6 +235,10 @@ def _weights(network: Network) -> Weights:
     return find(1, load_dictionary(network.model), refiner=before[0] if before else "none")
 
 
+def _complete(shard: Shard) -> bool:
+    return shard.path.exists() and len(_rows(shard)) >= shard.clips
+
+
 def _rows(shard: Shard) -> Any:
     try:
         return np.load(shard.path, mmap_mode="r")
@@ -186,11 +254,13 @@ class Clips(Sequence[TrainingClip]):
     Parameters
     ----------
     shards
-        Their files must exist.
+        Their files must exist, or be made by `making`.
+    making
+        Makes them; None: they exist.
     """
 
-    def __init__(self, shards: Sequence[Shard]) -> None:
-        self._shards = shards
+    def __init__(self, shards: Sequence[Shard], making: Making | None = None) -> None:
+        self._shards, self._making = shards, making
         self._ends = np.cumsum([shard.clips for shard in shards])
         self._kind: type[TrainingClip] = KINDS[shards[0].config.network.kind.network]
 
@@ -207,5 +277,7 @@ class Clips(Sequence[TrainingClip]):
         k = range(len(self))[index]
         shard = int(np.searchsorted(self._ends, k, "right"))
         # Mapped anew each time: what was read of a file then leaves the memory of this process.
+        if self._making:
+            self._making.wait(self._shards[shard])
         row = _rows(self._shards[shard])[k - self._ends[shard] + self._shards[shard].clips]
         return self._kind(*(np.array(row[name]) for name in self._kind._fields))

@@ -8,6 +8,12 @@ from torch.nn import functional
 
 from alphamf.audio.stft import Frame, frame_count, sqrt_hann
 from alphamf.denoising.asymmetric_windows import SYNTHESIS_HOPS, windows
+from alphamf.tools.arrays import Floats
+
+
+def constant(values: Floats, like: Tensor) -> Tensor:
+    """Return an array as a tensor on the device of another tensor."""
+    return torch.from_numpy(values).to(like.device)
 
 
 def blocks(sounds: Tensor, length: int, step: int) -> Tensor:
@@ -35,7 +41,7 @@ def forward(sounds: Tensor, frame: Frame) -> Tensor:
     left = n_fft // 2
     right = (frames - 1) * hop_length + n_fft - left - sounds.shape[1]
     padded = functional.pad(sounds, (left, right))
-    window = torch.from_numpy(sqrt_hann(n_fft))
+    window = constant(sqrt_hann(n_fft), sounds)
     found: Tensor = torch.fft.rfft(blocks(padded, n_fft, hop_length) * window)
     return found.transpose(1, 2)
 
@@ -56,7 +62,7 @@ def inverse(spectra: Tensor, frame: Frame) -> Tensor:
         Shape (clips, (frames - 1) * hop_length).
     """
     n_fft, hop_length = frame
-    window = torch.from_numpy(sqrt_hann(n_fft))
+    window = constant(sqrt_hann(n_fft), spectra)
     found = torch.fft.irfft(spectra.transpose(1, 2), n_fft) * window
     sound = _added(found, hop_length)
     weight = _added((window**2).expand(1, found.shape[1], -1), hop_length)
@@ -79,7 +85,7 @@ def causal_forward(sounds: Tensor, hop: int) -> Tensor:
     Tensor
         Shape (clips, bins, frames), complex.
     """
-    window = torch.from_numpy(windows(hop).analysis)
+    window = constant(windows(hop).analysis, sounds)
     padded = functional.pad(sounds, (len(window) - hop, 0))
     found: Tensor = torch.fft.rfft(blocks(padded, len(window), hop) * window)
     return found.transpose(1, 2)
@@ -100,7 +106,7 @@ def causal_inverse(spectra: Tensor, hop: int) -> Tensor:
     Tensor
         Shape (clips, (frames - SYNTHESIS_HOPS + 1) * hop).
     """
-    window, used = torch.from_numpy(windows(hop).synthesis), SYNTHESIS_HOPS * hop
+    window, used = constant(windows(hop).synthesis, spectra), SYNTHESIS_HOPS * hop
     found = torch.fft.irfft(spectra.transpose(1, 2), len(window)) * window
     sound = _added(found[..., -used:], hop)
     return sound[:, used - hop : hop - used]
