@@ -147,9 +147,9 @@ def posteriors_kernels() -> Iterator[Case]:
     root = LEAST**0.5
     yield Case("`sgld`", kernel("sgld", 0.5 * LEAST))
     yield Case("`sglrw`", kernel("sglrw", 0.5 * LEAST))
-    yield Case("`sghmc`, alpha 1, h = .3", kernel("sghmc", 0.3 * root, alpha=1.0))
-    yield Case("`sghmc`, alpha 1, h = .02", kernel("sghmc", 0.02 * root, alpha=1.0), steps=4000)
-    yield Case("`sghmc`, alpha 0.01, h = .02", kernel("sghmc", 0.02 * root), steps=4000)
+    yield Case("`sghmc`, alpha 1", kernel("sghmc", 0.3 * root, alpha=1.0))
+    yield Case("`sghmc`, alpha 1", kernel("sghmc", 0.02 * root, alpha=1.0), steps=4000)
+    yield Case("`sghmc`, alpha 0.01", kernel("sghmc", 0.1 * root), steps=4000)
     yield Case("`baoa`, alpha 1", kernel("baoa", 1.2 * root, alpha=1.0), 2.0)
 
 
