@@ -80,18 +80,12 @@ def alphamf(
 def main() -> None:
     """Run the command line (entry point of the console script)."""
     try:
-        _run()
+        output = streams.prepare()
+        # Half-written files go and the workers end.
+        end_on_signals()
+        app()
     except KeyboardInterrupt as stop:  # before a command has begun; later typer says "Aborted."
         raise SystemExit(128 + signal.SIGINT) from stop
-
-
-def _run() -> None:
-    """Run the command line; print an error if standard output could not be written."""
-    output = streams.prepare()
-    # Half-written files go and the workers end.
-    end_on_signals()
-    try:
-        app()
     except SystemExit as end:
         if output.lost is None or end.code:
             raise

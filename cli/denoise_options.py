@@ -207,7 +207,7 @@ Steps = Annotated[
     int | None,
     typer.Option(
         metavar="N",
-        help="Number of steps of each chain; as large a share of them is kept as in the preset.",
+        help="Number of steps of each chain; the same fraction of them is kept as in the preset.",
         rich_help_panel=SAMPLER,
     ),
 ]

@@ -103,8 +103,8 @@ Transcripts = Annotated[
     str | None,
     typer.Option(
         metavar="FILE",
-        help="Transcripts: lines with a clean file's stem and its words; by default what "
-        "the recogniser transcribes from the clean speech.",
+        help="Transcripts: lines with a clean file's stem and its words; by default the "
+        "recogniser's own transcript of the clean speech.",
         rich_help_panel=SCORING,
     ),
 ]
@@ -221,7 +221,7 @@ class ScoringOptions:
     dnsmos: Dnsmos
 
     def extra(self) -> ExtraScores:
-        """Return the settings of these scores.
+        """Return the settings of the additional scores.
 
         Raises
         ------

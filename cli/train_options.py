@@ -31,8 +31,8 @@ Alpha = Annotated[
     str,
     typer.Option(
         metavar="A[,A...]",
-        help="Tail index, 0.5 to 2; several can be given as for --rank, although about 1 "
-        "denoises best, whatever the score.",
+        help="Tail index, 0.5 to 2; several can be given, as for --rank, but values near 1 "
+        "denoise best, whatever the score.",
     ),
 ]
 
@@ -66,7 +66,7 @@ Stream = Annotated[
     ),
 ]
 
-Sampler = Annotated[str, typer.Option(metavar="NAME", help="Sampler, or em for EM.")]
+Sampler = Annotated[str, typer.Option(metavar="NAME", help="Sampler to train with; em: EM.")]
 
 Above = Annotated[
     str | None,

@@ -11,7 +11,7 @@ from alphamf.denoising.settings import HYPERPARAMETERS, kernel
 from alphamf.inference.random import generator
 from alphamf.scores.score import si_sdr
 from alphamf.tools.arrays import module
-from tests.support import paper
+from tests.support import paper, tones
 from tests.support.cell_steps import check_cells
 from tests.support.places import DATA
 
@@ -69,3 +69,20 @@ def test_the_same_speech(cupy, preset, jobs):
         for device in ("cpu", "cuda")
     ]
     np.testing.assert_allclose(*scores, atol=0.3)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_training_steps_are_those_of_the_cpu(precision, tmp_path):
+    torch = pytest.importorskip("torch", reason="training needs PyTorch")
+    if not torch.cuda.is_available():
+        pytest.skip("PyTorch finds no CUDA device")
+    from alphamf.training.refiner import run as runs
+
+    tones.write_corpora(tmp_path)
+    short = {"steps": 4, "report_every": 1, "score_every": 4, "precision": precision}
+    config = tones.changed(tmp_path, schedule=short | {"muon": 1.0})
+    losses = []
+    for device in ("cpu", "cuda"):
+        run = runs.Run(config, tmp_path / device, tmp_path / "mixtures", 1, print, device)
+        losses.append([row["loss"] for row in runs.train(run)])
+    np.testing.assert_allclose(*losses, rtol=1e-3 if precision == "float32" else 3e-2)

@@ -155,23 +155,23 @@ class LiveRecording:
 
 
 @contextmanager
-def open_input(
-    source: str | os.PathLike[str] | BinaryIO,
+def open_binary(
+    stream: BinaryIO,
     *,
     whole: bool = False,
     salvage: bool = False,
     max_channels: int | None = None,
     track: int | None = None,
 ) -> Iterator[Recording]:
-    """Open a file or a pipe; WAV from a pipe is read as it arrives, others at its end.
+    """Open a binary stream; WAV from a pipe is read as it arrives, other formats at its end.
 
     While a pipe is open, a first Ctrl-C ends the recording there, so that what was read can be
     finished.
 
     Parameters
     ----------
-    source
-        A file, or a binary stream, of which nothing has been read.
+    stream
+        Such as ``sys.stdin.buffer``; nothing has been read from it.
     whole
         Whether the length has to be known first, so that WAV, too, is read when it has ended.
     salvage, max_channels, track
@@ -182,11 +182,11 @@ def open_input(
     AlphaMFError
         As `alphamf.audio.reader.open_reader`; for WAV in a pipe, as far as the header allows.
     """
-    if isinstance(source, (str, os.PathLike)) or not _is_pipe(source):
-        with open_reader(source, salvage=salvage, max_channels=max_channels, track=track) as file:
+    if not _is_pipe(stream):
+        with open_reader(stream, salvage=salvage, max_channels=max_channels, track=track) as file:
             yield file
         return
-    with finish_on_interrupt(), spool_pipe(source, NAME) as spool:
+    with finish_on_interrupt(), spool_pipe(stream, NAME) as spool:
         header = None if whole or track else _header(spool)
         live = header and _live(spool, header, salvage=salvage)
         if live:

@@ -16,7 +16,7 @@ from alphamf.audio.media.kinds import Openable
 from alphamf.audio.media.track import Track
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import reason, system_name
+from alphamf.tools.files import file_errors, system_name
 
 Wide = NDArray[np.float64]
 """Samples of any subtype, without conversion."""
@@ -46,10 +46,8 @@ def open_here(source: Openable, name: str, track: int | None = None, *, ending: 
     """
     import soundfile
 
-    try:
+    with file_errors(name, "read"):
         kind = kinds.find(source)
-    except OSError as error:
-        raise AlphaMFError(f"{name} cannot be read: {reason(error)}") from error
     if kind is not None:
         return Track(source, name, kind, track)
     if track not in (None, 1):

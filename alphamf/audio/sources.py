@@ -14,7 +14,7 @@ from typing import BinaryIO
 from alphamf.audio import formats
 from alphamf.audio.layout import Layout, TruncationError
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import printable_name, reason, temporary_place
+from alphamf.tools.files import file_errors, printable_name, reason, temporary_place
 
 
 @contextmanager
@@ -47,12 +47,10 @@ def decodable_path(
         if stream is not None:
             with stream if stream is not source else nullcontext():
                 path = _copy(stream, name, stack)
-        try:
+        with file_errors(name, "read"):
             if not path.stat().st_size:
                 raise AlphaMFError(f"{name} is empty (0 bytes)")
             layout = formats.check(path, name)
-        except OSError as error:
-            raise AlphaMFError(f"{name} cannot be read: {reason(error)}") from error
         if layout.cut is not None and not salvage:
             raise TruncationError(layout.cut)
         yield path, name, layout

@@ -25,7 +25,7 @@ from alphamf.audio.reader import Reader, Recording, open_reader
 from alphamf.audio.sink import Sink
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import atomic_file, printable_name, reason
+from alphamf.tools.files import atomic_file, file_errors, printable_name
 
 
 class Destination(NamedTuple):
@@ -269,22 +269,14 @@ def open_writer(
             yield writer
         stack.close()
         sink.check()
-        with _system_errors(name):
+        with file_errors(name, "written"):
             source, form_of_it = (original.path, original.format) if original else (None, "")
             writer.lost = keep.keep(source, form_of_it, part, format, history)
         if form.encoder_hides_errors:
             _verify(part, name, writer.frames)
         if form.make_reproducible is not None:
-            with _system_errors(name):
+            with file_errors(name, "written"):
                 form.make_reproducible(part)
-
-
-@contextmanager
-def _system_errors(name: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise AlphaMFError(f"{name} cannot be written: {reason(error)}") from error
 
 
 def _muxer(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import atomic_file, printable_name, reason, temporary_place
+from alphamf.tools.files import atomic_file, file_errors, reason, temporary_place
 
 
 class Archive:
@@ -91,23 +91,19 @@ class Archive:
         AlphaMFError
             The file cannot be written.
         """
-        try:
-            with (
-                atomic_file(path, mode=mode, replace=replace) as part,
-                zipfile.ZipFile(part, "w") as archive,
-            ):
-                for name, file in self._files.items():
-                    with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
-                        np.lib.format.write_array_header_1_0(
-                            entry,
-                            {"descr": "<f4", "fortran_order": True, "shape": self._shapes[name]},
-                        )
-                        file.seek(0)
-                        shutil.copyfileobj(file, entry, 1 << 20)
-                for name, array in arrays.items():
-                    with archive.open(f"{name}.npy", "w") as entry:
-                        np.lib.format.write_array(entry, array, allow_pickle=False)
-        except OSError as error:
-            raise AlphaMFError(
-                f"{printable_name(path)} cannot be written: {reason(error)}"
-            ) from error
+        with (
+            file_errors(path, "written"),
+            atomic_file(path, mode=mode, replace=replace) as part,
+            zipfile.ZipFile(part, "w") as archive,
+        ):
+            for name, file in self._files.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                    np.lib.format.write_array_header_1_0(
+                        entry,
+                        {"descr": "<f4", "fortran_order": True, "shape": self._shapes[name]},
+                    )
+                    file.seek(0)
+                    shutil.copyfileobj(file, entry, 1 << 20)
+            for name, array in arrays.items():
+                with archive.open(f"{name}.npy", "w") as entry:
+                    np.lib.format.write_array(entry, array, allow_pickle=False)

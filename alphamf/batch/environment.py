@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from dataclasses import asdict
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from alphamf.batch.request import Request
 from alphamf.denoising.weights import Weights
 from alphamf.factorization import compiled
 from alphamf.learnt import compiled as layers
+from alphamf.tools.extras import installed_version
 
 PACKAGES = "numpy", "scipy", "soxr", "soundfile"
 """Packages whose computations affect the samples."""
@@ -69,15 +70,8 @@ def environment() -> dict[str, Any]:
         "python": platform.python_version(),
         "libc": " ".join(platform.libc_ver()).strip() or None,
         "libsndfile": soundfile.__libsndfile_version__,
-        "packages": {name: _version(name) for name in PACKAGES},
+        "packages": {name: installed_version(name) for name in PACKAGES},
     }
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def _cpu() -> str | None:

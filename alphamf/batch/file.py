@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 
 from alphamf.audio import formats
-from alphamf.audio.live_input import open_input
+from alphamf.audio.live_input import open_binary
 from alphamf.audio.normalizer import Normalizer
-from alphamf.audio.reader import Recording
+from alphamf.audio.reader import Recording, open_reader
 from alphamf.audio.stft import Frame
 from alphamf.audio.writer import Destination, Writer, destination, open_writer
 from alphamf.batch.inputs import STREAM, Job, would_overwrite
 from alphamf.batch.part import denoise_part, first_sample
 from alphamf.batch.request import Observer, Request
 from alphamf.batch.trim import Trimmer
-from alphamf.denoising.agreement import Agreement
+from alphamf.denoising.agreement import Agreement, sum_agreements
 from alphamf.denoising.grids import native_grid
 from alphamf.denoising.hints import Hints, hints_of
 from alphamf.denoising.samples import Samples
@@ -33,7 +33,6 @@ from alphamf.errors import AlphaMFError
 from alphamf.tools.files import make_folder, permissions, printable_name
 from alphamf.tools.outcomes import Update
 from alphamf.tools.stopping import leave_if_stopped
-from alphamf.tools.sums import total
 
 
 def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]:
@@ -64,33 +63,19 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
             "skipped": "the output already exists",
         }
     with ExitStack() as stack:
-        reader = stack.enter_context(
-            open_input(
-                sys.stdin.buffer if job.source == STREAM else job.source,
-                whole=request.whole or bool(request.noise_from),
-                salvage=request.salvage,
-                max_channels=request.max_channels,
-                track=request.track,
-            )
-        )
+        reader = stack.enter_context(_open_input(job.source, request))
         # What is brought to a loudness is kept below full scale by that.
         lower = request.loudness is None
         target = destination(job.output, reader, derived=job.derived, lower=lower)
         make_folder(target.path, job.link_root)
         _check_renamed(job, target)
-        weights = find(
-            reader.rate,
-            request.model,
-            refiner=request.refiner if request.settings.refine else "none",
-            second_stage=request.second_stage if request.settings.refine else "none",
-            causal=request.causal if request.settings.refine else "none",
-        )
+        weights = _weights(reader.rate, request)
         frame = native_grid(weights.dictionary, reader.rate).frame
         _check_trim(reader, target, request)
         hints = _hints(reader, request, frame)
         mode = permissions(_input(job))
         observer = request.observe(reader, frame, stack, mode)
-        writer = stack.enter_context(_open(job, target, reader, mode, request))
+        writer = stack.enter_context(_open_output(job, target, reader, mode, request))
         normalizer = None
         if request.loudness is not None:
             normalizer = Normalizer(writer, reader.rate, reader.channels, request.loudness, stack)
@@ -124,6 +109,25 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         **_about_run(weights, request),
         "note": _notes(reader, target, writer, weights, request, loudness, trimmer, heard),
     }
+
+
+def _open_input(source: str, request: Request) -> AbstractContextManager[Recording]:
+    options: dict[str, Any] = {
+        "salvage": request.salvage,
+        "max_channels": request.max_channels,
+        "track": request.track,
+    }
+    if source != STREAM:
+        return open_reader(source, **options)
+    whole = request.whole or bool(request.noise_from)
+    return open_binary(sys.stdin.buffer, whole=whole, **options)
+
+
+def _weights(rate: int, request: Request) -> Weights:
+    """Return the models for a sampling rate in Hz; no networks if the settings use none."""
+    names = request.refiner, request.second_stage, request.causal
+    refiner, second_stage, causal = names if request.settings.refine else ("none",) * 3
+    return find(rate, request.model, refiner=refiner, second_stage=second_stage, causal=causal)
 
 
 def _hints(reader: Recording, request: Request, frame: Frame) -> Hints | None:
@@ -164,7 +168,7 @@ def _check_trim(reader: Recording, target: Destination, request: Request) -> Non
         )
 
 
-def _open(
+def _open_output(
     job: Job, target: Destination, reader: Recording, mode: int, request: Request
 ) -> AbstractContextManager[Writer]:
     history = None
@@ -251,7 +255,7 @@ def _denoise(
         for block in trimmer.add(segment) if trimmer else [segment.audio]:
             write(block)
         observer.add(segment)
-        agreement = total([agreement, segment.agreement])
+        agreement = sum_agreements([agreement, segment.agreement])
         notes += [segment.note] if segment.note else []
         if segment.acceptance:
             acceptance.append(segment.acceptance)

@@ -16,7 +16,7 @@ from alphamf.denoising.activity import speech_ranges
 from alphamf.denoising.grids import Grid
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import atomic_file, make_folder, printable_name, reason
+from alphamf.tools.files import atomic_file, file_errors, make_folder, printable_name
 
 if TYPE_CHECKING:
     from alphamf.audio.stft import Frame
@@ -206,10 +206,8 @@ class Observers:
             f"{start:.3f},{min(end, self._reader.duration):.3f},{probability:.3f}\n"
             for start, end, probability in speech_ranges(activity, times)
         ]
-        try:
-            with atomic_file(path, mode=self._mode, replace=self._replace) as part:
-                part.write_text("".join(["start,end,probability\n", *lines]), encoding="ascii")
-        except OSError as error:
-            raise AlphaMFError(
-                f"{printable_name(path)} cannot be written: {reason(error)}"
-            ) from error
+        with (
+            file_errors(path, "written"),
+            atomic_file(path, mode=self._mode, replace=self._replace) as part,
+        ):
+            part.write_text("".join(["start,end,probability\n", *lines]), encoding="ascii")

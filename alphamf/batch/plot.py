@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from alphamf.audio.stft import Frame, sqrt_hann
 from alphamf.denoising.uncertainty import levels, powers
-from alphamf.errors import AlphaMFError
 from alphamf.tools import libraries
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import atomic_file, printable_name, reason
+from alphamf.tools.files import atomic_file, file_errors
 
 _COLUMNS = 1200
 """Maximum number of columns of a panel: about one per pixel."""
@@ -203,13 +202,11 @@ class Picture:
             speech, error, level = (each.mean() for each in self._found)
             self._doubts(panels[2], speech, error)
             self._levels(panels[3], level)
-        with atomic_file(path, mode=mode, replace=replace) as part:
-            try:
-                figure.savefig(part, format="png")
-            except OSError as error:
-                raise AlphaMFError(
-                    f"{printable_name(path)} cannot be written: {reason(error)}"
-                ) from error
+        with (
+            file_errors(path, "written"),
+            atomic_file(path, mode=mode, replace=replace) as part,
+        ):
+            figure.savefig(part, format="png")
         figure.clear()
 
     def _spectrogram(self, axes: Any, data: Floats, title: str, **colours: Any) -> Any:

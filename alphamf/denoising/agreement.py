@@ -16,7 +16,7 @@ Only sums are kept, over cells, channels and segments, so hours of sound need no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import log10, sqrt
 
@@ -137,6 +137,12 @@ class Agreement:
             return None
         place = np.searchsorted(self._rhats.cumsum(), probability * self._rhats.sum())
         return float(np.sqrt(EDGES[place] * EDGES[place + 1]))
+
+
+def sum_agreements(found: Iterable[Agreement | None]) -> Agreement | None:
+    """Return the sum of agreements, without those that are None; None if there are no others."""
+    present = [each for each in found if each is not None]
+    return sum(present[1:], present[0]) if present else None
 
 
 def agreements(

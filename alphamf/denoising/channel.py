@@ -42,6 +42,11 @@ class Channel:
     burn_in
         Steps of burn-in; d moves from the first tenth to the third quarter of them, at most forty
         times.
+
+    Attributes
+    ----------
+    steps
+        Those at which d moves.
     """
 
     target: AlphaMF
@@ -56,17 +61,14 @@ class Channel:
         self.steps: range = range(burn_in // 10 + 1, 3 * burn_in // 4 + 1, max(1, burn_in // 40))
         reach = int(3 * SMOOTH_HZ / spacing)
         distance = xp.arange(-reach, reach + 1) * (spacing / SMOOTH_HZ)
-        target.notes.wants_rows = 1 in self.steps
         self._kernel = xp.exp(-0.5 * distance**2).astype(target.power.dtype)
 
     def move(self, state: Any) -> None:
         """Update d from the state of the chain, at the steps when it is due."""
-        notes = self.target.notes
-        notes.wants_rows = state.step + 1 in self.steps
         if state.step not in self.steps:
             return
         xp = namespace(self.target.power)
-        found: Any = notes.rows
+        found: Any = self.target.notes.rows
         if found is None:
             found = self.target.row_parts(state.theta, self.source)
         plus, minus = (self._fold(rows) for rows in found)

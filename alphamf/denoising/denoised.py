@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from alphamf.audio.stft import Frame, frame_count
 from alphamf.audio.survey import BLOCK
-from alphamf.denoising.agreement import Agreement
+from alphamf.denoising.agreement import Agreement, sum_agreements
 from alphamf.denoising.grids import Grid, native_grid
 from alphamf.denoising.hints import TimeRanges, check_ranges, hints_of
 from alphamf.denoising.samples import (
@@ -30,7 +30,6 @@ from alphamf.denoising.weights import find
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arguments import check_instance
 from alphamf.tools.arrays import Floats
-from alphamf.tools.sums import total
 
 
 class Denoised(NamedTuple):
@@ -148,7 +147,7 @@ class _Collected:
         self._gain[..., frames], self._gain_std[..., frames] = segment.gain, segment.gain_std
         self._acceptance.append(segment.acceptance)
         self._activity.append(segment.activity)
-        self._agreement = total([self._agreement, segment.agreement])
+        self._agreement = sum_agreements([self._agreement, segment.agreement])
         self._samples, self._frames = samples.stop, frames.stop
 
     def result(self, rate: int) -> Denoised:

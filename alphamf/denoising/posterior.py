@@ -117,7 +117,7 @@ def sample_posterior(
         The chain diverged.
     """
     summary = _Summary(settings, dictionary.context, power.ndim - 2)
-    level, acceptance = sample(power, dictionary, settings, stream, summary.add, progress, noise)
+    level, acceptance = sample(power, dictionary, settings, stream, summary, progress, noise)
     return summary.posterior(level, acceptance)
 
 
@@ -170,7 +170,10 @@ class _Summary:
         (last if state.step > last.burn_in else first).add(state, target)
         for record in self._variances:
             record.add(state, target)
-        target.notes.wants_gain = first.keeps(state.step + 1)
+
+    def needs_gain(self, step: int) -> bool:
+        """Return whether the draw of a step is to store the gain; the first is at the start."""
+        return step > 1 and self._gains[0].keeps(step)
 
     def posterior(self, level: Array, acceptance: list[float]) -> Posterior:
         """Return the posterior, given the units of power and the acceptance of the Phi moves."""

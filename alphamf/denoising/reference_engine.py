@@ -1,4 +1,4 @@
-"""The engine of low latency in NumPy: the readable reference, and for machines without a compiler.
+"""The low-latency engine in NumPy: a readable reference, used where no compiler was found.
 
 The steps for a hop: the spectrum of its channels at their own rate (`asymmetric_windows`), power
 on the dictionary's bins, the gain of the online chain (`alphamf.factorization.online`),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -45,16 +45,28 @@ Progress = Callable[[float], None]
 """Called with the number of steps made."""
 
 
+class Summary(Protocol):
+    """Averages values of the states of a chain."""
+
+    def add(self, state: Any, target: AlphaMF) -> None:
+        """Add one state."""
+        ...
+
+    def needs_gain(self, step: int) -> bool:
+        """Return whether the draw of a step is to store the gain."""
+        ...
+
+
 def sample(
     power: Array,
     dictionary: Dictionary,
     settings: Settings,
     stream: tuple[int, int],
-    observe: Callable[[Any, AlphaMF], None],
+    summary: Summary,
     progress: Progress | None = None,
     noise: Array | None = None,
 ) -> tuple[Array, list[float]]:
-    """Run a chain given |X|^2, and pass every state to `observe`.
+    """Run a chain given |X|^2, and pass every state to `summary`.
 
     Parameters
     ----------
@@ -66,8 +78,8 @@ def sample(
         Settings of the run.
     stream
         Seed and stream number.
-    observe
-        Called with every state and the target.
+    summary
+        Receives every state and the target.
     progress
         Called after every step.
     noise
@@ -92,10 +104,16 @@ def sample(
     seed, number = stream
     chains = (settings.chains,) if settings.chains > 1 else ()
     channel = _channel(target, dictionary, settings)
+
+    def request(step: int) -> None:
+        rows = channel is not None and step in channel.steps
+        target.notes.request(gain=summary.needs_gain(step), rows=rows)
+
     factors = _FactorMoves(settings)
     # A chain that diverges raises an error; NumPy must not warn, too.
     with np.errstate(all="ignore"):
         start = start_chain(target, chains, settings, stream)
+        request(1)
         for state in run(
             target,
             kernel(settings.sampler),
@@ -104,10 +122,11 @@ def sample(
             chain=number,
             start=start,
         ):
-            observe(state, target)
+            summary.add(state, target)
             factors.count(state)
             if channel:
                 channel.move(state)
+            request(state.step + 1)
             if progress:
                 progress(state.step)
     speech, *noises = target.acceptance

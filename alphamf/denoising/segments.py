@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from alphamf.denoising.agreement import Agreement
+from alphamf.denoising.agreement import Agreement, sum_agreements
 from alphamf.denoising.estimate import ChannelEstimate
 from alphamf.denoising.gain import least_gain, mix_dry
 from alphamf.denoising.grids import native_grid
@@ -17,7 +17,6 @@ from alphamf.denoising.stream_options import SoundProgress, StreamOptions
 from alphamf.denoising.weights import Weights
 from alphamf.denoising.workers import Piece, Workers
 from alphamf.tools.arrays import Floats
-from alphamf.tools.sums import total
 
 SEGMENT_SECONDS = 10
 OVERLAP_SECONDS = 0.5
@@ -196,7 +195,7 @@ class SegmentDenoiser:
             gain_std=gain_std,
             acceptance=[float(a) for a in np.mean([e.acceptance for e in channels], axis=0)],
             activity=activity,
-            agreement=total(each.agreement for each in channels),
+            agreement=sum_agreements(each.agreement for each in channels),
         )
 
     def _apply_hints(

@@ -114,7 +114,7 @@ class StreamOptions:
 
 
 class SoundProgress:
-    """Adds up the seconds of sound that several threads have processed, and stops them.
+    """Counts the seconds of sound that several threads have processed, and can stop them.
 
     A copy by pickle or `copy.deepcopy` has neither `progress` nor `cancel`.
 

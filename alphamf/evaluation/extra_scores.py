@@ -15,7 +15,7 @@ from alphamf.scores import dnsmos, recognisers
 from alphamf.scores.recognisers import recognise_words
 from alphamf.scores.words import error_rate, words
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import printable_name, reason
+from alphamf.tools.files import file_errors, printable_name
 
 Values = dict[str, float | None]
 
@@ -112,10 +112,8 @@ def read_transcripts(path: str) -> dict[str, str]:
     AlphaMFError
         The file cannot be read, or a line holds no words.
     """
-    try:
+    with file_errors(path, "read", ValueError):
         lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, ValueError) as error:
-        raise AlphaMFError(f"{printable_name(path)} cannot be read: {reason(error)}") from error
     found = {}
     for number, line in enumerate(lines, 1):
         name, _, said = line.strip().replace("\t", " ").partition(" ")

@@ -8,7 +8,7 @@ import os
 import platform
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from alphamf.evaluation.results import Result
 from alphamf.evaluation.runner import EvaluationJob
 from alphamf.evaluation.summary import present_scores
 from alphamf.tools import jsonlines
+from alphamf.tools.extras import installed_version
 from alphamf.tools.files import atomic_file
 
 _PACKAGES = ("alphamf", "numpy", "scipy", "librosa", "soundfile", "pystoi", "pesq")
@@ -44,7 +45,7 @@ def describe_run(entries: Sequence[Entry], *, seed: int, command: str) -> dict[s
     """
     return {
         "version": version("alphamf"),
-        "packages": {name: found for name in _PACKAGES if (found := _version(name))},
+        "packages": {name: found for name in _PACKAGES if (found := installed_version(name))},
         "python": platform.python_version(),
         "platform": platform.platform(),
         "cpus": os.cpu_count(),
@@ -150,10 +151,3 @@ def _flat(result: Result, names: Sequence[str]) -> dict[str, Any]:
         "error": error,
         "reasons": explained,
     }
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from alphamf.batch.inputs import find
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.names import condition, core, speeches
-from alphamf.tools.files import is_special, printable_name, reason
+from alphamf.tools.files import file_errors, is_special, printable_name
 from alphamf.tools.paths import real_path
 
 MOST_SHOWN = 40
@@ -107,11 +107,11 @@ def read_pairs(table: str, clean: str | None = None, noisy: str | None = None) -
         raise AlphaMFError(
             f"`pairs` needs a file, but {printable_name(table)} is a pipe or a device"
         )
-    try:
-        with open(table, newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
-            lines = list(csv.DictReader(file))
-    except (OSError, ValueError, csv.Error) as error:
-        raise AlphaMFError(f"{printable_name(table)} cannot be read: {reason(error)}") from error
+    with (
+        file_errors(table, "read", ValueError, csv.Error),
+        open(table, newline="", encoding="utf-8-sig", errors="surrogateescape") as file,
+    ):
+        lines = list(csv.DictReader(file))
     if not lines:
         raise AlphaMFError(f"{printable_name(table)} contains no pairs")
     cleans, clean_names = _column("clean", lines, table, clean)

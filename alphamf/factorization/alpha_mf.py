@@ -29,10 +29,11 @@ from typing import Any
 import numpy as np
 
 from alphamf.factorization.by_products import Notes
-from alphamf.factorization.cells import FLOOR
+from alphamf.factorization.cells import FLOOR, CellOutput
 from alphamf.factorization.model import Model, Source
 from alphamf.factorization.potential import AlphaMFPotential
 from alphamf.factorization.tiles import Workspace
+from alphamf.inference.protocols import Parts
 from alphamf.tools.arrays import Array, namespace
 
 __all__ = ["FLOOR", "AlphaMF", "Source"]
@@ -58,7 +59,7 @@ class AlphaMF:
     model
         The parts that are constant during a chain.
     notes
-        Values stored during a step, so that the cells need not be computed twice.
+        Values that `draw_parts` stores on request, so that the cells need not be computed twice.
     accepted, proposed
         Counts of the Metropolis moves of Phi, one of each per source, since `start`.
 
@@ -131,13 +132,35 @@ class AlphaMF:
 
     def draw(self, rng: Any, theta: Array) -> AlphaMFPotential:
         """Draw a block of rows, move its Phi given theta, and return the block's potential."""
+        return self._draw(rng, theta, CellOutput.MOVE)[0]
+
+    def draw_gradient(self, rng: Any, theta: Array) -> tuple[AlphaMFPotential, Array]:
+        """Draw a potential and its gradient at theta, in one pass over the cells.
+
+        The same bits as from `draw`, then `AlphaMFPotential.grad`.
+        """
+        potential, sums = self._draw(rng, theta, CellOutput.SLOPE)
+        return potential, potential.gradient(theta, sums)
+
+    def draw_parts(self, rng: Any, theta: Array) -> tuple[AlphaMFPotential, Parts]:
+        """Draw a potential and its gradient's parts at theta, in one pass over the cells.
+
+        The same bits as from `draw`, then `AlphaMFPotential.parts`. `notes` stores what was
+        requested.
+        """
+        potential, sums = self._draw(rng, theta, CellOutput.SLOPES)
+        return potential, potential.gradient_parts(theta, sums)
+
+    def _draw(self, rng: Any, theta: Array, want: CellOutput) -> tuple[AlphaMFPotential, Array]:
+        """Return the potential of a block whose Phi has moved, and its sums of slopes."""
         self.notes.forget()
         potential = self.potential(slice(self._block(rng), None, self.model.blocks))
-        moves = potential.move_latents(rng, theta, self._workspace.habit)
+        notes = self.notes if want == CellOutput.SLOPES and self.model.blocks == 1 else None
+        moves, sums = potential.move_latents(rng, theta, want, notes)
         for s, (accepted, proposed) in enumerate(moves):
             self.accepted[s] += accepted
             self.proposed[s] += proposed
-        return potential
+        return potential, sums
 
     def _block(self, rng: Any) -> int:
         """Draw a block of rows; synchronise with a GPU once per generator, not once per draw."""
@@ -153,7 +176,7 @@ class AlphaMF:
 
     def potential(self, rows: slice = slice(None)) -> AlphaMFPotential:
         """Return the potential of some or all rows at the current Phi."""
-        return AlphaMFPotential(self.model, self.latents, rows, self._workspace, self.notes)
+        return AlphaMFPotential(self.model, self.latents, rows, self._workspace)
 
     def gain(self, theta: Array, source: int = 0) -> Array:
         """Wiener gain of a source at theta and the current Phi: its fraction of sigma^2.

@@ -11,27 +11,29 @@ from alphamf.tools.arrays import Array, namespace
 
 
 class Notes:
-    """The gain and the row sums of a source, at the theta and Phi of the last gradient in parts.
+    """The gain and the row sums of a source, at the theta and Phi of the last draw.
 
     A chain's step is a draw of Phi given theta, then a move of theta given Phi, so values between
-    the two belong to the posterior like values after them. The requested values are stored if the
-    gradient covers all rows in two parts; after other gradients they are None.
+    the two belong to the posterior like values after them. The requested values are stored by
+    `AlphaMF.draw_parts` if it covers all rows; after other draws they are None.
 
     Attributes
     ----------
     source
         Index of the source.
-    wants_gain, wants_rows
-        Values to store during the next gradient.
     gain, rows
-        What the last one noted, or None: arrays as from `AlphaMF.gain` and `AlphaMF.row_parts`.
+        The stored values, or None: arrays as from `AlphaMF.gain` and `AlphaMF.row_parts`.
     """
 
     def __init__(self, source: int = 0) -> None:
         self.source = source
-        self.wants_gain = self.wants_rows = False
+        self.request()
         self.gain: Array | None = None
         self.rows: Array | None = None
+
+    def request(self, *, gain: bool = False, rows: bool = False) -> None:
+        """Choose the values that the next draws store."""
+        self._wants_gain, self._wants_rows = gain, rows
 
     def forget(self) -> None:
         """Clear all stored values."""
@@ -49,9 +51,9 @@ class Notes:
         """
         xp, lead = namespace(theta), theta.shape[:-1]
         self.forget()
-        if self.wants_gain:
+        if self._wants_gain:
             self.gain = xp.empty((*lead, *power.shape[-2:]), theta.dtype)
-        if self.wants_rows:
+        if self._wants_rows:
             self.rows = xp.empty((2, *lead, power.shape[-2]), theta.dtype)
         axes = power.ndim - 2
         self._gain: Any = None if self.gain is None else _one_axis(self.gain, 0, axes + 2)

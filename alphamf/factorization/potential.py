@@ -7,7 +7,7 @@ H, while the tile is in the cache.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from alphamf.factorization.by_products import Notes
 from alphamf.factorization.cells import LARGEST, TINY, CellOutput, Cells
@@ -26,14 +26,6 @@ OUTPUTS = {
 """Buffers that a source needs."""
 
 
-class PrecomputedGradient(NamedTuple):
-    """A gradient that was computed during a draw, with its kind `want` and its theta."""
-
-    want: CellOutput
-    theta: Array
-    sums: Array
-
-
 class AlphaMFPotential:
     """U of a block of rows at fixed Phi, scaled up to the whole matrix.
 
@@ -45,8 +37,8 @@ class AlphaMFPotential:
         Phi of the whole matrix, as `AlphaMF.latents`.
     rows
         The rows that it reads.
-    workspace, notes
-        Workspace and notes of the target.
+    workspace
+        Workspace of the target.
     """
 
     def __init__(
@@ -55,13 +47,11 @@ class AlphaMFPotential:
         latents: dict[str, Array],
         rows: slice,
         workspace: Workspace,
-        notes: Notes,
     ) -> None:
         self.model = model
         self.rows = rows
         self._latents = latents
-        self._workspace, self._notes = workspace, notes
-        self._ready: PrecomputedGradient | None = None
+        self._workspace = workspace
 
     @property
     def phi(self) -> list[Array | float]:
@@ -145,9 +135,13 @@ class AlphaMFPotential:
         return w[..., tile.rows, :]
 
     def move_latents(
-        self, rng: Any, theta: Array, want: CellOutput = CellOutput.MOVE
-    ) -> list[tuple[Any, int]]:
-        """Move Phi of each source in turn.
+        self,
+        rng: Any,
+        theta: Array,
+        want: CellOutput = CellOutput.MOVE,
+        notes: Notes | None = None,
+    ) -> tuple[list[tuple[Any, int]], Array]:
+        """Move Phi of each source in turn, and sum slopes at the new Phi in the same pass.
 
         Parameters
         ----------
@@ -156,39 +150,42 @@ class AlphaMFPotential:
         theta
             Where.
         want
-            The gradient that will be asked for next, to be made on the way; MOVE: none.
+            SLOPE or SLOPES to sum; MOVE for none.
+        notes
+            Stores the by-products of two SLOPES; all rows are needed for this.
 
         Returns
         -------
-        list of tuple
+        moves : list of tuple
             Accepted and proposed cells of each source.
+        sums : ndarray
+            For `gradient` or `gradient_parts`; empty after MOVE.
         """
         alphas = [source.alpha for source in self.model.sources]
         states = self.model.loops.states(rng, alphas)
         counts: list[Any] = [0] * len(alphas)
-        if want == CellOutput.MOVE:
-            for _ in self._tiles(theta, want, states=states, counts=counts):
-                pass
-        else:
-            sums = self._sums(theta, want, states=states, counts=counts)
-            self._ready = PrecomputedGradient(want, theta, sums)
+        sums = self._sums(theta, want, notes, states=states, counts=counts)
         rows = len(range(self.model.power.shape[-2])[self.rows])
         size = theta[..., 0].size * rows * self.model.power.shape[-1]
-        return [
+        moves = [
             (count, size if alpha < 2 else 0) for count, alpha in zip(counts, alphas, strict=True)
         ]
+        return moves, sums
 
-    def _sums(self, theta: Array, want: CellOutput, **moves: Any) -> Array:
-        """Backpropagate slopes through v = W H: shape (1 or 2, *theta.shape)."""
+    def _sums(
+        self, theta: Array, want: CellOutput, notes: Notes | None = None, **moves: Any
+    ) -> Array:
+        """Backpropagate slopes through v = W H: shape (0, 1 or 2, *theta.shape)."""
         xp = namespace(theta)
         sums: Array = xp.zeros((OUTPUTS[want], *theta.shape), theta.dtype)
         flat = sums.reshape(len(sums), *self._chains(theta, 1).shape)
-        noting = want == CellOutput.SLOPES and self.model.blocks == 1
-        if noting:
-            self._notes.start(theta, self.model.power)
+        if notes is not None:
+            notes.start(theta, self.model.power)
         for tile, factors, cells, _ in self._tiles(theta, want, **moves):
-            if noting:
-                self._notes.add(tile, cells)
+            if want == CellOutput.MOVE:
+                continue
+            if notes is not None:
+                notes.add(tile, cells)
             place = flat[(slice(None), *tile.where)]
             for s, (w, h) in enumerate(factors):
                 self._push(place, tile, s, w, h, cells[s])
@@ -206,24 +203,24 @@ class AlphaMFPotential:
             view = place[..., basis].reshape(*place.shape[:-1], -1, w.shape[-1])
             view[..., tile.rows, :] = xp.matmul(slopes, xp.swapaxes(h, -1, -2))
 
-    def _gradient(self, theta: Array, want: CellOutput) -> Array:
-        """Return `_sums`, stored by the draw or computed now; later draws then compute them."""
-        self._workspace.habit = want
-        ready, self._ready = self._ready, None
-        if ready is not None and ready.theta is theta and ready.want == want:
-            return ready.sums
-        return self._sums(theta, want)
-
     def grad(self, theta: Array) -> Array:
         """Gradient of U, shape (*chains, *clips, D)."""
-        gradient: Array = self._gradient(theta, CellOutput.SLOPE)[0]
+        return self.gradient(theta, self._sums(theta, CellOutput.SLOPE))
+
+    def gradient(self, theta: Array, sums: Array) -> Array:
+        """Add the priors to sums of SLOPE, in place, and return the gradient of U."""
+        gradient: Array = sums[0]
         for _, prior, block in self.model.priors():
             prior.add_gradient(theta[..., block], gradient[..., block])
         return gradient
 
     def parts(self, theta: Array) -> Parts:
         """Gradient of U in two positive parts, each of shape (*chains, *clips, D)."""
-        plus, minus = self._gradient(theta, CellOutput.SLOPES)
+        return self.gradient_parts(theta, self._sums(theta, CellOutput.SLOPES))
+
+    def gradient_parts(self, theta: Array, sums: Array) -> Parts:
+        """Add the priors to sums of SLOPES, in place, and return the parts of the gradient."""
+        plus, minus = sums
         for _, prior, block in self.model.priors():
             prior.add_parts(theta[..., block], plus[..., block], minus[..., block])
         return Parts(plus, minus, self.model.shape, self.model.exponent)

@@ -140,7 +140,7 @@ class GeneralizedGamma:
 
     @property
     def shape(self) -> float:
-        """Return a c."""
+        """The exponent of x in the density plus one: a c."""
         return self.a * self.c
 
     def potential(self, x: Array) -> Array:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from alphamf.factorization.cells import CellOutput
 from alphamf.tools.arrays import Array, namespace
 
 CELLS = 80_000
@@ -64,16 +63,9 @@ def tiles(power: Array, chains: int, rows: slice) -> Iterator[Tile]:
 
 
 class Workspace:
-    """Buffers that are allocated once and reused by each tile.
-
-    Attributes
-    ----------
-    habit
-        The gradient that a sampler asked for last: a draw makes it on its way.
-    """
+    """Buffers that are allocated once and reused by each tile."""
 
     def __init__(self) -> None:
-        self.habit = CellOutput.MOVE
         self._buffers: dict[str, Array] = {}
 
     def take(self, name: str, shape: tuple[int, ...], like: Array) -> Array:

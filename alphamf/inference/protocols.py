@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
-from alphamf.errors import AlphaMFError
 from alphamf.inference.metric import Metric
 from alphamf.tools.arrays import Array
 
@@ -299,20 +298,3 @@ class Record(Protocol):
     def load(self, arrays: dict[str, Array]) -> None:
         """Restore what `arrays` returned."""
         ...
-
-
-def parts_of(potential: Any, theta: Array) -> Parts:
-    """Return the gradient's positive parts.
-
-    Raises
-    ------
-    AlphaMFError
-        The potential has none.
-    """
-    if not hasattr(potential, "parts"):
-        raise AlphaMFError(
-            "a sampler of positive factors needs a target whose potential has parts(theta), "
-            f"which {type(potential).__name__} does not have"
-        )
-    parts: Parts = potential.parts(theta)
-    return parts

@@ -62,7 +62,7 @@ class Polynomial:
 
 @dataclass(frozen=True)
 class Held:
-    """Step sizes that change at every `block`-th step only, as HAMCMC takes them.
+    """Step sizes that change at every `block`-th step only, as HAMCMC needs them.
 
     Attributes
     ----------

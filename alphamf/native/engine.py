@@ -25,7 +25,7 @@ REASONS = None, "samples were too large to be sound", "its state was no longer f
 
 
 class Hops(NamedTuple):
-    """What an engine makes of some hops.
+    """The output of an engine for some hops.
 
     Attributes
     ----------

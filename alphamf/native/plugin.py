@@ -1,4 +1,4 @@
-"""The plug-ins: one file that is the engine with its weights, put where hosts look for it."""
+"""Install the plug-ins: the engine and its weights in one file, where hosts look for it."""
 
 from __future__ import annotations
 

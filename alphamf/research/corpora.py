@@ -12,7 +12,7 @@ import numpy as np
 from alphamf.errors import AlphaMFError
 from alphamf.research.download import cache, download
 from alphamf.research.sources import CORPORA, Corpus, DataSource
-from alphamf.tools.files import atomic_file, printable_name, reason
+from alphamf.tools.files import atomic_file, file_errors, printable_name
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -62,11 +62,8 @@ def find(name: str) -> Path:
 def _checked(name: str, path: Path, sha256: str) -> Path:
     """Return `path` if its checksum is right; folders are not checked."""
     if sha256:
-        try:
-            with path.open("rb") as file:
-                found = hashlib.file_digest(file, "sha256").hexdigest()
-        except OSError as error:
-            raise AlphaMFError(f"{path} cannot be read: {reason(error)}") from error
+        with file_errors(path, "read"), path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
         if found != sha256:
             raise AlphaMFError(f"{path} is not the expected file for {name}: its sha256 differs")
     return path
@@ -85,8 +82,5 @@ def _make(name: str, corpus: Corpus, source: DataSource, path: Path) -> None:
             unlike,
         )
     arrays = source.convert(*(download(original, path.parent) for original in source.originals))
-    try:
-        with atomic_file(path) as part, part.open("wb") as file:
-            np.savez_compressed(file, **arrays)
-    except OSError as error:
-        raise AlphaMFError(f"{printable_name(path)} cannot be written: {reason(error)}") from error
+    with file_errors(path, "written"), atomic_file(path) as part, part.open("wb") as file:
+        np.savez_compressed(file, **arrays)

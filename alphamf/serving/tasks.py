@@ -54,7 +54,7 @@ class ReadTask:
     spare: int
 
     def run(self, update: Update | None) -> dict[str, Any]:
-        """Decode and draw it; return format, subtype, rate, channels, frames and duration."""
+        """Decode and draw the file; return format, subtype, rate, channels, frames and duration."""
         with open_reader(self.folder / SOURCE, max_channels=CHANNELS) as reader, ExitStack() as st:
             size = reader.frames * reader.channels
             if size > self.samples:

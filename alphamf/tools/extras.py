@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
 from alphamf.errors import AlphaMFError
@@ -28,3 +29,11 @@ def require_package(what: str, package: str, extra: str) -> None:
         raise AlphaMFError(
             f"{what} needs the package {package}; install it with pip install 'alphamf[{extra}]'"
         )
+
+
+def installed_version(package: str) -> str | None:
+    """Return the version of a package, by its name for pip; None if it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

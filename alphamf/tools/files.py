@@ -9,7 +9,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -36,6 +36,28 @@ def system_name(path: str | os.PathLike[str]) -> str | bytes:
 def reason(error: BaseException) -> str:
     """Return the system's message for an error, without number and file name."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+@contextmanager
+def file_errors(
+    path: str | os.PathLike[str], verb: str, *others: type[Exception]
+) -> Iterator[None]:
+    """Convert errors of the system to an AlphaMFError, such as "a.wav cannot be read: ...".
+
+    Parameters
+    ----------
+    path
+        The file or folder that the error message names.
+    verb
+        What cannot be done, as a participle: ``"read"``, ``"written"``.
+    others
+        Further kinds of exceptions to convert, such as UnicodeDecodeError.
+    """
+    kinds: tuple[type[Exception], ...] = (OSError, *others)
+    try:
+        yield
+    except kinds as error:
+        raise AlphaMFError(f"{printable_name(path)} cannot be {verb}: {reason(error)}") from error
 
 
 @contextmanager
@@ -82,7 +104,7 @@ def atomic_file(
         refuse_links(target, within)
         # Not through a link that takes the place of the file from now on.
         final = Path(real_path(os.path.dirname(target) or os.curdir), os.path.basename(target))
-    with _disk_errors(name, every=True):
+    with file_errors(name, "written"):
         try:
             regular = stat.S_ISREG(final.stat().st_mode)
         except FileNotFoundError:
@@ -94,7 +116,7 @@ def atomic_file(
             yield copy
         return
     with ExitStack() as stack:
-        with _disk_errors(name, every=True):
+        with file_errors(name, "written"):
             part, file = stack.enter_context(
                 claim_temporary(final, f"{name} is being written by another run", mode)
             )
@@ -102,7 +124,7 @@ def atomic_file(
             raise exists_error(target)
         with _disk_errors(name):
             yield descriptor_path(part, file)
-        with _disk_errors(name, every=True):
+        with file_errors(name, "written"):
             try:
                 publish(part, file, final, replace=replace)
             except FileExistsError as error:
@@ -110,7 +132,7 @@ def atomic_file(
 
 
 def exists_error(path: str | os.PathLike[str]) -> AlphaMFError:
-    """Return the error of an output that exists and may not be replaced."""
+    """Return the error for an output that exists and may not be replaced."""
     return AlphaMFError(f"{printable_name(path)} already exists; use `overwrite` to replace it")
 
 
@@ -132,14 +154,11 @@ def refuse_links(path: str | os.PathLike[str], within: str | os.PathLike[str]) -
     place = Path(within)
     for part in Path(path).relative_to(place).parts:
         place /= part
-        try:
-            mode = place.lstat().st_mode
-        except (FileNotFoundError, NotADirectoryError):
-            return
-        except OSError as error:
-            raise AlphaMFError(
-                f"{printable_name(place)} cannot be written: {reason(error)}"
-            ) from error
+        with file_errors(place, "written"):
+            try:
+                mode = place.lstat().st_mode
+            except (FileNotFoundError, NotADirectoryError):
+                return
         if stat.S_ISLNK(mode):
             raise AlphaMFError(
                 f"{printable_name(place)} is a link; outputs are not written through links, so "
@@ -197,12 +216,8 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         )
     if os.path.isdir(path):
         raise AlphaMFError(f"{name} is a folder; give a file name")
-    try:
+    with file_errors(path, "written"), suppress(FileNotFoundError):
         os.lstat(path)
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        raise AlphaMFError(f"{name} cannot be written: {reason(error)}") from error
 
 
 def permissions(source: str | os.PathLike[str] | int) -> int:
@@ -237,19 +252,17 @@ def is_file(path: Path) -> bool:
     AlphaMFError
         That is not known: the name is too long, or a folder in it may not be entered.
     """
-    try:
+    with file_errors(path, "opened"):
         return path.is_file()
-    except OSError as error:
-        raise AlphaMFError(f"{printable_name(path)} cannot be opened: {reason(error)}") from error
 
 
 @contextmanager
-def _disk_errors(name: str, *, every: bool = False) -> Iterator[None]:
-    """Convert errors of a full or failing disk, or all system errors, to an AlphaMFError."""
+def _disk_errors(name: str) -> Iterator[None]:
+    """Convert errors of a full or failing disk to an AlphaMFError."""
     try:
         yield
     except OSError as error:
-        if not every and error.errno not in _DISK:
+        if error.errno not in _DISK:
             raise
         raise AlphaMFError(f"{name} cannot be written: {reason(error)}") from error
 
@@ -259,7 +272,7 @@ def _copied(stream: BinaryIO, name: str) -> Iterator[Path]:
     """Yield a temporary file, and copy it to a stream at the end."""
     made = f"a copy in {temporary_place()}"
     with _disk_errors(made), ExitStack() as stack:
-        with _disk_errors(made, every=True):
+        with file_errors(made, "written"):
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="alphamf-"))
         copy = Path(folder, "audio")
         yield copy
@@ -293,13 +306,13 @@ def exclusive_lock(path: Path, sentence: str, *, folder: bool = False) -> Iterat
     """
     if folder and sys.platform == "win32":  # where folders cannot be opened
         with ExitStack() as stack:
-            with _disk_errors(printable_name(path), every=True):
+            with file_errors(path, "written"):
                 locked = stack.enter_context(
                     hold_lock(path.with_name(f"{path.name}.lock"), sentence)
                 )
             yield locked
         return
-    with _disk_errors(printable_name(path), every=True):
+    with file_errors(path, "written"):
         flags = os.O_RDONLY if folder else os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
         file = os.open(path, flags, 0o666)
     try:

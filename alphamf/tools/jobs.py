@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from alphamf.errors import AlphaMFError
 from alphamf.tools import jsonlines
-from alphamf.tools.files import exclusive_lock, printable_name, reason, refuse_links
+from alphamf.tools.files import exclusive_lock, file_errors, printable_name, reason, refuse_links
 
 _START = b'{"version": '
 """Start of every line of a results file."""
@@ -77,15 +77,10 @@ class ResultsFile(Generic[Result]):
 
     def _check_own(self) -> None:
         """Refuse a file without any line of ours; its last line may be incomplete."""
-        try:
-            with self.path.open("rb") as file:
-                own = any(line.startswith(_START) or _START.startswith(line) for line in file)
-                if not own and file.tell():
-                    raise _not_ours(self.path)
-        except OSError as error:
-            raise AlphaMFError(
-                f"{printable_name(self.path)} cannot be read: {reason(error)}"
-            ) from error
+        with file_errors(self.path, "read"), self.path.open("rb") as file:
+            own = any(line.startswith(_START) or _START.startswith(line) for line in file)
+            if not own and file.tell():
+                raise _not_ours(self.path)
 
     def read(self) -> Iterator[Result]:
         """Yield the results in the order in which they were appended.
@@ -95,7 +90,7 @@ class ResultsFile(Generic[Result]):
         AlphaMFError
             The file cannot be read.
         """
-        try:
+        with file_errors(self.path, "read"):
             for item in jsonlines.read(self.path):
                 try:
                     result = self.decode(item)
@@ -103,10 +98,6 @@ class ResultsFile(Generic[Result]):
                 except (KeyError, TypeError, ValueError):
                     continue
                 yield result
-        except OSError as error:
-            raise AlphaMFError(
-                f"{printable_name(self.path)} cannot be read: {reason(error)}"
-            ) from error
 
     def last_results(self) -> dict[str, Result]:
         """Return the last result for each key."""
@@ -120,12 +111,8 @@ class ResultsFile(Generic[Result]):
         AlphaMFError
             The file cannot be written.
         """
-        try:
+        with file_errors(self.path, "written"):
             jsonlines.append(self.path, self.encode(result))
-        except OSError as error:
-            raise AlphaMFError(
-                f"{printable_name(self.path)} cannot be written: {reason(error)}"
-            ) from error
 
 
 def _not_ours(path: Path) -> AlphaMFError:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from alphamf.audio.live_input import open_input
+from alphamf.audio.live_input import open_binary
 from alphamf.audio.reader import read
 from alphamf.audio.survey import BLOCK
 from alphamf.errors import AlphaMFError
@@ -54,7 +54,7 @@ def piped(data, *, end=True, **options):
     with open(read_end, "rb", buffering=0) as stream:
         thread.start()
         try:
-            with open_input(stream, **options) as recording:
+            with open_binary(stream, **options) as recording:
                 yield recording
         finally:
             ended.set()

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from alphamf.audio.stft import Frame
+from alphamf.denoising.agreement import sum_agreements
 from alphamf.denoising.api import Settings, denoise, denoise_stream
 from alphamf.learnt.dictionary import Dictionary
-from alphamf.tools.sums import total
 
 RATE = 8000
 SETTLED = Settings(warm_up=30, steps=60, keep=40, chains=2, noise_rank=2)
@@ -83,8 +83,8 @@ def test_one_chain_and_silence_say_nothing():
 
 def test_agreement_on_two_sounds_lies_between():
     one, other = run(sound()).agreement, run(sound(0.25)).agreement
-    assert total([one, None]) == one != other
-    both = total([one, other])
+    assert sum_agreements([one, None]) == one != other
+    both = sum_agreements([one, other])
     low, high = sorted([one.mcse_db, other.mcse_db])
     assert low <= both.mcse_db <= high
 
@@ -93,7 +93,9 @@ def test_level_makes_no_difference_alone_and_is_the_weight_of_parts():
     loud, faint = (run(scale * sound()).agreement for scale in (1, 2.0**-10))
     assert faint.facts() == pytest.approx(loud.facts(), rel=1e-5)
     other = run(2.0**-10 * sound(), HASTY).agreement
-    assert total([replace(loud, draws=1), other]).mcse_db == pytest.approx(loud.mcse_db, rel=1e-3)
+    assert sum_agreements([replace(loud, draws=1), other]).mcse_db == pytest.approx(
+        loud.mcse_db, rel=1e-3
+    )
 
 
 def test_a_recording_has_the_sum_of_its_segments():
@@ -102,7 +104,7 @@ def test_a_recording_has_the_sum_of_its_segments():
     segments = denoise_stream([audio[:, None]], RATE, quick, model=voiced())
     parts = [segment.agreement for segment in segments]
     assert len(parts) == 2
-    assert total(parts) == whole
+    assert sum_agreements(parts) == whole
 
 
 def test_channels_count_together():

@@ -10,7 +10,10 @@ from alphamf.errors import AlphaMFError
 from alphamf.factorization import tiles
 from alphamf.factorization.alpha_mf import FLOOR, AlphaMF, Source
 from alphamf.factorization.priors import Flat, Gamma, GeneralizedGamma
+from alphamf.inference.chain import run
+from alphamf.inference.draws import draw_gradient, draw_parts
 from alphamf.inference.random import generator
+from alphamf.inference.samplers.hmc_positive import PositiveHMC
 
 ROWS, COLUMNS = 6, 5
 ALPHAS = [(0.8,), (1.0,), (2.0,), (1.2, 1.89), (1.0, 2.0), (1.0, 1.2, 1.89)]
@@ -317,32 +320,51 @@ def test_notes_are_the_gain_and_the_rows(chains, clips, dtype, large, monkeypatc
     target = AlphaMF(power, [Source(1.2, 2), Source(1.89, 2)])
     theta = target.start(generator(0), chains)
     rng = generator(1)
-    target.notes.wants_gain = target.notes.wants_rows = True
-    for _ in range(2):  # the first gradient is made after its draw, the second on its way
-        target.draw(rng, theta).parts(theta)
+    target.notes.request(gain=True, rows=True)
+    for _ in range(2):
+        target.draw_parts(rng, theta)
         np.testing.assert_allclose(target.notes.gain, target.gain(theta), rtol=2e-6)
         for one, other in zip(target.notes.rows, target.row_parts(theta, 0), strict=True):
             np.testing.assert_allclose(one, other, rtol=2e-6)
-    target.notes.wants_gain = False
-    target.draw(rng, theta).parts(theta)
+    target.notes.request(rows=True)
+    target.draw_parts(rng, theta)
     assert target.notes.gain is None
     assert target.notes.rows is not None
-    target.draw(rng, theta).grad(theta)
-    target.draw(rng, theta).grad(theta)
+    target.draw_gradient(rng, theta)
     assert target.notes.rows is None
+
+
+def test_notes_are_of_the_draw_and_not_of_a_rejected_proposal():
+    """A trajectory asks for gradients elsewhere; its end may be rejected, as all are here."""
+    power = np.random.default_rng(0).standard_exponential((ROWS, COLUMNS)).astype(np.float32)
+    target = AlphaMF(power, [Source(1.2, 2), Source(1.89, 2)])
+    sampler = PositiveHMC(1e3, leaps=3, freeze=1)
+    target.notes.request(gain=True)
+    *_, last = run(target, sampler, steps=4, seed=0)
+    assert last.accepted == 1  # before `freeze`
+    np.testing.assert_allclose(target.notes.gain, target.gain(last.theta), rtol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("alphas", [(1.2,), (1.0, 1.89), (1.0, 2.0)])
-def test_what_a_draw_makes_on_its_way_is_what_is_made_afterwards(alphas, dtype):
-    """To the bit: a resumed run has no draw behind it from which it would know what is wanted."""
-    found = []
-    for other, ask in (("grad", "parts"), ("parts", "parts"), ("parts", "grad"), ("grad", "grad")):
-        target, theta = make(alphas, fixed=True, chains=(2,), dtype=dtype)
-        getattr(target.potential(), other)(theta)
-        found.append(np.array(getattr(target.draw(generator(3), theta), ask)(theta)[:2]))
-    np.testing.assert_array_equal(found[0], found[1])
-    np.testing.assert_array_equal(found[2], found[3])
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_a_gradient_of_a_draw_is_that_of_its_potential(alphas, dtype, blocks):
+    """One pass over the cells or two give the same Phi and gradients, to the bit."""
+    (once, theta), (twice, _) = (
+        make(alphas, fixed=True, chains=(2,), dtype=dtype, blocks=blocks) for _ in range(2)
+    )
+    once_rng, twice_rng = generator(3), generator(3)
+    for _ in range(2):
+        _, gradient = draw_gradient(once, once_rng, theta)
+        expected = twice.draw(twice_rng, theta).grad(theta)
+        np.testing.assert_array_equal(gradient, expected)
+        _, parts = draw_parts(once, once_rng, theta)
+        expected = twice.draw(twice_rng, theta).parts(theta)
+        for one, other in zip(parts, expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+    for name, latent in once.latents.items():
+        np.testing.assert_array_equal(latent, twice.latents[name])
+    assert once.acceptance == twice.acceptance
 
 
 @pytest.mark.parametrize("blocks", [1, 3])

@@ -16,8 +16,7 @@ from alphamf.audio.decoder.confined_process import ConfinedProcess, NoSandboxErr
 from alphamf.audio.file_pieces import pack
 from alphamf.audio.layout import Pieces
 from alphamf.audio.media.track import About
-from alphamf.errors import AlphaMFError
-from alphamf.tools.files import printable_name, reason
+from alphamf.tools.files import file_errors, printable_name
 
 CHANNELS = 1024
 """Maximum number of channels that libsndfile reads."""
@@ -165,10 +164,8 @@ def open_confined(
     AlphaMFError, NoSandboxError
         As `ConfinedSound`.
     """
-    try:
+    with file_errors(name, "read"):
         descriptor = os.open(path, os.O_RDONLY)
-    except OSError as error:
-        raise AlphaMFError(f"{name} cannot be read: {reason(error)}") from error
     try:
         return ConfinedSound(descriptor, name, path.suffix, track, pieces)
     finally:

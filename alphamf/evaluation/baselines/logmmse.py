@@ -1,4 +1,4 @@
-r"""The log-spectral amplitude estimator, on a noise spectrum tracked by speech presence.
+r"""The log-spectral amplitude estimator, with a noise estimate that follows pauses in speech.
 
 *Noise.* With y the spectrum of a frame and l the noise power so far, the probability of speech is
 

@@ -1,4 +1,4 @@
-"""Denoisers from other packages and programs, by default settings, without delay.
+"""Denoisers from other packages and programs, with default settings; delays are removed.
 
 Each is imported or started only when it runs. Any failure raises an AlphaMFError.
 """

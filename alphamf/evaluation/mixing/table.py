@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import atomic_file, printable_name, reason, refuse_links
+from alphamf.tools.files import atomic_file, file_errors, printable_name, refuse_links
 from alphamf.tools.paths import identify, lies_in
 
 TABLE, PARTS = "pairs.csv", ("clean", "noisy")
@@ -77,7 +77,7 @@ def claim(
                 f"{printable_name(folder)}; choose another "
                 "folder"
             )
-    try:
+    with file_errors(folder, "written"):
         folder.mkdir(parents=True, exist_ok=True)
         if not overwrite:
             if any((folder / name).exists() for name in (TABLE, *PARTS)):
@@ -93,10 +93,6 @@ def claim(
             with suppress(OSError):
                 (folder / name).parent.rmdir()
         (folder / TABLE).unlink(missing_ok=True)
-    except OSError as error:
-        raise AlphaMFError(
-            f"{printable_name(folder)} cannot be written: {reason(error)}"
-        ) from error
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import numpy as np
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.checkpoint import fingerprint
-from alphamf.tools.files import atomic_file, printable_name, reason, refuse_links
+from alphamf.tools.files import atomic_file, file_errors, printable_name, refuse_links
 
 INDEX = "checkpoint.json"
 
@@ -22,7 +22,7 @@ def save(folder: Path, walk: Any) -> None:
     A run that is stopped at any moment finds a complete checkpoint: that of the step before, or
     this one.
     """
-    try:
+    with file_errors(folder, "written"):
         latest = folder / str(walk.steps)
         refuse_links(latest, folder)
         latest.mkdir(parents=True, exist_ok=True)
@@ -45,10 +45,6 @@ def save(folder: Path, walk: Any) -> None:
             ):
                 json.dump(index, file)
             _remove_older(folder, walk)
-    except OSError as error:
-        raise AlphaMFError(
-            f"{printable_name(folder)} cannot be written: {reason(error)}"
-        ) from error
 
 
 def _remove_older(folder: Path, walk: Any) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Any, ClassVar, NamedTuple
 
+from alphamf.inference.draws import draw_gradient
 from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
 from alphamf.inference.samplers import compact, lbfgs
@@ -212,8 +213,7 @@ def _step(
     _, step, past, s, y, products = state
     place = step % len(s)
     origin = past[step % len(past)]
-    potential = target.draw(rng, origin)
-    before = potential.grad(origin)
+    potential, before = draw_gradient(target, rng, origin)
     inverse = lbfgs.from_products(s, y, gamma, products, oldest=place)
     new = inverse.apply(before)
     new *= -h

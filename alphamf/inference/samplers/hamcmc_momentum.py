@@ -7,6 +7,7 @@ from math import exp, expm1, sqrt
 from typing import Any, ClassVar, NamedTuple
 
 from alphamf.errors import AlphaMFError
+from alphamf.inference.draws import draw_gradient
 from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
 from alphamf.inference.samplers.ensemble_pairs import (
@@ -156,11 +157,11 @@ class HAMCMCMomentum:
         h = Held(self.step_size, self.memory)(step)
         place = step % self.memory
         origin = members.past[place]
-        potential = target.draw(rng, origin)
+        potential, before = draw_gradient(target, rng, origin)
         through = inverse(members, step, self.gamma)
         p = momentum[place], extra[place]
         self._rub(rng, p, h)
-        _kick(p, through.pull(potential.grad(origin)), h)
+        _kick(p, through.pull(before), h)
         new = through.draw(*p)
         new *= h
         new += origin

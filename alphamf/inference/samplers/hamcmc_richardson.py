@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Any, ClassVar, NamedTuple
 
+from alphamf.inference.draws import draw_gradient
 from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
 from alphamf.inference.samplers import lbfgs
@@ -151,10 +152,12 @@ class HAMCMCRichardson:
         origin, rough = members.past[place], past[place]
         h_t = inverse(members, step, self.gamma)
         first, second = (_kick(rng, h_t, origin, h) for _ in range(2))
-        potential = target.draw(rng, origin)
-        middle = origin - 0.5 * h * h_t.apply(potential.grad(origin)) + first
-        new = middle - 0.5 * h * h_t.apply(target.draw(rng, middle).grad(middle)) + second
-        coarse = rough - h * h_t.apply(target.draw(rng, rough).grad(rough)) + (first + second)
+        potential, gradient = draw_gradient(target, rng, origin)
+        middle = origin - 0.5 * h * h_t.apply(gradient) + first
+        _, gradient = draw_gradient(target, rng, middle)
+        new = middle - 0.5 * h * h_t.apply(gradient) + second
+        _, gradient = draw_gradient(target, rng, rough)
+        coarse = rough - h * h_t.apply(gradient) + (first + second)
         past[place] = coarse
         y = potential.grad(new) - potential.grad(newest)
         members = insert_sample(members, step, new, new - newest, y, self.trust)

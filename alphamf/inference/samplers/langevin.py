@@ -12,6 +12,7 @@ from math import sqrt
 from typing import Any, ClassVar, NamedTuple
 
 from alphamf.errors import AlphaMFError
+from alphamf.inference.draws import draw_gradient
 from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
 from alphamf.inference.samplers.reflect import reflect
@@ -28,7 +29,7 @@ class SGLDState(NamedTuple):
 
 @dataclass(frozen=True)
 class SGLD:
-    r"""Stochastic gradient Langevin dynamics: the convention above with G = I.
+    r"""Stochastic gradient Langevin dynamics, with G = I.
 
     On a Gaussian of precision a it has variance 1 / (a (1 - h a / 2)), not 1 / a: the bias of a
     constant step size.
@@ -76,7 +77,7 @@ class SGLD:
         """
         theta, step = state
         h = step_size_at(self.step_size, step)
-        new = target.draw(rng, theta).grad(theta) * -h
+        new = draw_gradient(target, rng, theta)[1] * -h
         new += theta
         kick = noise(rng, theta)
         kick *= sqrt(2 * h)
@@ -220,8 +221,7 @@ class PSGLD:
         theta, step, square, slope = state
         xp = namespace(theta)
         h = step_size_at(self.step_size, step)
-        potential = target.draw(rng, theta)
-        gradient = potential.grad(theta)
+        potential, gradient = draw_gradient(target, rng, theta)
         mean = gradient * (1 / self.scale)
         latest = mean * mean
         latest *= 1 - self.decay

@@ -22,6 +22,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from alphamf.errors import AlphaMFError
+from alphamf.inference.draws import draw_gradient
 from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
 from alphamf.inference.samplers.reflect import reflect
@@ -258,7 +259,7 @@ class SGRRHMC:
     def _leap(
         self, rng: Any, theta: Array, momentum: Array, target: Target[Potential], h: float, z: Array
     ) -> tuple[Array, Array]:
-        new = target.draw(rng, theta).grad(theta) * -h
+        new = draw_gradient(target, rng, theta)[1] * -h
         new += (1 - h * self.friction) * momentum
         new += sqrt(2 * self.friction * h) * z
         position = theta + h * new
@@ -312,7 +313,7 @@ def _couple(rng: Any, both: Array, coupling: float | Array) -> Array:
 
 def _move(rng: Any, theta: Array, target: Target[Potential], h: float, z: Array) -> Array:
     """Make a step of SGLD with the given noise."""
-    new = target.draw(rng, theta).grad(theta) * -h
+    new = draw_gradient(target, rng, theta)[1] * -h
     new += theta
     new += sqrt(2 * h) * z
     return reflect(new, target)

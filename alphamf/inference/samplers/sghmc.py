@@ -8,6 +8,7 @@ from math import sqrt
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from alphamf.errors import AlphaMFError
+from alphamf.inference.draws import draw_gradient
 from alphamf.inference.metric import Dense, Diagonal, Metric
 from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
@@ -164,7 +165,7 @@ class SGHMC:
 
     def _kick(self, rng: Any, theta: Array, h: float, target: Target[Potential]) -> Array:
         """Return the gradient's kick and the noise of friction."""
-        gradient = target.draw(rng, theta).grad(theta)
+        _, gradient = draw_gradient(target, rng, theta)
         kick = noise(rng, theta)
         kick *= sqrt(2 * h * (self.friction - self.noise_estimate))
         kick -= h * gradient
@@ -193,7 +194,8 @@ class SGHMC:
         spread = _mapped(inverse, lambda xp, g: xp.sqrt(-xp.expm1(-2 * h * self.friction * g)))
 
         def leap(rng: Any, theta: Array, p: Array, target: Target[Any]) -> tuple[Array, Array]:
-            p = p - h * target.draw(rng, theta).grad(theta)
+            _, gradient = draw_gradient(target, rng, theta)
+            p = p - h * gradient
             theta, p = drift(theta, p, 0.5 * h, inverse, target)
             p = decay.apply(p) + spread.apply(inverse.inverse_root(noise(rng, theta)))
             return drift(theta, p, 0.5 * h, inverse, target)

@@ -7,6 +7,7 @@ from math import exp, expm1, sqrt
 from typing import Any, ClassVar, NamedTuple
 
 from alphamf.errors import AlphaMFError
+from alphamf.inference.draws import draw_gradient
 from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
 from alphamf.inference.samplers import lbfgs
@@ -139,7 +140,7 @@ class SGQNHMC:
         apply, theta = inverse.product(), start
         for _ in range(self.leaps):
             theta = theta + 0.5 * h * apply(p)
-            push = 0.5 * h * apply(target.draw(rng, theta).grad(theta))
+            push = 0.5 * h * apply(draw_gradient(target, rng, theta)[1])
             p = exp(-h * self.friction) * (p - push)
             p += sqrt(-expm1(-2 * h * self.friction)) * noise(rng, p)
             p -= push

@@ -7,7 +7,8 @@ from math import sqrt
 from typing import Any, ClassVar, NamedTuple
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.protocols import FactorPotential, Need, Schedule, Target, parts_of
+from alphamf.inference.draws import draw_gradient, draw_parts
+from alphamf.inference.protocols import FactorPotential, Need, Schedule, Target
 from alphamf.inference.random import noise
 from alphamf.inference.samplers.reflect import reflect
 from alphamf.inference.schedule import step_size_at
@@ -113,9 +114,8 @@ class SGRLD:
         theta, step, mean, weight = state
         xp = namespace(theta)
         h = step_size_at(self.step_size, step)
-        potential = target.draw(rng, theta)
         if self.freeze is None or step < self.freeze:
-            plus, minus, shape, _ = parts_of(potential, theta)
+            _, (plus, minus, shape, _) = draw_parts(target, rng, theta)
             # A row of W that is not in the minibatch must not lose its scale meanwhile.
             read = plus > 0
             mean = xp.where(read, self.decay * mean + (1 - self.decay) * plus, mean)
@@ -125,7 +125,7 @@ class SGRLD:
             drift *= theta
             drift += shape
         else:
-            drift = potential.grad(theta)
+            _, drift = draw_gradient(target, rng, theta)
             drift *= -theta
             drift += 1.0
         # What no minibatch has read yet has no scale, and rests.
@@ -218,7 +218,7 @@ class EM:
         """
         theta, step = state
         xp = namespace(theta)
-        plus, minus, shape, exponent = parts_of(target.draw(rng, theta), theta)
+        _, (plus, minus, shape, exponent) = draw_parts(target, rng, theta)
         tiny = float(xp.finfo(theta.dtype).tiny)
         inverse = 1 / xp.maximum(theta, 1e-12)
         plus += xp.maximum(1 - shape, 0) * inverse

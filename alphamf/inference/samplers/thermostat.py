@@ -7,6 +7,7 @@ from math import sqrt
 from typing import Any, ClassVar, NamedTuple
 
 from alphamf.errors import AlphaMFError
+from alphamf.inference.draws import draw_gradient
 from alphamf.inference.metric import Dense, Metric
 from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
@@ -118,7 +119,7 @@ class SGNHT:
         inverse = check_mirror_metric(self.mass.inverse(mass), target)
         trace = _trace(inverse, theta)
         for _ in range(self.leaps):
-            gradient = target.draw(rng, theta).grad(theta)
+            _, gradient = draw_gradient(target, rng, theta)
             kick = noise(rng, theta)
             kick *= sqrt(2 * h * self.diffusion)
             kick -= h * gradient

@@ -21,7 +21,8 @@ from __future__ import annotations
 from math import exp
 from typing import Any
 
-from alphamf.inference.protocols import FactorPotential, Target, parts_of
+from alphamf.inference.draws import draw_parts, parts_of
+from alphamf.inference.protocols import FactorPotential, Parts, Target
 from alphamf.tools.arrays import Array, namespace
 
 LOWEST = -20.0
@@ -101,8 +102,8 @@ class UnboundedTarget:
 
     def draw(self, rng: Any, theta: Array) -> UnboundedPotential:
         """Draw from the target at coordinates theta, and return the potential V."""
-        place = self.position(theta)
-        return UnboundedPotential(self, self.target.draw(rng, place), theta, place)
+        potential, parts = draw_parts(self.target, rng, self.position(theta))
+        return UnboundedPotential(self, potential, theta, parts)
 
 
 class UnboundedPotential:
@@ -114,17 +115,16 @@ class UnboundedPotential:
         The coordinates.
     potential
         U.
-    origin, place
-        Coordinates at which it was drawn, and theta there, whose gradient may be known.
+    origin, parts
+        Coordinates at which it was drawn, and the gradient of U there.
     """
 
     def __init__(
-        self, space: UnboundedTarget, potential: FactorPotential, origin: Array, place: Array
+        self, space: UnboundedTarget, potential: FactorPotential, origin: Array, parts: Parts
     ) -> None:
         self._space = space
         self._potential: Any = potential  # some have a value, too
-        self._origin, self._place = origin, place
-        self._shape: Array | None = None
+        self._origin, self._parts = origin, parts
 
     def value(self, theta: Array) -> Array:
         """V up to a constant, shape (*chains,); the target's potential must have a value.
@@ -135,17 +135,17 @@ class UnboundedPotential:
         bounded = xp.maximum(theta, FLAT)
         place = self._space.position(bounded)
         root, slope = _softplus(bounded)
-        if self._shape is None:
-            self._shape = parts_of(self._potential, place).shape
-        line = xp.log(root * slope) + 2 * self._shape * (theta - bounded)
+        line = xp.log(root * slope) + 2 * self._parts.shape * (theta - bounded)
         value: Array = self._potential.value(place) - line.sum(-1)
         return value
 
     def grad(self, theta: Array) -> Array:
         """Gradient of V at coordinates theta, of the same shape."""
-        place = self._place if theta is self._origin else self._space.position(theta)
-        plus, minus, shape, _ = parts_of(self._potential, place)
-        self._shape = shape
+        if theta is self._origin:
+            parts = self._parts
+        else:
+            parts = parts_of(self._potential, self._space.position(theta))
+        plus, minus, shape, _ = parts
         root, slope = _softplus(theta)
         gradient: Array = plus - minus
         gradient *= self._space.scale

@@ -46,7 +46,8 @@ import numpy as np
 
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.cells import TINY
-from alphamf.inference.protocols import FactorPotential, Need, Schedule, Target, parts_of
+from alphamf.inference.draws import draw_parts
+from alphamf.inference.protocols import FactorPotential, Need, Schedule, Target
 from alphamf.inference.schedule import Polynomial, step_size_at
 from alphamf.tools.arrays import Array
 
@@ -127,7 +128,7 @@ class StreamEM:
         """
         theta, step, plus, minus = state
         gamma = step_size_at(self.rate, step)
-        new = parts_of(target.draw(rng, theta), theta)
+        _, new = draw_parts(target, rng, theta)
         exponent = float(new.exponent[0])
         # In double precision: W^(1 + p) goes down to 1e-60.
         old = theta.astype(np.float64)

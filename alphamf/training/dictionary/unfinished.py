@@ -17,7 +17,14 @@ import numpy as np
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import atomic_file, exclusive_lock, printable_name, reason, refuse_links
+from alphamf.tools.files import (
+    atomic_file,
+    exclusive_lock,
+    file_errors,
+    printable_name,
+    reason,
+    refuse_links,
+)
 from alphamf.training.dictionary.settings import TrainingSettings
 from alphamf.training.dictionary.voices import Voice
 
@@ -61,10 +68,8 @@ def lock_folder(folder: str | os.PathLike[str] | None) -> Iterator[Path | None]:
 
 def _check_files(place: Path) -> None:
     """Refuse a folder in which a file has been replaced by a link."""
-    try:
+    with file_errors(place, "read"):
         files = list(place.iterdir())
-    except OSError as error:
-        raise AlphaMFError(f"{printable_name(place)} cannot be read: {reason(error)}") from error
     for file in files:
         refuse_links(file, place)
 

@@ -21,23 +21,23 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import atomic_file, check_writable, printable_name
+from alphamf.tools.files import atomic_file, check_writable, printable_name, reason
 from alphamf.tools.manifest import MANIFEST, read_manifest
 from alphamf.training.refiner import config_file
 from alphamf.training.refiner.config import Config, Data
 from alphamf.training.refiner.recordings import SPLITS, corpus, sources
 
-LIMIT = 60.0
+LIMIT = 120.0
 """Largest size of an archive in MB, unless another one is asked for."""
 
 
-def pack(configs: Sequence[Config], target: Path, limit: float = LIMIT) -> int:
-    """Write an archive of the recordings and first networks of trainings with the same data.
+def pack(config: Config, target: Path, limit: float = LIMIT) -> int:
+    """Write an archive of the recordings that a training reads, and of its first network.
 
     Parameters
     ----------
-    configs
-        Their configurations.
+    config
+        Its configuration.
     target
         The archive, a tar file. Its folder ``corpora`` has the manifests with only what is packed.
     limit
@@ -51,23 +51,34 @@ def pack(configs: Sequence[Config], target: Path, limit: float = LIMIT) -> int:
     Raises
     ------
     AlphaMFError
-        The data differ, a folder has no manifest, or not even one file per speaker fits.
+        A folder has no manifest, or one with files elsewhere; a file is missing; or not even one
+        file per speaker fits.
     """
-    data = configs[0].data
-    if any(each.data != data for each in configs):
-        raise AlphaMFError("the configurations have different data")
-    networks = {Path(each.network.start) for each in configs if each.network.start.endswith(".npz")}
-    room = limit * 1e6 - sum(path.stat().st_size for path in networks)
-    most = _most(data, room)
+    start = Path(config.network.start)
+    networks = [start] if start.suffix == ".npz" else []  # others are in the package
+    try:
+        most = _most(config.data, limit * 1e6 - sum(path.stat().st_size for path in networks))
+        _write(config.data, most, networks, target)
+    except OSError as error:
+        name = printable_name(error.filename or target)
+        raise AlphaMFError(f"{name} cannot be packed: {reason(error)}") from error
+    return most
+
+
+def _write(data: Data, most: int, networks: Sequence[Path], target: Path) -> None:
     with atomic_file(target) as part, tarfile.open(part, "w") as archive:
-        for path in sorted(networks):
+        for path in networks:
             archive.add(path, path.name)
         for name, files in sorted(_files(data, most).items()):
             folder = corpus(name)
             for path in sorted(files):
-                archive.add(path, f"corpora/{name}/{path.relative_to(folder)}")
+                place = path.relative_to(folder)
+                if ".." in place.parts:
+                    raise AlphaMFError(
+                        f"{printable_name(folder / MANIFEST)} names a file elsewhere"
+                    )
+                archive.add(path, f"corpora/{name}/{place}")
             _add_manifest(archive, name, files)
-    return most
 
 
 def _most(data: Data, room: float) -> int:
@@ -123,7 +134,7 @@ def main() -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("configs", type=Path, nargs="+", metavar="CONFIG.toml")
+    parser.add_argument("config", type=Path, metavar="CONFIG.toml")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.tar")
     parser.add_argument(
         "--limit",
@@ -135,8 +146,7 @@ def main() -> None:
     asked = parser.parse_args()
     try:
         check_writable(asked.output)
-        configs = [config_file.load(path) for path in asked.configs]
-        most = pack(configs, asked.output, asked.limit)
+        most = pack(config_file.load(asked.config), asked.output, asked.limit)
         size = asked.output.stat().st_size / 1e6
         print(f"{printable_name(asked.output)}: {size:.1f} MB, at most {most} files per speaker")
     except AlphaMFError as error:

@@ -388,6 +388,31 @@ def test_what_is_missing_is_made_and_nothing_else(made, corpora, monkeypatch):
     np.testing.assert_array_equal(shards.Clips(more)[9].noisy, whole.noisy)
 
 
+def test_clips_are_read_while_others_are_made(corpora, tmp_path, monkeypatch):
+    monkeypatch.setattr(shards, "SIZE", 4)
+    planned = shards.plan(tones.changed(corpora), tmp_path / "made", "train", 10)
+    lines = []
+    # Two runs with the same recipe: one makes the mixtures, and the other waits for them.
+    both = [shards.Making(planned, 1, lines.append) for _ in range(2)]
+    for making in both:
+        making.start()
+    found = [shards.Clips(planned, making)[9].noisy for making in both]
+    np.testing.assert_array_equal(*found)
+    for making in both:
+        making.join()
+        making.check()
+    assert len(lines) == len(planned) == 3
+
+
+def test_a_failure_to_make_clips_reaches_who_reads_them(corpora, tmp_path):
+    nowhere = {"voices": [str(tmp_path / "nowhere")]}
+    planned = shards.plan(tones.changed(corpora, data=nowhere), tmp_path / "made", "train", 10)
+    making = shards.Making(planned, 1, print)
+    making.start()
+    with pytest.raises(AlphaMFError, match="nowhere"):
+        shards.Clips(planned, making)[0]
+
+
 def test_a_disk_that_is_full_is_said(made, monkeypatch):
     resource = pytest.importorskip("resource")
     monkeypatch.setattr(shards, "SIZE", 4)

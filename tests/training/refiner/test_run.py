@@ -64,6 +64,35 @@ def toml(table):
     return text
 
 
+def test_a_run_with_a_time_ends_in_time_and_scores_its_network(corpora, tmp_path):
+    hour = {"steps": 10**6, "report_every": 10, "score_every": 10**6, "minutes": 1e-6}
+    run, _ = small(corpora, tmp_path / "run", schedule=hour)
+    rows = runs.train(run)
+    assert [row["step"] for row in rows] == [1] and "dev loss" in rows[0]
+    assert Refiner.load(tmp_path / "run" / "network.npz").about["step"] == 1
+    assert runs.train(run) == rows  # its time stays over
+
+
+def test_the_step_size_falls_with_the_time(corpora):
+    from alphamf.training.refiner.optimise import step_size
+
+    config = tones.changed(corpora)
+    sizes = [step_size(config, 10, spent) for spent in (0.0, 0.5, 0.9, 1.0, 1.5)]
+    assert sizes[0] > sizes[1] > sizes[2] > sizes[3] == sizes[4] == 0.01 * 1e-3
+    assert step_size(config, 60) == sizes[3] and step_size(config, 50, 0.1) == step_size(config, 50)
+
+
+def test_a_device_that_is_not_there_is_said(corpora, tmp_path):
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("there is one")
+    run, _ = small(corpora, tmp_path / "run")
+    with pytest.raises(AlphaMFError, match="PyTorch finds no device cuda on this machine"):
+        runs.train(run._replace(device="cuda"))
+    assert not (tmp_path / "run").exists()
+
+
 FILES = ["config.json", "checkpoint.pt", "network.npz", "curves.csv", "curves.png"]
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Any, ClassVar, NamedTuple
 
+from alphamf.inference.draws import draw_gradient
 from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
 from alphamf.inference.samplers.reflect import reflect
@@ -65,7 +66,7 @@ class Interleaved:
         h = step_size_at(self.step_size, step - step % self.memory)
         place = step % self.memory
         origin = past[place]
-        new = target.draw(rng, origin).grad(origin) * -h
+        new = draw_gradient(target, rng, origin)[1] * -h
         new += origin
         kick = noise(rng, origin)
         kick *= sqrt(2 * h)

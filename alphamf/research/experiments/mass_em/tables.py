@@ -1,4 +1,4 @@
-"""Compare tables 1 to 3 of the Monte Carlo EM paper with the printed ones, with figures."""
+"""Tables 1 to 3 of the Monte Carlo EM paper beside the printed ones, and their figures."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ PAPER_RCV1 = {
 
 
 def reuters_table(records: list[JobRecord]) -> list[dict[str, Any]]:
-    """Return table 4, of Reuters: the paper's column is of RCV1."""
+    """Return table 4 for Reuters; the paper's column is for RCV1."""
     rows = table(records)
     for row in rows:
         del row["paper ms"]
