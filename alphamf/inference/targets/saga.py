@@ -81,6 +81,14 @@ class SAGA:
 
     def draw(self, rng: Any, theta: Array) -> SAGAPotential:
         """Draw a minibatch for each chain, and put its gradients at theta into the table."""
+        return self._drawn(rng, theta)[0]
+
+    def draw_gradient(self, rng: Any, theta: Array) -> tuple[SAGAPotential, Array]:
+        """Draw a minibatch, and return its gradient, which the table needs anyway."""
+        potential, gradients = self._drawn(rng, theta)
+        return potential, potential.corrected(gradients.sum(-2), theta)
+
+    def _drawn(self, rng: Any, theta: Array) -> tuple[SAGAPotential, Array]:
         xp, count, batch = namespace(theta), self.target.count, self.target.batch
         if not self.latents:
             self.fill(theta)
@@ -89,14 +97,14 @@ class SAGA:
         new = self._gradients(theta, chosen)
         change = new - xp.take_along_axis(table, chosen[..., None], -2)
         correction = total - (new - change).sum(-2) * (count / chosen.shape[-1])
-        potential = SAGAPotential(self.target, chosen, theta, new, correction)
+        potential = SAGAPotential(self.target, chosen, correction)
         # A point that was drawn twice counts once in the total.
         first = xp.ones(chosen.shape, bool)
         first[..., 1:] = chosen[..., 1:] != chosen[..., :-1]
         change *= first[..., None]
         self.latents["total"] = total + change.sum(-2)
         xp.put_along_axis(table, chosen[..., None], new, -2)
-        return potential
+        return potential, new
 
     def _gradients(self, theta: Array, chosen: Array) -> Array:
         """Return minus the gradients of the chosen points' log-likelihoods, shape (*chosen, D)."""
@@ -116,32 +124,22 @@ class SAGAPotential:
         The posterior.
     chosen
         Rows of each chain, shape (*chains, n).
-    origin, gradients
-        Where it was drawn, and the points' gradients there, shape (*chains, n, D).
     correction
         Sum of the table before the draw minus that of its scaled minibatch, shape (*chains, D).
     """
 
-    def __init__(
-        self,
-        target: DensityTarget,
-        chosen: Array,
-        origin: Array,
-        gradients: Array,
-        correction: Array,
-    ) -> None:
-        self._target, self._chosen, self._origin = target, chosen, origin
-        self._gradients, self._correction = gradients, correction
+    def __init__(self, target: DensityTarget, chosen: Array, correction: Array) -> None:
+        self._target, self._chosen, self._correction = target, chosen, correction
 
     def grad(self, theta: Array) -> Array:
         """Gradient, shape (*chains, D)."""
         target = self._target
-        weight = target.count / self._chosen.shape[-1]
-        if theta is self._origin:
-            gradient: Array = self._gradients.sum(-2)
-        else:
-            gradient = -target.density.grad(theta, target.data, self._chosen)
-        gradient *= weight
+        return self.corrected(-target.density.grad(theta, target.data, self._chosen), theta)
+
+    def corrected(self, gradient: Array, theta: Array) -> Array:
+        """Return the gradient of U, from the sum of the minibatch's at theta, which is used up."""
+        target = self._target
+        gradient *= target.count / self._chosen.shape[-1]
         gradient += self._correction
         if target.prior is not None:
             gradient -= target.prior.grad(theta, (), None)
