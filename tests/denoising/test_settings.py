@@ -21,6 +21,7 @@ from alphamf.denoising.settings import (
     Settings,
     kernel,
 )
+from alphamf.denoising.stream import Stream
 from alphamf.errors import AlphaMFError
 from alphamf.inference.samplers.registry import SAMPLERS
 from alphamf.scores.score import si_sdr
@@ -198,7 +199,12 @@ def test_psgld_lagged_at_the_fallback_is_seen(monkeypatch):
         test_every_sampler_denoises_the_sample("psgld-lagged", "fast")
 
 
-def test_for_transcription_a_part_of_the_input_stays():
+@pytest.mark.parametrize("latency", ["segments", "low"])
+def test_for_transcription_a_part_of_the_input_stays(latency):
     noisy = 0.1 * np.random.default_rng(0).standard_normal(16000).astype(np.float32)
-    clean, mixed = (denoise(noisy, 8000, name).audio for name in ("fast", "transcription"))
+    streams = [Stream(8000, 1, name, latency=latency) for name in ("fast", "transcription")]
+    clean, mixed = (
+        np.concatenate([part.audio[:, 0] for part in (*each.segments(noisy), *each.rest())])
+        for each in streams
+    )
     np.testing.assert_allclose(mixed, 0.3 * noisy + 0.7 * clean, atol=1e-6)
