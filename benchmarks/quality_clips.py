@@ -69,8 +69,8 @@ def quiet(clip: Clip, split: str) -> bool:
 
     What is removed of the hiss of other references counts as an error.
     """
-    voice = max((stem for stem in depths(split) if clip.name.startswith(stem)), key=len)
-    return depths(split)[voice] >= LEAST_DEPTH
+    known = [depth for stem, depth in depths(split).items() if clip.name.startswith(stem)]
+    return max(known) >= LEAST_DEPTH
 
 
 @cache

@@ -59,7 +59,7 @@ class ControlVariates:
 
     def __init__(self, target: Any, center: Array) -> None:
         if getattr(target, "batch", None) is None:
-            raise AlphaMFError("control variates need a target with a `batch`")
+            raise AlphaMFError("control variates need a target with minibatches")
         if target.latents:
             raise AlphaMFError("control variates need a target without latents")
         if center.shape != (target.size,):

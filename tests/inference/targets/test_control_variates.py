@@ -115,7 +115,7 @@ def test_a_start_without_gradient_is_refused():
 @pytest.mark.parametrize(
     ("target", "center", "sentence"),
     [
-        (logistic(None), np.zeros(2), "need a target with a `batch`"),
+        (logistic(None), np.zeros(2), "need a target with minibatches"),
         (logistic(5), np.zeros(3), r"center must have shape \(2,\), not \(3,\)"),
     ],
 )

@@ -99,5 +99,5 @@ def test_hamcmc_takes_it():
 
 @pytest.mark.parametrize("target", [LinearGaussian(A, X, 1.0, batch=3), linear(None)])
 def test_refuses_other_targets(target):
-    with pytest.raises(AlphaMFError, match="SAGA needs a DensityTarget with a `batch`"):
+    with pytest.raises(AlphaMFError, match="SAGA needs a DensityTarget with minibatches"):
         SAGA(target)
