@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from alphamf.evaluation.mixing import mixture
 from alphamf.tools.arrays import Floats
+from alphamf.tools.manifest import read_manifest
+from alphamf.training.refiner.recordings import LEVELS as DEPTH
+from alphamf.training.refiner.recordings import corpus
 from benchmarks.front_clips import KINDS, SNRS, Clip, clips, manifest, mono, shuffled
 
 RATE = 16000
 
 LEVELS = {"30 dB": 30, "40 dB": 40, "clean": None}
 """SNRs in dB of recordings that hardly need denoising; None: the recording itself."""
+
+QUIET, LEAST_DEPTH = "quiet pauses", 50.0
+"""Name of the group of clips whose references have pauses this many dB below the speech."""
 
 TOP = 60.0
 """Frequency in Hz below which there is rumble."""
@@ -36,9 +43,10 @@ Made = Iterator[tuple[tuple[str, ...], Clip]]
 
 
 def unheard(number: int, clip: Clip, split: str) -> Made:
-    """Yield a clip with its kind of noise, its level and its language."""
+    """Yield a clip with its kind of noise, its level, its language and what its pauses are."""
     kind, snr = KINDS[number % len(KINDS)], SNRS[number // len(KINDS) % len(SNRS)]
-    yield (kind, f"{snr} dB", f"language {clip.name.partition('_')[0]}"), clip
+    pauses = QUIET if quiet(clip, split) else "louder pauses"
+    yield (kind, f"{snr} dB", f"language {clip.name.partition('_')[0]}", pauses), clip
 
 
 def nearly_clean(number: int, clip: Clip, split: str) -> Made:
@@ -52,7 +60,30 @@ def nearly_clean(number: int, clip: Clip, split: str) -> Made:
             noisy, _ = mixture.mix(
                 clip.clean, mixture.power(clip.clean, RATE, "plain"), noise, snr, rng
             )
-        yield (name,), clip._replace(noisy=noisy)
+        groups = (name, f"{name}, {QUIET}") if quiet(clip, split) else (name,)
+        yield groups, clip._replace(noisy=noisy)
+
+
+def quiet(clip: Clip, split: str) -> bool:
+    """Return whether the pauses of a clip's reference are at least `LEAST_DEPTH` below the speech.
+
+    What is removed of the hiss of other references counts as an error.
+    """
+    known = [depth for stem, depth in depths(split).items() if clip.name.startswith(stem)]
+    return max(known) >= LEAST_DEPTH
+
+
+@cache
+def depths(split: str) -> dict[str, float]:
+    """Return by how many dB the pauses of the voices of ``speech-16k`` lie below their speech."""
+    folder = corpus("speech-16k")
+    rows = read_manifest(folder, ["path", "split", *DEPTH])
+    low, high = DEPTH
+    return {
+        Path(row["path"]).stem: float(row[high]) - float(row[low])
+        for row in rows
+        if row["split"] == split
+    }
 
 
 def rumble(number: int, clip: Clip, split: str) -> Made:

@@ -84,6 +84,14 @@ def live(
             "FILE.denoised.wav, or in a folder, named after the time of the recording.",
         ),
     ] = None,
+    virtual_mic: Annotated[
+        bool,
+        typer.Option(
+            "--virtual-mic",
+            help="Add a microphone to PipeWire (Linux) with the sound of the system's, denoised, "
+            "until Ctrl-C.",
+        ),
+    ] = False,
     quiet: Quiet = False,
 ) -> None:
     """Denoise a microphone in real time, for headphones or calls, with a delay of about 0.15 s.
@@ -96,6 +104,10 @@ def live(
             _list()
             return
         dry_share(strength)
+        if virtual_mic:
+            devices = {"--input": input, "--output": output, "--rate": rate, "--record": record}
+            _virtual_microphone([name for name in devices if devices[name] is not None], strength)
+            return
         check_least("--channels", channels, 1)
         if not 5 <= buffer <= 1000:
             raise AlphaMFError(f"--buffer must be from 5 to 1000 ms, not {buffer}")
@@ -111,6 +123,23 @@ def live(
                     f"The devices do not support {rate} Hz; using {lines[0].rate} Hz instead"
                 )
             _run(lines, channels, buffer / 1000, strength, files, quiet=quiet)
+
+
+def _virtual_microphone(given: list[str], strength: float) -> None:
+    """Have a virtual microphone until Ctrl-C; `given` are options that it cannot have."""
+    from alphamf.cli.plugin import plugin_file
+    from alphamf.live.virtual_microphone import NAME, run_virtual_microphone
+
+    if given:
+        raise AlphaMFError(
+            f"{given[0]} cannot be combined with --virtual-mic, which uses the system's microphone"
+        )
+    with suppress(KeyboardInterrupt):
+        run_virtual_microphone(
+            plugin_file(),
+            strength,
+            lambda: typer.echo(f'Choose "{NAME}" in the call; Ctrl-C takes it away'),
+        )
 
 
 def _list() -> None:

@@ -15,13 +15,10 @@ plugin = typer.Typer(
 @plugin.command()
 def install() -> None:
     """Write the plug-ins to your folders for LADSPA and LV2, and print their files."""
-    from alphamf.denoising.weights import find_online
-    from alphamf.native import plugin, weights
+    from alphamf.native import plugin
 
     with report.user_errors():
-        found = [find_online(rate) for rate in (16000, 8000)]
-        wide, narrow = (weights.pack(each.dictionary, each.causal, 0) for each in found)
-        for place in plugin.install(plugin.plugin(wide, narrow)):
+        for place in plugin.install(plugin_file()):
             typer.echo(place)
 
 
@@ -47,3 +44,13 @@ def path() -> None:
             raise AlphaMFError("no plug-in is installed; run 'alphamf plugin install'")
         for place in there:
             typer.echo(place)
+
+
+def plugin_file() -> bytes:
+    """Return the content of the file that is both plug-ins, with the shipped networks."""
+    from alphamf.denoising.weights import find_online
+    from alphamf.native import plugin, weights
+
+    found = [find_online(rate) for rate in (16000, 8000)]
+    wide, narrow = (weights.pack(each.dictionary, each.causal, 0) for each in found)
+    return plugin.plugin(wide, narrow)

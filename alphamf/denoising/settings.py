@@ -36,6 +36,7 @@ HYPERPARAMETERS: dict[str, dict[str, Any]] = {
     "hmc-positive": {"step_size": 0.2, "decay": 0.5, "freeze": 4},
     "sghmc": _FRICTION,
     "sghmc-splitting": _FRICTION,
+    "sghmc-baoab": _FRICTION,
     "sghmc-em": _FRICTION,
     "sgnht": _THERMOSTAT,
     "sgnht-em": _THERMOSTAT,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
+from math import cos, inf, pi
+from typing import Any
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.protocols import Schedule
@@ -87,3 +88,70 @@ class Held:
     def __call__(self, step: int) -> float:
         """Return the step size of step `step` (0 for the first)."""
         return step_size_at(self.schedule, step - step % self.block)
+
+
+@dataclass(frozen=True)
+class Cyclical:
+    r"""Step sizes that fall from large to small over and over, to find modes and sample each.
+
+    .. math:: h_t = \tfrac{a}{2} \left[ 1 + \cos(\pi r_t) \right], \qquad
+       r_t = \frac{t \bmod K}{K},
+
+    t being 0 for the first step. Large steps cross from mode to mode. While r is below
+    `exploration`, states are not samples; `sampling` tells which are. How often a mode is met is
+    then a matter of the large steps, not of its weight under the target. In the paper exploration
+    is SGD, without noise; here the noise stays, and it is what crosses.
+
+    Attributes
+    ----------
+    a
+        Largest step size.
+    period
+        K, the number of steps in a cycle.
+    exploration
+        Share of a cycle whose states are not samples, from 0 to below 1.
+
+    Raises
+    ------
+    AlphaMFError
+        A number is out of range.
+
+    References
+    ----------
+    Zhang et al., "Cyclical stochastic gradient MCMC for Bayesian deep learning", ICLR 2020, eq. 1
+    and algorithm 1.
+
+    Examples
+    --------
+    >>> size = Cyclical(0.1, period=4, exploration=0.5)
+    >>> [round(size(step), 3) for step in range(5)]
+    [0.1, 0.085, 0.05, 0.015, 0.1]
+    >>> [bool(size.sampling(step)) for step in range(5)]
+    [False, False, True, True, False]
+    """
+
+    a: float
+    period: int
+    exploration: float = 0.8
+
+    def __post_init__(self) -> None:
+        if not 0 < self.a < inf:
+            raise AlphaMFError(f"a must be a positive number, not {self.a}")
+        if self.period < 2:
+            raise AlphaMFError(f"period must be at least 2, not {self.period}")
+        if not 0 <= self.exploration < 1:
+            raise AlphaMFError(f"exploration must be from 0 to below 1, not {self.exploration}")
+
+    def __call__(self, step: int) -> float:
+        """Return the step size of step `step` (0 for the first)."""
+        return self.a / 2 * (1 + cos(pi * (step % self.period) / self.period))
+
+    def sampling(self, step: Any) -> Any:
+        """Return whether the state after step `step` (0 for the first) is a sample.
+
+        Parameters
+        ----------
+        step
+            A number, or an array of them.
+        """
+        return step % self.period >= self.exploration * self.period

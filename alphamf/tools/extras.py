@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
 from alphamf.errors import AlphaMFError
@@ -33,6 +32,8 @@ def require_package(what: str, package: str, extra: str) -> None:
 
 def installed_version(package: str) -> str | None:
     """Return the version of a package, by its name for pip; None if it is not installed."""
+    from importlib.metadata import PackageNotFoundError, version  # slow to import
+
     try:
         return version(package)
     except PackageNotFoundError:

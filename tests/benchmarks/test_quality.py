@@ -32,6 +32,8 @@ def clip(monkeypatch):
     recordings = {"soft": soft.astype(np.float32), "loud": loud.astype(np.float32)}
     monkeypatch.setattr(quality_clips, "manifest", lambda *_: [("soft", "", ""), ("loud", "", "")])
     monkeypatch.setattr(quality_clips, "mono", lambda path, rate: recordings[path])
+    depths = {"test": {"en_a": 50.0}, "dev": {"en_a": 49.9}}
+    monkeypatch.setattr(quality_clips, "depths", depths.get)
     quality_clips.rumbles.cache_clear()
     yield Clip("en_a", RATE, noise[0].astype(np.float32), noise.sum(0).astype(np.float32))
     quality_clips.rumbles.cache_clear()
@@ -54,7 +56,7 @@ def test_the_voice_keeps_its_own_rumble_and_not_the_noises(clip):
 def test_the_noise_lies_as_far_down_as_the_group_says(clip):
     voice = np.random.default_rng(3).standard_normal(len(clip.clean)).astype(np.float32)
     clip = clip._replace(clean=voice)
-    found = {name: made for (name,), made in quality_clips.nearly_clean(0, clip, "test")}
+    found = {name: made for (name, *_), made in quality_clips.nearly_clean(0, clip, "test")}
     ratios = [si_sdr(made.clean, made.noisy) for made in found.values()]
     np.testing.assert_allclose(ratios[:2], [30, 40], atol=0.2)
     assert list(found) == ["30 dB", "40 dB", "clean"] and ratios[2] == np.inf
@@ -62,7 +64,15 @@ def test_the_noise_lies_as_far_down_as_the_group_says(clip):
 
 def test_groups_of_a_clip_are_its_noise_level_and_language(clip):
     ((groups, made),) = quality_clips.unheard(5, clip, "test")
-    assert groups == ("babble", "0 dB", "language en") and made is clip
+    assert groups == ("babble", "0 dB", "language en", "quiet pauses") and made is clip
+
+
+def test_references_with_quiet_pauses_are_a_group_of_their_own(clip):
+    ((groups, _),) = quality_clips.unheard(5, clip, "dev")
+    assert groups[-1] == "louder pauses"
+    for split, more in (("test", ["clean, quiet pauses"]), ("dev", [])):
+        *_, (groups, _) = quality_clips.nearly_clean(0, clip, split)
+        assert groups == ("clean", *more)
 
 
 ROWS = [

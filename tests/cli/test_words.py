@@ -17,8 +17,13 @@ from alphamf.denoising.settings import Settings
 
 ROOT = Path(alphamf.__file__).parent
 
-OTHERS = ("evaluation/page/styles.py", "evaluation/page/svg.py", "training/refiner/command.py")
-"""Files with names of a style sheet, and a command line that stands in the library."""
+OTHERS = (
+    "evaluation/page/styles.py",
+    "evaluation/page/svg.py",
+    "training/refiner/command.py",
+    "training/refiner/packing.py",
+)
+"""Files with names of a style sheet, and command lines that stand in the library."""
 
 ELSEWHERE = {"nthreads"}
 """An option of a command that is not alphamf's: a worker of Dask's."""

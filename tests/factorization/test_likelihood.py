@@ -13,8 +13,8 @@ from scipy.stats import kstest
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.likelihood import log_density
 from alphamf.factorization.stable import symmetric_stable
+from alphamf.inference.laws import P_LEAST
 from alphamf.inference.random import generator
-from tests.support.laws import P_LEAST
 
 GRID = np.exp(np.linspace(-12, 30, 1500))
 """|X|^2 from the flat centre to the power law of the tail."""

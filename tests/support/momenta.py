@@ -11,8 +11,8 @@ import numpy as np
 from numpy.polynomial.hermite_e import hermegauss, hermevander
 from scipy.linalg import expm
 
+from alphamf.inference.laws import discretised
 from alphamf.inference.metric import Dense, Diagonal
-from tests.support.laws import discretised
 
 PRECISION = np.array([[2.0, 0.6], [0.6, 0.5]])
 INVERSE_MASS = np.array([[1.5, -0.4], [-0.4, 0.3]])
@@ -82,6 +82,16 @@ def scheme(sampler, h, precision, inverse, gradient_noise=0.0):
     def move(t):
         return blocks(eye, t * inverse, zero, eye)
 
+    if sampler.integrator == "baoab":
+        decay = expm(-h * sampler.friction * inverse)
+        mass = np.linalg.inv(inverse)
+        friction = blocks(eye, zero, zero, decay)
+        kick = blocks(eye, zero, -h * precision, eye)
+        fresh = blocks(zero, zero, zero, mass - decay @ mass @ decay.T)
+        kicked = blocks(zero, zero, zero, h**2 * gradient_noise * eye)
+        before = friction @ move(h / 2)
+        noise = before @ kicked @ before.T + fresh
+        return move(h / 2) @ before @ kick, move(h / 2) @ noise @ move(h / 2).T
     kicks = 2 * h * (sampler.friction - sampler.noise_estimate) + h**2 * gradient_noise
     noise = blocks(zero, zero, zero, kicks * eye)
     if sampler.integrator == "euler":

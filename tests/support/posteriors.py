@@ -7,7 +7,9 @@ import math
 import numpy as np
 from scipy import stats
 
+from alphamf.inference.laws import gaussian_draws
 from alphamf.inference.metric import Dense, Diagonal
+from alphamf.inference.protocols import Parts
 from alphamf.inference.targets.gaussian import LinearGaussian
 from alphamf.tools.arrays import dot
 
@@ -75,6 +77,9 @@ class Quartic:
         angle = 2 * math.pi * rng.random(chains)
         return np.stack([radius * np.cos(angle), radius * np.sin(angle)], -1).astype(dtype)
 
+    def exact(self, rng, count):
+        return self.start(rng, (count,))
+
     def draw(self, rng, theta):
         return self
 
@@ -127,6 +132,9 @@ class Orthant:
         draws = rng.standard_exponential(chains), rng.standard_gamma(3.0, chains)
         return np.stack(draws, -1).astype(dtype)
 
+    def exact(self, rng, count):
+        return self.start(rng, (count,))
+
     def draw(self, rng, theta):
         return self
 
@@ -147,3 +155,28 @@ class CurvedOrthant(Orthant):
     """The same law with the dense metric of `Curved`."""
 
     metric = Curved.metric
+
+
+class Quadrant:
+    """A Gaussian on the positive quadrant, of correlation -.8: its density is large at the wall."""
+
+    positive = True
+    size = 2
+    latents: dict = {}  # noqa: RUF012
+    precision = np.array([[1.0, 0.8], [0.8, 1.0]])
+
+    def draw(self, rng, theta):
+        return self
+
+    def grad(self, theta):
+        return theta @ self.precision
+
+    def parts(self, theta):
+        return Parts(theta @ self.precision, 0 * theta, np.ones(2), np.ones(2))
+
+    def metric(self, theta):
+        return Dense(self.precision)
+
+    def sample(self, n):
+        draws = gaussian_draws(np.zeros(2), np.linalg.inv(self.precision), n=15 * n)
+        return draws[(draws > 0).all(1)][:n]

@@ -25,6 +25,7 @@ DISCRETISED = {
     "rsgld-diagonal": (0.3, {}),
     "sghmc": (1.2, {"leaps": 3}),
     "sghmc-splitting": (1.2, {"leaps": 3}),
+    "sghmc-baoab": (1.2, {"leaps": 3}),
     "sgrrld": (1.0, {}),
     "sgrrhmc": (1.5, {}),
 }

@@ -108,7 +108,7 @@ class HAMCMC:
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient",)
 
-    step_size: Schedule
+    step_size: Schedule = 1e-3
     memory: int = 2
     gamma: float = 1.0
     trust: float = 0.0
@@ -116,6 +116,11 @@ class HAMCMC:
     def __post_init__(self) -> None:
         """Check the hyperparameters."""
         lbfgs.check_pairs(self.memory, 2, self.gamma, self.trust)
+
+    @property
+    def turns(self) -> int:
+        """Number of chains that move in turn: `memory`."""
+        return self.memory
 
     def init(self, rng: Any, theta: Array) -> HAMCMCState:
         """Return the initial state at theta, of shape (*chains, D), with an empty memory."""
@@ -161,7 +166,7 @@ class NaiveQN:
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient",)
 
-    step_size: Schedule
+    step_size: Schedule = 1e-3
     memory: int = 2
     gamma: float = 1.0
     trust: float = 0.0

@@ -109,7 +109,7 @@ class HAMCMCMomentum:
 
     needs: ClassVar[tuple[Need, ...]] = ("no wall",)
 
-    step_size: Schedule
+    step_size: Schedule = 0.03
     friction: float = 1.0
     memory: int = 3
     gamma: float = 1.0
@@ -120,6 +120,11 @@ class HAMCMCMomentum:
         if not self.friction > 0:
             raise AlphaMFError(f"friction must be positive, not {self.friction}")
         check(self.memory, self.gamma, self.trust)
+
+    @property
+    def turns(self) -> int:
+        """Number of chains that move in turn: `memory`."""
+        return self.memory
 
     def init(self, rng: Any, theta: Array) -> HAMCMCMomentumState:
         """Return the state that starts at theta, of shape (*chains, D), with p from N(0, I)."""

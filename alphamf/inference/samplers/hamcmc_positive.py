@@ -77,7 +77,7 @@ class PositiveHAMCMC:
 
     needs: ClassVar[tuple[Need, ...]] = ("parts",)
 
-    step_size: Schedule
+    step_size: Schedule = 0.2
     memory: int = 2
     trust: float = 1.0
     decay: float = 0.9
@@ -92,6 +92,11 @@ class PositiveHAMCMC:
     def _stretches(self) -> tuple[SGRLD, HAMCMC]:
         moved = HAMCMC(self.step_size, memory=self.memory, gamma=1.0, trust=self.trust)
         return SGRLD(self.step_size, decay=self.decay), moved
+
+    @property
+    def turns(self) -> int:
+        """Number of chains that move in turn: `memory`."""
+        return self.memory
 
     def init(self, rng: Any, theta: Array) -> PositiveHAMCMCState:
         """Return the state that starts at theta, of shape (*chains, D)."""

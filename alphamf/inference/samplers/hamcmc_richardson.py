@@ -106,7 +106,7 @@ class HAMCMCRichardson:
 
     needs: ClassVar[tuple[Need, ...]] = ("no wall", "no latents")
 
-    step_size: Schedule
+    step_size: Schedule = 1e-3
     memory: int = 3
     gamma: float = 1.0
     trust: float = 0.0
@@ -114,6 +114,11 @@ class HAMCMCRichardson:
     def __post_init__(self) -> None:
         """Check the hyperparameters."""
         check(self.memory, self.gamma, self.trust)
+
+    @property
+    def turns(self) -> int:
+        """Number of chains that move in turn: `memory`."""
+        return self.memory
 
     def init(self, rng: Any, theta: Array) -> HAMCMCRichardsonState:
         """Return the state with both chains at theta, of shape (*chains, D), without pairs."""

@@ -92,7 +92,7 @@ class HMC:
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "value")
 
-    step_size: Schedule
+    step_size: Schedule = 0.03
     leaps: int = 10
     mass: Mass = field(default_factory=UnitMass)
 
@@ -195,7 +195,7 @@ class RHMC:
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "value", "metric")
 
-    step_size: Schedule
+    step_size: Schedule = 0.3
     leaps: int = 10
     fixed_points: int = 6
 

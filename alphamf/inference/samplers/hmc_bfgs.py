@@ -85,7 +85,7 @@ class HMCBFGS:
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "value")
 
-    step_size: Schedule
+    step_size: Schedule = 0.03
     leaps: int = 10
     ensemble: int = 8
     gamma: float = 1.0
@@ -96,6 +96,11 @@ class HMCBFGS:
         if self.ensemble < 3:
             raise AlphaMFError(f"ensemble must be at least 3, not {self.ensemble}")
         lbfgs.check_gamma(self.gamma)
+
+    @property
+    def turns(self) -> int:
+        """Number of chains that move in turn: `ensemble`."""
+        return self.ensemble
 
     def init(self, rng: Any, theta: Array) -> HMCBFGSState:
         """Return the state whose members all start at theta, of shape (*chains, D)."""

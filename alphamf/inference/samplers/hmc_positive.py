@@ -82,7 +82,7 @@ class PositiveHMC:
 
     needs: ClassVar[tuple[Need, ...]] = ("parts", "value")
 
-    step_size: Schedule
+    step_size: Schedule = 0.3
     leaps: int = 10
     warm_up: Schedule = 0.5
     decay: float = 0.9

@@ -37,7 +37,8 @@ class SGLD:
     Attributes
     ----------
     step_size
-        h, a number or a function of the step index.
+        h, a number or a function of the step index. In units of a posterior variance: useful are
+        a tenth of the least variance, or less.
 
     References
     ----------
@@ -56,7 +57,7 @@ class SGLD:
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient",)
 
-    step_size: Schedule
+    step_size: Schedule = 1e-3
 
     def init(self, rng: Any, theta: Array) -> SGLDState:
         """Return the state that starts at theta, of shape (*chains, D)."""
@@ -170,7 +171,7 @@ class PSGLD:
     (array([0.5, 0.5]), array([0.5, 0.5]))
     """
 
-    step_size: Schedule
+    step_size: Schedule = 1e-3
     decay: float = 0.9
     damping: float = 1e-3
     scale: float = 1.0

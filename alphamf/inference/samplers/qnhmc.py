@@ -190,7 +190,7 @@ class QNHMC:
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "value")
 
-    step_size: Schedule
+    step_size: Schedule = 0.03
     leaps: int = 10
     memory: int | None = None
     freeze: int | None = None

@@ -1,66 +1,103 @@
 """The samplers by name; each file is imported when its sampler is first created."""
 
-from collections.abc import Callable
+from collections import UserDict
+from collections.abc import Callable, MutableMapping
+from functools import wraps
 from importlib import import_module
+from inspect import signature
 from typing import Any
 
 
-def _sampler(place: str, **fixed: Any) -> Callable[..., Any]:
-    """Return a function that creates a sampler.
+class _Deferred:
+    """A sampler that is imported when it is first looked up.
 
     Parameters
     ----------
     place
         Its file in this folder and its class.
     fixed
-        Hyperparameters that the name stands for; functions are called for theirs.
+        Hyperparameters that the name stands for; deferred ones are built for it.
     """
 
+    def __init__(self, place: str, **fixed: Any) -> None:
+        self.place, self.fixed = place, fixed
+
+    def load(self) -> Callable[..., Any]:
+        """Return the class, or a function with its signature that builds it."""
+        file, kind = self.place.split(".")
+        folder = import_module(f"alphamf.inference.samplers.{file}")
+        build: Callable[..., Any] = getattr(folder, kind)
+        return _with_fixed(build, self.fixed) if self.fixed else build
+
+
+def _with_fixed(build: Callable[..., Any], fixed: dict[str, Any]) -> Callable[..., Any]:
+    @wraps(build, updated=())
     def make(*values: Any, **named: Any) -> Any:
-        file, kind = place.split(".")
-        ready = {name: value() if callable(value) else value for name, value in fixed.items()}
-        build = getattr(import_module(f"alphamf.inference.samplers.{file}"), kind)
+        ready = {
+            key: value.load()() if isinstance(value, _Deferred) else value
+            for key, value in fixed.items()
+        }
         return build(*values, **{**ready, **named})
 
+    shown = signature(build)
+    known = {key: value for key, value in fixed.items() if not isinstance(value, _Deferred)}
+    make.__signature__ = shown.replace(  # type: ignore[attr-defined]
+        parameters=[
+            each.replace(default=known.get(key, each.default))
+            for key, each in shown.parameters.items()
+        ]
+    )
     return make
 
 
-_MASS = _sampler("mass_em.MassEM")
+class _Registry(UserDict[str, Any]):
+    """A dict whose deferred values are loaded when they are looked up."""
 
-SAMPLERS: dict[str, Callable[..., Any]] = {
-    "sgld": _sampler("langevin.SGLD"),
-    "psgld": _sampler("langevin.PSGLD"),
-    "psgld-lagged": _sampler("langevin.PSGLD", lagged=True),
-    "psgld-gamma": _sampler("langevin.PSGLD", correction=True),
-    "rsgld": _sampler("riemannian.RSGLD"),
-    "rsgld-diagonal": _sampler("riemannian.RSGLD", diagonal=True),
-    "sgrld": _sampler("sgrld.SGRLD"),
-    "em": _sampler("sgrld.EM"),
-    "hamcmc": _sampler("hamcmc.HAMCMC"),
-    "hamcmc-positive": _sampler("hamcmc_positive.PositiveHAMCMC"),
-    "hamcmc-momentum": _sampler("hamcmc_momentum.HAMCMCMomentum"),
-    "hamcmc-richardson": _sampler("hamcmc_richardson.HAMCMCRichardson"),
-    "naive-qn": _sampler("hamcmc.NaiveQN"),
-    "hmc": _sampler("hmc.HMC"),
-    "hmc-positive": _sampler("hmc_positive.PositiveHMC"),
-    "hmc-em": _sampler("hmc.HMC", mass=_MASS),
-    "rhmc": _sampler("hmc.RHMC"),
-    "hmc-bfgs": _sampler("hmc_bfgs.HMCBFGS"),
-    "qnhmc": _sampler("qnhmc.QNHMC"),
-    "qnhmc-lbfgs": _sampler("qnhmc.QNHMC", memory=7),
-    "sgqnhmc": _sampler("sgqnhmc.SGQNHMC"),
-    "sghmc": _sampler("sghmc.SGHMC"),
-    "sghmc-splitting": _sampler("sghmc.SGHMC", integrator="splitting"),
-    "sghmc-em": _sampler("sghmc.SGHMC", mass=_MASS),
-    "sgnht": _sampler("thermostat.SGNHT"),
-    "sgnht-em": _sampler("thermostat.SGNHT", mass=_sampler("mass_em.MassEM", test="sgnht")),
-    "sg-nphmc": _sampler("sgnphmc.SGNPHMC"),
-    "sg-nphmc-em": _sampler("sgnphmc.SGNPHMC", mass=_MASS),
-    "sgr-nphmc": _sampler("sgnphmc.SGRNPHMC"),
-    "sgrrld": _sampler("richardson.SGRRLD"),
-    "sgrrhmc": _sampler("richardson.SGRRHMC"),
-}
-"""Every sampler by name: call it with its hyperparameters, the step size first (EM has none).
+    def __getitem__(self, name: str) -> Any:
+        value = super().__getitem__(name)
+        return value.load() if isinstance(value, _Deferred) else value
+
+
+_MASS = _Deferred("mass_em.MassEM")
+
+SAMPLERS: MutableMapping[str, Callable[..., Any]] = _Registry(
+    {
+        "sgld": _Deferred("langevin.SGLD"),
+        "psgld": _Deferred("langevin.PSGLD"),
+        "psgld-lagged": _Deferred("langevin.PSGLD", lagged=True),
+        "psgld-gamma": _Deferred("langevin.PSGLD", correction=True),
+        "rsgld": _Deferred("riemannian.RSGLD"),
+        "rsgld-diagonal": _Deferred("riemannian.RSGLD", diagonal=True),
+        "sgrld": _Deferred("sgrld.SGRLD"),
+        "em": _Deferred("sgrld.EM"),
+        "hamcmc": _Deferred("hamcmc.HAMCMC"),
+        "hamcmc-positive": _Deferred("hamcmc_positive.PositiveHAMCMC"),
+        "hamcmc-momentum": _Deferred("hamcmc_momentum.HAMCMCMomentum"),
+        "hamcmc-richardson": _Deferred("hamcmc_richardson.HAMCMCRichardson"),
+        "naive-qn": _Deferred("hamcmc.NaiveQN"),
+        "hmc": _Deferred("hmc.HMC"),
+        "hmc-positive": _Deferred("hmc_positive.PositiveHMC"),
+        "hmc-em": _Deferred("hmc.HMC", mass=_MASS),
+        "rhmc": _Deferred("hmc.RHMC"),
+        "hmc-bfgs": _Deferred("hmc_bfgs.HMCBFGS"),
+        "qnhmc": _Deferred("qnhmc.QNHMC"),
+        "qnhmc-lbfgs": _Deferred("qnhmc.QNHMC", memory=7),
+        "sgqnhmc": _Deferred("sgqnhmc.SGQNHMC"),
+        "sghmc": _Deferred("sghmc.SGHMC"),
+        "sghmc-splitting": _Deferred("sghmc.SGHMC", integrator="splitting"),
+        "sghmc-baoab": _Deferred("sghmc.SGHMC", integrator="baoab"),
+        "sghmc-em": _Deferred("sghmc.SGHMC", mass=_MASS),
+        "sgnht": _Deferred("thermostat.SGNHT"),
+        "sgnht-em": _Deferred("thermostat.SGNHT", mass=_Deferred("mass_em.MassEM", test="sgnht")),
+        "sg-nphmc": _Deferred("sgnphmc.SGNPHMC"),
+        "sg-nphmc-em": _Deferred("sgnphmc.SGNPHMC", mass=_MASS),
+        "sgr-nphmc": _Deferred("sgnphmc.SGRNPHMC"),
+        "sgrrld": _Deferred("richardson.SGRRLD"),
+        "sgrrhmc": _Deferred("richardson.SGRRHMC"),
+    }
+)
+"""Every sampler by name: a class, or a function with the class's signature, the step size first
+(EM has none).
 
 "sgrld", "em", "hamcmc-positive" and "hmc-positive" move positive factors only, whose potential
 splits into positive parts.

@@ -101,7 +101,7 @@ class SGRRLD:
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "no latents")
 
-    step_size: Schedule
+    step_size: Schedule = 1e-3
     coupling: float | Array = 1.0
 
     def __post_init__(self) -> None:
@@ -214,7 +214,7 @@ class SGRRHMC:
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "no latents")
 
-    step_size: Schedule
+    step_size: Schedule = 0.03
     friction: float = 1.0
     coupling: float | Array = 1.0
 

@@ -71,7 +71,7 @@ class RSGLD:
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "metric")
 
-    step_size: Schedule
+    step_size: Schedule = 0.1
     diagonal: bool = False
     correction: bool = True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import sqrt
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -53,13 +54,21 @@ class SGHMC:
     .. math:: \theta_{1/2} = \theta + \tfrac h2 M^{-1} p, \quad
        p' = R \left[ R p - h \nabla \tilde U(\theta_{1/2})
        + \mathcal{N}(0,\, 2 h (C - \hat B)) \right], \quad
-       \theta' = \theta_{1/2} + \tfrac h2 M^{-1} p', \quad R = e^{-h C M^{-1} / 2}.
+       \theta' = \theta_{1/2} + \tfrac h2 M^{-1} p', \quad R = e^{-h C M^{-1} / 2},
+
+    and for "baoab", whose friction is exact,
+
+    .. math:: p_{1/2} = p - h \nabla \tilde U(\theta), \quad
+       \theta_{1/2} = \theta + \tfrac h2 M^{-1} p_{1/2}, \quad
+       p' = R^2 p_{1/2} + \mathcal{N}(0,\, (1 - R^4) M), \quad
+       \theta' = \theta_{1/2} + \tfrac h2 M^{-1} p'.
 
     With exact gradients and B = 0, the posterior times N(0, M) is invariant up to a bias of the
     order of h for "euler" and h^2 for "splitting". Of theta alone it is h^2 for both, since the new
-    momentum moves theta; with the old one, as Euler's method proper has it, it would be h. Gradient
-    noise, if normal and of constant covariance v I, heats the chain; with B = h v / 2 the law is
-    that of exact gradients again, at any h.
+    momentum moves theta; with the old one, as Euler's method proper has it, it would be h. For
+    "baoab" theta has no bias on a Gaussian, at any h, and h^2 elsewhere; p is half a kick late.
+    Gradient noise, if normal and of constant covariance v I, heats the chain; with B = h v / 2 the
+    law is that of exact gradients again, at any h.
 
     A leap costs one gradient, and the state one vector besides theta. "splitting" with a dense mass
     takes the eigenvectors of M^-1 once a step.
@@ -73,9 +82,9 @@ class SGHMC:
     friction
         C; momenta are forgotten in a time of M / C.
     noise_estimate
-        B, from 0 to C: half the variance of the gradient noise times h.
+        B, from 0 to C: half the variance of the gradient noise times h. 0 for "baoab".
     integrator
-        "euler" or "splitting".
+        "euler", "splitting" or "baoab".
     mass
         M.
 
@@ -83,7 +92,9 @@ class SGHMC:
     ----------
     Chen, Fox & Guestrin, ICML 2014, eq. 13, in the order of Roychowdhury & Parthasarathy (2017),
     algorithm 2: the new momentum moves theta. Chen, Ding & Carin, NIPS 2015, for "splitting", the
-    SGHMC-s of Durmus et al., NIPS 2016, section 5.1.
+    SGHMC-s of Durmus et al., NIPS 2016, section 5.1. Leimkuhler & Matthews, Applied Mathematics
+    Research eXpress (2013), for BAOAB, here with both half kicks in one, which gives theta the same
+    path.
 
     Examples
     --------
@@ -99,11 +110,11 @@ class SGHMC:
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient",)
 
-    step_size: Schedule
+    step_size: Schedule = 0.03
     leaps: int = 10
     friction: float = 1.0
     noise_estimate: float = 0.0
-    integrator: Literal["euler", "splitting"] = "euler"
+    integrator: Literal["euler", "splitting", "baoab"] = "euler"
     mass: Mass = field(default_factory=UnitMass)
 
     def __post_init__(self) -> None:
@@ -115,8 +126,14 @@ class SGHMC:
             raise AlphaMFError(
                 f"noise_estimate must be from 0 to the friction, not {self.noise_estimate}"
             )
-        if self.integrator not in ("euler", "splitting"):
-            raise AlphaMFError(f"integrator must be euler or splitting, not {self.integrator!r}")
+        if self.integrator not in ("euler", "splitting", "baoab"):
+            raise AlphaMFError(
+                f"integrator must be euler, splitting or baoab, not {self.integrator!r}"
+            )
+        if self.integrator == "baoab" and self.noise_estimate:
+            raise AlphaMFError(
+                f"noise_estimate must be 0 for the integrator baoab, not {self.noise_estimate}"
+            )
 
     def init(self, rng: Any, theta: Array) -> SGHMCState:
         """Return the state that starts at theta, of shape (*chains, D), with p from N(0, M)."""
@@ -138,30 +155,62 @@ class SGHMC:
         theta, step, p, mass = state
         h = step_size_at(self.step_size, step)
         inverse = check_mirror_metric(self.mass.inverse(mass), target)
-        splitting = self.integrator == "splitting"
-        decay = _exponential(inverse, -0.5 * h * self.friction) if splitting else None
+        leap = {"euler": self._euler, "splitting": self._splitting, "baoab": self._baoab}[
+            self.integrator
+        ](h, inverse)
         for _ in range(self.leaps):
-            if decay is not None:
-                theta, p = drift(theta, p, 0.5 * h, inverse, target)
-            _, gradient = draw_gradient(target, rng, theta)
-            kick = noise(rng, theta)
-            kick *= sqrt(2 * h * (self.friction - self.noise_estimate))
-            kick -= h * gradient
-            if decay is not None:
-                p = decay.apply(decay.apply(p) + kick)
-                theta, p = drift(theta, p, 0.5 * h, inverse, target)
-            else:
-                p = p - (h * self.friction) * inverse.apply(p) + kick
-                theta, p = drift(theta, p, h, inverse, target)
+            theta, p = leap(rng, theta, p, target)
         mass = self.mass.update(rng, mass, theta, p)
         return SGHMCState(theta, step + 1, p, mass)
 
+    def _kick(self, rng: Any, theta: Array, h: float, target: Target[Potential]) -> Array:
+        """Return the gradient's kick and the noise of friction."""
+        _, gradient = draw_gradient(target, rng, theta)
+        kick = noise(rng, theta)
+        kick *= sqrt(2 * h * (self.friction - self.noise_estimate))
+        kick -= h * gradient
+        return kick
 
-def _exponential(metric: Metric, factor: float) -> Metric:
-    """Return exp(factor G)."""
+    def _euler(self, h: float, inverse: Metric) -> _Leap:
+        def leap(rng: Any, theta: Array, p: Array, target: Target[Any]) -> tuple[Array, Array]:
+            kick = self._kick(rng, theta, h, target)
+            p = p - (h * self.friction) * inverse.apply(p) + kick
+            return drift(theta, p, h, inverse, target)
+
+        return leap
+
+    def _splitting(self, h: float, inverse: Metric) -> _Leap:
+        decay = _mapped(inverse, lambda xp, g: xp.exp(-0.5 * h * self.friction * g))
+
+        def leap(rng: Any, theta: Array, p: Array, target: Target[Any]) -> tuple[Array, Array]:
+            theta, p = drift(theta, p, 0.5 * h, inverse, target)
+            p = decay.apply(decay.apply(p) + self._kick(rng, theta, h, target))
+            return drift(theta, p, 0.5 * h, inverse, target)
+
+        return leap
+
+    def _baoab(self, h: float, inverse: Metric) -> _Leap:
+        decay = _mapped(inverse, lambda xp, g: xp.exp(-h * self.friction * g))
+        spread = _mapped(inverse, lambda xp, g: xp.sqrt(-xp.expm1(-2 * h * self.friction * g)))
+
+        def leap(rng: Any, theta: Array, p: Array, target: Target[Any]) -> tuple[Array, Array]:
+            _, gradient = draw_gradient(target, rng, theta)
+            p = p - h * gradient
+            theta, p = drift(theta, p, 0.5 * h, inverse, target)
+            p = decay.apply(p) + spread.apply(inverse.inverse_root(noise(rng, theta)))
+            return drift(theta, p, 0.5 * h, inverse, target)
+
+        return leap
+
+
+_Leap = Callable[[Any, Array, Array, Target[Any]], tuple[Array, Array]]
+
+
+def _mapped(metric: Metric, function: Callable[[Any, Array], Array]) -> Metric:
+    """Return a function of G, which maps its eigenvalues."""
     xp = namespace(metric.g)
     if isinstance(metric, Diagonal):
-        return Diagonal(xp.exp(factor * metric.g))
+        return Diagonal(function(xp, metric.g))
     values, vectors = xp.linalg.eigh(metric.g)
-    scaled = vectors * xp.exp(factor * values)[..., None, :]
+    scaled = vectors * function(xp, values)[..., None, :]
     return Dense(xp.matmul(scaled, xp.swapaxes(vectors, -1, -2)))

@@ -102,7 +102,7 @@ class SGNPHMC:
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "value")
 
-    step_size: Schedule
+    step_size: Schedule = 0.03
     leaps: int = 10
     friction: float = 1.0
     thermostat_friction: float = 0.0
@@ -194,7 +194,7 @@ class SGRNPHMC:
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "value", "metric")
 
-    step_size: Schedule
+    step_size: Schedule = 0.3
     leaps: int = 10
     fixed_points: int = 2
     friction: float = 1.0

@@ -93,7 +93,7 @@ class SGQNHMC:
 
     needs: ClassVar[tuple[Need, ...]] = ("no wall",)
 
-    step_size: Schedule
+    step_size: Schedule = 0.03
     leaps: int = 10
     friction: float = 1.0
     memory: int = 7

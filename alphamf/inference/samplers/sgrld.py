@@ -83,7 +83,7 @@ class SGRLD:
 
     needs: ClassVar[tuple[Need, ...]] = ("parts",)
 
-    step_size: Schedule
+    step_size: Schedule = 0.2
     decay: float = 0.9
     freeze: int | None = None
 

@@ -84,7 +84,7 @@ class SGNHT:
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient",)
 
-    step_size: Schedule
+    step_size: Schedule = 0.03
     leaps: int = 10
     diffusion: float = 1.0
     mass: Mass = field(default_factory=UnitMass)

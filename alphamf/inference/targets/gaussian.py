@@ -86,6 +86,14 @@ class LinearGaussian:
         """Draw from the prior, shape (*chains, D)."""
         return noise(rng, namespace(self.a).empty((*chains, self.size), self.a.dtype))
 
+    def exact(self, rng: Any, count: int) -> Array:
+        """Draw from the posterior itself, shape (count, D)."""
+        xp = namespace(self.a)
+        root = xp.linalg.cholesky(self.covariance)
+        draws: Array = noise(rng, xp.empty((count, self.size), self.a.dtype)) @ root.T
+        draws += self.mean
+        return draws
+
     def draw(self, rng: Any, theta: Array) -> FullPotential | BatchPotential:
         """Draw a minibatch for each chain, or take all data."""
         if self.batch is None:

@@ -11,11 +11,7 @@ import pytest
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.factorization.priors import Gamma
-from alphamf.inference.random import generator
-from alphamf.inference.samplers import compact, lbfgs
-from alphamf.inference.samplers.hamcmc import HAMCMC, NaiveQN
-from tests.support.bfgs import dense, dense_rectangle, dense_root, matrix_of
-from tests.support.laws import (
+from alphamf.inference.laws import (
     P_LEAST,
     Z_MOST,
     discretised,
@@ -24,6 +20,10 @@ from tests.support.laws import (
     gaussian_z,
     step_many,
 )
+from alphamf.inference.random import generator
+from alphamf.inference.samplers import compact, lbfgs
+from alphamf.inference.samplers.hamcmc import HAMCMC, NaiveQN
+from tests.support.bfgs import dense, dense_rectangle, dense_root, matrix_of
 from tests.support.posteriors import space
 from tests.support.twins import Drawing, HalfNoise
 

@@ -8,12 +8,19 @@ import numpy as np
 import pytest
 
 from alphamf.errors import AlphaMFError
+from alphamf.inference.laws import (
+    P_LEAST,
+    Z_MOST,
+    discretised,
+    gaussian_draws,
+    gaussian_p,
+    gaussian_z,
+)
 from alphamf.inference.random import generator
 from alphamf.inference.samplers import compact, hamcmc_momentum, lbfgs
 from alphamf.inference.samplers.hamcmc_momentum import HAMCMCMomentum
 from alphamf.inference.targets.gaussian import LinearGaussian
 from tests.support.bfgs import dense, dense_rectangle, pairs
-from tests.support.laws import P_LEAST, Z_MOST, discretised, gaussian_draws, gaussian_p, gaussian_z
 from tests.support.posteriors import Orthant, space
 from tests.support.states import check_resume
 from tests.support.twins import Drawing, HalfNoise

@@ -12,6 +12,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.factorization.priors import Gamma
 from alphamf.inference.chain import run
+from alphamf.inference.laws import P_LEAST, Z_MOST, step_many
 from alphamf.inference.protocols import Parts
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.hamcmc import HAMCMC
@@ -19,7 +20,7 @@ from alphamf.inference.samplers.hamcmc_positive import PositiveHAMCMC
 from alphamf.inference.samplers.langevin import SGLD
 from alphamf.inference.samplers.sgrld import SGRLD
 from alphamf.inference.targets.unbounded import LOWEST, UnboundedPotential, UnboundedTarget
-from tests.support.laws import P_LEAST, Z_MOST, Quadrant, step_many
+from tests.support.posteriors import Quadrant
 from tests.support.states import check_resume
 
 FEW = 4000

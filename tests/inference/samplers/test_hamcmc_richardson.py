@@ -9,12 +9,19 @@ import pytest
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.chain import run
+from alphamf.inference.laws import (
+    P_LEAST,
+    Z_MOST,
+    discretised,
+    gaussian_draws,
+    gaussian_p,
+    gaussian_z,
+)
 from alphamf.inference.random import generator
 from alphamf.inference.records import Extrapolated
 from alphamf.inference.samplers import compact, hamcmc_richardson
 from alphamf.inference.samplers.hamcmc_richardson import HAMCMCRichardson
 from tests.support.bfgs import dense, dense_rectangle
-from tests.support.laws import P_LEAST, Z_MOST, discretised, gaussian_draws, gaussian_p, gaussian_z
 from tests.support.posteriors import Orthant, space
 from tests.support.states import check_resume
 

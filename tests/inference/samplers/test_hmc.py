@@ -11,12 +11,7 @@ import pytest
 from scipy import stats
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.metric import Dense, Diagonal
-from alphamf.inference.random import generator
-from alphamf.inference.samplers import hmc, metropolis
-from alphamf.inference.samplers.hmc import HMC, RHMC
-from alphamf.inference.samplers.metropolis import ExtendedPotential, leapfrog
-from tests.support.laws import (
+from alphamf.inference.laws import (
     CHAINS,
     P_LEAST,
     Z_MOST,
@@ -25,6 +20,11 @@ from tests.support.laws import (
     gaussian_z,
     step_many,
 )
+from alphamf.inference.metric import Dense, Diagonal
+from alphamf.inference.random import generator
+from alphamf.inference.samplers import hmc, metropolis
+from alphamf.inference.samplers.hmc import HMC, RHMC
+from alphamf.inference.samplers.metropolis import ExtendedPotential, leapfrog
 from tests.support.posteriors import MIXED, Crossed, Curved, CurvedOrthant, Orthant, Quartic, space
 from tests.support.states import check_alone, check_pure, check_resume
 from tests.support.twins import AcceptsAll, Drawing, OneSign, Wrong, wrong_metric, wrong_way

@@ -11,11 +11,8 @@ from scipy import stats
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.factorization.priors import Gamma
-from alphamf.inference.random import generator
-from alphamf.inference.samplers.langevin import PSGLD, SGLD
-from alphamf.inference.samplers.registry import SAMPLERS
-from alphamf.inference.targets.gaussian import LinearGaussian
-from tests.support.laws import (
+from alphamf.inference.checks import check
+from alphamf.inference.laws import (
     CHAINS,
     P_LEAST,
     Z_MOST,
@@ -25,6 +22,10 @@ from tests.support.laws import (
     gaussian_z,
     step_many,
 )
+from alphamf.inference.random import generator
+from alphamf.inference.samplers.langevin import PSGLD, SGLD
+from alphamf.inference.samplers.registry import SAMPLERS
+from alphamf.inference.targets.gaussian import LinearGaussian
 from tests.support.posteriors import HalfNormal, OneGamma, plane
 from tests.support.twins import Drawing, HalfNoise
 
@@ -262,6 +263,9 @@ class Standard:
         self.curvature = curvature
         self.latents: dict = {}
 
+    def exact(self, rng, count):
+        return rng.standard_normal((count, 1))
+
     def draw(self, rng, theta):
         return self
 
@@ -272,27 +276,17 @@ class Standard:
         return np.full_like(theta, self.curvature)
 
 
-def psgld_variance(target, sampler, *, chains=4000, steps=600):
-    """Mean and standard error over chains of theta^2, from the exact law, over the second half."""
-    rng = generator(8)
-    state = sampler.init(rng, rng.standard_normal((chains, 1)))
-    total = 0.0
-    for k in range(steps):
-        state = sampler.step(rng, state, target)
-        if k >= steps // 2:
-            total = total + state.theta[:, 0] ** 2
-    squares = total / (steps - steps // 2)
-    return squares.mean(), squares.std() / math.sqrt(chains)
-
-
 def test_psgld_has_the_right_law_only_with_its_correction():
-    sampler = PSGLD(0.01, damping=0.3, correction=True)
-    variance, error = psgld_variance(Standard(), sampler)
-    # The bias of h = 0.01 is of the order of h.
-    assert abs(variance - 1) < Z_MOST * error + 0.01
+    sampler = PSGLD(0.04, damping=0.3, correction=True)
+    right = check(sampler, Standard(), steps=300)
+    assert right.passed, right
     # Without it, variance 1.6 to 1.9 at any small step; with the papers' minus sign, above 2.
-    assert psgld_variance(Standard(), PSGLD(0.01, damping=0.3))[0] > 1.4
-    assert psgld_variance(Standard(-1.0), sampler)[0] > 1.8
+    for wrong, least in (
+        (check(PSGLD(0.04, damping=0.3), Standard(), steps=300), 0.4),
+        (check(sampler, Standard(-1.0), steps=300), 0.8),
+    ):
+        assert not wrong.passed
+        assert all(each.bias[1] > least for each in wrong.biases)
 
 
 def test_psgld_correction_needs_second_derivatives():

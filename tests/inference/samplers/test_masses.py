@@ -10,13 +10,13 @@ from scipy import integrate, stats
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.chain import run
+from alphamf.inference.laws import P_LEAST, Z_MOST, gaussian_draws, gaussian_p, gaussian_z
 from alphamf.inference.metric import Dense, Diagonal
 from alphamf.inference.random import generator, noise
 from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.samplers.mass_em import MassEM
 from alphamf.inference.samplers.sghmc import SGHMC
 from alphamf.inference.targets.gaussian import LinearGaussian
-from tests.support.laws import P_LEAST, Z_MOST, gaussian_draws, gaussian_p, gaussian_z
 
 KINDS = [(dense, source) for dense in (False, True) for source in ("momenta", "positions")]
 

@@ -10,14 +10,7 @@ import pytest
 from scipy import stats
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.metric import Dense, Diagonal
-from alphamf.inference.random import generator
-from alphamf.inference.samplers import lbfgs, metropolis, qnhmc
-from alphamf.inference.samplers.hmc_bfgs import HMCBFGS
-from alphamf.inference.samplers.masses import ConstantMass
-from alphamf.inference.samplers.qnhmc import BFGS, LBFGS, QNHMC
-from tests.support.bfgs import dense, dense_root, pairs
-from tests.support.laws import (
+from alphamf.inference.laws import (
     CHAINS,
     P_LEAST,
     Z_MOST,
@@ -26,6 +19,13 @@ from tests.support.laws import (
     gaussian_z,
     step_many,
 )
+from alphamf.inference.metric import Dense, Diagonal
+from alphamf.inference.random import generator
+from alphamf.inference.samplers import lbfgs, metropolis, qnhmc
+from alphamf.inference.samplers.hmc_bfgs import HMCBFGS
+from alphamf.inference.samplers.masses import ConstantMass
+from alphamf.inference.samplers.qnhmc import BFGS, LBFGS, QNHMC
+from tests.support.bfgs import dense, dense_root, pairs
 from tests.support.posteriors import MIXED, Orthant, Quartic, space
 from tests.support.states import check_alone, check_pure, check_resume, equal_states
 from tests.support.twins import Drawing, OneSign, wrong_way

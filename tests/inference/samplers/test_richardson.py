@@ -12,13 +12,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.factorization.priors import Gamma
 from alphamf.inference.chain import run
-from alphamf.inference.random import generator, noise
-from alphamf.inference.records import Extrapolated
-from alphamf.inference.samplers import richardson
-from alphamf.inference.samplers.richardson import SGRRHMC, SGRRLD
-from alphamf.inference.schedule import Polynomial
-from alphamf.inference.targets.gaussian import LinearGaussian
-from tests.support.laws import (
+from alphamf.inference.laws import (
     CHAINS,
     P_LEAST,
     Z_MOST,
@@ -27,6 +21,12 @@ from tests.support.laws import (
     gaussian_p,
     gaussian_z,
 )
+from alphamf.inference.random import generator, noise
+from alphamf.inference.records import Extrapolated
+from alphamf.inference.samplers import richardson
+from alphamf.inference.samplers.richardson import SGRRHMC, SGRRLD
+from alphamf.inference.schedule import Polynomial
+from alphamf.inference.targets.gaussian import LinearGaussian
 from tests.support.posteriors import HalfNormal, plane
 from tests.support.twins import HalfNoise
 

@@ -10,23 +10,22 @@ from scipy import stats
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.chain import run
-from alphamf.inference.metric import Dense, Diagonal
-from alphamf.inference.random import generator
-from alphamf.inference.records import Mean
-from alphamf.inference.samplers import riemannian
-from alphamf.inference.samplers.riemannian import RSGLD
-from tests.support.laws import (
+from alphamf.inference.laws import (
     CHAINS,
     P_LEAST,
     Z_MOST,
-    Quadrant,
     discretised,
     gaussian_draws,
     gaussian_p,
     gaussian_z,
     step_many,
 )
-from tests.support.posteriors import plane
+from alphamf.inference.metric import Dense, Diagonal
+from alphamf.inference.random import generator
+from alphamf.inference.records import Mean
+from alphamf.inference.samplers import riemannian
+from alphamf.inference.samplers.riemannian import RSGLD
+from tests.support.posteriors import Quadrant, plane
 from tests.support.twins import Drawing, HalfNoise, Wrong, wrong_metric
 
 FEW = 20_000

@@ -11,13 +11,13 @@ import pytest
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.chain import run
+from alphamf.inference.laws import CHAINS, P_LEAST, Z_MOST, gaussian_draws, gaussian_p, gaussian_z
 from alphamf.inference.metric import Dense, Diagonal
 from alphamf.inference.random import generator
 from alphamf.inference.samplers import nose_poincare
 from alphamf.inference.samplers.nose_poincare import Constant, NosePoincare, Point
 from alphamf.inference.samplers.sgnphmc import SGNPHMC, SGRNPHMC
 from alphamf.inference.targets.gaussian import LinearGaussian
-from tests.support.laws import CHAINS, P_LEAST, Z_MOST, gaussian_draws, gaussian_p, gaussian_z
 from tests.support.momenta import (
     INVERSE_MASS,
     MIRRORED,

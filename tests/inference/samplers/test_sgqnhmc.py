@@ -8,11 +8,18 @@ import numpy as np
 import pytest
 
 from alphamf.errors import AlphaMFError
+from alphamf.inference.laws import (
+    P_LEAST,
+    Z_MOST,
+    discretised,
+    gaussian_draws,
+    gaussian_p,
+    gaussian_z,
+)
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.qnhmc import LBFGS
 from alphamf.inference.samplers.sgqnhmc import SGQNHMC
 from tests.support.bfgs import dense
-from tests.support.laws import P_LEAST, Z_MOST, discretised, gaussian_draws, gaussian_p, gaussian_z
 from tests.support.posteriors import Orthant, space
 from tests.support.states import check_resume
 from tests.support.twins import Drawing, HalfNoise

@@ -12,11 +12,11 @@ from alphamf.errors import AlphaMFError
 from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.factorization.priors import Gamma
 from alphamf.inference.chain import run
+from alphamf.inference.laws import CHAINS, P_LEAST, Z_MOST, step_many
 from alphamf.inference.protocols import Parts
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.sgrld import EM, SGRLD
 from tests.support import paper
-from tests.support.laws import CHAINS, P_LEAST, Z_MOST, step_many
 
 
 class GammaLaw:

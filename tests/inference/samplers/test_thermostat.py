@@ -10,13 +10,8 @@ import pytest
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.chain import run
-from alphamf.inference.random import generator
-from alphamf.inference.samplers import momentum, thermostat
-from alphamf.inference.samplers.masses import UnitMass
-from alphamf.inference.samplers.sghmc import SGHMC
-from alphamf.inference.samplers.thermostat import SGNHT
-from alphamf.inference.targets.gaussian import LinearGaussian
-from tests.support.laws import (
+from alphamf.inference.checks import check
+from alphamf.inference.laws import (
     CHAINS,
     P_LEAST,
     Z_MOST,
@@ -26,6 +21,12 @@ from tests.support.laws import (
     gaussian_z,
     whiten,
 )
+from alphamf.inference.random import generator
+from alphamf.inference.samplers import momentum, thermostat
+from alphamf.inference.samplers.masses import UnitMass
+from alphamf.inference.samplers.sghmc import SGHMC
+from alphamf.inference.samplers.thermostat import SGNHT
+from alphamf.inference.targets.gaussian import LinearGaussian
 from tests.support.momenta import (
     INVERSE_MASS,
     MIRRORED,
@@ -38,6 +39,7 @@ from tests.support.momenta import (
     sghmc_law,
     stationary,
 )
+from tests.support.posteriors import Quartic
 from tests.support.twins import Drawing, HalfNoise
 
 INTEGRATORS = ["euler", "splitting"]
@@ -59,7 +61,7 @@ def misses(sampler, target, covariance, dtype=np.float64):
     return gaussian_z(end, zero, covariance), gaussian_p(end, zero, covariance), end
 
 
-@pytest.mark.parametrize("integrator", INTEGRATORS)
+@pytest.mark.parametrize("integrator", [*INTEGRATORS, "baoab"])
 @pytest.mark.parametrize(("unit", "dtype"), [(True, np.float32), (False, np.float64)])
 def test_sghmc_leaves_its_discretised_law(integrator, unit, dtype):
     h, inverse = 0.4, np.eye(2) if unit else INVERSE_MASS
@@ -76,6 +78,21 @@ def test_sghmc_leaves_its_discretised_law(integrator, unit, dtype):
     assert gaussian_z(end, np.zeros(4), ideal) > Z_MOST
 
     assert misses(Drawing(sampler, HalfNoise), target, covariance, dtype)[0] > Z_MOST
+
+
+@pytest.mark.parametrize("friction", [0.1, 1.0, 10.0])
+def test_baoab_has_no_bias_of_theta_on_a_gaussian_at_any_step(friction):
+    h = 1.9 / math.sqrt(np.linalg.eigvalsh(PRECISION).max())  # 2 is the bound of stability
+    law = sghmc_law(SGHMC(h, friction=friction, integrator="baoab"), h, inverse=np.eye(2))
+    np.testing.assert_allclose(law[:2, :2], np.linalg.inv(PRECISION), rtol=1e-9)
+    split = sghmc_law(SGHMC(h, friction=friction, integrator="splitting"), h, inverse=np.eye(2))
+    assert np.abs(split[:2, :2] @ PRECISION - np.eye(2)).max() > 5e-4
+
+
+def test_baoab_is_of_second_order_where_curvature_varies():
+    # Small friction: theta's bias is that of the leapfrog scheme.
+    report = check(SGHMC(0.4, 4, friction=0.5, integrator="baoab"), Quartic(), order=2, steps=100)
+    assert report.passed, report
 
 
 def explicit(h, friction, precision):
@@ -242,7 +259,7 @@ def folded_z(sampler, covariance, seed=8):
 
 
 @pytest.mark.parametrize(
-    "sampler", [*(SGHMC(0.3, 3, integrator=k) for k in INTEGRATORS), SGNHT(0.01, 40)]
+    "sampler", [*(SGHMC(0.3, 3, integrator=k) for k in [*INTEGRATORS, "baoab"]), SGNHT(0.01, 40)]
 )
 def test_mirror_turns_the_momentum(sampler, monkeypatch):
     if isinstance(sampler, SGHMC):
@@ -257,7 +274,10 @@ def test_mirror_turns_the_momentum(sampler, monkeypatch):
     assert folded_z(sampler, covariance) > Z_MOST
 
 
-SAMPLERS = [SGHMC(0.1, 3), SGHMC(0.1, 3, integrator="splitting"), SGNHT(0.1, 3)]
+SAMPLERS = [
+    *(SGHMC(0.1, 3, integrator=each) for each in ("euler", "splitting", "baoab")),
+    SGNHT(0.1, 3),
+]
 DENSE = FixedMass(INVERSE_MASS)
 
 
@@ -356,3 +376,8 @@ def test_chains_are_each_alone(sampler):
 def test_refuses_hyperparameters_out_of_range(kind, field, value):
     with pytest.raises(AlphaMFError, match=f"{field} must"):
         kind(0.1, **{field: value})
+
+
+def test_baoab_refuses_a_noise_estimate():
+    with pytest.raises(AlphaMFError, match=r"noise_estimate must be 0 .* baoab, not 0.2"):
+        SGHMC(0.1, noise_estimate=0.2, integrator="baoab")

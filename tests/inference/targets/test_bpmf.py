@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from alphamf.errors import AlphaMFError
+from alphamf.inference.laws import Z_MOST
 from alphamf.inference.random import generator
 from alphamf.inference.targets import bpmf
 from alphamf.inference.targets.bpmf import BPMF, BPMFPotential
-from tests.support.laws import Z_MOST
 
 SHAPE = (5, 4)
 VARIANCES = {"variance_w": 0.5, "variance_h": 2.0, "variance_x": 0.8}

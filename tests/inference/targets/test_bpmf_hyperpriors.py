@@ -9,13 +9,13 @@ import pytest
 from scipy import stats
 
 from alphamf.errors import AlphaMFError
+from alphamf.inference.laws import P_LEAST
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.targets import bpmf_hyperpriors
 from alphamf.inference.targets.bpmf import BPMF
 from alphamf.inference.targets.bpmf_hyperpriors import HyperBPMF
 from tests.inference.targets.test_bpmf import central
-from tests.support.laws import P_LEAST
 
 SHAPE, RANK, CHAINS = (5, 4), 2, 3000
 WIDE = {"variance_w": math.inf, "variance_h": math.inf, "variance_x": 0.5}

@@ -7,9 +7,9 @@ import pytest
 from scipy import special
 
 from alphamf.errors import AlphaMFError
+from alphamf.inference.laws import Z_MOST
 from alphamf.inference.random import generator
 from alphamf.inference.targets.logistic import LogisticRegression, sigmoid
-from tests.support.laws import Z_MOST
 from tests.support.twins import Wrong
 
 

@@ -7,10 +7,10 @@ import pytest
 from scipy import integrate, special, stats
 
 from alphamf.errors import AlphaMFError
+from alphamf.inference.laws import P_LEAST, Z_MOST
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.langevin import SGLD
 from alphamf.inference.targets.normal_wishart import NormalWishart
-from tests.support.laws import P_LEAST, Z_MOST
 from tests.support.twins import Wrong
 
 

@@ -15,13 +15,13 @@ from scipy.sparse import csr_array
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.chain import run
+from alphamf.inference.laws import P_LEAST, Z_MOST
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.langevin import SGLD
 from alphamf.inference.targets import perplexity, topics
 from alphamf.inference.targets.perplexity import Perplexity, split
 from alphamf.inference.targets.tokens import assign, count_table, tails_of, tokens
 from alphamf.inference.targets.topics import TopicModel, TopicPotential
-from tests.support.laws import P_LEAST, Z_MOST
 
 COUNTS = np.array([[3, 0, 1, 0, 0], [0, 2, 0, 0, 4], [0, 0, 0, 0, 0], [1, 1, 1, 5, 0]])
 

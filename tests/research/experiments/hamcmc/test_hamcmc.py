@@ -11,6 +11,7 @@ from scipy import stats
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.alpha_mf import FLOOR, AlphaMF, Source
 from alphamf.factorization.priors import Gamma, GeneralizedGamma
+from alphamf.inference.laws import P_LEAST, Z_MOST
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.research.experiments.base import JobRecord, markdown
@@ -25,7 +26,6 @@ from alphamf.research.experiments.hamcmc import (
 )
 from alphamf.research.experiments.hamcmc.gibbs import Gibbs
 from alphamf.research.experiments.hamcmc.interleaved import Interleaved
-from tests.support.laws import P_LEAST, Z_MOST
 from tests.support.places import ROOT
 
 LINEAR, SPEECH, SEARCH = (

@@ -1,0 +1,401 @@
+r"""Does a sampler sample what it should? Laws that hold for right samplers and fail for wrong ones.
+
+- *One step.* Chains drawn from the target take a step; of a sampler that is exact, their law stays.
+- *Order of the bias.* Long runs at the step sizes h, h/2 and h/4 must have a bias of moments that
+  falls as it is promised, :math:`O(h^r)`; of a sampler that is exact, one run has none.
+- *Discretised law.* At one h the moments must be those of the sampler's own law, if it is known.
+- *Geweke's joint test.* Theta is drawn from the prior, data given theta; the sampler moves theta
+  given the data; then theta still has the prior's law. It also finds a wrong gradient.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import inf, log, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from alphamf.errors import AlphaMFError
+from alphamf.inference.laws import CHAINS, P_LEAST, Z_MOST
+from alphamf.inference.protocols import Sampler
+from alphamf.inference.random import generator
+from alphamf.tools import libraries
+from alphamf.tools.arrays import Array
+
+REFERENCE = 400_000
+"""Exact draws that the target's own moments are computed from."""
+
+CORRELATION_MOST = 0.3
+"""A run is too short to tell anything if its end is more correlated with its start."""
+
+HALVINGS = (1, 2, 4)
+"""What the step size is divided by in turn; the number of steps is multiplied by it."""
+
+
+class Finding(NamedTuple):
+    """What one law says of a sampler.
+
+    Attributes
+    ----------
+    law
+        Name of the law.
+    passed
+        Whether it holds.
+    sentence
+        What was measured, and what it must be.
+
+    Examples
+    --------
+    >>> Finding("one step", True, "|z| is 1.2, at most 4").passed
+    True
+    """
+
+    law: str
+    passed: bool
+    sentence: str
+
+
+class Bias(NamedTuple):
+    """Bias of whitened moments in long runs at one step size.
+
+    Attributes
+    ----------
+    step_size
+        h.
+    bias, error
+        Means, then second moments, minus the target's, and standard errors, shape (K,); 0.05 is
+        five per cent of a variance.
+    correlation
+        Largest correlation of a coordinate's end with its start.
+
+    Examples
+    --------
+    >>> from alphamf.inference.samplers.langevin import SGLD
+    >>> from alphamf.inference.targets.gaussian import LinearGaussian
+    >>> target = LinearGaussian(np.eye(1), np.ones(1), 1.0)
+    >>> [bias.step_size for bias in check(SGLD(0.2), target).biases]
+    [0.2, 0.1, 0.05]
+    """
+
+    step_size: float
+    bias: Array
+    error: Array
+    correlation: float
+
+
+@dataclass(frozen=True)
+class Report:
+    """Verdict on a sampler.
+
+    Attributes
+    ----------
+    sampler
+        The sampler's repr.
+    findings
+        What each law says.
+    biases
+        Bias at each step size, the largest first; empty after Geweke's test alone.
+
+    Examples
+    --------
+    >>> report = Report("mine", (Finding("one step", True, "|z| is 1.2, at most 4"),), ())
+    >>> print(report)
+    mine: passed
+      one step: |z| is 1.2, at most 4
+    """
+
+    sampler: str
+    findings: tuple[Finding, ...]
+    biases: tuple[Bias, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether all laws hold."""
+        return all(finding.passed for finding in self.findings)
+
+    def __str__(self) -> str:
+        lines = [f"{self.sampler}: {'passed' if self.passed else 'FAILED'}"]
+        for law, passed, sentence in self.findings:
+            lines.append(f"  {law}: {'' if passed else 'FAILED, '}{sentence}")
+        return "\n".join(lines)
+
+    def figure(self) -> Any:
+        """Draw the bias of the moment that is furthest off against the step size.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            One panel with lines of order 1 and 2.
+
+        Raises
+        ------
+        AlphaMFError
+            No bias was measured.
+        """
+        if not self.biases:
+            raise AlphaMFError("there is no figure without the order of the bias")
+        Figure = libraries.load("matplotlib.figure").Figure
+
+        worst = _worst(self.biases[0])
+        sizes = np.array([each.step_size for each in self.biases])
+        values = np.array([abs(each.bias[worst]) for each in self.biases])
+        errors = [each.error[worst] for each in self.biases]
+        drawing = Figure(figsize=(5, 3.5), layout="constrained")
+        panel = drawing.subplots()
+        panel.errorbar(sizes, values, errors, marker="o", linestyle="", label="measured")
+        for order, style in ((1, "--"), (2, ":")):
+            panel.plot(
+                sizes, values[0] * (sizes / sizes[0]) ** order, style, label=f"order {order}"
+            )
+        panel.set(xscale="log", yscale="log", xlabel="step size", ylabel="bias of a moment")
+        panel.set_title(f"{self.sampler[:50]}: {'passed' if self.passed else 'failed'}")
+        panel.legend()
+        return drawing
+
+
+def check(
+    sampler: Sampler[Any],
+    target: Any,
+    *,
+    order: float = 1.0,
+    law: tuple[Array, Array] | None = None,
+    steps: int = 200,
+    chains: int = 4000,
+    seed: int = 0,
+) -> Report:
+    """Test whether a sampler samples a target whose law is known.
+
+    Parameters
+    ----------
+    sampler
+        Sampler with a constant step size; kernels of other libraries: `Kernel`.
+    target
+        Target that also has ``exact(rng, count)``, exact draws of shape (count, D) with a small D,
+        or ``joint(rng, chains)`` for Geweke's test, or both. ``joint`` draws theta, shape
+        (chains, D), from the prior and data for each, and returns the target of these data and
+        theta.
+    order
+        r, where a bias of O(h^r) is promised; ``math.inf``: none, as with a Metropolis test. Half
+        an order less still passes.
+    law
+        Mean and covariance of the sampler's own law of theta at its step size, shapes (D,) and
+        (D, D).
+    steps
+        Number of steps at the full step size, of which the second half counts; twice and four
+        times as many at h/2 and h/4. Enough that chains forget their start.
+    chains
+        Number of chains; the errors fall with its root.
+    seed
+        Seed of the random streams.
+
+    Returns
+    -------
+    Report
+        Its ``passed`` is the verdict, ``print`` shows the numbers, and ``figure`` draws them.
+
+    Raises
+    ------
+    AlphaMFError
+        The target has neither exact nor joint draws, or an argument is out of range.
+
+    References
+    ----------
+    Geweke, JASA 99 (2004), for the joint test.
+
+    Examples
+    --------
+    >>> from alphamf.inference.samplers.langevin import PSGLD, SGLD
+    >>> from alphamf.inference.targets.gaussian import LinearGaussian
+    >>> target = LinearGaussian(np.eye(2), np.ones(2), 1.0)
+    >>> check(SGLD(0.2), target).passed
+    True
+    >>> check(PSGLD(0.05, damping=0.3), target).passed  # another law at any step size
+    False
+    """
+    if not order > 0:
+        raise AlphaMFError(f"order must be positive, not {order}")
+    if steps < 2 or chains < 100:
+        raise AlphaMFError(
+            f"steps must be at least 2 and chains at least 100, not {steps} and {chains}"
+        )
+    if not (hasattr(target, "exact") or hasattr(target, "joint")):
+        raise AlphaMFError(
+            "check needs a target with exact(rng, count) or joint(rng, chains), "
+            f"which {type(target).__name__} does not have"
+        )
+    findings: list[Finding] = []
+    biases: tuple[Bias, ...] = ()
+    with np.errstate(all="ignore"):  # what diverges is found below
+        if hasattr(target, "exact"):
+            if order == inf:
+                findings.append(_one_step(sampler, target, seed))
+            parts = HALVINGS[:1] if order == inf else HALVINGS
+            biases = _biases(sampler, target, parts, steps, chains, seed)
+            if all(np.isfinite(each.bias).all() for each in biases):
+                findings += [_forgotten(biases), _order(biases, order)]
+            else:
+                findings.append(Finding("stable", False, "diverged; take a smaller step_size"))
+            if law is not None:
+                findings.append(_own_law(sampler, target, law, steps, chains, seed))
+        if hasattr(target, "joint"):
+            findings.append(_joint(sampler, target, steps, chains, seed))
+    return Report(repr(sampler), tuple(findings), biases)
+
+
+def _moments(white: Array) -> Array:
+    """Return first and second moments of whitened positions, shape (n, K)."""
+    rows, columns = np.tril_indices(white.shape[-1])
+    return np.concatenate([white, white[:, rows] * white[:, columns] - (rows == columns)], -1)
+
+
+class _Whitening(NamedTuple):
+    """Coordinates in which the reference has mean 0 and covariance 1."""
+
+    mean: Array
+    root: Array
+
+    def __call__(self, theta: Array) -> Array:
+        white: Array = np.linalg.solve(self.root, (theta.astype(np.float64) - self.mean).T).T
+        return white
+
+
+def _whitening(mean: Array, covariance: Array) -> _Whitening:
+    return _Whitening(np.asarray(mean), np.linalg.cholesky(np.atleast_2d(covariance)))
+
+
+def _compared(before: Array, after: Array, fresh: Array) -> tuple[float, float]:
+    """Return |z| of how moments of the same chains moved, and p of their law beside fresh draws."""
+    from scipy.stats import ks_2samp
+
+    if not np.isfinite(after).all():
+        return inf, 0.0
+    whiten = _whitening(fresh.mean(0), np.cov(fresh.T))
+    moved = _moments(whiten(after)) - _moments(whiten(before))
+    spread = moved.std(0) / sqrt(len(moved))
+    z = np.abs(moved.mean(0)) / np.maximum(spread, np.finfo(float).tiny)
+    pairs = zip(after.T, fresh.T, strict=True)
+    return float(z.max()), float(min(ks_2samp(one, two).pvalue for one, two in pairs))
+
+
+def _same_law(name: str, z: float, p: float) -> Finding:
+    sentence = f"|z| is {z:.1f}, at most {Z_MOST:g}; p is {p:.2g}, at least {P_LEAST:g}"
+    return Finding(name, z < Z_MOST and p > P_LEAST, sentence)
+
+
+def _one_step(sampler: Sampler[Any], target: Any, seed: int) -> Finding:
+    rng = generator(seed, 0)
+    start, fresh = target.exact(rng, CHAINS), target.exact(rng, CHAINS)
+    state = sampler.step(rng, sampler.init(rng, start.copy()), target)
+    return _same_law("one step", *_compared(start, state.theta, fresh))
+
+
+def _joint(sampler: Sampler[Any], model: Any, steps: int, chains: int, seed: int) -> Finding:
+    rng = generator(seed, 3)
+    _, fresh = model.joint(rng, chains)
+    target, start = model.joint(rng, chains)
+    state = sampler.init(rng, start.copy())
+    for _ in range(steps):
+        state = sampler.step(rng, state, target)
+    if (state.theta == start).all(0).any():
+        return Finding("Geweke", False, "a coordinate of theta has not moved")
+    return _same_law("Geweke", *_compared(start, state.theta, fresh))
+
+
+def _long_run(
+    sampler: Sampler[Any], target: Any, whiten: _Whitening, start: Array, steps: int, rng: Any
+) -> tuple[Array, float]:
+    """Return each chain's mean moments over the second half, and the start's correlation."""
+    state = sampler.init(rng, start.copy())
+    total: Any = 0.0
+    for step in range(steps):
+        state = sampler.step(rng, state, target)
+        if step >= steps // 2:
+            total = total + _moments(whiten(state.theta))
+    ends = whiten(state.theta)
+    pairs = zip(whiten(start).T, ends.T, strict=True)
+    correlation = max(float(np.corrcoef(one, two)[0, 1]) for one, two in pairs)
+    means: Array = total / (steps - steps // 2)
+    return means, correlation
+
+
+def _biases(
+    sampler: Any, target: Any, parts: tuple[int, ...], steps: int, chains: int, seed: int
+) -> tuple[Bias, ...]:
+    size = sampler.step_size
+    if callable(size):
+        raise AlphaMFError("check needs a sampler with a constant step_size, not a schedule")
+    known = target.exact(generator(seed, 1), REFERENCE)
+    whiten = _whitening(known.mean(0), np.cov(known.T))
+    exact = _moments(whiten(known))
+    found = []
+    for part in parts:
+        rng = generator(seed, 2, part)
+        start = target.exact(rng, chains)
+        smaller = replace(sampler, step_size=size / part)
+        means, correlation = _long_run(smaller, target, whiten, start, steps * part, rng)
+        error = np.sqrt(means.var(0) / chains + exact.var(0) / len(exact))
+        found.append(Bias(size / part, means.mean(0) - exact.mean(0), error, correlation))
+    return tuple(found)
+
+
+def _worst(bias: Bias) -> int:
+    return int(np.argmax(np.abs(bias.bias) / bias.error))
+
+
+def _forgotten(biases: tuple[Bias, ...]) -> Finding:
+    most = max(biases, key=lambda each: each.correlation)
+    right = most.correlation < CORRELATION_MOST  # not of a NaN either
+    sentence = (
+        f"a correlation of {most.correlation:.2f} is left at the step size {most.step_size:.3g}, "
+        f"at most {CORRELATION_MOST}"
+    )
+    return Finding("forgets its start", right, sentence + ("" if right else "; take more steps"))
+
+
+def _order(biases: tuple[Bias, ...], order: float) -> Finding:
+    """Compare the bias at the least step size with that at the largest and with the promise."""
+    first, last = biases[0], biases[-1]
+    name = "no bias" if order == inf else "order of the bias"
+    if order == inf:
+        z = float(np.max(np.abs(first.bias) / first.error))
+        return Finding(name, z < Z_MOST, f"|z| is {z:.1f}, at most {Z_MOST:g}; {_sizes(biases)}")
+    share = (last.step_size / first.step_size) ** (order - 0.5)
+    excess = np.abs(last.bias) - share * np.abs(first.bias)
+    z = excess / np.hypot(last.error, share * first.error)
+    passed = bool((z < Z_MOST).all())
+    return Finding(name, passed, f"{_measured(first, last)}, {order:g} promised; {_sizes(biases)}")
+
+
+def _measured(first: Bias, last: Bias) -> str:
+    """Return the order that the moment furthest off has, with its standard error."""
+    worst = _worst(first)
+    if abs(first.bias[worst]) < Z_MOST * first.error[worst]:
+        return "no bias to be seen"
+    scale = log(first.step_size / last.step_size)
+    big, small = abs(first.bias[worst]), abs(last.bias[worst])
+    error = sqrt((first.error[worst] / big) ** 2 + (last.error[worst] / small) ** 2) / scale
+    measured = log(big / small) / scale
+    return (
+        f"{measured:.2f} ± {error:.2f} measured" if error < 1 else "too small a bias to measure it"
+    )
+
+
+def _sizes(biases: tuple[Bias, ...]) -> str:
+    worst = _worst(biases[0])
+    parts = [
+        f"{100 * each.bias[worst]:+.2f} ± {100 * each.error[worst]:.2f} % at {each.step_size:.3g}"
+        for each in biases
+    ]
+    return "bias " + ", ".join(parts)
+
+
+def _own_law(
+    sampler: Any, target: Any, law: tuple[Array, Array], steps: int, chains: int, seed: int
+) -> Finding:
+    rng = generator(seed, 4)
+    whiten = _whitening(*law)
+    means, _ = _long_run(sampler, target, whiten, target.exact(rng, chains), steps, rng)
+    z = np.abs(means.mean(0)) / (means.std(0) / sqrt(chains))
+    most = float(z.max())
+    return Finding("discretised law", most < Z_MOST, f"|z| is {most:.1f}, at most {Z_MOST:g}")

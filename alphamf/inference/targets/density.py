@@ -1,0 +1,239 @@
+r"""A posterior given by functions: a log-likelihood of data, and the logarithm of a prior.
+
+.. math:: U(\theta) = -\frac{N}{n} \sum_{i \in \Omega} \log p(x_i \mid \theta) - \log p(\theta),
+   \qquad |\Omega| = n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Array, namespace
+
+
+class Density(Protocol):
+    """A function log p of one theta and of rows of the data, evaluated for many chains at once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> density: Density = NumPyDensity(lambda theta: -theta)  # the standard normal law
+    >>> density.grad(np.ones((2, 3)), (), None)
+    array([[-1., -1., -1.],
+           [-1., -1., -1.]])
+    """
+
+    def place(self, data: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the data as arrays of the function's own library, where they stay."""
+        ...
+
+    def grad(self, theta: Array, data: tuple[Any, ...], chosen: Array | None) -> Array:
+        """Gradient of log p, a new array of the shape and dtype of theta.
+
+        Parameters
+        ----------
+        theta
+            Positions, shape (*chains, D).
+        data
+            What `place` returned.
+        chosen
+            Rows of the data that each chain reads, shape (*chains, n); None: all rows.
+        """
+        ...
+
+    def value(self, theta: Array, data: tuple[Any, ...], chosen: Array | None) -> Array:
+        """Log p, shape (*chains,); the parameters are those of `grad`."""
+        ...
+
+
+class NumPyDensity:
+    """A log density by its gradient, and by its value where a sampler needs that.
+
+    The functions get one theta of shape (D,) at a time, and after it the rows of each data array.
+
+    Parameters
+    ----------
+    gradient
+        Gradient of log p, shape (D,).
+    log_density
+        Log p, a number; needed by samplers that accept or reject, such as HMC.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> density = NumPyDensity(lambda theta, x: (x - theta).sum(0))  # the mean of normal data
+    >>> density.grad(np.zeros((1, 2)), (np.ones((5, 2)),), None)
+    array([[5., 5.]])
+    """
+
+    def __init__(
+        self,
+        gradient: Callable[..., Any],
+        log_density: Callable[..., Any] | None = None,
+    ) -> None:
+        self.gradient, self.log_density = gradient, log_density
+
+    def place(self, data: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the data as they are."""
+        return data
+
+    def grad(self, theta: Array, data: tuple[Any, ...], chosen: Array | None) -> Array:
+        """See `Density`."""
+        return self._each(self.gradient, theta, data, chosen).reshape(theta.shape)
+
+    def value(self, theta: Array, data: tuple[Any, ...], chosen: Array | None) -> Array:
+        """See `Density`.
+
+        Raises
+        ------
+        AlphaMFError
+            The density has no `log_density`.
+        """
+        if self.log_density is None:
+            raise AlphaMFError(
+                "this sampler needs values of the log density; give NumPyDensity(gradient, "
+                "log_density)"
+            )
+        return self._each(self.log_density, theta, data, chosen).reshape(theta.shape[:-1])
+
+    def _each(
+        self, function: Callable[..., Any], theta: Array, data: Any, chosen: Array | None
+    ) -> Array:
+        xp = namespace(theta)
+        positions = theta.reshape(-1, theta.shape[-1])
+        if chosen is None:
+            found = [function(row, *data) for row in positions]
+        else:
+            picks = chosen.reshape(len(positions), -1)
+            found = [
+                function(row, *(array[pick] for array in data))
+                for row, pick in zip(positions, picks, strict=True)
+            ]
+        values: Array = xp.array(found, theta.dtype)
+        return values
+
+
+class DensityTarget:
+    """The posterior of `density`, with a minibatch of its own for each chain.
+
+    Parameters
+    ----------
+    density
+        Log-likelihood: the sum over the rows that it gets, without the prior. A function counts as
+        `NumPyDensity`'s gradient.
+    start
+        Where chains start, shape (D,).
+    data
+        An array or several, whose first axes are the N data points; None: the density has none.
+    batch
+        n, the number of data points per draw, chosen with replacement; None: all of them.
+    prior
+        Log density of theta alone, of the kind of `density`; None: flat.
+
+    Attributes
+    ----------
+    size
+        D.
+
+    Raises
+    ------
+    AlphaMFError
+        The data's lengths differ, or `batch` is below 1 or given without data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.array([[1.0], [3.0]])
+    >>> target = DensityTarget(lambda theta, x: (x - theta).sum(0), np.zeros(1), data=x)
+    >>> target.draw(None, np.zeros((1, 1))).grad(np.zeros((1, 1)))  # U's gradient
+    array([[-4.]])
+    """
+
+    positive = False
+
+    def __init__(
+        self,
+        density: Density | Callable[..., Any],
+        start: Array,
+        *,
+        data: Any = None,
+        batch: int | None = None,
+        prior: Density | Callable[..., Any] | None = None,
+    ) -> None:
+        self.density = _density(density)
+        self.prior = None if prior is None else _density(prior)
+        rows = () if data is None else tuple(data) if isinstance(data, (tuple, list)) else (data,)
+        self.count = _checked_count(rows, batch)
+        self.data = self.density.place(rows)
+        self.batch = batch
+        self.size: int = start.shape[-1]
+        self.latents: dict[str, Array] = {}
+        self._start = start
+
+    def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
+        """Return the start for every chain, shape (*chains, D)."""
+        xp = namespace(self._start)
+        copies: Array = xp.broadcast_to(self._start, (*chains, self.size)).copy()
+        return copies
+
+    def draw(self, rng: Any, theta: Array) -> DensityPotential:
+        """Draw a minibatch for each chain, or take all data."""
+        if self.batch is None:
+            return DensityPotential(self, None)
+        chosen = rng.integers(self.count, size=(*theta.shape[:-1], self.batch))
+        return DensityPotential(self, chosen)
+
+
+class DensityPotential:
+    """U of a minibatch.
+
+    Parameters
+    ----------
+    target
+        The posterior.
+    chosen
+        Rows of each chain, shape (*chains, n); None: all.
+    """
+
+    def __init__(self, target: DensityTarget, chosen: Array | None) -> None:
+        self.target, self.chosen = target, chosen
+        self.weight = 1.0 if chosen is None else target.count / chosen.shape[-1]
+
+    def grad(self, theta: Array) -> Array:
+        """Gradient, shape (*chains, D)."""
+        gradient = self.target.density.grad(theta, self.target.data, self.chosen)
+        gradient *= -self.weight
+        if self.target.prior is not None:
+            gradient -= self.target.prior.grad(theta, (), None)
+        return gradient
+
+    def value(self, theta: Array) -> Array:
+        """U up to a constant, shape (*chains,)."""
+        value = -self.weight * self.target.density.value(theta, self.target.data, self.chosen)
+        if self.target.prior is not None:
+            value = value - self.target.prior.value(theta, (), None)
+        return value
+
+
+def _density(density: Any) -> Density:
+    if hasattr(density, "grad") and hasattr(density, "place"):
+        return density  # type: ignore[no-any-return]
+    if callable(density):
+        return NumPyDensity(density)
+    raise AlphaMFError(
+        "a density must be a function, NumPyDensity, JaxDensity or TorchDensity, "
+        f"not {type(density).__name__}"
+    )
+
+
+def _checked_count(rows: Sequence[Any], batch: int | None) -> int:
+    lengths = sorted({len(array) for array in rows})
+    if len(lengths) > 1:
+        raise AlphaMFError(f"all data arrays must have the same length, not {lengths}")
+    if batch is not None and not rows:
+        raise AlphaMFError("batch needs data")
+    if batch is not None and batch < 1:
+        raise AlphaMFError(f"batch must be at least 1, not {batch}")
+    return lengths[0] if lengths else 0

@@ -1,0 +1,200 @@
+"""`sample`: posteriors given by functions of NumPy, JAX and PyTorch, and the page's ten lines."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from alphamf.errors import AlphaMFError
+from alphamf.inference import (
+    HAMCMC,
+    HMC,
+    SAMPLERS,
+    SGLD,
+    DensityTarget,
+    JaxDensity,
+    NumPyDensity,
+    TorchDensity,
+    run,
+    sample,
+)
+from alphamf.inference.laws import Z_MOST
+from alphamf.inference.random import generator
+from alphamf.inference.targets.gaussian import LinearGaussian
+from tests.support.places import ROOT
+
+RNG = np.random.default_rng(3)
+A = RNG.standard_normal((40, 2)) @ np.array([[1.0, 0.8], [0.0, 0.4]])
+X = A @ np.ones(2) + RNG.standard_normal(40)
+THETA = RNG.standard_normal((3, 2))
+
+
+def of_numpy():
+    likelihood = NumPyDensity(
+        lambda theta, a, x: (x - a @ theta) @ a,
+        lambda theta, a, x: -((x - a @ theta) ** 2).sum() / 2,
+    )
+    return likelihood, NumPyDensity(lambda theta: -theta, lambda theta: -(theta**2).sum() / 2)
+
+
+def of_jax():
+    pytest.importorskip("jax")
+    return (
+        JaxDensity(lambda theta, a, x: -((x - a @ theta) ** 2).sum() / 2),
+        JaxDensity(lambda theta: -(theta**2).sum() / 2),
+    )
+
+
+def of_torch():
+    pytest.importorskip("torch")
+    return (
+        TorchDensity(lambda theta, a, x: -((x - a @ theta) ** 2).sum() / 2),
+        TorchDensity(lambda theta: -(theta**2).sum() / 2),
+    )
+
+
+each_library = pytest.mark.parametrize(
+    ("library", "rtol"), [(of_numpy, 1e-10), (of_jax, 1e-4), (of_torch, 1e-10)]
+)
+
+
+@each_library
+@pytest.mark.parametrize("batch", [None, 5])
+def test_gradient_and_value_are_those_of_the_target_written_by_hand(library, rtol, batch):
+    likelihood, prior = library()
+    target = DensityTarget(likelihood, THETA[0], data=(A, X), batch=batch, prior=prior)
+    known = LinearGaussian(A, X, 1.0, batch=batch)
+    ours, hers = (each.draw(generator(5), THETA) for each in (target, known))
+    np.testing.assert_allclose(ours.grad(THETA), hers.grad(THETA), rtol=rtol, atol=10 * rtol)
+    # Values are up to a constant, which differs between minibatches.
+    ends = [each.value(THETA) - each.value(0 * THETA) for each in (ours, hers)]
+    np.testing.assert_allclose(ends[0], ends[1], rtol=rtol, atol=100 * rtol)
+
+
+@each_library
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_gradient_is_a_new_array_of_the_dtype_of_theta(library, rtol, dtype):
+    likelihood, prior = library()
+    target = DensityTarget(likelihood, THETA[0], data=(A, X), batch=4, prior=prior)
+    theta = THETA.astype(dtype)
+    gradient = target.draw(generator(5), theta).grad(theta)
+    assert gradient.dtype == dtype
+    gradient[...] = 0  # writable, and its own
+    np.testing.assert_array_equal(theta, THETA.astype(dtype))
+
+
+@pytest.mark.parametrize(
+    "library",
+    [of_numpy, *(pytest.param(each, marks=pytest.mark.slow) for each in (of_jax, of_torch))],
+)
+def test_samples_have_the_law_of_the_model(library):
+    likelihood, prior = library()
+    known = LinearGaussian(A, X, 1.0)
+    found = sample(
+        likelihood, np.zeros((8, 2)), data=(A, X), prior=prior, sampler=HMC(0.15, 4), steps=300
+    )
+    summary = found.summary()
+    assert found.draws.shape == (240, 8, 2)
+    assert (np.abs(summary.mean - known.mean) < Z_MOST * summary.mcse).all()
+    np.testing.assert_allclose(summary.std, np.sqrt(known.covariance.diagonal()), rtol=0.2)
+
+
+def test_is_a_front_of_the_loop_alone():
+    """The draws are those of `chain.run`, for a target as for its functions."""
+    sampler, known = SGLD(0.01), LinearGaussian(A, X, 1.0)
+    *_, last = run(known, sampler, steps=30, seed=7, start=THETA)
+    likelihood, prior = of_numpy()
+    by_target = sample(known, THETA, sampler=sampler, steps=30, seed=7)
+    functions = sample(
+        likelihood.gradient, THETA, data=(A, X), prior=prior.gradient, sampler=sampler, steps=30,
+        seed=7,
+    )  # fmt: skip
+    np.testing.assert_array_equal(by_target.draws[-1], last.theta)
+    np.testing.assert_allclose(functions.draws[-1], last.theta, rtol=1e-10)
+
+
+def test_chains_that_move_in_turn_are_separated():
+    known = LinearGaussian(A, X, 1.0)
+    settings = {"sampler": HAMCMC(0.01, memory=4, gamma=0.1), "steps": 400, "burn_in": 0}
+    assert [sample(known, THETA, thin=thin, **settings).turns for thin in (1, 2, 3, 4)] == [
+        4, 2, 4, 1,
+    ]  # fmt: skip
+
+
+def test_samplers_by_name_are_classes_or_look_like_them():
+    import inspect
+
+    assert SAMPLERS["sgld"] is SGLD
+    for name, make in SAMPLERS.items():
+        parameters = inspect.signature(make).parameters
+        assert all(each.default is not each.empty for each in parameters.values()), name
+        assert inspect.getdoc(make)
+        assert make().needs is not None
+    assert inspect.signature(SAMPLERS["psgld-lagged"]).parameters["lagged"].default is True
+    assert SAMPLERS["psgld-lagged"]() == SAMPLERS["psgld"](lagged=True)
+
+
+GRADIENT = of_numpy()[0].gradient
+REFUSED = [
+    ({"data": (A, X[:7])}, r"same length, not \[7, 40\]"),
+    ({"batch": 3}, "batch needs data"),
+    ({"data": (A, X), "batch": 0}, "batch must be at least 1, not 0"),
+    ({"data": (A, X), "sampler": HMC(0.1)}, "needs values of the log density"),
+    ({"data": (A, X), "steps": 10, "burn_in": 10}, "burn_in 10 and thin 1 leave none of 10 steps"),
+    ({"theta0": np.zeros((2, 2, 2))}, r"shape \(D,\) or \(chains, D\), not \(2, 2, 2\)"),
+    ({"theta0": np.array(["a"])}, "theta0 must be of numbers"),
+    ({"density": 3.0}, "a density must be a function, .* not float"),
+    ({"density": LinearGaussian(A, X, 1.0), "batch": 3}, "a target has its own data"),
+    ({"density": LinearGaussian(A, X, 1.0), "theta0": np.zeros(3)}, "must have 2 columns"),
+    ({"data": (A, X), "sampler": SGLD(10.0)}, "diverged at step .*; use a smaller step_size"),
+]
+
+
+@pytest.mark.parametrize(("given", "sentence"), REFUSED)
+@pytest.mark.filterwarnings("ignore:overflow")
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_refuses_what_does_not_fit(given, sentence):
+    with pytest.raises(AlphaMFError, match=sentence):
+        sample(**{"density": GRADIENT, "theta0": np.zeros(2), **given})
+
+
+def blocks():
+    """Return the first blocks of the page that can be run, by what they need."""
+    page = (ROOT / "docs/samplers.md").read_text(encoding="utf-8")
+    found = re.findall(r"(?:<!-- (\w+) -->\n)?```python\n(.*?)```", page, re.DOTALL)
+    return {need or "numpy": code for need, code in reversed(found)}
+
+
+@pytest.mark.parametrize(
+    "need", ["numpy", *(pytest.param(need, marks=pytest.mark.slow) for need in ("jax", "torch"))]
+)
+def test_ten_lines_of_the_page_find_the_weights(need):
+    pytest.importorskip(need)
+    code = blocks()[need]
+    lines = [line for line in code.splitlines() if line.strip()]
+    assert len(lines) <= 10
+    names: dict = {}
+    exec(code, names)
+    summary = names["found"].summary()
+    np.testing.assert_allclose(summary.mean, [1.0, -1.0, 0.5], atol=0.15)
+    assert (summary.rhat < 1.05).all()
+
+
+def test_the_package_imports_neither_jax_nor_torch():
+    code = "import sys; from alphamf.inference import sample, JaxDensity, TorchDensity; " + (
+        "sys.exit(bool({'jax', 'torch'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_absent_package_is_named(monkeypatch):
+    from alphamf.tools import extras
+
+    monkeypatch.setattr(extras, "find_spec", lambda name: None)
+    for kind, extra in ((JaxDensity, "jax"), (TorchDensity, "torch")):
+        with pytest.raises(AlphaMFError, match=rf"pip install 'alphamf\[{extra}\]'"):
+            kind(lambda theta: 0.0)
