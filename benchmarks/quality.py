@@ -28,6 +28,7 @@ from __future__ import annotations
 import csv
 import sys
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -97,9 +98,8 @@ def overall(rows: list[Row]) -> str:
 
 def by_group(rows: list[Row]) -> str:
     """Return a table for each score: a line for each group, and a column for each method."""
-    groups = dict.fromkeys(
-        name for place in zip(*(row.groups for row in rows), strict=True) for name in place
-    )
+    places = zip_longest(*(row.groups for row in rows))  # a clip may be of fewer groups
+    groups = dict.fromkeys(name for place in places for name in place if name)
     parts = []
     for k, (score, decimals) in enumerate(SCORES.items()):
         lines = []

@@ -94,6 +94,9 @@ def test_means_over_all_and_by_group():
         "| street (1) | 3.00 | 6.00 |",
         "| 0 dB (2) | 2.00 ± 1.00 | 4.00 ± 2.00 |",
     ]
+    # One clip may be of more groups than another.
+    rows = [ROWS[0]._replace(groups=("babble",)), ROWS[1]]
+    assert quality.by_group(rows).splitlines()[4] == "| 0 dB (1) | 3.00 | 6.00 |"
 
 
 def test_how_many_recordings_sound_as_they_were():
