@@ -64,14 +64,15 @@ class ControlVariates:
             raise AlphaMFError("control variates need a target without latents")
         if center.shape != (target.size,):
             raise AlphaMFError(f"center must have shape ({target.size},), not {center.shape}")
-        self.target, self.center = target, center
+        self.target: Any = target
+        self.center: Array = center
         self.size: int = target.size
         self.positive: bool = target.positive
         self.latents: dict[str, Array] = {}
         self.gradient: Array = _all_data(target, center).grad(center[None])[0]
         """Gradient of all data at the center, shape (D,)."""
         if hasattr(target, "exact"):
-            self.exact = target.exact
+            self.exact: Any = target.exact
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
         """Return the target's own start, shape (*chains, D)."""

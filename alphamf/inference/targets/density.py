@@ -73,7 +73,8 @@ class NumPyDensity:
         gradient: Callable[..., Any],
         log_density: Callable[..., Any] | None = None,
     ) -> None:
-        self.gradient, self.log_density = gradient, log_density
+        self.gradient: Callable[..., Any] = gradient
+        self.log_density: Callable[..., Any] | None = log_density
 
     def place(self, data: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the data as they are."""
@@ -162,12 +163,12 @@ class DensityTarget:
         batch: int | None = None,
         prior: Density | Callable[..., Any] | None = None,
     ) -> None:
-        self.density = _density(density)
-        self.prior = None if prior is None else _density(prior)
+        self.density: Density = _density(density)
+        self.prior: Density | None = None if prior is None else _density(prior)
         rows = () if data is None else tuple(data) if isinstance(data, (tuple, list)) else (data,)
-        self.count = _checked_count(rows, batch)
-        self.data = self.density.place(rows)
-        self.batch = batch
+        self.count: int = _checked_count(rows, batch)
+        self.data: tuple[Any, ...] = self.density.place(rows)
+        self.batch: int | None = batch
         self.size: int = start.shape[-1]
         self.latents: dict[str, Array] = {}
         self._start = start
@@ -198,8 +199,9 @@ class DensityPotential:
     """
 
     def __init__(self, target: DensityTarget, chosen: Array | None) -> None:
-        self.target, self.chosen = target, chosen
-        self.weight = 1.0 if chosen is None else target.count / chosen.shape[-1]
+        self.target: DensityTarget = target
+        self.chosen: Array | None = chosen
+        self.weight: float = 1.0 if chosen is None else target.count / chosen.shape[-1]
 
     def grad(self, theta: Array) -> Array:
         """Gradient, shape (*chains, D)."""

@@ -57,7 +57,7 @@ class SAGA:
     def __init__(self, target: DensityTarget) -> None:
         if not isinstance(target, DensityTarget) or target.batch is None:
             raise AlphaMFError("SAGA needs a DensityTarget with minibatches")
-        self.target = target
+        self.target: DensityTarget = target
         self.size: int = target.size
         self.latents: dict[str, Array] = {}
 
