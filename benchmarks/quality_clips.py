@@ -11,9 +11,7 @@ import numpy as np
 
 from alphamf.evaluation.mixing import mixture
 from alphamf.tools.arrays import Floats
-from alphamf.tools.manifest import read_manifest
-from alphamf.training.refiner.recordings import LEVELS as DEPTH
-from alphamf.training.refiner.recordings import corpus
+from alphamf.training.refiner.recordings import sources
 from benchmarks.front_clips import KINDS, SNRS, Clip, clips, manifest, mono, shuffled
 
 RATE = 16000
@@ -69,21 +67,14 @@ def quiet(clip: Clip, split: str) -> bool:
 
     What is removed of the hiss of other references counts as an error.
     """
-    known = [depth for stem, depth in depths(split).items() if clip.name.startswith(stem)]
-    return max(known) >= LEAST_DEPTH
+    return clip.name.startswith(quiet_voices(split))
 
 
 @cache
-def depths(split: str) -> dict[str, float]:
-    """Return by how many dB the pauses of the voices of ``speech-16k`` lie below their speech."""
-    folder = corpus("speech-16k")
-    rows = read_manifest(folder, ["path", "split", *DEPTH])
-    low, high = DEPTH
-    return {
-        Path(row["path"]).stem: float(row[high]) - float(row[low])
-        for row in rows
-        if row["split"] == split
-    }
+def quiet_voices(split: str) -> tuple[str, ...]:
+    """Return the names of the files of ``speech-16k`` with such pauses, without their endings."""
+    found = sources("speech-16k", split, quiet=LEAST_DEPTH)
+    return tuple(Path(source.path).stem for source in found)
 
 
 def rumble(number: int, clip: Clip, split: str) -> Made:

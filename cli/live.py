@@ -23,6 +23,9 @@ DEVICES = "Devices"
 TICK = 0.1
 """Time between checks of keys, devices and levels, in seconds."""
 
+DEFAULTS = {"--channels": 1, "--buffer": 40}
+"""Values of options that are not None where the user gives none."""
+
 STEP = 0.1
 """How far a key changes the strength."""
 
@@ -61,7 +64,7 @@ def live(
     ] = None,
     channels: Annotated[
         int, typer.Option(metavar="N", help="Number of input channels.", rich_help_panel=DEVICES)
-    ] = 1,
+    ] = DEFAULTS["--channels"],
     buffer: Annotated[
         int,
         typer.Option(
@@ -69,7 +72,7 @@ def live(
             help="Latency to request from each device; use more if sound is lost.",
             rich_help_panel=DEVICES,
         ),
-    ] = 40,
+    ] = DEFAULTS["--buffer"],
     strength: Annotated[
         float,
         typer.Option(
@@ -105,8 +108,10 @@ def live(
             return
         dry_share(strength)
         if virtual_mic:
-            devices = {"--input": input, "--output": output, "--rate": rate, "--record": record}
-            _virtual_microphone([name for name in devices if devices[name] is not None], strength)
+            given = {"--input": input, "--output": output, "--rate": rate, "--record": record}
+            given |= {"--channels": channels, "--buffer": buffer}
+            others = [name for name in given if given[name] not in (None, DEFAULTS.get(name))]
+            _virtual_microphone(others, strength, quiet=quiet)
             return
         check_least("--channels", channels, 1)
         if not 5 <= buffer <= 1000:
@@ -125,7 +130,7 @@ def live(
             _run(lines, channels, buffer / 1000, strength, files, quiet=quiet)
 
 
-def _virtual_microphone(given: list[str], strength: float) -> None:
+def _virtual_microphone(given: list[str], strength: float, *, quiet: bool) -> None:
     """Have a virtual microphone until Ctrl-C; `given` are options that it cannot have."""
     from alphamf.cli.plugin import plugin_file
     from alphamf.live.virtual_microphone import NAME, run_virtual_microphone
@@ -134,12 +139,13 @@ def _virtual_microphone(given: list[str], strength: float) -> None:
         raise AlphaMFError(
             f"{given[0]} cannot be combined with --virtual-mic, which uses the system's microphone"
         )
+
+    def ready() -> None:
+        if not quiet:
+            typer.echo(f'Choose "{NAME}" in the call; Ctrl-C takes it away')
+
     with suppress(KeyboardInterrupt):
-        run_virtual_microphone(
-            plugin_file(),
-            strength,
-            lambda: typer.echo(f'Choose "{NAME}" in the call; Ctrl-C takes it away'),
-        )
+        run_virtual_microphone(plugin_file(), strength, ready)
 
 
 def _list() -> None:

@@ -10,14 +10,16 @@ r"""Does a sampler sample what it should? Laws that hold for right samplers and 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf, log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.laws import CHAINS, P_LEAST, Z_MOST
+from alphamf.inference.laws import CHAINS, P_LEAST, Z_MOST, whiten
 from alphamf.inference.protocols import Sampler
 from alphamf.inference.random import generator
 from alphamf.tools import libraries
@@ -249,19 +251,9 @@ def _moments(white: Array) -> Array:
     return np.concatenate([white, white[:, rows] * white[:, columns] - (rows == columns)], -1)
 
 
-class _Whitening(NamedTuple):
-    """Coordinates in which the reference has mean 0 and covariance 1."""
-
-    mean: Array
-    root: Array
-
-    def __call__(self, theta: Array) -> Array:
-        white: Array = np.linalg.solve(self.root, (theta.astype(np.float64) - self.mean).T).T
-        return white
-
-
-def _whitening(mean: Array, covariance: Array) -> _Whitening:
-    return _Whitening(np.asarray(mean), np.linalg.cholesky(np.atleast_2d(covariance)))
+def _whitening(mean: Array, covariance: Array) -> Callable[[Array], Array]:
+    """Return the map to coordinates in which the reference has mean 0 and covariance 1."""
+    return partial(whiten, mean=np.asarray(mean), covariance=np.atleast_2d(covariance))
 
 
 def _compared(before: Array, after: Array, fresh: Array) -> tuple[float, float]:
@@ -270,8 +262,8 @@ def _compared(before: Array, after: Array, fresh: Array) -> tuple[float, float]:
 
     if not np.isfinite(after).all():
         return inf, 0.0
-    whiten = _whitening(fresh.mean(0), np.cov(fresh.T))
-    moved = _moments(whiten(after)) - _moments(whiten(before))
+    white = _whitening(fresh.mean(0), np.cov(fresh.T))
+    moved = _moments(white(after)) - _moments(white(before))
     spread = moved.std(0) / sqrt(len(moved))
     z = np.abs(moved.mean(0)) / np.maximum(spread, np.finfo(float).tiny)
     pairs = zip(after.T, fresh.T, strict=True)
@@ -303,7 +295,12 @@ def _joint(sampler: Sampler[Any], model: Any, steps: int, chains: int, seed: int
 
 
 def _long_run(
-    sampler: Sampler[Any], target: Any, whiten: _Whitening, start: Array, steps: int, rng: Any
+    sampler: Sampler[Any],
+    target: Any,
+    white: Callable[[Array], Array],
+    start: Array,
+    steps: int,
+    rng: Any,
 ) -> tuple[Array, float]:
     """Return each chain's mean moments over the second half, and the start's correlation."""
     state = sampler.init(rng, start.copy())
@@ -311,9 +308,9 @@ def _long_run(
     for step in range(steps):
         state = sampler.step(rng, state, target)
         if step >= steps // 2:
-            total = total + _moments(whiten(state.theta))
-    ends = whiten(state.theta)
-    pairs = zip(whiten(start).T, ends.T, strict=True)
+            total = total + _moments(white(state.theta))
+    ends = white(state.theta)
+    pairs = zip(white(start).T, ends.T, strict=True)
     correlation = max(float(np.corrcoef(one, two)[0, 1]) for one, two in pairs)
     means: Array = total / (steps - steps // 2)
     return means, correlation
@@ -326,14 +323,14 @@ def _biases(
     if callable(size):
         raise AlphaMFError("check needs a sampler with a constant step_size, not a schedule")
     known = target.exact(generator(seed, 1), REFERENCE)
-    whiten = _whitening(known.mean(0), np.cov(known.T))
-    exact = _moments(whiten(known))
+    white = _whitening(known.mean(0), np.cov(known.T))
+    exact = _moments(white(known))
     found = []
     for part in parts:
         rng = generator(seed, 2, part)
         start = target.exact(rng, chains)
         smaller = replace(sampler, step_size=size / part)
-        means, correlation = _long_run(smaller, target, whiten, start, steps * part, rng)
+        means, correlation = _long_run(smaller, target, white, start, steps * part, rng)
         error = np.sqrt(means.var(0) / chains + exact.var(0) / len(exact))
         found.append(Bias(size / part, means.mean(0) - exact.mean(0), error, correlation))
     return tuple(found)
@@ -394,8 +391,8 @@ def _own_law(
     sampler: Any, target: Any, law: tuple[Array, Array], steps: int, chains: int, seed: int
 ) -> Finding:
     rng = generator(seed, 4)
-    whiten = _whitening(*law)
-    means, _ = _long_run(sampler, target, whiten, target.exact(rng, chains), steps, rng)
+    white = _whitening(*law)
+    means, _ = _long_run(sampler, target, white, target.exact(rng, chains), steps, rng)
     z = np.abs(means.mean(0)) / (means.std(0) / sqrt(chains))
     most = float(z.max())
     return Finding("discretised law", most < Z_MOST, f"|z| is {most:.1f}, at most {Z_MOST:g}")

@@ -32,8 +32,8 @@ def clip(monkeypatch):
     recordings = {"soft": soft.astype(np.float32), "loud": loud.astype(np.float32)}
     monkeypatch.setattr(quality_clips, "manifest", lambda *_: [("soft", "", ""), ("loud", "", "")])
     monkeypatch.setattr(quality_clips, "mono", lambda path, rate: recordings[path])
-    depths = {"test": {"en_a": 50.0}, "dev": {"en_a": 49.9}}
-    monkeypatch.setattr(quality_clips, "depths", depths.get)
+    voices = {"test": ("en_a",), "dev": ()}
+    monkeypatch.setattr(quality_clips, "quiet_voices", voices.get)
     quality_clips.rumbles.cache_clear()
     yield Clip("en_a", RATE, noise[0].astype(np.float32), noise.sum(0).astype(np.float32))
     quality_clips.rumbles.cache_clear()

@@ -71,9 +71,10 @@ def test_a_filter_that_ends_is_said(tmp_path, places, script, said):
 
 
 def test_other_devices_and_a_system_without_pipewire_are_refused(tmp_path, places):
-    found = in_a_process(tmp_path, *COMMAND[3:], "--input", "USB", env=places)
-    assert found.returncode == 2
-    assert b"--input cannot be combined with --virtual-mic" in found.stderr
+    for name, value in (("--input", "USB"), ("--channels", "2"), ("--buffer", "20")):
+        found = in_a_process(tmp_path, *COMMAND[3:], name, value, env=places)
+        assert found.returncode == 2
+        assert f"{name} cannot be combined with --virtual-mic" in found.stderr.decode()
     found = in_a_process(tmp_path, *COMMAND[3:], env={**places, "PATH": str(tmp_path / "bin")})
     assert found.returncode == 2 and b"needs PipeWire" in found.stderr
 

@@ -226,7 +226,7 @@ def _check_mixtures(config: Config) -> None:
 def _check_schedule(schedule: Schedule, ladder: Ladder | None) -> None:
     for key, least in (
         *((key, 1) for key in ("steps", "batch", "report_every", "score_every")),
-        *((key, 0) for key in ("seed", "warm_up", "weight_decay", "muon")),
+        *((key, 0) for key in ("seed", "warm_up", "weight_decay", "muon", "minutes")),
     ):
         _within(f"[schedule] {key}", getattr(schedule, key), least, math.inf)
     _within("[schedule] averaging", schedule.averaging, 0, 1)

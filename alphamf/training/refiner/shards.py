@@ -141,11 +141,10 @@ class Making(threading.Thread):
         AlphaMFError
             The making has failed.
         """
-        while not _complete(shard):
-            if not self.is_alive():
-                self.check()
-                return
+        while self.is_alive() and not _complete(shard):
             time.sleep(POLL)
+        if self._error and not _complete(shard):
+            raise self._error
 
 
 def make_all(shards: Sequence[Shard], jobs: int) -> Iterator[Shard]:

@@ -81,6 +81,7 @@ WRONG = [
     ({"schedule": {"precision": "half"}}, "precision must be bfloat16 or float32, not 'half'"),
     ({"schedule": {"steps": 0}}, r"\[schedule\] steps must be at least 1"),
     ({"schedule": {"muon": -1}}, r"\[schedule\] muon must be at least 0, not -1"),
+    ({"schedule": {"minutes": -1}}, r"\[schedule\] minutes must be at least 0, not -1"),
     ({"ladder": {"step": 7}}, r"\[ladder\] step must be a multiple of report_every"),
     ({"network": {"bands": 65}}, r"\[network\] bands must be at least 66, not 65"),
     ({"network": {"kind": {"name": "causal", "made_from": "a"}, "start": "b"}},
