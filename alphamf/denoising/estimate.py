@@ -7,7 +7,6 @@ the channels of a segment, which may be linked.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -193,11 +192,10 @@ def estimate_speech(
     for group in _linked_groups(channels, gains, model, settings):
         members = [channels[k] for k in group]
         speech, staged = _speech(members, [gains[k][0] for k in group], weights, settings, xp)
-        if 0 < settings.dereverb < 1:
-            with_echo = [each._replace(spectra=each.whole, with_echo=None) for each in members]
-            whole = replace(settings, dereverb=0.0)
-            other, _ = _speech(with_echo, [gains[k][0] for k in group], weights, whole, xp)
-            share = np.float32(settings.dereverb)
+        share = np.float32(members[0].dereverb)
+        if 0 < share < 1:
+            whole = [each._replace(spectra=each.whole, dereverb=0.0) for each in members]
+            other, _ = _speech(whole, [gains[k][0] for k in group], weights, settings, xp)
             speech = [a + share * (b - a) for a, b in zip(other, speech, strict=True)]
         for k, one in zip(group, speech, strict=True):
             estimates[k] = _estimate(channels[k], one, gains[k], weights, settings, staged=staged)
@@ -213,7 +211,7 @@ def _speech(
 ) -> tuple[list[Floats], bool]:
     """Return the speech of channels that are linked, and whether a network made it in link 5."""
     least = least_gain(settings)
-    network = weights.dereverberator if settings.dereverb else weights.second_stage
+    network = weights.dereverberator if members[0].dereverb else weights.second_stage
     # Digital silence needs no second stage, nor does a sound that must not be attenuated.
     if not settings.refine or least == 1 or not all(each.spectra.sound.any() for each in members):
         network = None

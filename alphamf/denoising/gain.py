@@ -63,6 +63,8 @@ class SegmentPosterior(NamedTuple):
         How well several chains agree; None for a single chain, and for digital silence.
     with_echo
         The segment with the late reverberation in the dictionary's band; None: it is in `spectra`.
+    dereverb
+        Proportion of the echo that is removed.
     """
 
     spectra: Spectra
@@ -73,6 +75,7 @@ class SegmentPosterior(NamedTuple):
     high: Posterior
     agreement: Agreement | None = None
     with_echo: Spectra | None = None
+    dereverb: float = 0.0
 
     @property
     def whole(self) -> Spectra:

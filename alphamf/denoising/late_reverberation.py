@@ -55,6 +55,14 @@ the faint cells, which are mostly echo, count as much as the loud ones (docs/qua
 RIDGE = 1e-6
 """Variance added to each predictor, relative to their mean, for bins without sound."""
 
+VOICED = (250.0, 8000.0)
+"""Frequencies in Hz whose bins tell how much echo there is."""
+
+DRY = (0.5, 1.0)
+"""A recording that its past explains by so many dB or less is dry, and by so many or more is not.
+Of 24 dry voices of the split dev the median was .3 to .4, with noise or without, and one in twenty
+above .5 (.95 at 0 dB); in rooms with an RT60 of .3 s or more one in twenty was below .8."""
+
 SILENT = np.float32(1e-6)
 """Power, in units of the bin's mean, that is added to each cell: it bounds the precision."""
 
@@ -75,10 +83,25 @@ def late_frame(rate: int) -> Frame:
 
 
 class Late(NamedTuple):
-    """Late reverberation of a channel, below and above a frequency; shape (samples,) each."""
+    """Late reverberation of a channel.
+
+    Attributes
+    ----------
+    below, above
+        Its parts below and above a frequency, shape (samples,) each.
+    explained
+        By how many dB the past explains the sound of all channels: the median over bins.
+    """
 
     below: Floats
     above: Floats
+    explained: float
+
+    @property
+    def share(self) -> float:
+        """How much of it should be removed: nothing where a dry voice is explained as well."""
+        low, high = DRY
+        return min(max((self.explained - low) / (high - low), 0.0), 1.0)
 
 
 @one_thread()
@@ -97,28 +120,42 @@ def late_reverberation(channels: Sequence[Floats], rate: int, edge: float = math
     frame = late_frame(rate)
     spectra = np.stack([stft.forward(each, frame) for each in channels])
     late = np.zeros_like(spectra)
+    gains = np.zeros(spectra.shape[:2])
     for bins in parts(frame.bins, TOGETHER):
         taps = TAPS if bins.start * rate < AIR * frame.n_fft else TAPS_ABOVE
-        late[:, bins] = predicted_frames(spectra[:, bins], taps)
-    above = np.arange(frame.bins)[:, None] * (rate / frame.n_fft) > edge
-    return [
-        Late(
-            *(
-                stft.inverse(np.where(above == side, each, 0), frame, len(channels[0]))
-                for side in (False, True)
-            )
-        )
-        for each in late
-    ]
+        late[:, bins], gains[:, bins] = predicted_frames(spectra[:, bins], taps)
+    frequencies = np.arange(frame.bins) * (rate / frame.n_fft)
+    voiced = (frequencies > VOICED[0]) & (frequencies < VOICED[1])
+    explained = float(np.median(gains[:, voiced]))
+    above = frequencies[:, None] > edge
+    found = []
+    for each in late:
+        divided = (np.where(above == side, each, 0) for side in (False, True))
+        sounds = [stft.inverse(part, frame, len(channels[0])) for part in divided]
+        found.append(Late(sounds[0], sounds[1], explained))
+    return found
 
 
-def predicted_frames(spectra: Complexes, taps: int = TAPS) -> Complexes:
-    """Predict each frame from `taps` frames before it; shape (channels, bins, frames) of both."""
+def predicted_frames(spectra: Complexes, taps: int = TAPS) -> tuple[Complexes, Reals]:
+    """Predict each frame from `taps` frames before it.
+
+    Returns
+    -------
+    prediction, gain : ndarray
+        Shape (channels, bins, frames), and by how many dB it explains each bin, shape (channels,
+        bins): the ratio of both powers, weighted by the precision.
+    """
     power = np.mean(np.abs(spectra) ** 2, axis=2, keepdims=True)
     unit = np.sqrt(np.where(power > 0, power, 1)).astype(spectra.real.dtype)
     scaled = spectra / unit
     past = _past(scaled, taps)
-    return unit * np.stack([_predicted(each, past) for each in scaled])
+    found: Complexes = np.stack([_predicted(each, past) for each in scaled])
+    precision = _precision(scaled - found)
+    before, after = (
+        (precision * np.abs(each) ** 2).sum(axis=2) + SILENT for each in (scaled, scaled - found)
+    )
+    found *= unit
+    return found, 10 * np.log10(before / after)
 
 
 def _past(spectra: Complexes, taps: int) -> Complexes:
@@ -152,4 +189,5 @@ def _precision(innovation: Complexes) -> Reals:
     """
     power = np.abs(innovation) ** 2
     dispersion = DISPERSION * power.mean(axis=-1, keepdims=True)
-    return 1 / (power + dispersion + SILENT)
+    precision: Reals = 1 / (power + dispersion + SILENT)
+    return precision

@@ -137,7 +137,7 @@ class Settings:
         Proportion of the input in the output, from 0 to 1: 1 minus the strength.
     dereverb
         Proportion of the room's echo that is removed, from 0 (none) to 1: late reverberation, by
-        `late_reverberation` and a network for it.
+        `late_reverberation` and a network for it. Where a recording has none, nothing is done.
     max_attenuation
         Largest attenuation of a time-frequency cell in dB; None for no limit.
     channels

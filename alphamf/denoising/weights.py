@@ -267,9 +267,9 @@ def _frame_for(network: TrainedNetwork, dictionary: Dictionary) -> Frame:
 
 
 def _role(network: TrainedNetwork) -> str:
-    return {SecondStage: "second stage", Dereverberator: "dereverberator"}.get(
-        type(network), "refiner"
-    )
+    if isinstance(network, Dereverberator):
+        return "dereverberator"
+    return "second stage" if isinstance(network, SecondStage) else "refiner"
 
 
 def missing_refiner_note(weights: Weights, refiner: Choice) -> str | None:

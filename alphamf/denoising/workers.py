@@ -273,11 +273,14 @@ class Workers:
         )
         if late is None:
             return sample(sounds)
-        whole = [sound - each.above for sound, each in zip(sounds, late, strict=True)]
-        found = sample([sound - each.below for sound, each in zip(whole, late, strict=True)])
+        shares = [self._settings.dereverb * each.share for each in late]
+        pairs = list(zip(sounds, late, strict=True))
+        whole = [sound - each.above if each.share else sound for sound, each in pairs]
+        pairs = list(zip(whole, late, strict=True))
+        found = sample([sound - each.below if each.share else sound for sound, each in pairs])
         return [
-            one._replace(with_echo=Spectra(sound * one.scale, self._rate))
-            for one, sound in zip(found, whole, strict=True)
+            one._replace(with_echo=Spectra(sound * one.scale, self._rate), dereverb=share)
+            for one, sound, share in zip(found, whole, shares, strict=True)
         ]
 
     def _finish(

@@ -51,7 +51,7 @@ def predicted_late(seed=0):
     clean = heavy(rng, (1, 20, 600))
     factors = 0.5 * 0.8 ** np.arange(6) * np.exp(1j * np.arange(6))
     heard = echoing(clean, factors)
-    return relative_error(predicted_frames(heard), heard - clean)
+    return relative_error(predicted_frames(heard)[0], heard - clean)
 
 
 def test_the_echo_of_heavy_tailed_frames_is_found():
@@ -168,8 +168,21 @@ def test_no_more_than_its_taps_are_looked_at():
     late[..., beyond:] += 0.7 * clean[..., :-beyond]
     inside = clean.copy()
     inside[..., DELAY + 4 :] += 0.7 * clean[..., : -DELAY - 4]
-    unseen, seen = (np.median(np.abs(predicted_frames(each))) for each in (late, inside))
+    unseen, seen = (np.median(np.abs(predicted_frames(each)[0])) for each in (late, inside))
     assert unseen < 0.6 * seen
+
+
+def test_a_dry_voice_is_as_without_the_option():
+    voice, *_ = in_room(rate=16000)
+    assert late_reverberation([voice], 16000)[0].share == 0
+    np.testing.assert_array_equal(
+        denoise(voice, 16000, ECHO).audio, denoise(voice, 16000, "fast").audio
+    )
+
+
+@pytest.mark.parametrize("rt60", [0.4, 0.9])
+def test_a_voice_in_a_room_is_not_dry(rt60):
+    assert late_reverberation([in_room(rt60)[2]], RATE)[0].share == 1
 
 
 @pytest.mark.parametrize("preset", ["fast", "plain"])

@@ -9,7 +9,7 @@ import numpy as np
 
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats, Reals
-from alphamf.training.refiner.shaping import Rng, convolved, log_uniform, pick
+from alphamf.training.refiner.shaping import Rng, convolved, log_uniform, pick, rms
 
 EARLY_SECONDS = 0.05
 """How long after the direct sound a reflection belongs to the voice: it makes speech clearer."""
@@ -63,7 +63,7 @@ class Room(NamedTuple):
     def heard_noise(self, noise: Reals) -> Reals:
         """Return a noise in the room, shape (samples,), with the same level."""
         made = convolved(noise, self.noise)[: len(noise)]
-        result: Reals = made * np.sqrt(np.mean(noise**2) / max(np.mean(made**2), 1e-30))
+        result: Reals = made * (rms(noise) / rms(made))
         return result
 
 

@@ -189,6 +189,8 @@ def _start(config: Config, dictionary: Dictionary) -> dict[str, Array] | None:
     if not config.network.start:
         return None
     found = type(empty).load(find(config.network.start))
+    if found.rate > empty.rate:
+        found = keep_lowest_bins(found, empty)
     if isinstance(kind, SecondStageKind) and kind.taps:
         found = replace(found, parameters=grow_network(found, config.network.sizes))
     same = found.shapes == shapes(cells, config.network.sizes)
@@ -213,6 +215,27 @@ def _check_before(names: Sequence[str], dictionary: Dictionary) -> None:
             raise AlphaMFError(
                 f"the {kind.kind} {found.name} has another rate or window than {dictionary.name}"
             )
+
+
+def keep_lowest_bins(found: TrainedNetwork, wanted: TrainedNetwork) -> TrainedNetwork:
+    """Return a network for a lower rate with the same parameters for the same frequencies.
+
+    Parameters
+    ----------
+    found
+        Of a higher rate.
+    wanted
+        Its rate and window. A network whose windows last another time is returned unchanged.
+    """
+    if found.frame.n_fft * wanted.rate != wanted.frame.n_fft * found.rate:
+        return found
+    p, bins, known = found.parameters, wanted.frame.bins, found.sizes
+    lowest = {
+        "in.weight": p["in.weight"][: bins * known.features],
+        "map.weight": p["map.weight"][:, : bins * known.maps],
+        "map.bias": p["map.bias"][: bins * known.maps],
+    }
+    return replace(found, parameters=p | lowest, rate=wanted.rate, frame=wanted.frame)
 
 
 def grow_network(found: TrainedNetwork, wanted: Sizes) -> dict[str, Array]:
