@@ -30,7 +30,7 @@ SHORTEST, LONGEST = 3.0, 10.0
 EARLY = 0.05
 """How long after the direct sound the target's part of the response ends, in seconds."""
 
-CONDITIONS = {"alone": None, "15 dB": 15.0, "5 dB": 5.0}
+CONDITIONS = {"alone": None, "with noise at 15 dB": 15.0, "with noise at 5 dB": 5.0}
 """Ratios of the reverberant voice to the noise in the same room."""
 
 RANGES = ((0.1, 0.3), (0.3, 0.5), (0.5, 0.9), (0.9, 1.2))
@@ -150,4 +150,4 @@ def _dry(split: str, number: int) -> Iterator[RoomClip]:
     """Yield a clip of ``benchmarks.quality unheard`` without its noise, and with it."""
     clip = _mixed(split)[number % 100]
     yield RoomClip(clip._replace(noisy=clip.clean), "alone", "dry", None)
-    yield RoomClip(clip, "-5 to 15 dB", "dry", None)
+    yield RoomClip(clip, "with noise at -5 to 15 dB", "dry", None)

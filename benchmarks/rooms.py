@@ -31,17 +31,18 @@ nara_wpe (window 64 ms, hop 16 ms, 10 taps, delay 4, 3 iterations); ``dereverb``
 from __future__ import annotations
 
 import csv
-import inspect
 import sys
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from alphamf import denoise
 from alphamf.audio.room import BANDS, estimate_room
+from alphamf.denoising.settings import PRESETS
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.methods import all_methods
 from alphamf.tools import pool, tables
@@ -76,10 +77,8 @@ def processed(name: str, clip: Clip) -> Floats:
     if name == WPE:
         return predicted(clip.noisy)
     if name == DEREVERB:
-        if "dereverb" not in inspect.signature(denoise).parameters:
-            raise AlphaMFError("`denoise` has no argument `dereverb` yet")
-        options: dict[str, Any] = {"dereverb": 1.0}
-        found: Floats = denoise(clip.noisy, clip.rate, **options).audio
+        settings = replace(PRESETS["fast"], dereverb=1.0)
+        found: Floats = denoise(clip.noisy, clip.rate, settings).audio
         return found
     return run(name, clip)
 
@@ -143,7 +142,7 @@ def report(rows: list[Row]) -> str:
     parts = []
     for condition in dict.fromkeys(row.condition for row in rows):
         some = [row for row in rows if row.condition == condition]
-        parts.append(f"Speech {condition}, {len(some)} clips:\n\n{by_method(some)}")
+        parts.append(f"Speech, {condition} ({len(some)} clips):\n\n{by_method(some)}")
     alone = [row for row in rows if row.condition == rows[0].condition]
     return "\n\n".join([*parts, *([by_group(alone)] if alone[0].group in GROUPS else [])])
 

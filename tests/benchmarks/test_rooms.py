@@ -75,7 +75,7 @@ def known(monkeypatch, tmp_path):
 
 def test_the_target_is_the_early_part_and_the_noise_is_as_far_down_as_asked(known):
     found = {each.condition: each for each in room_clips.made("recorded", "dev", 0)}
-    assert list(found) == ["alone", "15 dB", "5 dB"]
+    assert list(found) == ["alone", "with noise at 15 dB", "with noise at 5 dB"]
     alone = found["alone"].clip
     early = known.voice.copy()
     early[RATE // 20 :] = 0
@@ -83,7 +83,7 @@ def test_the_target_is_the_early_part_and_the_noise_is_as_far_down_as_asked(know
     np.testing.assert_allclose(alone.clean, scale * taken(voice(), early), atol=1e-4)
     assert rms(alone.noisy) == pytest.approx(rms(voice()), rel=1e-3)
     for name, snr in (("15 dB", 15), ("5 dB", 5)):
-        clip = found[name].clip
+        clip = found[f"with noise at {name}"].clip
         np.testing.assert_array_equal(clip.clean, alone.clean)
         added = clip.noisy - alone.noisy
         ratio = 10 * np.log10(np.mean(alone.noisy**2) / np.mean(added**2))
@@ -154,7 +154,7 @@ def test_tables_have_a_line_for_each_method_and_group():
         rooms.Row("a", "5 dB", room_clips.GROUPS[0], values),
     ]
     parts = rooms.report(rows).split("\n\n")
-    assert parts[0] == "Speech alone, 2 clips:" and parts[2] == "Speech 5 dB, 1 clips:"
+    assert parts[0] == "Speech, alone (2 clips):" and parts[2] == "Speech, 5 dB (1 clips):"
     assert "| wpe | 2.00 ± 0.00 | 2.000 ± 0.000 |" in parts[1]
     assert parts[4].splitlines()[0] == "| SI-SDR dB | noisy | wpe |"
     assert [line.split(" |")[0] for line in parts[4].splitlines()[2:]] == [
