@@ -47,7 +47,7 @@ def chunk_of(method):
     return call
 
 
-BASICS = {"rate": RATE, "settings": QUICK, "model": TINY}
+BASICS = {"rate": RATE, "preset": QUICK, "model": TINY}
 CALLS = {
     "denoise": (alphamf.denoise, {"audio": SOUND, **BASICS}),
     "denoise_async": (
@@ -105,7 +105,8 @@ BAD = {
     "chunk": ARRAY,
     "blocks": [None, True, 5, np.nan, "x", Opaque(), [None], [GAPS], [5.0], []],
     "rate": COUNT,
-    "settings": [*OBJECT, None],
+    "preset": [*OBJECT, None],
+    "strength": [value for value in REAL if value is not None],
     "model": FILE,
     "seed": ANY_COUNT,
     "device": WORD,
@@ -138,7 +139,7 @@ BAD = {
     "above": [value for value in ARRAY if value is not None],
     "bands": COUNT,
     "name": [value for value in OBJECT if not isinstance(value, str)],
-    "paths": [None, True, 5, "a.wav", b"a.wav", [None], [5], [b"a.wav"], ["a\0b"], [], Opaque()],
+    "paths": [None, True, 5, b"a.wav", [None], [5], [b"a.wav"], ["a\0b"], [], Opaque()],
     "rank": [*COUNT, 0],
     "context": [*COUNT, 0],
     "Settings.steps": ANY_COUNT,

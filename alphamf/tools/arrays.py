@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,10 @@ LOG_LIMIT = 60.0
 be multiplied."""
 
 
-DEVICES = ("cpu", "cuda", "auto")
+DeviceName = Literal["cpu", "cuda", "auto"]
+"""The names in `DEVICES`, for type checkers."""
+
+DEVICES: tuple[str, ...] = get_args(DeviceName)
 """Devices for arrays; the last one means a CUDA device if there is one."""
 
 
