@@ -169,7 +169,28 @@ def check_streams(jobs: Iterable[Job]) -> None:
                 raise AlphaMFError("audio cannot be written to a terminal; use -o FILE or a pipe")
 
 
-def dry_share(strength: float | None) -> float | None:
+def parse_strength(text: str) -> float:
+    """Return the value of --strength, such as ``0.5`` or ``50%``, as a number from 0 to 1.
+
+    Raises
+    ------
+    AlphaMFError
+        It is something else.
+    """
+    number, percent = text.strip().removesuffix("%"), text.strip().endswith("%")
+    try:
+        found = float(number) / (100 if percent else 1)
+    except ValueError:
+        raise AlphaMFError(
+            f"--strength must be from 0 to 1, or a percentage such as 50%, not {text!r}"
+        ) from None
+    if not 0 <= found <= 1:
+        hint = f"; for a percentage, write {number}%" if not percent and 1 < found <= 100 else ""
+        raise AlphaMFError(f"--strength must be from 0 to 1, not {text}{hint}")
+    return found
+
+
+def dry_share(strength: str | None) -> float | None:
     """Return the setting `dry` for --strength; None if it is not given.
 
     Raises
@@ -177,11 +198,7 @@ def dry_share(strength: float | None) -> float | None:
     AlphaMFError
         It is out of range.
     """
-    if strength is None:
-        return None
-    if not 0 <= strength <= 1:
-        raise AlphaMFError(f"--strength must be from 0 to 1, not {strength}")
-    return round(1 - strength, 9)
+    return None if strength is None else round(1 - parse_strength(strength), 9)
 
 
 def choose_device(wanted: str, *, quiet: bool) -> str:

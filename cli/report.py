@@ -117,7 +117,7 @@ def table(
 
 
 @contextmanager
-def progress(quiet: bool, unit: str = "s") -> Iterator[Update | None]:
+def progress(quiet: bool, unit: str = "s", items: int = 1) -> Iterator[Update | None]:
     """Show a progress bar for each item on standard error, if it is a terminal.
 
     Parameters
@@ -126,6 +126,8 @@ def progress(quiet: bool, unit: str = "s") -> Iterator[Update | None]:
         Whether to show nothing.
     unit
         Unit of the numbers that are shown.
+    items
+        Number of files; if there are several, one more bar shows how many of them are done.
 
     Yields
     ------
@@ -142,7 +144,7 @@ def progress(quiet: bool, unit: str = "s") -> Iterator[Update | None]:
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
-        TextColumn("{task.completed:.0f}{task.fields[whole]} " + unit),
+        TextColumn("{task.fields[count]}"),
         TimeRemainingColumn(),
     )
     # rich would send what is printed on standard output to its own console, standard error.
@@ -153,24 +155,46 @@ def progress(quiet: bool, unit: str = "s") -> Iterator[Update | None]:
         redirect_stdout=sys.stdout.isatty(),
     )
     tasks: dict[str, TaskID] = {}
+    parts: dict[str, float] = {}
     ended: set[str] = set()
+    everything = bars.add_task("all", total=items, count="") if items > 1 else None
+
+    def show_all() -> None:
+        if everything is not None:
+            count = f"{len(ended)} of {items} files"
+            bars.update(everything, completed=len(ended) + sum(parts.values()), count=count)
 
     def update(name: str, done: float, total: float) -> None:
         # The last messages of a worker may come after its failure.
         if name in ended:
             return
+        known = math.isfinite(total)
         if name not in tasks:
-            known = math.isfinite(total)
-            whole = f" of {total:.0f}" if known else ""
-            tasks[name] = bars.add_task(name, total=total if known else None, whole=whole)
+            tasks[name] = bars.add_task(name, total=total if known else None, count="")
         if done >= total:
             ended.add(name)
+            parts.pop(name, None)
             bars.remove_task(tasks.pop(name))
         else:
-            bars.update(tasks[name], completed=done)
+            parts[name] = done / total if known else 0.0
+            count = f"{done:.0f}{f' of {total:.0f}' if known else ''} {unit}"
+            bars.update(tasks[name], completed=done, count=count)
+        show_all()
 
+    show_all()
     with bars:
         yield update
+
+
+@contextmanager
+def continued_later(sentence: str, *, quiet: bool) -> Iterator[None]:
+    """On Ctrl-C, print how the work in this block goes on, and pass the interruption on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not quiet:
+            typer.echo(f"Stopped. {sentence}", err=True)
+        raise
 
 
 @contextmanager
