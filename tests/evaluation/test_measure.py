@@ -209,6 +209,7 @@ def test_folders_of_other_systems_stand_beside_methods(tmp_path, monkeypatch, te
     monkeypatch.chdir(tmp_path)
     for name in ("out", "out, old", "x"):
         (tmp_path / name).mkdir()
+        (tmp_path / name / "a.wav").touch()
     found = {entry.spec: entry.folder and entry.folder.path for entry in resolve([text])}
     assert found == expected
 
