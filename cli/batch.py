@@ -127,11 +127,11 @@ def _report(
     if outcome.error is not None:
         report.error(outcome.item.source, outcome.error, as_json=as_json)
         if outcome.details:
-            typer.echo(outcome.details, err=True, nl=False)
+            report.say(outcome.details.rstrip("\n"), err=True)
     elif as_json:
         report.json_line(outcome.result)
     elif text is not None and "skipped" not in outcome.result:
-        typer.echo(text(outcome.result), err=to_stderr)
+        report.say(text(outcome.result), err=to_stderr)
 
 
 def preload(files: Plan, *, device: str, workers: int | None, cluster: str | None) -> None:

@@ -147,7 +147,7 @@ def _each(
     for outcome in pool(work, jobs, workers=workers, update=None, in_order=False):
         if outcome.error is not None:
             if outcome.error not in crashes:
-                typer.echo(outcome.details or "", err=True, nl=False)
+                report.say((outcome.details or "").rstrip("\n"), err=True)
             crashes.append(outcome.error)
         yield outcome.result or replace(outcome.item.result, error=outcome.error)
 

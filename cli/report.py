@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 _ARGUMENT = re.compile(r"(?<![\w`])`([a-z][a-z0-9_]*)`(?![\w`])")
 
+_shown: list[Any] = []
+"""Consoles of the bars that are on the terminal."""
+
 _SHORT = {"output": "-o"}
 """Options that sentences call by their short name."""
 
@@ -37,6 +40,16 @@ def with_options(sentence: str) -> str:
     return _ARGUMENT.sub(
         lambda found: _SHORT.get(found[1], f"--{found[1].replace('_', '-')}"), sentence
     )
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print a line on standard output, or on standard error if `err`; above any progress bar."""
+    if _shown and (err or sys.stdout.isatty()):
+        from rich.text import Text
+
+        _shown[-1].print(Text(text), soft_wrap=True)
+    else:
+        typer.echo(text, err=err)
 
 
 @contextmanager
@@ -70,17 +83,17 @@ def error(source: str, sentence: str, *, as_json: bool = False) -> None:
         sentence = f"{name}: {sentence}"
     if as_json:
         json_line({"file": source, "error": sentence})
-    typer.echo(f"Error: {printable_name(sentence)}", err=True)
+    say(f"Error: {printable_name(sentence)}", err=True)
 
 
 def note(sentence: str) -> None:
     """Print a note of the library on standard error."""
-    typer.echo(with_options(sentence), err=True)
+    say(with_options(sentence), err=True)
 
 
 def json_line(item: Mapping[str, Any]) -> None:
     """Print one JSON object as a line on standard output."""
-    typer.echo(dumps(item))
+    say(dumps(item))
 
 
 def table(
@@ -117,6 +130,17 @@ def table(
 
 
 @contextmanager
+def _on_the_terminal(bars: Any) -> Iterator[None]:
+    """Show bars; what `say` prints stands above them."""
+    with bars:
+        _shown.append(bars.console)
+        try:
+            yield
+        finally:
+            _shown.pop()
+
+
+@contextmanager
 def progress(quiet: bool, unit: str = "s", items: int = 1) -> Iterator[Update | None]:
     """Show a progress bar for each item on standard error, if it is a terminal.
 
@@ -147,13 +171,7 @@ def progress(quiet: bool, unit: str = "s", items: int = 1) -> Iterator[Update | 
         TextColumn("{task.fields[count]}"),
         TimeRemainingColumn(),
     )
-    # rich would send what is printed on standard output to its own console, standard error.
-    bars = Progress(
-        *columns,
-        console=Console(stderr=True),
-        transient=True,
-        redirect_stdout=sys.stdout.isatty(),
-    )
+    bars = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)
     tasks: dict[str, TaskID] = {}
     parts: dict[str, float] = {}
     ended: set[str] = set()
@@ -182,7 +200,7 @@ def progress(quiet: bool, unit: str = "s", items: int = 1) -> Iterator[Update | 
         show_all()
 
     show_all()
-    with bars:
+    with _on_the_terminal(bars):
         yield update
 
 
@@ -243,5 +261,5 @@ def training_progress(
             tasks[label] = bars.add_task(label, total=progress.steps, objective=0.0)
         bars.update(tasks[label], completed=progress.step, objective=progress.objective)
 
-    with bars:
+    with _on_the_terminal(bars):
         yield update

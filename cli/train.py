@@ -129,7 +129,7 @@ def _extend(
 
 def _report_skipped(skipped: list[str], sentence: str) -> None:
     skipped.append(sentence)
-    typer.echo(f"Error: {report.with_options(sentence)}", err=True)
+    report.say(f"Error: {report.with_options(sentence)}", err=True)
 
 
 def _print(selection: Selection, output: str, seconds: float) -> None:
