@@ -87,7 +87,7 @@ def run(
     again = "The same command continues with the files that are left."
     continues = any(job.searched for job in files.jobs) and not request.overwrite
     with (
-        report.continued_later(again, quiet=quiet or not continues),
+        report.continued_later(quiet=quiet or not continues, sentence=again),
         report.progress(quiet, items=len(files.jobs)) as update,
     ):
         work = partial(process, request=request)

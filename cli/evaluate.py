@@ -128,7 +128,7 @@ def _run(
 
     done: dict[str, Result] = {}
     reported: set[tuple[str, str]] = set()
-    with report.progress(quiet, "results") as update:
+    with report.continued_later(quiet=quiet), report.progress(quiet, "results") as update:
         for result in runner.run(todo, output, each):
             done[result.key] = result
             _report(result, reported, as_json=as_json)

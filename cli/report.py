@@ -205,7 +205,9 @@ def progress(quiet: bool, unit: str = "s", items: int = 1) -> Iterator[Update | 
 
 
 @contextmanager
-def continued_later(sentence: str, *, quiet: bool) -> Iterator[None]:
+def continued_later(
+    *, quiet: bool, sentence: str = "The same command continues."
+) -> Iterator[None]:
     """On Ctrl-C, print how the work in this block goes on, and pass the interruption on."""
     try:
         yield

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
+from alphamf.tools.extras import install_packages
 
 CEILING = -1.0
 """Highest true peak of what is normalized, in dB of full scale, as in EBU R 128."""
@@ -68,10 +69,10 @@ def _meter(rate: int) -> Any:
     try:
         import pyloudnorm
     except ImportError as error:
-        sentence = (
-            "measuring loudness needs pyloudnorm; install it with pip install 'alphamf[normalize]'"
-        )
-        raise AlphaMFError(sentence) from error
+        command = install_packages("pyloudnorm")
+        raise AlphaMFError(
+            f"measuring loudness needs pyloudnorm; install it with {command}"
+        ) from error
     return pyloudnorm.Meter(rate)
 
 

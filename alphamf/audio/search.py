@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from alphamf.audio.formats import MEDIA_SUFFIXES, is_known
 from alphamf.errors import AlphaMFError
+from alphamf.tools.extras import install_packages
 from alphamf.tools.files import is_special, printable_name, reason
 from alphamf.tools.paths import real_path
 
@@ -97,7 +98,7 @@ def describe_skipped(paths: Collection[str]) -> str:
         return ""
     endings = Counter(map(_ending, paths))
     counts = ", ".join(f"{count} {ending[1:]}" for ending, count in sorted(endings.items()))
-    return f"skipped {counts}; to read these formats: pip install 'alphamf[media]'"
+    return f"skipped {counts}; to read these formats: {install_packages('av')}"
 
 
 def _walk(folder: str, skipped: str | None, failed: list[OSError]) -> Iterator[InputFile]:

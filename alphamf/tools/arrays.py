@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arguments import one_of
+from alphamf.tools.extras import install_extra
 
 Array = np.ndarray[Any, np.dtype[Any]]
 """An array of NumPy or CuPy, which share the methods that we use; typed like NumPy's arrays."""
@@ -89,7 +90,7 @@ def module(device: str) -> ModuleType:
             return np
         raise AlphaMFError(
             f"device cuda needs CuPy and a CUDA GPU ({type(error).__name__}); install CuPy "
-            "with pip install 'alphamf[cuda12]' or 'alphamf[cuda13]'"
+            f"with {install_extra('cuda13')}, or cuda12 for an older driver"
         ) from error
     return cupy  # type: ignore[no-any-return]
 

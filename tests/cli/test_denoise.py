@@ -15,6 +15,7 @@ import soundfile
 from alphamf.audio.reader import read
 from alphamf.batch import file
 from alphamf.cli import batch
+from alphamf.tools.extras import install_packages
 from tests.support.commands import run
 from tests.support.places import DATA
 
@@ -142,7 +143,7 @@ def test_recordings_that_are_passed_over_are_said(here, monkeypatch):
     monkeypatch.setattr("alphamf.audio.formats.find_spec", lambda name: None)
     Path("in").mkdir()
     Path("in/b.m4a").touch()
-    skipped = "skipped 1 m4a; to read these formats: pip install 'alphamf[media]'\n"
+    skipped = f"skipped 1 m4a; to read these formats: {install_packages('av')}\n"
     assert denoise("in", code=2).stderr == f"Error: in contains no audio files; {skipped}"
     sound(Path("in/a.wav"))
     assert denoise("in").stderr == f"Note: {skipped}"

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from alphamf.tools.extras import install_extra
 from tests.support.commands import QUICK, run
 from tests.support.places import ROOT
 
@@ -34,8 +35,7 @@ def test_pictures_ask_for_the_extra(bare, tmp_path, monkeypatch, arguments):
     monkeypatch.chdir(tmp_path)
     result = run(*arguments, code=2)
     assert (
-        "needs the package matplotlib; install it with pip install 'alphamf[report]'"
-        in result.stderr
+        f"needs the package matplotlib; install it with {install_extra('report')}" in result.stderr
     )
     assert list(tmp_path.iterdir()) == []
 
