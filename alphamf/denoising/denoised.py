@@ -27,7 +27,6 @@ from alphamf.denoising.samples import (
 from alphamf.denoising.segments import Segment
 from alphamf.denoising.stream import open_stream
 from alphamf.denoising.stream_options import StreamOptions
-from alphamf.denoising.weights import find
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arguments import check_instance
 from alphamf.tools.arrays import Floats
@@ -92,7 +91,7 @@ def denoise_array(
     channels_first = options.channels_first
     check_orientation(array.shape, options.max_channels, channels_first=channels_first)
     known = check_ranges(noise_from, speech_from)
-    weights = find(whole, options.model)
+    weights = options.weights(whole)
     frame = native_grid(weights.dictionary, whole).frame
     found = _Collected(array, frame, channels_first=channels_first)
     hints = hints_of(map(to_float, found.blocks()), whole, found.samples / whole, known)
