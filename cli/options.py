@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from inspect import signature
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import typer
 
@@ -201,7 +201,7 @@ def dry_share(strength: str | None) -> float | None:
     return None if strength is None else round(1 - parse_strength(strength), 9)
 
 
-def choose_device(wanted: str, *, quiet: bool) -> str:
+def choose_device(wanted: str, *, quiet: bool) -> Literal["cpu", "cuda"]:
     """Return ``cpu`` or ``cuda``, and print a note if the automatic choice falls back to the CPU.
 
     Raises
@@ -211,7 +211,7 @@ def choose_device(wanted: str, *, quiet: bool) -> str:
     """
     from alphamf.tools.arrays import module
 
-    found = "cpu" if module(wanted).__name__ == "numpy" else "cuda"
+    found: Literal["cpu", "cuda"] = "cpu" if module(wanted).__name__ == "numpy" else "cuda"
     if wanted == "auto" and found == "cpu" and not quiet:
         typer.echo("Note: no CUDA GPU was found; using the CPU", err=True)
     return found
