@@ -127,7 +127,7 @@ class Clone(NamedTuple):
         path = f"{self.root / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"
         environment = {**os.environ, "PATH": path, "BROWSER": "true", "HOME": str(self.root)}
         environment.pop("PYTHONPATH", None)
-        if "pip install" in line:  # of the clone, not of a folder that looks like it
+        if "pip install" in line or "-m venv" in line:  # in the clone itself
             folder = self.root
         with open(self.root / "output", "w+b") as output:
             process = subprocess.Popen(
