@@ -1,7 +1,6 @@
 """Denoise what a LiveKit agent hears.
 
-Give it to the room's input: ``AudioInputOptions(noise_cancellation=AlphaMFProcessor())``. The sound
-is delayed by 40 ms.
+``rtc.AudioStream(track, noise_cancellation=AlphaMFProcessor())``. The sound is delayed by 40 ms.
 """
 
 from __future__ import annotations
