@@ -130,6 +130,7 @@ BAD = {
     "learn_channel": FLAG,
     "refine": FLAG,
     "dry": REAL,
+    "dereverb": REAL,
     "max_attenuation": [v for v in REAL if v is not None and v is not HUGE and v is not np.inf],
     "dictionary": [*OBJECT, None],
     "basis": [*ARRAY, TINY.basis.tolist(), np.ones((33, 2), int)],
@@ -155,7 +156,7 @@ BAD = {
 }
 for each in ("thin", "warm_up", "coarse", "chains", "blocks", "noise_rank"):
     BAD[f"Settings.{each}"] = ANY_COUNT
-for each in ("refiner", "second_stage", "high_band", "causal"):
+for each in ("refiner", "second_stage", "dereverberator", "high_band", "causal"):
     BAD[each] = OBJECT
 
 WORDS = {"chunk": ("audio",), "blocks": ("audio", "blocks"), "paths": ("paths", "files")}
@@ -182,7 +183,14 @@ WHOLE_NUMBERS = {
     "context": 1,
     "bands": 0,
 }
-REALS = {"dry": 0.5, "max_attenuation": 12.0, "alpha_noise": 1.5, "alpha": 1.5, "seconds": 1.0}
+REALS = {
+    "dry": 0.5,
+    "dereverb": 0.0,
+    "max_attenuation": 12.0,
+    "alpha_noise": 1.5,
+    "alpha": 1.5,
+    "seconds": 1.0,
+}
 FLAGS = {"channels_first": False, "learn_channel": True, "refine": False, "stream": False}
 
 
