@@ -10,6 +10,7 @@ import typer
 from alphamf.cli import report
 from alphamf.cli.options import RUN, NoSandbox, Quiet, check_least
 from alphamf.errors import AlphaMFError
+from alphamf.tools.extras import install_extra
 
 NETWORK = "Network"
 
@@ -75,7 +76,7 @@ def serve(
             from alphamf.serving.server import Serving, serve
         except ModuleNotFoundError as error:
             raise AlphaMFError(
-                f"the web page needs {error.name}; install it with pip install 'alphamf[web]'"
+                f"the web page needs {error.name}; install it with {install_extra('web')}"
             ) from error
         from alphamf.tools.pool import cores
 

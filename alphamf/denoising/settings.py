@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Any
+from typing import Any, Literal, get_args
 
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.priors import Flat, Gamma, Prior
 from alphamf.factorization.stable import ALPHAS
 from alphamf.inference.protocols import Sampler
-from alphamf.inference.samplers.registry import SAMPLERS
+from alphamf.inference.samplers.registry import SAMPLERS, SamplerName
 from alphamf.tools.arguments import (
     flag,
     one_of,
@@ -65,7 +65,13 @@ UNSUITABLE = {
 FALLBACK = {"step_size": 1e-6}
 """Hyperparameters of a sampler that has none in `HYPERPARAMETERS`, such as one that is new."""
 
-CHANNELS = ("linked", "separate")
+PresetName = Literal["fast", "transcription", "plain", "paper"]
+"""The names in `PRESETS`, for type checkers."""
+
+ChannelsName = Literal["linked", "separate"]
+"""The names in `CHANNELS`, for type checkers."""
+
+CHANNELS: tuple[str, ...] = get_args(ChannelsName)
 """What can be done with the channels of a recording."""
 
 OFFERED = ("bounded gradient", "parts", "value")
@@ -158,7 +164,7 @@ class Settings:
     alphamf.errors.AlphaMFError: `dry` must be from 0 to 1, not 2
     """
 
-    sampler: str = "sgrld"
+    sampler: SamplerName = "sgrld"
     steps: int = 230
     keep: int = 90
     thin: int = 2
@@ -177,7 +183,7 @@ class Settings:
     dry: float = 0.0
     dereverb: float = 0.0
     max_attenuation: float | None = None
-    channels: str = "linked"
+    channels: ChannelsName = "linked"
 
     @property
     def speech_prior(self) -> Prior:
@@ -225,7 +231,7 @@ class Settings:
 
 FAST = Settings(warm_up=12, coarse=4, steps=12, keep=8, alpha_noise=2.0)
 
-PRESETS = {
+PRESETS: dict[str, Settings] = {
     "fast": FAST,
     # Recognisers need what is doubtful: with a part of the input they recognise more words.
     "transcription": replace(FAST, dry=0.3),
@@ -243,19 +249,30 @@ PRESETS = {
 }
 
 
-def choose_settings(settings: Settings | str) -> Settings:
-    """Return the settings of a preset, or the given settings unchanged.
+def choose_settings(preset: PresetName | Settings, strength: float | None = None) -> Settings:
+    """Return the settings of a preset, or the given settings, with another strength.
+
+    Parameters
+    ----------
+    preset
+        Name of a preset, or settings.
+    strength
+        Proportion of the denoising that is applied, from 0 to 1; None: that of the settings.
 
     Raises
     ------
     AlphaMFError
-        There is no such preset, or it is something else.
+        There is no such preset, it is something else, or the strength is out of range.
     """
-    if isinstance(settings, Settings):
-        return settings
-    if not isinstance(settings, str) or settings not in PRESETS:
+    if isinstance(preset, Settings):
+        settings = preset
+    elif isinstance(preset, str) and preset in PRESETS:
+        settings = PRESETS[preset]
+    else:
         raise AlphaMFError(
-            f"settings must be one of {', '.join(PRESETS)}, or alphamf.Settings, not "
-            f"{shown_value(settings)}"
+            f"preset must be one of {', '.join(PRESETS)}, or alphamf.Settings, not "
+            f"{shown_value(preset)}"
         )
-    return PRESETS[settings]
+    if strength is None:
+        return settings
+    return replace(settings, dry=round(1 - real_number("strength", strength, 0, 1), 9))

@@ -7,7 +7,7 @@ from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from os import PathLike
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 from alphamf.audio.reader import CHANNELS
 from alphamf.denoising.hints import Hints
@@ -24,9 +24,12 @@ from alphamf.tools.arguments import (
     shown_value,
     whole_number,
 )
-from alphamf.tools.arrays import DEVICES
+from alphamf.tools.arrays import DEVICES, DeviceName
 
-LATENCIES = ("segments", "low")
+LatencyName = Literal["segments", "low"]
+"""The names in `LATENCIES`, for type checkers."""
+
+LATENCIES: tuple[str, ...] = get_args(LatencyName)
 """What a stream's latency can be."""
 
 MOST_JOBS = 4096
@@ -59,9 +62,9 @@ class StreamOptions:
 
     settings: Settings
     model: str | PathLike[str] | Dictionary | Weights = "auto"
-    latency: str = "segments"
+    latency: LatencyName = "segments"
     seed: int = 0
-    device: str = "cpu"
+    device: DeviceName = "cpu"
     jobs: int = 1
     max_channels: int = CHANNELS
     channels_first: bool = False

@@ -87,6 +87,11 @@ class Weights:
     high_band: HighBand | None = None
     causal: CausalRefiner | None = None
 
+    def __repr__(self) -> str:
+        networks = {name: getattr(self, name) for name in NETWORKS}
+        names = [f"{name} {each.name!r}" for name, each in networks.items() if each is not None]
+        return f"Weights({', '.join([repr(self.dictionary), *names])})"
+
     def __post_init__(self) -> None:
         check_instance("dictionary", self.dictionary, Dictionary, "a Dictionary")
         for name, kind in NETWORKS.items():

@@ -66,6 +66,9 @@ class TrainedNetwork:
     name: str = field(default="", compare=False)
     origin: model_file.Origin | None = field(default=None, compare=False, repr=False)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, {self.rate} Hz)"
+
     @classmethod
     def cells(cls, frame: Frame) -> int:
         """Return the number of cells per frame that the network processes: one per bin."""

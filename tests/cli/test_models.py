@@ -133,7 +133,9 @@ def test_short_memory_is_no_bad_model(here, monkeypatch):
 
 
 def test_models_lists_the_shipped_ones_and_info_explains_each():
-    lines = run("models").stdout.splitlines()
+    header, *lines = run("models").stdout.splitlines()
+    assert header.split() == ["NAME", "WHAT", "SIZE"]
+    assert {len(line) for line in lines} == {len(header)}
     assert [line.split()[0] for line in lines] == [
         *shipped_dictionaries(),
         *network_file.shipped_networks(),

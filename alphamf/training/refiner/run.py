@@ -24,6 +24,7 @@ from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
 from alphamf.tools import allocator
 from alphamf.tools.arrays import Array
+from alphamf.tools.extras import install_torch
 from alphamf.tools.files import atomic_file, exclusive_lock, printable_name, reason, refuse_links
 from alphamf.tools.paths import current_folder
 from alphamf.training.refiner import curves, shards
@@ -84,7 +85,7 @@ def check_installed(device: str = "cpu") -> None:
         import torch
     except ImportError as error:
         raise AlphaMFError(
-            "training a network needs PyTorch; install it with pip install 'alphamf[learn]'"
+            f"training a network needs PyTorch; install it with {install_torch('learn')}"
         ) from error
     if device != "cpu" and not torch.cuda.is_available():
         raise AlphaMFError(f"PyTorch finds no device {device} on this machine")
