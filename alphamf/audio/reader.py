@@ -255,7 +255,7 @@ def read(source: str | os.PathLike[str] | BinaryIO) -> tuple[Floats, int]:
     --------
     >>> audio, rate = read("data/sample-noisy.wav")
     >>> audio.shape, audio.dtype, rate
-    ((121369, 1), dtype('float32'), 16000)
+    ((146240, 1), dtype('float32'), 16000)
     """
     with open_reader(source) as reader:
         return np.concatenate(list(reader.blocks())), reader.rate
