@@ -47,8 +47,8 @@ def test_signal_to_noise_ratio(script, sample):
     assert ratio == pytest.approx(script.SNR_DB, abs=0.001)
 
 
-def test_it_is_made_of_the_corpora(script, sample, corpora, monkeypatch):
-    monkeypatch.setenv("ALPHAMF_DATA", str(corpora))
+def test_it_is_made_of_the_corpora(script, sample, shared, monkeypatch):
+    monkeypatch.setenv("ALPHAMF_DATA", str(shared))
     folder = script.corpora()
     for path in (script.VOICE, script.NOISE):
         if not (folder / path).exists():

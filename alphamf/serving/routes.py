@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from importlib.metadata import version
+from importlib.util import find_spec
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -29,6 +30,9 @@ HEARTBEAT = 10.0
 
 SECOND_NAMES = ("WAVEX", "RF64")
 """Formats that are shown to users as WAV."""
+
+DOWNLOADS = ("wav", "flac", "mp3", "m4a")
+"""Endings that the page offers, beside that of the input."""
 
 PICTURES = {
     "input": (sound.INPUT_PICTURE, RECORD),
@@ -96,6 +100,8 @@ class Api:
                     for form in FORMATS.values()
                     if form.name not in SECOND_NAMES and any(map(is_known, form.suffixes))
                 ],
+                "downloads": [kind for kind in DOWNLOADS if is_known(f".{kind}")],
+                "loudness": find_spec("pyloudnorm") is not None,
                 "presets": list(PRESETS),
                 "max_upload": self.limits.upload,
                 "max_minutes": self.limits.samples // (2 * 48_000 * 60),
