@@ -95,6 +95,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "alphamf"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_js_files = ["players.js"]
 html_copy_source = False
 html_show_sourcelink = False
 html_math_renderer = "mathml"

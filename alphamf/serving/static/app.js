@@ -83,7 +83,7 @@ async function send() {
     item.cancel = request.cancel;
     const state = await request.done;
     item.id = state.id;
-    item.name = state.name;
+    if (limits.named) item.name = state.name;
     item.state ??= state;
     if (!items.includes(item)) await api.remove(item.id);
   } catch (error) {
@@ -231,6 +231,10 @@ try {
   $("drop-formats").textContent =
     `${limits.formats.slice(0, 6).join(", ")} and more; up to ${limits.max_upload / 1e6} MB and ${limits.max_minutes} minutes`;
   editor.offer(limits);
+  if (!limits.named) {
+    $("promise").textContent = "A demo. For private recordings, run alphamf on your own computer.";
+    $("kept").textContent = `Files are deleted after ${limits.kept_minutes} minutes, and their names are not kept.`;
+  }
 } catch (error) {
   complain(error.message);
 }
