@@ -133,7 +133,7 @@ def movie(folder: Path) -> None:
         frames.append((picture(browser, whole=False), milliseconds))
 
     with opened(folder) as (_, browser):
-        resize(browser, 900, 860)
+        resize(browser, 900, 680)
         browser.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})
         time.sleep(0.5)
         take(1500)
@@ -141,12 +141,14 @@ def movie(folder: Path) -> None:
         wait(browser, "document.getElementById('sound').checkVisibility()")
         take(500)
         wait(browser, SHOWN)
+        browser.execute_script("document.getElementById('editor').scrollIntoView()")
         time.sleep(0.5)
         take(1200)
         for mode in ("before", "after"):
             browser.execute_script(f"document.querySelector('[name=mode][value={mode}]').click()")
             browser.execute_script("document.getElementById('play').click()")
             for _ in range(4):
+                time.sleep(0.5)
                 take(600)
             browser.execute_script("document.getElementById('play').click()")
         for strength in (95, 90, 85):

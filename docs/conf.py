@@ -32,6 +32,7 @@ extensions = [
 templates_path = ["templates"]
 exclude_patterns = [
     "examples",
+    "listen/README.md",
     "**.csv",
     "gallery/**.ipynb",
     "gallery/**.md5",

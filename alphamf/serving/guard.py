@@ -27,12 +27,14 @@ POLICY = "; ".join(
         "connect-src 'self'",
         "base-uri 'none'",
         "form-action 'none'",
-        "frame-ancestors 'none'",
     )
 )
 
+UNFRAMED = "; frame-ancestors 'none'"
+"""Added to the policy where there is a token, which a page around this one could misuse."""
+
 HEADERS = {
-    "content-security-policy": POLICY,
+    "content-security-policy": POLICY + UNFRAMED,
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "microphone=(self), camera=(), geolocation=()",
@@ -63,6 +65,7 @@ class Guard:
         self._app, self._token = app, token
         self._names = {*LOOPBACK, *(name.lower() for name in names)}
         self.once: str | None = secrets.token_urlsafe(16)
+        self._headers = HEADERS if token else {**HEADERS, "content-security-policy": POLICY}
 
     async def __call__(
         self,
@@ -84,7 +87,7 @@ class Guard:
                     *message["headers"],
                     *(
                         (name.encode(), value.encode())
-                        for name, value in HEADERS.items()
+                        for name, value in self._headers.items()
                         if name.encode() not in own
                     ),
                 ]

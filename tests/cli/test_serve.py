@@ -71,6 +71,8 @@ def test_a_public_server_lets_everybody_in_and_keeps_no_names(tmp_path):
         answers = [server.ask("POST", "api/recordings?name=a.wav", body) for _ in range(12)]
         refused = [headers for status, headers, _ in answers if status == 429]
         assert len(refused) == 3 and 0 < int(refused[0]["retry-after"]) <= 60
+        headers = server.ask("GET", "", whole=False)[1]
+        assert "frame-ancestors" not in headers["content-security-policy"]
         # Another site's page, or another name for this address, is refused as everywhere.
         assert server.ask("GET", "api/server", headers={"Host": "evil.example"})[0] == 421
         other = {"Origin": "https://evil.example"}
