@@ -26,7 +26,6 @@ from alphamf.denoising.samples import (
 from alphamf.denoising.segments import Segment
 from alphamf.denoising.stream import open_stream
 from alphamf.denoising.stream_options import StreamOptions
-from alphamf.denoising.weights import find
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arguments import check_instance
 from alphamf.tools.arrays import Floats
@@ -86,7 +85,7 @@ def denoise_array(
     channels_first = options.channels_first
     check_orientation(array.shape, options.max_channels, channels_first=channels_first)
     known = check_ranges(noise_from, speech_from)
-    weights = find(rate, options.model)
+    weights = options.weights(rate)
     frame = native_grid(weights.dictionary, rate).frame
     found = _Collected(array, frame, channels_first=channels_first)
     hints = hints_of(map(to_float, found.blocks()), rate, found.samples / rate, known)

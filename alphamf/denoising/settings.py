@@ -135,6 +135,9 @@ class Settings:
         15 to 60 steps; with settings far from these the result may be worse than without networks.
     dry
         Proportion of the input in the output, from 0 to 1: 1 minus the strength.
+    dereverb
+        Proportion of the room's echo that is removed, from 0 (none) to 1: late reverberation, by
+        `late_reverberation` and a network for it.
     max_attenuation
         Largest attenuation of a time-frequency cell in dB; None for no limit.
     channels
@@ -172,6 +175,7 @@ class Settings:
     learn_channel: bool = True
     refine: bool = True
     dry: float = 0.0
+    dereverb: float = 0.0
     max_attenuation: float | None = None
     channels: str = "linked"
 
@@ -195,7 +199,7 @@ class Settings:
             )
         if self.keep > self.steps:
             raise AlphaMFError(f"`keep` must be at most `steps` = {self.steps}, not {self.keep}")
-        reals = {"alpha_noise": ALPHAS, "dry": (0, 1)}
+        reals = {"alpha_noise": ALPHAS, "dry": (0, 1), "dereverb": (0, 1)}
         if self.alpha_speech is not None:
             reals["alpha_speech"] = ALPHAS
         if self.max_attenuation is not None:

@@ -30,7 +30,7 @@ from alphamf.denoising.samples import (
 from alphamf.denoising.segments import Segment, SegmentDenoiser
 from alphamf.denoising.settings import Settings, choose_settings
 from alphamf.denoising.stream_options import Cancel, SoundProgress, StreamOptions
-from alphamf.denoising.weights import Weights, find
+from alphamf.denoising.weights import Weights
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Floats
@@ -136,7 +136,7 @@ class Stream:
 
             self._denoiser = FrameDenoiser(rate, channels, options, progress)
         else:
-            self._denoiser = SegmentDenoiser(rate, find(rate, options.model), options, progress)
+            self._denoiser = SegmentDenoiser(rate, options.weights(rate), options, progress)
         self.latency: float = self._denoiser.latency / rate
         self._channels_first = options.channels_first
         self._kind: np.dtype[Any] | None = None

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from alphamf.audio.reader import CHANNELS
 from alphamf.denoising.hints import Hints
 from alphamf.denoising.settings import Settings
-from alphamf.denoising.weights import Weights
+from alphamf.denoising.weights import Weights, find
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arguments import (
@@ -93,8 +93,20 @@ class StreamOptions:
             raise AlphaMFError(
                 "latency 'low' works on the CPU with one job only; leave out device and jobs"
             )
+        if self.latency == "low" and self.settings.dereverb:
+            raise AlphaMFError("latency 'low' does not support dereverb")
         if self.latency == "low" and self.hints is not None:
             raise AlphaMFError("latency 'low' does not support hints")
+
+    def weights(self, rate: int) -> Weights:
+        """Return the weights for whole segments of sound at a rate in Hz.
+
+        Raises
+        ------
+        AlphaMFError
+            As `alphamf.denoising.weights.find`.
+        """
+        return find(rate, self.model, dereverb=self.settings.dereverb > 0)
 
     def check_channels(self, channels: int) -> int:
         """Return a number of channels as an int.
