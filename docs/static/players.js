@@ -1,5 +1,5 @@
 // Links to sounds become players; on GitHub they stay links.
-document.querySelectorAll('article a[href$=".mp3"], article a[href$=".wav"]').forEach((link) => {
+document.querySelectorAll('a.download[href$=".mp3"], a.download[href$=".wav"]').forEach((link) => {
   const player = document.createElement("audio");
   player.controls = true;
   player.preload = "none";
@@ -8,5 +8,6 @@ document.querySelectorAll('article a[href$=".mp3"], article a[href$=".wav"]').fo
   const place = document.createElement("span");
   place.className = "player";
   link.replaceWith(place);
+  link.replaceChildren(link.textContent);
   place.append(link, player);
 });
