@@ -262,7 +262,7 @@ def read(
     --------
     >>> audio, rate = read("data/sample-noisy.wav")
     >>> audio.shape, audio.dtype, rate
-    ((121369, 1), dtype('float32'), 16000)
+    ((146240, 1), dtype('float32'), 16000)
     """
     with open_reader(source, max_channels=max_channels) as reader:
         return np.concatenate(list(reader.blocks())), reader.rate
