@@ -94,6 +94,10 @@ SAMPLERS: MutableMapping[str, Callable[..., Any]] = _Registry(
         "sgr-nphmc": _Deferred("sgnphmc.SGRNPHMC"),
         "sgrrld": _Deferred("richardson.SGRRLD"),
         "sgrrhmc": _Deferred("richardson.SGRRHMC"),
+        "sgrrmld": _Deferred("multilevel.SGRRMLD"),
+        "fla": _Deferred("fractional.FLA"),
+        "fuld": _Deferred("fractional.FULD"),
+        "resgld": _Deferred("replicas.ReplicaExchange"),
     }
 )
 """Every sampler by name: a class, or a function with the class's signature, the step size first

@@ -31,7 +31,7 @@ from tests.support.sampler_cases import (
 def law(name, target, h):
     """Return the covariance that a sampler leaves on a target; its mean is the posterior's."""
     precision, eye = target.precision, np.eye(target.size)
-    if name == "sgld":
+    if name in ("sgld", "sgrrmld"):  # theta is the coarsest chain
         return discretised(eye - h * precision, 2 * h * eye)
     if name == "sgrrld":  # theta is the fine chain
         return law("sgld", target, h / 2)
