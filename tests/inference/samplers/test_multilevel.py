@@ -15,7 +15,6 @@ from alphamf.inference.samplers import multilevel
 from alphamf.inference.samplers.multilevel import SGRRMLD, totals, weights
 from alphamf.inference.samplers.richardson import SGRRLD
 from alphamf.inference.targets.gaussian import LinearGaussian
-from tests.support.states import check_resume
 
 PRECISION = 2.0
 
@@ -61,7 +60,7 @@ def test_two_levels_have_the_weights_of_sgrrld():
 
 
 def pair_law(h):
-    """Return the covariance of a pair's fine chain, after its first and second move, and coarse one."""
+    """Return the covariance of a pair: fine after its first and second move, and coarse."""
     half, whole = 1 - h * PRECISION / 2, 1 - h * PRECISION
     fine, coarse = variance(h / 2), variance(h)
     both = h * (1 + half) / (1 - half**2 * whole)
@@ -128,15 +127,6 @@ def test_finer_levels_vary_less():
         state = last
     spreads = (state.fine**2 - state.coarse**2).var((1, 2))
     assert (spreads[1:] < 0.4 * spreads[:-1]).all()  # a quarter, by strong order one
-
-
-def test_resumes(tmp_path):
-    check_resume(
-        tmp_path / "run.npz",
-        line(),
-        SGRRMLD(0.1, 3),
-        lambda: Extrapolated(lambda theta, target: theta, burn_in=3),
-    )
 
 
 def test_refuses_what_does_not_fit():
