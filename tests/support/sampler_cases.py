@@ -41,6 +41,7 @@ NEAR = {
     "sgnht-em": (0.05, {"leaps": 10, **LEARNER}),
     "sg-nphmc": (0.15, {"leaps": 5}),
     "sg-nphmc-em": (0.15, {"leaps": 5, **LEARNER}),
+    "sg-nphmc-em-q": (0.15, {"leaps": 5, **LEARNER, "bath": MassEM(freeze=300)}),
     "sgr-nphmc": (0.3, {"leaps": 5}),
     "fuld": (0.6, {"leaps": 5}),
     "resgld": (0.5, {"temperature": 4.0, "hot_size": 0.25}),
