@@ -65,7 +65,7 @@ def names() -> Iterator[str]:
             kernel(name)
         except AlphaMFError:
             continue
-        if not name.endswith("-em"):
+        if "-em" not in name:
             yield name
 
 

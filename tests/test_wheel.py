@@ -23,6 +23,7 @@ pytestmark = [
 
 EXTENSIONS = [
     "alphamf/factorization/_loops.abi3.so",
+    "alphamf/inference/_leaps.abi3.so",
     "alphamf/inference/_random.abi3.so",
     "alphamf/learnt/_network.abi3.so",
     "alphamf/native/_engine.abi3.so",

@@ -42,11 +42,12 @@ HYPERPARAMETERS: dict[str, dict[str, Any]] = {
     "sgnht-em": _THERMOSTAT,
     "sg-nphmc": _FRICTION,
     "sg-nphmc-em": _FRICTION,
+    "sg-nphmc-em-q": _FRICTION,
 }
 """Hyperparameters by name of the sampler that suit factors of a power of mean one.
 
 The masses of the -em samplers do not learn within the steps of a preset, so that these samplers are
-as those without an ending.
+as those without the ending.
 """
 
 METROPOLIS = ("hmc-positive",)

@@ -56,7 +56,7 @@ static inline int generators(PyObject *object, void *view) {
 }
 
 /* Whether a state has its size, and the cells are so many times the power. */
-static int fits(const Py_buffer *state, const Py_buffer *power, const Py_buffer *cells) {
+static inline int fits(const Py_buffer *state, const Py_buffer *power, const Py_buffer *cells) {
     if ((state && state->len != 16 * LANES) ||
         (power && (power->len == 0 || cells->len % power->len))) {
         PyErr_SetString(PyExc_ValueError, "buffers do not fit each other");

@@ -206,7 +206,8 @@ class Extrapolated:
     .. math:: \hat\pi(f) = \frac{\sum_k h_k \left[ f(\theta_{k - 1/2}) + f(\theta_k)
        - f(\theta'_k) \right]}{\sum_k h_k},
 
-    also averaged over the leading chain axes. Steps after `burn_in` are kept.
+    also averaged over the leading chain axes. Steps after `burn_in` are kept. The states of SGRRMLD
+    have `terms` of their own, the weights and positions of all its chains.
 
     Parameters
     ----------
@@ -250,10 +251,8 @@ class Extrapolated:
         """Add one state."""
         if state.step <= self.burn_in:
             return
-        # The statistic may write into one buffer each time, so the first value is copied.
-        value = self.statistic(state.middle, target) * 1.0
-        value += self.statistic(state.theta, target)
-        value -= self.statistic(state.coarse, target)
+        # The statistic may write into one buffer each time, so each value is scaled in a copy.
+        value: Any = sum(weight * self.statistic(theta, target) for weight, theta in _terms(state))
         value = value.mean(tuple(range(state.theta.ndim - 1)))
         self.weight += state.size
         if self._mean is None:
@@ -279,6 +278,13 @@ class Extrapolated:
         """Restore what `arrays` returned."""
         self.weight = float(arrays["weight"])
         self._mean = arrays.get("mean")
+
+
+def _terms(state: Any) -> tuple[tuple[float, Array], ...]:
+    """Return the weights and positions that the estimate adds up."""
+    if hasattr(state, "terms"):
+        return state.terms  # type: ignore[no-any-return]
+    return (1.0, state.middle), (1.0, state.theta), (-1.0, state.coarse)
 
 
 def _identified(statistic: Statistic) -> str:

@@ -10,7 +10,7 @@ from benchmarks import samplers
 
 def test_all_samplers_that_denoise_are_compared():
     found = list(samplers.names())
-    assert set(found) == {name for name in HYPERPARAMETERS if not name.endswith("-em")}
+    assert set(found) == {name for name in HYPERPARAMETERS if "-em" not in name}
     assert samplers.EXACT in found
 
 

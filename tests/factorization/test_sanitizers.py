@@ -15,11 +15,13 @@ from tests.support.places import ROOT
 
 SOURCES = {
     "alphamf.factorization._loops": "alphamf/factorization/_loops.c",
+    "alphamf.inference._leaps": "alphamf/inference/_leaps.c",
     "alphamf.inference._random": "alphamf/inference/_random.c",
     "alphamf.learnt._network": "alphamf/learnt/_network.c",
 }
 TESTS = [
     "tests/factorization/test_compiled.py",
+    "tests/inference/test_leaps.py",
     "tests/inference/test_random.py",
     "tests/learnt/test_compiled.py",
 ]

@@ -28,6 +28,7 @@ DISCRETISED = {
     "sghmc-baoab": (1.2, {"leaps": 3}),
     "sgrrld": (1.0, {}),
     "sgrrhmc": (1.5, {}),
+    "sgrrmld": (0.5, {}),
 }
 NEAR = {
     "psgld-gamma": (0.2, {"damping": 100.0}),
@@ -40,12 +41,16 @@ NEAR = {
     "sgnht-em": (0.05, {"leaps": 10, **LEARNER}),
     "sg-nphmc": (0.15, {"leaps": 5}),
     "sg-nphmc-em": (0.15, {"leaps": 5, **LEARNER}),
+    "sg-nphmc-em-q": (0.15, {"leaps": 5, **LEARNER, "bath": MassEM(freeze=300)}),
     "sgr-nphmc": (0.3, {"leaps": 5}),
+    "fuld": (0.6, {"leaps": 5}),
+    "resgld": (0.5, {"temperature": 4.0, "hot_size": 0.25}),
 }
 # On this posterior; the other one's error needs curvature that varies
 # (tests/inference/samplers/test_hamcmc.py).
 WRONG = {"psgld": (0.2, {"damping": 1.0}), "psgld-lagged": (0.4, {"damping": 3.0})}
-OTHERS = {"naive-qn": (0.02, {"memory": 4, "gamma": 0.1})}
+# The second has a law without a variance there (tests/inference/samplers/test_fractional.py).
+OTHERS = {"naive-qn": (0.02, {"memory": 4, "gamma": 0.1}), "fla": (0.3, {})}
 FACTORS = {"sgrld", "em", "hamcmc-positive", "hmc-positive"}
 CASES = EXACT | DISCRETISED | NEAR | WRONG | OTHERS
 
@@ -66,10 +71,13 @@ def made(name, target):
     """
     size, settings = CASES[name]
     least = 1 / float(np.linalg.eigvalsh(target.precision.astype(float)).max())
-    if name in ("sgld", "sgrrld"):
+    if name in ("sgld", "sgrrld", "sgrrmld", "fla", "resgld"):
         size *= least
     elif name.startswith("psgld"):
         size *= least * (settings["damping"] + 10)  # a typical 1 / G
-    elif name.startswith(("hmc-em", "sghmc", "sgnht", "sg-nphmc", "sgrrhmc")) or name == "hmc":
+    elif (
+        name.startswith(("hmc-em", "sghmc", "sgnht", "sg-nphmc", "sgrrhmc", "fuld"))
+        or name == "hmc"
+    ):
         size *= least**0.5
     return SAMPLERS[name](size, **settings), size

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.draws import draw_gradient
+from alphamf.inference.leaps import Leap, leap_many
 from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
 from alphamf.inference.samplers.reflect import reflect
@@ -77,6 +78,9 @@ class SGLD:
         """
         theta, step = state
         h = step_size_at(self.step_size, step)
+        moved = leap_many(rng, target, theta, Leap(h, 0.0, sqrt(2 * h), 1.0))
+        if moved is not None:
+            return SGLDState(moved.theta, step + 1)
         new = draw_gradient(target, rng, theta)[1] * -h
         new += theta
         kick = noise(rng, theta)

@@ -127,9 +127,14 @@ SAMPLERS: MutableMapping[str, Callable[..., Any]] = _Registry(
         "sgnht-em": _Deferred("thermostat.SGNHT", mass=_Deferred("mass_em.MassEM", test="sgnht")),
         "sg-nphmc": _Deferred("sgnphmc.SGNPHMC"),
         "sg-nphmc-em": _Deferred("sgnphmc.SGNPHMC", mass=_MASS),
+        "sg-nphmc-em-q": _Deferred("sgnphmc.SGNPHMC", mass=_MASS, bath=_MASS),
         "sgr-nphmc": _Deferred("sgnphmc.SGRNPHMC"),
         "sgrrld": _Deferred("richardson.SGRRLD"),
         "sgrrhmc": _Deferred("richardson.SGRRHMC"),
+        "sgrrmld": _Deferred("multilevel.SGRRMLD"),
+        "fla": _Deferred("fractional.FLA"),
+        "fuld": _Deferred("fractional.FULD"),
+        "resgld": _Deferred("replicas.ReplicaExchange"),
     }
 )
 """Every sampler by name: a class, or a function with the class's signature, the step size first

@@ -132,11 +132,11 @@ class SGRRLD:
         refuse_latents(self, target)
         theta, step, _, coarse, _ = state
         h = step_size_at(self.step_size, step)
-        first, second, both = _increments(rng, theta)
+        first, second, both = draw_increments(rng, theta)
         both = _couple(rng, both, self.coupling)
-        middle = _move(rng, theta, target, h / 2, first)
-        theta = _move(rng, middle, target, h / 2, second)
-        coarse = _move(rng, coarse, target, h, both)
+        middle = move_by(rng, theta, target, h / 2, first)
+        theta = move_by(rng, middle, target, h / 2, second)
+        coarse = move_by(rng, coarse, target, h, both)
         return SGRRLDState(theta, step + 1, middle, coarse, h)
 
 
@@ -249,7 +249,7 @@ class SGRRHMC:
         refuse_latents(self, target)
         theta, step, _, coarse, momentum, coarse_momentum, _ = state
         h = step_size_at(self.step_size, step)
-        first, second, both = _increments(rng, theta)
+        first, second, both = draw_increments(rng, theta)
         both = _couple(rng, both, self.coupling)
         middle, momentum = self._leap(rng, theta, momentum, target, h / 2, first)
         theta, momentum = self._leap(rng, middle, momentum, target, h / 2, second)
@@ -275,7 +275,7 @@ def refuse_latents(sampler: Any, target: Target[Any]) -> None:
         )
 
 
-def _increments(rng: Any, theta: Array) -> tuple[Array, Array, Array]:
+def draw_increments(rng: Any, theta: Array) -> tuple[Array, Array, Array]:
     """Draw the fine chain's two standard normals, and their sum over sqrt 2 for the coarse one."""
     first, second = noise(rng, theta), noise(rng, theta)
     both = first + second
@@ -311,7 +311,7 @@ def _couple(rng: Any, both: Array, coupling: float | Array) -> Array:
     return found
 
 
-def _move(rng: Any, theta: Array, target: Target[Potential], h: float, z: Array) -> Array:
+def move_by(rng: Any, theta: Array, target: Target[Potential], h: float, z: Array) -> Array:
     """Make a step of SGLD with the given noise."""
     new = draw_gradient(target, rng, theta)[1] * -h
     new += theta

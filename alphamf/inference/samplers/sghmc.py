@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.draws import draw_gradient
+from alphamf.inference.leaps import Leap, leap_many
 from alphamf.inference.metric import Dense, Diagonal, Metric
 from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
@@ -154,6 +155,11 @@ class SGHMC:
         """
         theta, step, p, mass = state
         h = step_size_at(self.step_size, step)
+        if self.integrator == "euler" and isinstance(self.mass, UnitMass):
+            rule = Leap(h, 1 - h * self.friction, self._spread(h), h)
+            moved = leap_many(rng, target, theta, rule, self.leaps, p)
+            if moved is not None:
+                return SGHMCState(moved.theta, step + 1, moved.momentum, mass)
         inverse = check_mirror_metric(self.mass.inverse(mass), target)
         leap = {"euler": self._euler, "splitting": self._splitting, "baoab": self._baoab}[
             self.integrator
@@ -167,9 +173,13 @@ class SGHMC:
         """Return the gradient's kick and the noise of friction."""
         _, gradient = draw_gradient(target, rng, theta)
         kick = noise(rng, theta)
-        kick *= sqrt(2 * h * (self.friction - self.noise_estimate))
+        kick *= self._spread(h)
         kick -= h * gradient
         return kick
+
+    def _spread(self, h: float) -> float:
+        """Return the standard deviation of the noise of a leap."""
+        return sqrt(2 * h * (self.friction - self.noise_estimate))
 
     def _euler(self, h: float, inverse: Metric) -> _Leap:
         def leap(rng: Any, theta: Array, p: Array, target: Target[Any]) -> tuple[Array, Array]:

@@ -60,6 +60,13 @@ class SGNPHMCState(NamedTuple):
     mass: Any
 
 
+class BothMasses(NamedTuple):
+    """States of the mass M and of the bath, whose mass Q learns as well."""
+
+    mass: Any
+    bath: Any
+
+
 @dataclass(frozen=True)
 class SGNPHMC:
     r"""Stochastic gradient Nose-Poincare Hamiltonian Monte Carlo: the above with G = M.
@@ -83,6 +90,10 @@ class SGNPHMC:
         Q / D; its root is the time in which the thermostat follows the kinetic energy.
     mass
         M.
+    bath
+        Mass of q in units of its Q, in one dimension; None: Q stays at `inertia` times D. With a
+        `MassEM` here and as `mass`, this is SG-NPHMC-EM as the paper has it. In equilibrium q has
+        the variance Q whatever Q is, so that it learns as little of the posterior as M does.
 
     References
     ----------
@@ -108,6 +119,7 @@ class SGNPHMC:
     thermostat_friction: float = 0.0
     inertia: float = 1.0
     mass: Mass = field(default_factory=UnitMass)
+    bath: Mass | None = None
 
     def __post_init__(self) -> None:
         """Check the hyperparameters."""
@@ -115,8 +127,10 @@ class SGNPHMC:
 
     def init(self, rng: Any, theta: Array) -> SGNPHMCState:
         """Return the state that starts at theta, of shape (*chains, D), with r from N(0, M)."""
-        mass = self.mass.init(theta)
+        mass: Any = self.mass.init(theta)
         r = self.mass.inverse(mass).inverse_root(noise(rng, theta))
+        if self.bath is not None:
+            mass = BothMasses(mass, self.bath.init(_rest(theta)))
         return SGNPHMCState(theta, 0, r, _rest(theta), mass)
 
     def step(self, rng: Any, state: SGNPHMCState, target: Target[ValuePotential]) -> SGNPHMCState:
@@ -131,9 +145,17 @@ class SGNPHMC:
         target
             Posterior to sample.
         """
-        constant = Constant(check_mirror_metric(self.mass.inverse(state.mass), target))
-        theta, r, q = _leaps(rng, self, state, target, 1, lambda potential, at: constant)
-        mass = self.mass.update(rng, state.mass, theta, r)
+        mass, bath = state.mass, None
+        unit = inertia = self.inertia * state.theta.shape[-1]
+        if self.bath is not None:
+            mass, bath = state.mass
+            one = namespace(state.theta).ones_like(state.thermostat)
+            inertia = unit / self.bath.inverse(bath).apply(one)
+        constant = Constant(check_mirror_metric(self.mass.inverse(mass), target))
+        theta, r, q = _leaps(rng, self, state, target, inertia, 1, lambda potential, at: constant)
+        mass = self.mass.update(rng, mass, theta, r)
+        if self.bath is not None:
+            mass = BothMasses(mass, self.bath.update(rng, bath, q, q * unit**-0.5))
         return SGNPHMCState(theta, state.step + 1, r, q, mass)
 
 
@@ -240,7 +262,8 @@ class SGRNPHMC:
         if state.step == 0:
             first = metric(target.draw(rng, state.theta), state.theta)
             state = state._replace(momentum=first.root(noise(rng, state.theta)))
-        theta, r, q = _leaps(rng, self, state, target, self.fixed_points, metric)
+        inertia = self.inertia * state.theta.shape[-1]
+        theta, r, q = _leaps(rng, self, state, target, inertia, self.fixed_points, metric)
         return SGRNPHMCState(theta, state.step + 1, r, q)
 
 
@@ -263,13 +286,13 @@ def _leaps(
     sampler: Any,
     state: Any,
     target: Target[Any],
+    inertia: Any,
     fixed_points: int,
     metric: Callable[[Any, Array], Metric | Constant],
 ) -> tuple[Array, Array, Array]:
     """Return theta, r and q after the leaps of one step."""
     theta, r, q = state.theta, state.momentum, state.thermostat
     h = step_size_at(sampler.step_size, state.step)
-    inertia = sampler.inertia * theta.shape[-1]
     one = namespace(q).ones_like(q)
     for _ in range(sampler.leaps):
         potential = target.draw(rng, theta)
@@ -279,5 +302,5 @@ def _leaps(
         r *= exp(-sampler.friction * h)
         r += there.root(noise(rng, r)) * sqrt(-expm1(-2 * sampler.friction * h))
         q = q * exp(-sampler.thermostat_friction * h)
-        q += noise(rng, q) * sqrt(-expm1(-2 * sampler.thermostat_friction * h) * inertia)
+        q += noise(rng, q) * (-expm1(-2 * sampler.thermostat_friction * h) * inertia) ** 0.5
     return theta, r, q

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.draws import draw_gradient
+from alphamf.inference.leaps import Leap, leap_many
 from alphamf.inference.metric import Dense, Metric
 from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
@@ -116,6 +117,11 @@ class SGNHT:
         """
         theta, step, p, xi, mass = state
         h = step_size_at(self.step_size, step)
+        if isinstance(self.mass, UnitMass):
+            rule = Leap(h, 0.0, sqrt(2 * h * self.diffusion), h)
+            moved = leap_many(rng, target, theta, rule, self.leaps, p, xi)
+            if moved is not None:
+                return SGNHTState(moved.theta, step + 1, moved.momentum, moved.thermostat, mass)
         inverse = check_mirror_metric(self.mass.inverse(mass), target)
         trace = _trace(inverse, theta)
         for _ in range(self.leaps):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from alphamf.errors import AlphaMFError
+from alphamf.inference.random import draw_rows
 from alphamf.tools.arrays import Array, parts
 
 CHUNK = 16_384
@@ -137,9 +138,9 @@ class BPMF:
 
     def draw(self, rng: Any, theta: Array) -> BPMFPotential:
         """Draw a minibatch of ratings for each chain, or take all of them."""
-        data = (self.users, self.items, self.residual)
+        data: Any = (self.users, self.items, self.residual)
         if self.batch is not None:
-            chosen = rng.integers(len(self.users), size=(*theta.shape[:-1], self.batch))
+            chosen = draw_rows(rng, len(self.users), (*theta.shape[:-1], self.batch))
             data = tuple(x.take(chosen) for x in data)
         return BPMFPotential(self, *data)
 

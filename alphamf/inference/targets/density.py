@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from alphamf.errors import AlphaMFError
+from alphamf.inference.random import draw_rows
 from alphamf.tools.arrays import Array, namespace
 
 
@@ -183,7 +184,7 @@ class DensityTarget:
         """Draw a minibatch for each chain, or take all data."""
         if self.batch is None:
             return DensityPotential(self, None)
-        chosen = rng.integers(self.count, size=(*theta.shape[:-1], self.batch))
+        chosen = draw_rows(rng, self.count, (*theta.shape[:-1], self.batch))
         return DensityPotential(self, chosen)
 
 

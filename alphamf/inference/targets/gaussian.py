@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from alphamf.errors import AlphaMFError
+from alphamf.inference.leaps import Regression, regression_of
 from alphamf.inference.metric import Dense
-from alphamf.inference.random import noise
+from alphamf.inference.random import draw_rows, noise
 from alphamf.tools.arrays import Array, namespace
 
 
@@ -81,6 +82,9 @@ class LinearGaussian:
         self.mean: Any = (covariance @ (a.T @ x / variance)).astype(a.dtype)
         self.precision: Any = precision.astype(a.dtype)
         self.covariance: Any = covariance.astype(a.dtype)
+        self.regression: Regression | None = regression_of(
+            a, x, weight=len(x) / variance, prior=1.0, logistic=False
+        )
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
         """Draw from the prior, shape (*chains, D)."""
@@ -98,8 +102,8 @@ class LinearGaussian:
         """Draw a minibatch for each chain, or take all data."""
         if self.batch is None:
             return FullPotential(self)
-        chosen = rng.integers(len(self.x), size=(*theta.shape[:-1], self.batch))
-        return BatchPotential(self, self.a[chosen], self.x[chosen])
+        chosen = draw_rows(rng, len(self.x), (*theta.shape[:-1], self.batch))
+        return BatchPotential(self, self.a.take(chosen, 0), self.x.take(chosen, 0))
 
 
 class FullPotential:

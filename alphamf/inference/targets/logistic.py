@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from alphamf.errors import AlphaMFError
+from alphamf.inference.leaps import Regression, regression_of
 from alphamf.inference.metric import Dense
-from alphamf.inference.random import noise
+from alphamf.inference.random import draw_rows, noise
 from alphamf.tools.arrays import Array, namespace
 
 
@@ -84,6 +85,9 @@ class LogisticRegression:
         self.prior_variance, self.batch = prior_variance, batch
         self.latents: dict[str, Array] = {}
         self.size: Any = features.shape[1]
+        self.regression: Regression | None = regression_of(
+            features, self.labels, weight=len(labels), prior=1 / prior_variance, logistic=True
+        )
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
         """Draw at a tenth of the prior's width, so that few predictions are certain."""
@@ -99,8 +103,8 @@ class LogisticRegression:
         """Draw a minibatch for each chain, or take all data."""
         if self.batch is None:
             return LogisticPotential(self, self.features, self.labels)
-        chosen = rng.integers(len(self.labels), size=(*theta.shape[:-1], self.batch))
-        return LogisticPotential(self, self.features[chosen], self.labels[chosen])
+        chosen = draw_rows(rng, len(self.labels), (*theta.shape[:-1], self.batch))
+        return LogisticPotential(self, self.features.take(chosen, 0), self.labels.take(chosen, 0))
 
     def predict(self, theta: Array, features: Array) -> Array:
         """Return P(y = 1), shape (*chains, n), at features of shape (n, D)."""

@@ -18,6 +18,7 @@ from typing import Any
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.metric import Diagonal
+from alphamf.inference.random import draw_rows
 from alphamf.tools.arrays import LOG_LIMIT, Array, namespace
 
 
@@ -113,7 +114,7 @@ class NormalWishart:
         """Draw a minibatch for each chain, or take all data."""
         if self.batch is None:
             return NormalWishartPotential(self, self.centre, self.scatter)
-        x = self.x[rng.integers(len(self.x), size=(*theta.shape[:-1], self.batch))]
+        x = self.x[draw_rows(rng, len(self.x), (*theta.shape[:-1], self.batch))]
         centre = x.mean(-1)
         x -= centre[..., None]
         return NormalWishartPotential(self, centre, (x * x).mean(-1) * len(self.x))

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from alphamf.errors import AlphaMFError
+from alphamf.inference.random import draw_rows
 from alphamf.inference.targets.density import DensityTarget
 from alphamf.tools.arrays import Array, namespace
 
@@ -89,11 +90,12 @@ class SAGA:
         return potential, potential.corrected(gradients.sum(-2), theta)
 
     def _drawn(self, rng: Any, theta: Array) -> tuple[SAGAPotential, Array]:
-        xp, count, batch = namespace(theta), self.target.count, self.target.batch
+        xp, count = namespace(theta), self.target.count
+        batch: Any = self.target.batch
         if not self.latents:
             self.fill(theta)
         table, total = self.latents["table"], self.latents["total"]
-        chosen = xp.sort(rng.integers(count, size=(*theta.shape[:-1], batch)), axis=-1)
+        chosen = xp.sort(draw_rows(rng, count, (*theta.shape[:-1], batch)), axis=-1)
         new = self._gradients(theta, chosen)
         change = new - xp.take_along_axis(table, chosen[..., None], -2)
         correction = total - (new - change).sum(-2) * (count / chosen.shape[-1])

@@ -119,7 +119,7 @@ def halved(rng, theta):
     return right_increments(HalfNoise(rng), theta)
 
 
-right_increments = richardson._increments
+right_increments = richardson.draw_increments
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -137,7 +137,7 @@ def test_both_chains_keep_their_joint_law(kind, dtype, monkeypatch):
         return
     for wrong in (independent, unscaled, swapped_sign, halved):
         with monkeypatch.context() as patch:
-            patch.setattr(richardson, "_increments", wrong)
+            patch.setattr(richardson, "draw_increments", wrong)
             assert joint_z(sampler, target, covariance)[0] > Z_MOST
 
 
@@ -194,7 +194,7 @@ def test_printed_half_step_is_implicit_and_rejected():
 
     class Printed(SGRRLD):
         def step(self, rng, state, target):
-            first, second, both = richardson._increments(rng, state.theta)
+            first, second, both = richardson.draw_increments(rng, state.theta)
             inverse = np.linalg.inv(np.eye(2) + h / 2 * target.precision)
             middle = (state.theta + h / 2 * target.linear + math.sqrt(h) * first) @ inverse
             theta = richardson._move(rng, middle, target, h / 2, second)
@@ -327,7 +327,7 @@ def test_estimate_has_the_mean_of_the_laws_and_shared_noise_saves_variance(sampl
     shared = estimates(sampler, target)
     assert z(shared, law) < Z_MOST
     assert z(shared, coarse[0, 0]) > Z_MOST
-    monkeypatch.setattr(richardson, "_increments", independent)
+    monkeypatch.setattr(richardson, "draw_increments", independent)
     apart = estimates(sampler, target)
     assert z(apart, law) < Z_MOST
     assert apart.var() > 2 * shared.var()

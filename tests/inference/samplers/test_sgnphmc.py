@@ -15,6 +15,8 @@ from alphamf.inference.laws import CHAINS, P_LEAST, Z_MOST, gaussian_draws, gaus
 from alphamf.inference.metric import Dense, Diagonal
 from alphamf.inference.random import generator
 from alphamf.inference.samplers import nose_poincare
+from alphamf.inference.samplers.mass_em import MassEM
+from alphamf.inference.samplers.masses import UnitMass
 from alphamf.inference.samplers.nose_poincare import Constant, NosePoincare, Point
 from alphamf.inference.samplers.sgnphmc import SGNPHMC, SGRNPHMC
 from alphamf.inference.targets.gaussian import LinearGaussian
@@ -510,3 +512,46 @@ def test_refuses_hyperparameters_out_of_range(kind, name, value):
 def test_refuses_no_fixed_point():
     with pytest.raises(AlphaMFError, match="fixed_points must"):
         SGRNPHMC(0.1, fixed_points=0)
+
+
+def test_mass_of_q_learns_from_q_as_m_does_from_momenta():
+    """The bath is `MassEM` of the path of q, in units of the Q at the start."""
+    target = LinearGaussian(np.diag([1.0, 3.0]), np.ones(2), 0.1)
+    learner = MassEM(samples=20, freeze=60)
+    sampler = SGNPHMC(0.2, leaps=2, inertia=2.0, bath=learner)
+    state = sampler.init(generator(0), np.full((3, 2), 2.0))
+    twin, masses = learner.init(np.zeros((3, 1))), []
+    for _ in range(80):
+        rng = generator(4, state.step)
+        state = sampler.step(rng, state, target)
+        # Offsets of subsamples do not enter an M step.
+        twin = learner.update(generator(5), twin, state.thermostat, state.thermostat / 2)
+        masses.append(state.mass.bath.inverse.copy())
+        np.testing.assert_allclose(state.mass.bath.inverse, twin.inverse, rtol=1e-12)
+    assert (masses[19] != 1).all()
+    np.testing.assert_array_equal(masses[-1], masses[59])
+
+
+def test_learned_q_is_the_inertia_of_the_next_step():
+    """A step with a bath of M = m is that of the sampler whose inertia is m times as large."""
+    target = LinearGaussian(np.diag([1.0, 3.0]), np.ones(2), 0.1)
+    one = SGNPHMC(0.2, inertia=1.5, thermostat_friction=0.3, bath=FixedMass(np.array([[0.25]])))
+    two = SGNPHMC(0.2, inertia=6.0, thermostat_friction=0.3)
+    theta = np.full((3, 2), 0.5)
+    states = [
+        each.step(generator(1), each.init(generator(0), theta), target) for each in (one, two)
+    ]
+    np.testing.assert_allclose(states[0].theta, states[1].theta, rtol=1e-12)
+    np.testing.assert_allclose(states[0].thermostat, states[1].thermostat, rtol=1e-12)
+    assert states[1].mass == UnitMass().init(theta)  # the state's form, as it is in checkpoints
+
+
+@pytest.mark.slow
+def test_q_learns_nothing_in_equilibrium():
+    """Q / D wanders around its start, whatever that is: it is no property of the posterior."""
+    target = LinearGaussian(np.eye(2), np.ones(2), 1.0)
+    for inertia in (0.5, 5.0):
+        sampler = SGNPHMC(0.2, leaps=5, inertia=inertia, bath=MassEM(samples=200, freeze=600))
+        start = target.exact(generator(0), 400)
+        *_, state = run(target, sampler, steps=600, seed=1, start=start)
+        assert np.median(state.mass.bath.inverse) == pytest.approx(1, abs=0.15)

@@ -75,9 +75,9 @@ def test_minibatch_of_every_point_in_turn_averages_to_the_full_potential():
         def __init__(self):
             self.point = -1
 
-        def integers(self, high, size):
+        def random(self, shape):
             self.point += 1
-            return np.full(size, self.point)
+            return np.full(shape, (self.point + 0.5) / len(target.x))
 
     rng = EachPoint()
     potentials = [target.draw(rng, theta) for _ in target.x]

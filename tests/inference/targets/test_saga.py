@@ -8,7 +8,7 @@ import pytest
 from alphamf.errors import AlphaMFError
 from alphamf.inference import HAMCMC, SGLD, DensityTarget, sample
 from alphamf.inference.laws import Z_MOST
-from alphamf.inference.random import generator
+from alphamf.inference.random import draw_rows, generator
 from alphamf.inference.targets.gaussian import LinearGaussian
 from alphamf.inference.targets.saga import SAGA
 from tests.support.states import check_resume
@@ -35,7 +35,7 @@ def test_is_algorithm_1_of_the_paper():
     alpha = np.array([point(i, thetas[0, 0]) for i in range(30)])
     for theta in thetas:
         found = target.draw(rng, theta).grad(theta)[0]
-        chosen = twin.integers(30, size=(1, 4))[0]
+        chosen = draw_rows(twin, 30, (1, 4))[0]
         new = np.array([point(i, theta[0]) for i in chosen])
         expected = theta[0] + 30 / 4 * (new - alpha[chosen]).sum(0) + alpha.sum(0)
         np.testing.assert_allclose(found, expected, rtol=1e-10)

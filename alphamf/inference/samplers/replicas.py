@@ -1,0 +1,181 @@
+"""Replica exchange: a hot chain finds the modes; a cold chain that swaps with it samples them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, sqrt
+from typing import Any, ClassVar, NamedTuple
+
+from alphamf.errors import AlphaMFError
+from alphamf.inference.draws import draw_gradient
+from alphamf.inference.protocols import Need, Schedule, Target, ValuePotential
+from alphamf.inference.random import noise
+from alphamf.inference.samplers.reflect import reflect
+from alphamf.inference.samplers.richardson import refuse_latents
+from alphamf.inference.schedule import step_size_at
+from alphamf.tools.arrays import Array, namespace
+
+
+class ReplicaExchangeState(NamedTuple):
+    """Both chains after one step.
+
+    Attributes
+    ----------
+    theta
+        The cold chain, shape (*chains, D).
+    step
+        Number of steps made.
+    hot
+        The hot chain, shape (*chains, D).
+    variance
+        Estimate of the variance of the energy difference, shape (*chains,).
+    swaps
+        Number of swaps so far, shape (*chains,).
+    """
+
+    theta: Array
+    step: int
+    hot: Array
+    variance: Array
+    swaps: Array
+
+
+@dataclass(frozen=True)
+class ReplicaExchange:
+    r"""Replica exchange SGLD: two temperatures that swap positions, with the noise's correction.
+
+    Both chains are SGLD, of the posterior and of its density to the power 1 / T,
+
+    .. math:: \theta' = \theta - h \nabla \tilde U(\theta) + \mathcal{N}(0,\, 2 h), \qquad
+       \vartheta' = \vartheta - h_T \nabla \tilde U(\vartheta) + \mathcal{N}(0,\, 2 h_T T),
+
+    and after each step they swap with the probability
+
+    .. math:: \min\left\{1,\, \exp\left[ c\, \tilde\Delta
+       - \frac{c^2 \hat\sigma^2}{2 F} \right]\right\}, \qquad c = 1 - \frac1T, \qquad
+       \tilde\Delta = \tilde U(\theta) - \tilde U(\vartheta),
+
+    both energies of one minibatch. The correction makes up for the noise of the minibatch: without
+    it hot positions with a lucky minibatch enter the cold chain too often. Where the noise of the
+    difference is normal with variance sigma^2, and F = 1, the swap keeps the product of both laws
+    exactly. sigma^2 is a running mean of squared differences between two minibatches, over two:
+    the minibatch must be large enough for c sigma to be about one or less, or hardly any swap is
+    made. A larger F swaps more, with a bias.
+
+    Leaves the posterior times its hot form invariant, up to O(h). A step costs two gradients and
+    four values.
+
+    Attributes
+    ----------
+    step_size
+        h of the cold chain, a number or a function of the step index.
+    temperature
+        T, above 1: hot enough to cross from mode to mode.
+    hot_size
+        h_T / h.
+    factor
+        F; `math.inf` for no correction.
+    memory
+        Weight of the newest squared difference in sigma^2; the first ones are averaged evenly.
+
+    References
+    ----------
+    Deng, Feng, Gao, Liang & Lin, "Non-convex learning via replica exchange stochastic gradient
+    MCMC", ICML 2020, algorithm 1, with the variance of the difference on one minibatch in place of
+    twice that of one energy; Ceperley & Dewing, J. Chem. Phys. 110 (1999), for the proof that this
+    penalty is exact under normal noise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from alphamf.inference.chain import run
+    >>> class Hills:
+    ...     # U = 8 (theta^2 - 1)^2: hills at -1 and 1.
+    ...     size, positive, latents = 1, False, {}
+    ...     def draw(self, rng, theta):
+    ...         return self
+    ...     def value(self, theta):
+    ...         return 8 * (theta[..., 0] ** 2 - 1) ** 2
+    ...     def grad(self, theta):
+    ...         return 32 * theta * (theta**2 - 1)
+    >>> start = np.full((1000, 1), -1.0)
+    >>> *_, last = run(Hills(), ReplicaExchange(0.005), steps=300, seed=0, start=start)
+    >>> float((last.theta > 0).mean().round(1))
+    0.5
+    """
+
+    needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "value", "no latents")
+
+    step_size: Schedule = 1e-3
+    temperature: float = 10.0
+    hot_size: float = 1.0
+    factor: float = 1.0
+    memory: float = 0.01
+
+    def __post_init__(self) -> None:
+        """Check the hyperparameters."""
+        if not 1 < self.temperature < inf:
+            raise AlphaMFError(f"temperature must be above 1, not {self.temperature}")
+        if not 0 < self.hot_size < inf:
+            raise AlphaMFError(f"hot_size must be a positive number, not {self.hot_size}")
+        if not self.factor >= 1:
+            raise AlphaMFError(f"factor must be at least 1, not {self.factor}")
+        if not 0 < self.memory <= 1:
+            raise AlphaMFError(f"memory must be above 0 and at most 1, not {self.memory}")
+
+    def init(self, rng: Any, theta: Array) -> ReplicaExchangeState:
+        """Return the state with both chains at theta, of shape (*chains, D)."""
+        zeros = namespace(theta).zeros(theta.shape[:-1], theta.dtype)
+        return ReplicaExchangeState(theta, 0, theta, zeros, zeros)
+
+    def step(
+        self, rng: Any, state: ReplicaExchangeState, target: Target[ValuePotential]
+    ) -> ReplicaExchangeState:
+        """Make one step of both chains, and swap them or not.
+
+        Parameters
+        ----------
+        rng
+            Generator of theta's array module.
+        state
+            State to move from.
+        target
+            Posterior to sample.
+
+        Raises
+        ------
+        AlphaMFError
+            The target has latents.
+        """
+        refuse_latents(self, target)
+        xp = namespace(state.theta)
+        h = step_size_at(self.step_size, state.step)
+        cold = _move(rng, state.theta, target, h, 1.0)
+        hot = _move(rng, state.hot, target, h * self.hot_size, self.temperature)
+        difference, other = (_difference(rng, target, cold, hot) for _ in range(2))
+        weight = max(self.memory, 1 / (state.step + 1))
+        variance = (1 - weight) * state.variance + (weight / 2) * (difference - other) ** 2
+        c = 1 - 1 / self.temperature
+        log_ratio = c * difference - (c * c / (2 * self.factor)) * variance
+        swapped = -rng.standard_exponential(log_ratio.shape, dtype=log_ratio.dtype) < log_ratio
+        chosen = swapped[..., None]
+        theta = xp.where(chosen, hot, cold)
+        hot = xp.where(chosen, cold, hot)
+        return ReplicaExchangeState(
+            theta, state.step + 1, hot, variance, state.swaps + swapped.astype(theta.dtype)
+        )
+
+
+def _move(rng: Any, theta: Array, target: Target[Any], h: float, temperature: float) -> Array:
+    """Make a step of SGLD at a temperature."""
+    new = draw_gradient(target, rng, theta)[1] * -h
+    new += theta
+    new += sqrt(2 * h * temperature) * noise(rng, theta)
+    return reflect(new, target)
+
+
+def _difference(rng: Any, target: Target[ValuePotential], cold: Array, hot: Array) -> Array:
+    """Return U(cold) - U(hot) of a new minibatch, shape (*chains,)."""
+    potential = target.draw(rng, cold)
+    difference: Array = potential.value(cold) - potential.value(hot)
+    return difference

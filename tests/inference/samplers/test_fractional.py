@@ -1,0 +1,290 @@
+"""Fractional Langevin samplers: their noise, their drifts, and the laws that they leave."""
+
+from __future__ import annotations
+
+from math import gamma
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from alphamf.errors import AlphaMFError
+from alphamf.factorization.alpha_mf import AlphaMF, Source
+from alphamf.inference import Kernel, check
+from alphamf.inference.laws import Z_MOST
+from alphamf.inference.random import generator, stable_noise
+from alphamf.inference.samplers import fractional
+from alphamf.inference.samplers.fractional import FLA, FULD, velocity
+from alphamf.inference.samplers.langevin import SGLD
+from alphamf.inference.targets.gaussian import LinearGaussian
+
+FREQUENCIES = np.array([0.2, 0.5, 1.0, 2.0])
+
+
+def wave_z(sample, exponent, alpha):
+    """Return the largest |z| of the characteristic function beside exp(-exponent |w|^alpha)."""
+    waves = np.cos(np.multiply.outer(sample.astype(float), FREQUENCIES))
+    error = waves.std(0) / np.sqrt(len(sample))
+    return np.abs((waves.mean(0) - np.exp(-exponent * FREQUENCIES**alpha)) / error).max()
+
+
+class Cauchy:
+    """The Cauchy law, whose drift has a closed form: target and potential in one."""
+
+    size, positive = 1, False
+
+    def __init__(self, alpha=None):
+        self.latents, self.alpha = {}, alpha
+
+    def draw(self, rng, theta):
+        return self
+
+    def value(self, theta):
+        return np.log1p(theta[..., 0] ** 2)
+
+    def grad(self, theta):
+        return 2 * theta / (1 + theta**2)
+
+    def fractional_drift(self, theta, alpha):
+        alpha = self.alpha or alpha
+        angle = np.sin(alpha * np.arctan(theta))
+        return -gamma(alpha) * angle * (1 + theta**2) ** (1 - alpha / 2)
+
+
+class Differences(Cauchy):
+    """The same without the closed form."""
+
+    fractional_drift = property()  # an AttributeError
+
+
+class Normal(Differences):
+    """A normal law of a precision."""
+
+    def __init__(self, precision=1.0):
+        super().__init__()
+        self.precision = precision
+
+    def value(self, theta):
+        return self.precision * theta[..., 0] ** 2 / 2
+
+    def grad(self, theta):
+        return self.precision * theta
+
+
+class Quiet:
+    """A generator whose stable noise vanishes: cos is 1 where the angle is 0."""
+
+    class bit_generator:
+        @staticmethod
+        def random_raw(count):
+            return np.full(count, 1 << 63, np.uint64)
+
+    def standard_exponential(self, shape, dtype):
+        return np.ones(shape, dtype)
+
+
+def drift(sampler, target, theta):
+    """Return the drift that a step made, without noise."""
+    step = sampler.step(Quiet(), sampler.init(None, theta), target)
+    return (step.theta - theta) / sampler.step_size
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("alpha", [1.05, 1.5, 1.9, 2.0])
+def test_noise_is_stable(alpha, dtype):
+    drawn = stable_noise(generator(1), alpha, np.empty((2, 20_000), dtype))
+    assert drawn.dtype == dtype
+    assert wave_z(drawn.ravel(), 1.0, alpha) < Z_MOST
+    assert wave_z(drawn.ravel(), 1.0, alpha - 0.1) > Z_MOST
+    assert abs(np.sign(drawn).mean()) < 4 / np.sqrt(drawn.size)
+
+
+@pytest.mark.parametrize("alpha", [1.3, 1.7])
+def test_differences_are_near_the_drift_and_no_terms_are_the_papers_constant(alpha):
+    theta = np.array([[-2.0], [0.3], [1.0]])
+    found = drift(FLA(0.1, alpha, terms=400, spacing=0.1), Differences(), theta)
+    np.testing.assert_allclose(found, Cauchy().fractional_drift(theta, alpha), rtol=5e-3)
+    # Of a normal law, in Simsekli et al. (2020): the drift of v under Gaussian kinetic energy.
+    known = 2 ** (alpha / 2) * theta / np.sqrt(np.pi) * special.gamma((alpha + 1) / 2)
+    known *= special.hyp1f1((2 - alpha) / 2, 1.5, theta**2 / 2)
+    found = drift(FLA(0.1, alpha, terms=80, spacing=0.1), Normal(), theta)
+    np.testing.assert_allclose(found, -known, rtol=5e-3)
+    constant = gamma(alpha - 1) / gamma(alpha / 2) ** 2
+    np.testing.assert_allclose(drift(FLA(0.1, alpha), Normal(3.0), theta), -3 * constant * theta)
+
+
+def test_differences_are_along_each_coordinate():
+    a = np.array([[1.0, 0.5], [0.0, 1.0]])
+    target = LinearGaussian(a, np.ones(2), 1.0)
+    theta = np.array([[0.3, -0.4]])
+    found = drift(FLA(0.1, 1.5, terms=60, spacing=0.1), target, theta)
+    for i in range(2):
+        # The conditional law of a coordinate is normal.
+        precision = target.precision[i, i]
+        shift = np.delete(theta[0] - target.mean, i) * target.precision[i, 1 - i] / precision
+        away = theta[0, i] - target.mean[i] + shift[0]
+        alone = drift(FLA(0.1, 1.5, terms=60, spacing=0.1), Normal(precision), np.array([[away]]))
+        np.testing.assert_allclose(found[0, i], alone[0, 0], rtol=1e-9)
+
+
+def test_alpha_of_two_is_sgld():
+    theta = np.array([[0.5]])
+    np.testing.assert_allclose(
+        drift(FLA(0.1, 2.0), Normal(3.0), theta), -Normal(3.0).grad(theta), rtol=1e-12
+    )
+    sample = FLA(0.1, 2.0).step(generator(0), FLA(0.1).init(None, np.zeros((20_000, 1))), Normal())
+    assert stats.kstest(sample.theta[:, 0] / np.sqrt(0.2), "norm").pvalue > 1e-4
+
+
+def test_without_terms_a_gaussian_becomes_a_stable_law():
+    """The law of x' = (1 - h c a) x + h^(1/alpha) s, which has no variance."""
+    alpha, h, precision = 1.6, 0.1, 2.0
+    constant = gamma(alpha - 1) / gamma(alpha / 2) ** 2
+
+    def law(constant):
+        return h / (1 - (1 - h * constant * precision) ** alpha)
+
+    sampler, rng = FLA(h, alpha), generator(2)
+    start = law(constant) ** (1 / alpha) * stable_noise(rng, alpha, np.empty((100_000, 1)))
+    state = sampler.step(rng, sampler.init(rng, start), Normal(precision))
+    assert wave_z(state.theta[:, 0], law(constant), alpha) < Z_MOST
+    state = sampler.init(rng, start)
+    for _ in range(20):
+        state = sampler.step(rng, state, Normal(precision))
+    assert wave_z(state.theta[:, 0], law(constant), alpha) < Z_MOST
+    assert wave_z(state.theta[:, 0], law(1.0), alpha) > Z_MOST
+
+
+def bounded(target, sampler):
+    """Return a kernel in the angle u, theta = tan(u), whose law has moments, and its target."""
+
+    def start(seed, u):
+        return np.tan(u)
+
+    def move(seed, theta, h):
+        moved = type(sampler)(h, sampler.alpha)
+        state = moved.step(generator(seed), moved.init(None, theta), target)
+        return state.theta, np.arctan(state.theta)
+
+    class Angle:
+        size = 1
+
+        def exact(self, rng, count):
+            return np.pi * (rng.random((count, 1)) - 0.5)
+
+    return Kernel(sampler.step_size, start, move), Angle()
+
+
+@pytest.mark.slow
+def test_heavy_tails_keep_their_law_only_with_the_drift_of_their_index():
+    right = check(*bounded(Cauchy(), FLA(0.1, 1.5)), steps=150, chains=4000)
+    assert right.passed, right
+    wrong = check(*bounded(Cauchy(1.9), FLA(0.1, 1.5)), steps=150, chains=4000)
+    assert not wrong.passed
+    # Without the fractional drift chains get lost.
+    lost = check(*bounded(Differences(), FLA(0.1, 1.5)), steps=150, chains=4000)
+    assert not lost.passed
+
+
+def test_sgld_takes_long_to_where_a_jump_leads():
+    chains, theta = 2000, np.zeros((2000, 1))
+    found = {}
+    for sampler in (FLA(0.05, 1.5), SGLD(0.05)):
+        rng, state = generator(3), sampler.init(None, theta)
+        for _ in range(300):
+            state = sampler.step(rng, state, Cauchy())
+        found[type(sampler)] = (np.abs(state.theta) > 20).mean()
+    exact = 1 - 2 / np.pi * np.arctan(20)
+    assert abs(found[FLA] - exact) < 4 * np.sqrt(exact / chains)
+    assert found[SGLD] < exact / 10
+
+
+@pytest.mark.parametrize("alpha", [1.1, 1.7, 1.95])
+def test_velocity_is_the_slope_of_its_law(alpha):
+    """Integrals of -psi' by parts: E G sin(w v) = w exp(-w^alpha / alpha), and E v G = 1."""
+    v = alpha ** (-1 / alpha) * stable_noise(generator(0), alpha, np.empty(400_000))
+    slopes = velocity(v, alpha)
+    for sample, known in (
+        (slopes * v, 1.0),
+        *((slopes * np.sin(w * v), w * np.exp(-(w**alpha) / alpha)) for w in FREQUENCIES),
+    ):
+        assert abs(sample.mean() - known) < Z_MOST * sample.std() / np.sqrt(len(v))
+    far = np.array([15.0, 1e4, 1e7])
+    np.testing.assert_allclose(velocity(-far, alpha), -velocity(far, alpha))
+    np.testing.assert_allclose(velocity(far[1:2], alpha), (alpha + 1) / far[1:2], rtol=2e-3)
+    assert velocity(far[2:], alpha) < 1e-5
+
+
+@pytest.mark.slow
+def test_velocity_is_that_of_scipy_s_density():
+    x, d = np.array([0.3, 2.0, 8.0, 30.0]), 1e-3
+    density = stats.levy_stable(1.7, 0, scale=1.7 ** (-1 / 1.7)).pdf
+    slope = -(density(x + d) - density(x - d)) / (2 * d) / density(x)
+    np.testing.assert_allclose(velocity(x, 1.7), slope, rtol=1e-4)
+
+
+class Quartic:
+    """U = x^4 / 4."""
+
+    size, positive, latents = 1, False, {}
+
+    def draw(self, rng, theta):
+        return self
+
+    def grad(self, theta):
+        return theta**3
+
+    def exact(self, rng, count):
+        square = np.sqrt(4 * rng.standard_gamma(0.25, (count, 1)))
+        return np.sqrt(square) * np.sign(rng.random((count, 1)) - 0.5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("alpha", "h"), [(1.3, 0.8), (1.8, 0.8), (2.0, 0.4)])
+def test_momenta_keep_the_law_up_to_second_order(alpha, h):
+    report = check(FULD(h, alpha, leaps=4), Quartic(), order=2, steps=60, chains=10_000)
+    assert report.passed, report
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["velocity", "stable_noise"])
+def test_momenta_need_the_velocity_and_the_scale_of_their_law(name, monkeypatch):
+    right = getattr(fractional, name)
+    twins = {
+        "velocity": lambda v, alpha: right(v, 1.2),
+        "stable_noise": lambda rng, alpha, like: right(rng, alpha, like) / 2,
+    }
+    monkeypatch.setattr(fractional, name, twins[name])
+    report = check(FULD(0.4, 1.8, leaps=4), Quartic(), order=2, steps=100, chains=10_000)
+    assert not report.passed, report
+
+
+def test_momenta_start_from_their_law():
+    state = FULD(0.1, 1.5).init(generator(0), np.zeros((40_000, 1)))
+    assert wave_z(state.momentum[:, 0], 1 / 1.5, 1.5) < Z_MOST
+
+
+@pytest.mark.parametrize("kind", [FLA, FULD])
+def test_refuses_what_does_not_fit(kind):
+    for alpha in (1.0, 2.1, float("nan")):
+        with pytest.raises(AlphaMFError, match="alpha must be above 1 and at most 2"):
+            kind(0.1, alpha)
+    target = AlphaMF(np.ones((4, 5)), [Source(2.0, 1)])
+    theta = target.start(generator(0))
+    sampler = kind(0.1)
+    with pytest.raises(AlphaMFError, match="cannot sample a positive target"):
+        sampler.step(generator(0), sampler.init(generator(0), theta), target)
+    assert "no wall" in sampler.needs
+
+
+def test_refuses_hyperparameters_out_of_range():
+    for settings, sentence in (
+        ({"terms": -1}, "terms must not be negative, not -1"),
+        ({"spacing": 0.0}, "spacing must be positive, not 0.0"),
+    ):
+        with pytest.raises(AlphaMFError, match=sentence):
+            FLA(0.1, **settings)
+    with pytest.raises(AlphaMFError, match="friction must not be negative"):
+        FULD(0.1, friction=-1.0)
+    with pytest.raises(AlphaMFError, match="leaps"):
+        FULD(0.1, leaps=0)

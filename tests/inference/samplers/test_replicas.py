@@ -1,0 +1,158 @@
+"""Replica exchange: the joint law of both chains, with and without noise of the energies."""
+
+from __future__ import annotations
+
+from math import inf, sqrt
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from alphamf.errors import AlphaMFError
+from alphamf.factorization.alpha_mf import AlphaMF, Source
+from alphamf.inference import SGLD, check
+from alphamf.inference.chain import run
+from alphamf.inference.laws import Z_MOST, gaussian_z
+from alphamf.inference.random import generator
+from alphamf.inference.samplers.replicas import ReplicaExchange
+from alphamf.inference.targets.gaussian import LinearGaussian
+
+TEMPERATURE = 5.0
+
+
+class Plane:
+    """The standard normal law of the plane, whose energies have normal noise."""
+
+    size, positive = 2, False
+
+    def __init__(self, deviation):
+        self.latents, self.deviation = {}, deviation
+
+    def draw(self, rng, theta):
+        return Noisy(rng, self.deviation)
+
+
+class Noisy:
+    def __init__(self, rng, deviation):
+        self.rng, self.deviation = rng, deviation
+
+    def value(self, theta):
+        noise = self.deviation * self.rng.standard_normal(theta.shape[:-1])
+        return (theta**2).sum(-1) / 2 + noise
+
+    def grad(self, theta):
+        return theta
+
+
+def after_swaps(deviation, factor, steps=3):
+    """Return both chains after steps that only swap, from exact draws of both laws."""
+    rng, count = generator(7), 100_000
+    sampler = ReplicaExchange(1e-12, TEMPERATURE, factor=factor, memory=1e-9)
+    state = sampler.init(rng, rng.standard_normal((count, 2)))
+    state = state._replace(
+        step=10**9,  # so that the variance stays what it is
+        hot=sqrt(TEMPERATURE) * rng.standard_normal((count, 2)),
+        variance=np.full(count, 2 * deviation**2),
+    )
+    target = Plane(deviation)
+    for _ in range(steps):
+        state = sampler.step(rng, state, target)
+    return state
+
+
+def joint_z(state):
+    covariance = np.diag([1.0, 1.0, TEMPERATURE, TEMPERATURE])
+    return gaussian_z(np.concatenate([state.theta, state.hot], -1), np.zeros(4), covariance)
+
+
+def test_swaps_keep_both_laws():
+    state = after_swaps(0.0, 1.0)
+    assert state.swaps.mean() > 0.5
+    assert joint_z(state) < Z_MOST
+
+
+@pytest.mark.parametrize("deviation", [0.5, 1.5])
+def test_noise_of_energies_needs_its_correction(deviation):
+    state = after_swaps(deviation, 1.0)
+    assert state.swaps.mean() > 0.1
+    assert joint_z(state) < Z_MOST
+    assert joint_z(after_swaps(deviation, inf)) > Z_MOST
+
+
+def test_a_part_of_the_correction_is_not_enough():
+    assert joint_z(after_swaps(1.5, 4.0)) > Z_MOST
+
+
+def test_variance_is_that_of_the_difference_of_minibatches():
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal((200, 1))
+    target = LinearGaussian(a, a[:, 0] + rng.standard_normal(200), 1.0, batch=20)
+    sampler = ReplicaExchange(1e-9, 2.0, memory=0.02)
+    state = sampler.init(None, np.full((500, 1), 0.9))
+    state = state._replace(hot=np.full((500, 1), 1.4))
+    draws = generator(1)
+    for _ in range(400):
+        # Both positions stay: a swap only turns the difference's sign.
+        state = sampler.step(draws, state, target)
+    each = 200 * ((target.x - 0.9 * a[:, 0]) ** 2 - (target.x - 1.4 * a[:, 0]) ** 2) / 2
+    assert state.variance.mean() == pytest.approx(each.var() / 20, rel=0.03)
+
+
+class Hills:
+    """A third of the mass on a hill at -3, two thirds at 3."""
+
+    size, positive, latents = 1, False, {}
+    means, weights, deviation = np.array([-3.0, 3.0]), np.array([1 / 3, 2 / 3]), 0.8
+
+    def draw(self, rng, theta):
+        return self
+
+    def exact(self, rng, count):
+        hill = (rng.random(count) < self.weights[1]).astype(int)
+        return (self.means[hill] + self.deviation * rng.standard_normal(count))[:, None]
+
+    def parts(self, theta):
+        return self.weights * stats.norm.pdf(theta[..., None], self.means, self.deviation)
+
+    def value(self, theta):
+        return -np.log(self.parts(theta).sum(-1)[..., 0])
+
+    def grad(self, theta):
+        parts = self.parts(theta)
+        pull = (theta[..., None] - self.means) / self.deviation**2
+        return (parts * pull).sum(-1) / parts.sum(-1)
+
+
+@pytest.mark.slow
+def test_passes_the_check_on_two_hills_that_sgld_does_not():
+    sampler = ReplicaExchange(0.08, 8.0, hot_size=1.0)
+    report = check(sampler, Hills(), steps=150, chains=2000)
+    assert report.passed, report
+    lonely = check(SGLD(0.08), Hills(), steps=150, chains=2000)
+    assert not lonely.passed  # it forgets nothing of its start
+
+
+def test_finds_the_other_hill():
+    start = np.full((1000, 1), -3.0)
+    found = {}
+    for sampler in (ReplicaExchange(0.05, 8.0), SGLD(0.05)):
+        *_, state = run(Hills(), sampler, steps=400, seed=0, start=start)
+        found[type(sampler)] = (state.theta > 0).mean()
+    assert abs(found[ReplicaExchange] - 2 / 3) < 4 * sqrt(2 / 9 / 1000)
+    assert found[SGLD] < 0.05
+
+
+def test_refuses_what_does_not_fit():
+    for settings, sentence in (
+        ({"temperature": 1.0}, "temperature must be above 1, not 1.0"),
+        ({"hot_size": 0.0}, "hot_size must be a positive number, not 0.0"),
+        ({"factor": 0.5}, "factor must be at least 1, not 0.5"),
+        ({"memory": 0.0}, "memory must be above 0 and at most 1, not 0.0"),
+    ):
+        with pytest.raises(AlphaMFError, match=sentence):
+            ReplicaExchange(0.1, **settings)
+    target = AlphaMF(np.ones((4, 5)), [Source(1.2, 2)])
+    theta = target.start(generator(0))
+    sampler = ReplicaExchange(0.1)
+    with pytest.raises(AlphaMFError, match="ReplicaExchange needs a target without latents"):
+        sampler.step(generator(0), sampler.init(None, theta), target)
