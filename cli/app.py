@@ -48,7 +48,8 @@ for command in (
     info.info,
     models.models,
 ):
-    app.command(epilog=examples.epilog(command.__name__))(command)
+    kind = denoise.DenoiseCommand if command is denoise.denoise else None
+    app.command(cls=kind, epilog=examples.epilog(command.__name__))(command)
 app.add_typer(plugin.plugin, name="plugin", epilog=examples.epilog("plugin"))
 app.command(epilog=examples.epilog("experiment"))(experiment.experiment)
 

@@ -132,6 +132,15 @@ Strength = Annotated[
     ),
 ]
 
+Dereverb = Annotated[
+    str | None,
+    typer.Option(
+        metavar="[SHARE]",
+        help="Remove the room's echo, too: all of it, or a share such as 50%.",
+        rich_help_panel=SOUND,
+    ),
+]
+
 MaxAttenuation = Annotated[
     float | None,
     typer.Option(metavar="DB", help="Maximum attenuation in dB.", rich_help_panel=SOUND),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from alphamf.cli import keys, meter, report, streams
-from alphamf.cli.options import Quiet, check_least, parse_strength
+from alphamf.cli.options import Quiet, check_least, parse_share
 from alphamf.errors import AlphaMFError
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def live(
         if list_devices:
             _list()
             return
-        share = parse_strength(strength)
+        share = parse_share("--strength", strength)
         if virtual_mic:
             given = {"--input": input, "--output": output, "--rate": rate, "--record": record}
             given |= {"--channels": channels, "--buffer": buffer}

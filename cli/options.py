@@ -169,8 +169,8 @@ def check_streams(jobs: Iterable[Job]) -> None:
                 raise AlphaMFError("audio cannot be written to a terminal; use -o FILE or a pipe")
 
 
-def parse_strength(text: str) -> float:
-    """Return the value of --strength, such as ``0.5`` or ``50%``, as a number from 0 to 1.
+def parse_share(option: str, text: str) -> float:
+    """Return the value of an option, such as ``0.5`` or ``50%``, as a number from 0 to 1.
 
     Raises
     ------
@@ -182,11 +182,11 @@ def parse_strength(text: str) -> float:
         found = float(number) / (100 if percent else 1)
     except ValueError:
         raise AlphaMFError(
-            f"--strength must be from 0 to 1, or a percentage such as 50%, not {text!r}"
+            f"{option} must be from 0 to 1, or a percentage such as 50%, not {text!r}"
         ) from None
     if not 0 <= found <= 1:
         hint = f"; for a percentage, write {number}%" if not percent and 1 < found <= 100 else ""
-        raise AlphaMFError(f"--strength must be from 0 to 1, not {text}{hint}")
+        raise AlphaMFError(f"{option} must be from 0 to 1, not {text}{hint}")
     return found
 
 
@@ -198,7 +198,7 @@ def dry_share(strength: str | None) -> float | None:
     AlphaMFError
         It is out of range.
     """
-    return None if strength is None else round(1 - parse_strength(strength), 9)
+    return None if strength is None else round(1 - parse_share("--strength", strength), 9)
 
 
 def choose_device(wanted: str, *, quiet: bool) -> Literal["cpu", "cuda"]:

@@ -44,6 +44,7 @@ def denoise(
     preset: PresetName | Settings = "fast",
     *,
     strength: float | None = None,
+    dereverb: float | None = None,
     model: str | PathLike[str] | Dictionary | Weights = "auto",
     seed: int = 0,
     device: DeviceName = "cpu",
@@ -71,6 +72,9 @@ def denoise(
         ``dataclasses.replace(PRESETS["fast"], max_attenuation=15)``.
     strength
         How much of the denoising to apply, from 0 (none) to 1 (all); None: what the preset says.
+    dereverb
+        How much of the room's echo to remove, from 0 (none) to 1 (all); None: what the preset says,
+        which is none.
     model
         A dictionary, its file, the name of a shipped one, or ``"auto"``: the one for the rate. The
         networks that fit the dictionary are loaded with it; `alphamf.Weights` names all of them.
@@ -114,11 +118,11 @@ def denoise(
     >>> result.audio.shape == audio.shape, result.gain.shape  # channels, bins, frames
     (True, (1, 513, 126))
     >>> denoise("data/sample-noisy.wav", strength=0.5)
-    Denoised(7.59 s, 16000 Hz, 1 channel, float32)
+    Denoised(9.14 s, 16000 Hz, 1 channel, float32)
     """
     samples, rate = _samples(audio, rate, max_channels, channels_first=channels_first)
     options = StreamOptions(
-        choose_settings(preset, strength),
+        choose_settings(preset, strength, dereverb),
         model=model,
         seed=seed,
         device=device,
@@ -161,6 +165,7 @@ async def denoise_async(
     preset: PresetName | Settings = "fast",
     *,
     strength: float | None = None,
+    dereverb: float | None = None,
     model: str | PathLike[str] | Dictionary | Weights = "auto",
     seed: int = 0,
     device: DeviceName = "cpu",
@@ -178,8 +183,8 @@ async def denoise_async(
 
     Parameters
     ----------
-    audio, rate, preset, strength, model, seed, device, jobs, max_channels, channels_first, \
-    noise_from, speech_from
+    audio, rate, preset, strength, dereverb, model, seed, device, jobs, max_channels, \
+    channels_first, noise_from, speech_from
         As in `denoise`; the array must not change while the work is in progress.
     progress
         As in `denoise`, called in the thread.
@@ -201,7 +206,7 @@ async def denoise_async(
 
     cancel = threading.Event()
     options = StreamOptions(
-        choose_settings(preset, strength),
+        choose_settings(preset, strength, dereverb),
         model=model,
         seed=seed,
         device=device,
@@ -234,6 +239,7 @@ def denoise_stream(
     preset: PresetName | Settings = "fast",
     *,
     strength: float | None = None,
+    dereverb: float | None = None,
     model: str | PathLike[str] | Dictionary | Weights = "auto",
     latency: LatencyName = "segments",
     seed: int = 0,
@@ -252,8 +258,8 @@ def denoise_stream(
     blocks
         Arrays of samples as in `denoise`, shape (samples, channels), with any number of samples
         each and the same dtype.
-    rate, preset, strength, model, seed, device, jobs, max_channels, channels_first, progress, \
-    cancel
+    rate, preset, strength, dereverb, model, seed, device, jobs, max_channels, channels_first, \
+    progress, cancel
         As in `denoise`.
     latency
         As in `alphamf.Stream`.
@@ -279,7 +285,7 @@ def denoise_stream(
     32000
     """
     options = StreamOptions(
-        choose_settings(preset, strength),
+        choose_settings(preset, strength, dereverb),
         model=model,
         latency=latency,
         seed=seed,

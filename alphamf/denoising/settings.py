@@ -250,8 +250,10 @@ PRESETS: dict[str, Settings] = {
 }
 
 
-def choose_settings(preset: PresetName | Settings, strength: float | None = None) -> Settings:
-    """Return the settings of a preset, or the given settings, with another strength.
+def choose_settings(
+    preset: PresetName | Settings, strength: float | None = None, dereverb: float | None = None
+) -> Settings:
+    """Return the settings of a preset, or the given settings, with another strength or echo.
 
     Parameters
     ----------
@@ -259,11 +261,13 @@ def choose_settings(preset: PresetName | Settings, strength: float | None = None
         Name of a preset, or settings.
     strength
         Proportion of the denoising that is applied, from 0 to 1; None: that of the settings.
+    dereverb
+        Proportion of the echo that is removed, from 0 to 1; None: that of the settings.
 
     Raises
     ------
     AlphaMFError
-        There is no such preset, it is something else, or the strength is out of range.
+        There is no such preset, it is something else, or a proportion is out of range.
     """
     if isinstance(preset, Settings):
         settings = preset
@@ -274,6 +278,8 @@ def choose_settings(preset: PresetName | Settings, strength: float | None = None
             f"preset must be one of {', '.join(PRESETS)}, or alphamf.Settings, not "
             f"{shown_value(preset)}"
         )
-    if strength is None:
-        return settings
-    return replace(settings, dry=round(1 - real_number("strength", strength, 0, 1), 9))
+    if strength is not None:
+        settings = replace(settings, dry=round(1 - real_number("strength", strength, 0, 1), 9))
+    if dereverb is not None:
+        settings = replace(settings, dereverb=real_number("dereverb", dereverb, 0, 1))
+    return settings

@@ -59,7 +59,8 @@ class Stream:
         Sampling rate in Hz.
     channels
         Number of channels.
-    preset, strength, model, seed, device, jobs, max_channels, channels_first, progress, cancel
+    preset, strength, dereverb, model, seed, device, jobs, max_channels, channels_first, \
+    progress, cancel
         As in `alphamf.denoise`.
     latency
         ``"segments"``: segments of ten seconds; ``"low"``: 40 ms, at lower quality
@@ -99,6 +100,7 @@ class Stream:
         preset: PresetName | Settings = "fast",
         *,
         strength: float | None = None,
+        dereverb: float | None = None,
         model: str | PathLike[str] | Dictionary | Weights = "auto",
         latency: LatencyName = "segments",
         seed: int = 0,
@@ -111,7 +113,7 @@ class Stream:
         hints: Hints | None = None,
     ) -> None:
         options = StreamOptions(
-            choose_settings(preset, strength),
+            choose_settings(preset, strength, dereverb),
             model=model,
             latency=latency,
             seed=seed,

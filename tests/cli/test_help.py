@@ -13,7 +13,7 @@ import typer
 
 from alphamf.cli.app import app
 from alphamf.cli.examples import EXAMPLES
-from alphamf.cli.options import parse_strength
+from alphamf.cli.options import parse_share
 from alphamf.errors import AlphaMFError
 from tests.support.commands import QUICK, run
 
@@ -49,7 +49,7 @@ def test_help_names_the_extra_in_brackets(monkeypatch):
     ("text", "share"), [("1", 1.0), ("0.5", 0.5), ("50%", 0.5), (" 80 % ", 0.8), ("0%", 0.0)]
 )
 def test_strength_is_a_share_or_a_percentage(text, share):
-    assert parse_strength(text) == pytest.approx(share)
+    assert parse_share("--strength", text) == pytest.approx(share)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_strength_is_a_share_or_a_percentage(text, share):
 )
 def test_other_strengths_are_refused(text, words):
     with pytest.raises(AlphaMFError, match=words):
-        parse_strength(text)
+        parse_share("--strength", text)
 
 
 def test_strength_in_percent_is_the_same_as_a_share(tmp_path, monkeypatch):

@@ -88,9 +88,14 @@ SamplerName = Literal[
     "sgnht-em",
     "sg-nphmc",
     "sg-nphmc-em",
+    "sg-nphmc-em-q",
     "sgr-nphmc",
     "sgrrld",
     "sgrrhmc",
+    "sgrrmld",
+    "fla",
+    "fuld",
+    "resgld",
 ]
 """The names in `SAMPLERS`, for type checkers."""
 
