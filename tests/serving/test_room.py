@@ -101,14 +101,15 @@ def test_no_task_writes_where_there_is_no_room(tmp_path):
         lambda spare: ReadTask(tmp_path, 10**9, spare),
         lambda spare: PreviewTask(tmp_path, sound, 0, 0, 1, spare),
         lambda spare: DenoiseTask(tmp_path, "fast", 0, 1, spare),
+        lambda spare: DenoiseTask(tmp_path, "fast", 0, 1, spare, echo_free=True),
         lambda spare: RenderTask(tmp_path, "other", True, Mix(0.5), sound, (FRAMES,), spare),
     )
     for task in tasks:
-        before = {path.name for path in tmp_path.iterdir()}
+        before = set(tmp_path.rglob("*"))
         with pytest.raises(AlphaMFError, match="the server's disk does not have enough free space"):
             task(NEVER).run(None)
-        new = [path for path in tmp_path.iterdir() if path.name not in before]
-        assert not any(path.stat().st_size for path in new), new
+        new = [path for path in tmp_path.rglob("*") if path not in before]
+        assert not any(path.stat().st_size for path in new if path.is_file()), new
         task(0).run(None)
 
 
