@@ -148,3 +148,42 @@ def test_sound_is_channel_after_channel_of_input_and_speech(page):
     planes = np.frombuffer(sound.body, "<f4").reshape(2, 3, 5000)
     assert np.array_equal(planes[0].T, audio[100:5100])
     assert np.abs(planes[1].T - speech[100:5100]).max() <= 2**-15
+
+
+def test_an_echo_without_room_fails_alone_and_can_be_tried_again(page, monkeypatch):
+    key = page.ask("POST", "/api/recordings?preset=fast", wav()).json()["id"]
+    one = f"/api/recordings/{key}"
+    page.work(page.short)
+    page.work(page.short)
+    page.work(page.long)
+    with monkeypatch.context() as full:
+        full.setattr(store.shutil, "disk_usage", lambda _: Usage(0))
+        assert page.ask("POST", f"{one}/echo").status == 202
+        page.work(page.long)
+    state = page.ask("GET", one).json()
+    assert state["state"] == "done" and state["error"] is None and not state["echo"]["done"]
+    assert "does not have enough free space" in state["echo"]["error"]
+    assert page.ask("GET", f"{one}/result").status == 200
+    assert page.ask("GET", f"{one}/result?echo=1").status == 409
+    assert page.ask("DELETE", f"{one}/echo").json()["echo"] is None
+    assert page.ask("POST", f"{one}/echo").status == 202
+    page.work(page.long)
+    assert page.ask("GET", one).json()["echo"] == {"done": True, "progress": 1, "error": None}
+    assert page.ask("GET", f"{one}/result?echo=1").status == 200
+
+
+@pytest.mark.parametrize("running", [False, True])
+def test_a_stopped_echo_is_forgotten_and_the_recording_stays(page, running):
+    key = page.ask("POST", "/api/recordings?preset=fast", wav()).json()["id"]
+    one = f"/api/recordings/{key}"
+    page.work(page.short)
+    page.work(page.short)
+    page.work(page.long)
+    page.ask("POST", f"{one}/echo")
+    if running:
+        page.long.take()
+    assert page.ask("POST", f"{one}/echo").status == 409
+    assert page.ask("DELETE", f"{one}/echo").json()["echo"] is None
+    assert page.long.count_tasks() == 0
+    assert page.ask("GET", one).json()["state"] == "done"
+    assert page.ask("POST", f"{one}/echo").status == 202

@@ -97,11 +97,12 @@ class Api(RuleBasedStateMachine):
         self.page.close()
         shutil.rmtree(self.folder)
 
-    @initialize(kind=st.sampled_from(list(GOOD)), count=st.integers(0, 4))
+    @initialize(kind=st.sampled_from(list(GOOD)), count=st.integers(0, 6))
     def begin(self, kind, count):
         """Begin with a recording that has come as far as that."""
         self.send(kind)
-        for do in (self.do_short, self.do_short, self.begin_long, self.end_long)[:count]:
+        whole = (self.do_short, self.do_short, self.begin_long, self.end_long)
+        for do in (*whole, lambda: self.remove_echo(*self.all), self.begin_long)[:count]:
             do()
 
     # Uploads.
@@ -218,7 +219,9 @@ class Api(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def ask_to_remove_echo(self, data):
-        key = self.one(data)
+        self.remove_echo(self.one(data))
+
+    def remove_echo(self, key: str) -> None:
         status = self.page.ask("POST", f"/api/recordings/{key}/echo").status
         if not self.is_done(key) or self.all[key].echo is not None:
             assert status == (404 if key == NONE else 409)
