@@ -1,11 +1,12 @@
-r"""Draw the sample: spectrograms before and after for README.md, and what ``--plot`` draws.
+r"""Draw the sample: spectrograms before and after, and what ``--plot`` draws.
 
 From the repository root::
 
     python -m benchmarks.figures
 
 It denoises data/sample-noisy.wav with the default settings and seed 0, and writes
-docs/figures/sample.png and docs/figures/plot.png. With ``full-band`` it draws
+docs/figures/sample.png and docs/figures/plot.png. With ``bars`` it draws docs/figures/bars.png,
+the chart of README.md, of the figures in BENCHMARKS.md. With ``full-band`` it draws
 docs/figures/full-band.png: the first development mixture of ``benchmarks.full_band_mixtures`` in
 hiss whose voice no network was trained on.
 """
@@ -35,6 +36,15 @@ from benchmarks.full_band_mixtures import RATE, mixtures
 REPOSITORY = Path(__file__).parents[1]
 DECIBELS = 70.0
 """Range of the colours, below the loudest cell of the noisy recording."""
+BARS = {
+    "fast": "alphamf",
+    "dtln": "DTLN",
+    "deepfilternet": "DeepFilterNet3",
+    "gtcrn": "GTCRN",
+    "rnnoise": "RNNoise",
+    "logmmse": "logMMSE",
+}
+"""Methods of the chart of README.md, and their names there."""
 COLOURS = 96
 """Colours of the file, which keep it below 200 kB."""
 
@@ -119,8 +129,49 @@ def draw_full_band(path: Path, seconds: int = 4) -> None:
     figure.savefig(path, dpi=80)
 
 
+def table(section: str) -> dict[str, dict[str, str]]:
+    """Return a table of BENCHMARKS.md: the cells by method and column."""
+    text = (REPOSITORY / "BENCHMARKS.md").read_text(encoding="utf-8")
+    inside = text.partition(f"<!-- {section} -->")[2].partition(f"<!-- /{section} -->")[0]
+    lines = [line.strip("| ").split(" | ") for line in inside.splitlines() if line[:1] == "|"]
+    return {name: dict(zip(lines[0][1:], cells, strict=True)) for name, *cells in lines[2:]}
+
+
+def draw_bars(path: Path) -> None:
+    """Draw the quality on new voices and noises, and the time for three minutes of sound."""
+    quality, speed = table("unheard:test"), table("speed:peers")
+    labels = [label for label in BARS if label in quality]
+    figure = Figure((9, 2.5), layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(1, 2, sharey=True)
+    figure.get_layout_engine().set(wspace=0.08)
+    noisy = float(quality["noisy"]["SI-SDR dB"].split()[0])
+    gains = [float(quality[name]["SI-SDR dB"].split()[0]) - noisy for name in labels]
+    seconds = [180 * float(speed[name]["CPU s per s, 16 kHz"]) for name in labels]
+    titles = (
+        "dB gained in SI-SDR: longer is cleaner",
+        "seconds for three minutes: shorter is faster",
+    )
+    for panel, values, title in zip(panels, (gains, seconds), titles, strict=True):
+        colours = ["#0f6b62" if name == "fast" else "#a9b0b5" for name in labels]
+        bars = panel.barh([BARS[name] for name in labels], values, color=colours)
+        panel.bar_label(bars, [f"{value:.1f}" for value in values], padding=3)
+        panel.set_title(title, fontsize=10, loc="left")
+        panel.set_xlim(0, 1.12 * max(values))
+        panel.xaxis.set_visible(False)
+        panel.spines[["top", "right", "bottom"]].set_visible(False)
+        panel.tick_params(left=False)
+    panels[0].invert_yaxis()
+    with atomic_file(path) as part:
+        figure.savefig(part, format="png", dpi=110)
+    small(path)
+
+
 def main() -> None:
     """Denoise the sample, and write the figures."""
+    if sys.argv[1:] == ["bars"]:
+        draw_bars(REPOSITORY / "docs" / "figures" / "bars.png")
+        return
     if sys.argv[1:] == ["full-band"]:
         draw_full_band(REPOSITORY / "docs" / "figures" / "full-band.png")
         return

@@ -1,6 +1,8 @@
-"""Screenshots of the page, and the memory of the server.
+"""Pictures of the page, its times, and the memory of the server.
 
 python -m benchmarks.page screenshots       writes docs/figures/page-*.png
+python -m benchmarks.page movie             writes docs/figures/page.gif
+python -m benchmarks.page times             until a recording can be played, and until it is done
 python -m benchmarks.page memory            four recordings at a time
 
 Needs Chromium with its driver, and psutil. The recordings are made from data/sample-noisy.wav.
@@ -62,6 +64,17 @@ def wait(browser: Any, condition: str) -> None:
 
 
 SHOWN = "document.getElementById('download').checkVisibility()"
+AUDIBLE = "document.getElementById('progress-text').textContent.includes('can be heard')"
+
+
+def set_control(browser: Any, name: str, value: object) -> None:
+    """Set a slider or a menu."""
+    browser.execute_script(
+        "const s = document.getElementById(arguments[0]); s.value = arguments[1];"
+        "s.dispatchEvent(new Event('input', {bubbles: true}))",
+        name,
+        value,
+    )
 
 
 def screenshots(folder: Path) -> None:
@@ -72,11 +85,7 @@ def screenshots(folder: Path) -> None:
         save(browser, "empty")
         browser.find_element("id", "files").send_keys(str(SAMPLE))
         wait(browser, SHOWN)
-        browser.execute_script(
-            "for (const [id, value] of [['strength', 90]]) {"
-            "const s = document.getElementById(id); s.value = value;"
-            "s.dispatchEvent(new Event('input', {bubbles: true})) }"
-        )
+        set_control(browser, "strength", 90)
         browser.find_element("id", "timeline").send_keys("\ue014")  # right arrow
         browser.execute_script("document.activeElement.blur()")
         for name, width, scheme in VIEWS:
@@ -85,18 +94,89 @@ def screenshots(folder: Path) -> None:
             resize(browser, width, 800)
             time.sleep(1)
             save(browser, name)
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+        resize(browser, 1200, 800)
+        browser.find_element("id", "files").send_keys(str(wide(folder / "interview.wav", 0.5)))
+        wait(browser, "document.querySelectorAll('#items .state').length == 2")
+        wait(browser, SHOWN)
+        browser.find_element("id", "together").click()
+        time.sleep(1)
+        save(browser, "several")
 
 
-def save(browser: Any, name: str) -> None:
-    """Write a picture of the whole page, of few colours so that it is small."""
+def picture(browser: Any, *, whole: bool = True) -> Any:
+    """Return a picture of the whole page, or of what the window shows."""
     from io import BytesIO
 
     from PIL import Image
 
-    shot = {"captureBeyondViewport": True, "format": "png"}
+    shot = {"captureBeyondViewport": whole, "format": "png"}
     data = base64.b64decode(browser.execute_cdp_cmd("Page.captureScreenshot", shot)["data"])
-    picture = Image.open(BytesIO(data)).convert("RGB").quantize(128, dither=Image.Dither.NONE)
-    picture.save(FIGURES / f"page-{name}.png", optimize=True)
+    return Image.open(BytesIO(data)).convert("RGB")
+
+
+def save(browser: Any, name: str) -> None:
+    """Write a picture of the whole page, of few colours so that it is small."""
+    from PIL import Image
+
+    small = picture(browser).quantize(128, dither=Image.Dither.NONE)
+    small.save(FIGURES / f"page-{name}.png", optimize=True)
+
+
+def movie(folder: Path) -> None:
+    """Write the moving picture: a sample is denoised, played before and after, and mixed."""
+    from PIL import Image
+
+    frames: list[tuple[Any, int]] = []
+
+    def take(milliseconds: int) -> None:
+        frames.append((picture(browser, whole=False), milliseconds))
+
+    with opened(folder) as (_, browser):
+        resize(browser, 900, 680)
+        browser.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})
+        time.sleep(0.5)
+        take(1500)
+        browser.find_element("id", "sample").click()
+        wait(browser, "document.getElementById('sound').checkVisibility()")
+        take(500)
+        wait(browser, SHOWN)
+        browser.execute_script("document.getElementById('editor').scrollIntoView()")
+        time.sleep(0.5)
+        take(1200)
+        for mode in ("before", "after"):
+            browser.execute_script(f"document.querySelector('[name=mode][value={mode}]').click()")
+            browser.execute_script("document.getElementById('play').click()")
+            for _ in range(4):
+                time.sleep(0.5)
+                take(600)
+            browser.execute_script("document.getElementById('play').click()")
+        for strength in (95, 90, 85):
+            set_control(browser, "strength", strength)
+            take(250)
+        set_control(browser, "format", "mp3")
+        take(2500)
+    colours = frames[2][0].quantize(48, dither=Image.Dither.NONE)
+    first, *rest = (f.quantize(palette=colours, dither=Image.Dither.NONE) for f, _ in frames)
+    first.save(
+        FIGURES / "page.gif", save_all=True, append_images=rest, loop=0, optimize=True,
+        duration=[milliseconds for _, milliseconds in frames],
+    )  # fmt: skip
+
+
+def times(folder: Path) -> None:
+    """Print how long it takes until a recording at 48 kHz can be played, and until it is done."""
+    with opened(folder) as (_, browser):
+        for minutes in (3, 10):
+            path = wide(folder / f"{minutes}.wav", minutes)
+            begun = time.monotonic()
+            browser.find_element("id", "files").send_keys(str(path))
+            wait(browser, f"{AUDIBLE} || {SHOWN}")
+            heard = time.monotonic() - begun
+            wait(browser, SHOWN)
+            done = time.monotonic() - begun
+            print(f"{minutes} min of stereo: played after {heard:.1f} s, done after {done:.0f} s")
+            browser.find_element("id", "remove").click()
 
 
 def processes(server: Server) -> list[Any]:
@@ -134,7 +214,7 @@ def shares(server: Server) -> float:
 
 
 if __name__ == "__main__":
-    actions = {"screenshots": screenshots, "memory": memory}
+    actions = {"screenshots": screenshots, "movie": movie, "times": times, "memory": memory}
     if len(sys.argv) != 2 or sys.argv[1] not in actions:
         raise SystemExit(__doc__)
     with tempfile.TemporaryDirectory() as place:

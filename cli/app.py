@@ -13,6 +13,7 @@ from alphamf.cli import (
     adapt,
     denoise,
     evaluate,
+    examples,
     experiment,
     info,
     live,
@@ -32,20 +33,25 @@ LOOPS = "default", "unfused", "v3", "v4", "bf16", "amx"
 app = typer.Typer(
     name="alphamf",
     no_args_is_help=True,
+    epilog=examples.epilog("alphamf"),
     pretty_exceptions_show_locals=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(denoise.denoise)
-app.command()(live.live)
-app.command()(serve.serve)
-app.command()(train.train)
-app.command()(adapt.adapt)
-app.command()(mix.mix)
-app.command()(evaluate.evaluate)
-app.command()(info.info)
-app.command()(models.models)
-app.add_typer(plugin.plugin, name="plugin")
-app.command()(experiment.experiment)
+for command in (
+    denoise.denoise,
+    live.live,
+    serve.serve,
+    train.train,
+    adapt.adapt,
+    mix.mix,
+    evaluate.evaluate,
+    info.info,
+    models.models,
+):
+    kind = denoise.DenoiseCommand if command is denoise.denoise else None
+    app.command(cls=kind, epilog=examples.epilog(command.__name__))(command)
+app.add_typer(plugin.plugin, name="plugin", epilog=examples.epilog("plugin"))
+app.command(epilog=examples.epilog("experiment"))(experiment.experiment)
 
 
 def _version(wanted: bool) -> None:

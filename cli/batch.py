@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -81,14 +82,21 @@ def run(
         request = replace(request, jobs=_segments(files.jobs, request.device, workers))
     # Standard output holds either audio, or JSON, or sentences.
     to_stderr = any(job.output == STREAM for job in files.jobs)
-    skipped = 0
-    with report.progress(quiet) as update:
+    skipped = done = 0
+    started = time.perf_counter()
+    again = "The same command continues with the files that are left."
+    continues = any(job.searched for job in files.jobs) and not request.overwrite
+    with (
+        report.continued_later(quiet=quiet or not continues, sentence=again),
+        report.progress(quiet, items=len(files.jobs)) as update,
+    ):
         work = partial(process, request=request)
         for outcome in each(work, files.jobs, workers=processes, update=update):
             if update:
                 update(printable_name(outcome.item.source), 1.0, 1.0)
             codes.add(outcome.code)
             skipped += outcome.error is None and "skipped" in outcome.result
+            done += outcome.error is None and "skipped" not in outcome.result
             _report(outcome, None if quiet else _sentences, as_json=as_json, to_stderr=to_stderr)
     if skipped and not quiet:
         _note_skipped(
@@ -96,6 +104,10 @@ def run(
             "output that already exists (use --overwrite to replace it)",
             "outputs that already exist (use --overwrite to replace them)",
         )
+    total = len(files.jobs) + len(files.problems)
+    if total > 1 and skipped < total and not quiet:
+        seconds = time.perf_counter() - started
+        typer.echo(f"{done} of {total} files denoised in {seconds:.1f} s", err=True)
     return 1 if 1 in codes else max(codes)
 
 
@@ -115,11 +127,11 @@ def _report(
     if outcome.error is not None:
         report.error(outcome.item.source, outcome.error, as_json=as_json)
         if outcome.details:
-            typer.echo(outcome.details, err=True, nl=False)
+            report.say(outcome.details.rstrip("\n"), err=True)
     elif as_json:
         report.json_line(outcome.result)
     elif text is not None and "skipped" not in outcome.result:
-        typer.echo(text(outcome.result), err=to_stderr)
+        report.say(text(outcome.result), err=to_stderr)
 
 
 def preload(files: Plan, *, device: str, workers: int | None, cluster: str | None) -> None:

@@ -66,7 +66,7 @@ CONFLICTS = (
         "latency=low",
         (
             *("sampler", "steps", "chains", "network"),
-            *("start", "end", "noise_from", "trim_silence"),
+            *("start", "end", "noise_from", "trim_silence", "dereverb"),
             *("plot", "uncertainty", "vad"),
             *("cluster", "device=cuda"),
         ),

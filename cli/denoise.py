@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import typer
+from typer.core import TyperCommand
 
 from alphamf.batch.inputs import Plan
 from alphamf.cli import batch, real_time, report
@@ -32,6 +33,31 @@ if TYPE_CHECKING:
     from alphamf.batch.request import Request
 
 
+class DenoiseCommand(TyperCommand):
+    """The command ``denoise``, whose option --dereverb may stand without a value."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:
+        """Give --dereverb the value 1 where no share follows."""
+        given: list[str] = []
+        for k, word in enumerate(args):
+            given.append(word)
+            if word == "--" or (word == "--dereverb" and _is_share(args[k + 1 : k + 2])):
+                given += args[k + 1 :]
+                break
+            if word == "--dereverb":
+                given.append("1")
+        return super().parse_args(ctx, given)
+
+
+def _is_share(following: list[str]) -> bool:
+    """Return whether the word after an option is a number, or a percentage."""
+    try:
+        float("".join(following).removesuffix("%"))
+    except ValueError:
+        return False
+    return True
+
+
 def denoise(
     inputs: options.Inputs,
     output: options.Output = None,
@@ -43,6 +69,7 @@ def denoise(
     end: options.End = None,
     noise_from: options.NoiseFrom = None,
     strength: options.Strength = None,
+    dereverb: options.Dereverb = None,
     max_attenuation: options.MaxAttenuation = None,
     trim_silence: options.TrimSilence = False,
     channels: options.ChannelsChoice = options.Channels.linked,

@@ -11,7 +11,7 @@ from alphamf.audio.times import parse_range, seconds
 from alphamf.batch.inputs import Plan, check_extra, plan
 from alphamf.batch.outputs import check_template
 from alphamf.cli import denoise_options as options
-from alphamf.cli.options import Cluster, Quiet, check_least, dry_share
+from alphamf.cli.options import Cluster, Quiet, check_least, dry_share, parse_share
 from alphamf.errors import AlphaMFError
 from alphamf.tools.extras import require_package
 
@@ -66,6 +66,7 @@ class SoundOptions:
     end: options.End
     noise_from: options.NoiseFrom
     strength: options.Strength
+    dereverb: options.Dereverb
     max_attenuation: options.MaxAttenuation
     trim_silence: options.TrimSilence
     channels: options.ChannelsChoice
@@ -78,6 +79,7 @@ class SoundOptions:
             "max_attenuation": self.max_attenuation,
             "channels": self.channels.value,
             "dry": dry_share(self.strength),
+            "dereverb": self.dereverb and parse_share("--dereverb", self.dereverb),
         }
 
     def part(self) -> Part | None:

@@ -123,11 +123,20 @@ NoiseFrom = Annotated[
 ]
 
 Strength = Annotated[
-    float | None,
+    str | None,
     typer.Option(
         metavar="SHARE",
-        help="How much of the denoising to apply, from 0 (none) to 1 (all).",
+        help="How much of the denoising to apply: 0 (none) to 1 (all), or 0% to 100%.",
         show_default="1; 0.7 for --preset transcription",
+        rich_help_panel=SOUND,
+    ),
+]
+
+Dereverb = Annotated[
+    str | None,
+    typer.Option(
+        metavar="[SHARE]",
+        help="Remove the room's echo, too: all of it, or a share such as 50%.",
         rich_help_panel=SOUND,
     ),
 ]
@@ -159,8 +168,9 @@ ChannelsChoice = Annotated[
 Normalize = Annotated[
     str | None,
     typer.Option(
-        metavar="LUFS",
-        help="Normalize outputs to this loudness, such as -16LUFS, with true peaks below -1 dB.",
+        metavar="LUFS|podcast|broadcast",
+        help="Normalize outputs to this loudness, such as -16LUFS, with true peaks below -1 dB; "
+        "podcast: -16LUFS, broadcast: -23LUFS.",
         rich_help_panel=SOUND,
     ),
 ]

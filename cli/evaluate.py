@@ -128,7 +128,7 @@ def _run(
 
     done: dict[str, Result] = {}
     reported: set[tuple[str, str]] = set()
-    with report.progress(quiet, "results") as update:
+    with report.continued_later(quiet=quiet), report.progress(quiet, "results") as update:
         for result in runner.run(todo, output, each):
             done[result.key] = result
             _report(result, reported, as_json=as_json)
@@ -147,7 +147,7 @@ def _each(
     for outcome in pool(work, jobs, workers=workers, update=None, in_order=False):
         if outcome.error is not None:
             if outcome.error not in crashes:
-                typer.echo(outcome.details or "", err=True, nl=False)
+                report.say((outcome.details or "").rstrip("\n"), err=True)
             crashes.append(outcome.error)
         yield outcome.result or replace(outcome.item.result, error=outcome.error)
 

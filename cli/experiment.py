@@ -57,7 +57,7 @@ def experiment(
         from alphamf.research.experiments.base import markdown
         from alphamf.research.experiments.run import run
 
-        with report.progress(quiet, "jobs") as update:
+        with report.continued_later(quiet=quiet), report.progress(quiet, "jobs") as update:
 
             def progress(done: int, total: int) -> None:
                 if update is not None:

@@ -15,6 +15,7 @@ from alphamf.cli.options import NoSandbox
 
 if TYPE_CHECKING:
     from alphamf.audio.reader import Reader
+    from alphamf.audio.room import Estimate, RoomEstimate
     from alphamf.learnt.dictionary import Dictionary
     from alphamf.learnt.network_file import TrainedNetwork
 
@@ -60,7 +61,8 @@ def _recording(reader: Reader, as_json: bool) -> None:
 
     model = choose("auto", reader.rate)
     if as_json:
-        report.json_line(_measured(reader) | {"model": model.name})
+        found = _room(reader)
+        report.json_line(_measured(reader) | {"model": model.name, "room": _as_numbers(found)})
         return
     minutes, seconds = divmod(reader.duration, 60)
     hours, minutes = divmod(int(minutes), 60)
@@ -76,6 +78,7 @@ def _recording(reader: Reader, as_json: bool) -> None:
             **_tracks(reader),
             "model": f"{model.name} ({summary(model)})",
             **({"note": reader.note} if reader.note else {}),
+            **_described(_room(reader)),
             "sandbox": report.with_options(helper.state()),
         }
     )
@@ -93,6 +96,49 @@ def _measured(reader: Reader) -> dict[str, Any]:
         "duration": reader.duration,
         "peak_db": _decibels(reader.peak),
         "rms_db": _decibels(reader.rms),
+    }
+
+
+def _room(reader: Reader) -> RoomEstimate:
+    """Estimate the room from the first minutes of the first two channels."""
+    from alphamf.audio.room import RoomMeter
+
+    meter = RoomMeter(reader.rate)
+    for block in reader.blocks():
+        meter.add(block[:, :2])
+        if meter.full:
+            break
+    return meter.estimate()
+
+
+def _described(room: RoomEstimate) -> dict[str, str]:
+    """Return the room in words; intervals stand in brackets."""
+    if room.reason:
+        return {"room": f"unknown: {room.reason}"}
+
+    def seconds(time: Estimate | None) -> str:
+        return f"{time.value:.2f} s ({time.low:.2f} to {time.high:.2f})" if time else "unknown"
+
+    ratio = room.drr
+    direct = f"{ratio.value:.0f} dB ({ratio.low:.0f} to {ratio.high:.0f})" if ratio else "unknown"
+    bands = (f"{band} Hz {seconds(time)}" for band, time in room.bands.items())
+    return {
+        "room": f"RT60 {seconds(room.rt60)}, direct-to-reverberant ratio {direct}",
+        "bands": f"RT60 at {', '.join(bands)}",
+    }
+
+
+def _as_numbers(room: RoomEstimate) -> dict[str, Any]:
+    """Return the room as numbers; what is unknown is None."""
+
+    def number(estimate: Estimate | None) -> dict[str, float] | None:
+        return estimate._asdict() if estimate else None
+
+    return {
+        "rt60": number(room.rt60),
+        "rt60_by_band": {str(band): number(time) for band, time in room.bands.items()},
+        "drr_db": number(room.drr),
+        "reason": room.reason,
     }
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from alphamf.cli import keys, meter, report, streams
-from alphamf.cli.options import Quiet, check_least, dry_share
+from alphamf.cli.options import Quiet, check_least, parse_share
 from alphamf.errors import AlphaMFError
 
 if TYPE_CHECKING:
@@ -74,11 +74,12 @@ def live(
         ),
     ] = DEFAULTS["--buffer"],
     strength: Annotated[
-        float,
+        str,
         typer.Option(
-            metavar="0..1", help="How much of the denoising to apply, from 0 (none) to 1 (all)."
+            metavar="SHARE",
+            help="How much of the denoising to apply: 0 (none) to 1 (all), or 0% to 100%.",
         ),
-    ] = 1.0,
+    ] = "1",
     record: Annotated[
         str | None,
         typer.Option(
@@ -106,12 +107,12 @@ def live(
         if list_devices:
             _list()
             return
-        dry_share(strength)
+        share = parse_share("--strength", strength)
         if virtual_mic:
             given = {"--input": input, "--output": output, "--rate": rate, "--record": record}
             given |= {"--channels": channels, "--buffer": buffer}
             others = [name for name in given if given[name] not in (None, DEFAULTS.get(name))]
-            _virtual_microphone(others, strength, quiet=quiet)
+            _virtual_microphone(others, share, quiet=quiet)
             return
         check_least("--channels", channels, 1)
         if not 5 <= buffer <= 1000:
@@ -127,7 +128,7 @@ def live(
                 typer.echo(
                     f"The devices do not support {rate} Hz; using {lines[0].rate} Hz instead"
                 )
-            _run(lines, channels, buffer / 1000, strength, files, quiet=quiet)
+            _run(lines, channels, buffer / 1000, share, files, quiet=quiet)
 
 
 def _virtual_microphone(given: list[str], strength: float, *, quiet: bool) -> None:

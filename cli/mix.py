@@ -151,7 +151,7 @@ def _check(names: list[str], *, count: int | None, rate: int | None, seed: int) 
 
 
 def _note(sentence: str) -> None:
-    typer.echo(f"Note: {sentence}", err=True)
+    report.say(f"Note: {sentence}", err=True)
 
 
 class _Sorter(NamedTuple):

@@ -15,6 +15,7 @@ def models() -> None:
     from alphamf.learnt.description import summary
 
     with report.user_errors():
+        typer.echo(_row("NAME", "WHAT", "SIZE"))
         for path in dictionary.shipped_dictionaries().values():
             _print(path, summary(dictionary.load(path)))
         for path in network_file.shipped_networks().values():
@@ -22,4 +23,8 @@ def models() -> None:
 
 
 def _print(path: Path, summary: str) -> None:
-    typer.echo(f"{path.stem:18}{summary:48}{path.stat().st_size // 1024:6} kB")
+    typer.echo(_row(path.stem, summary, f"{path.stat().st_size // 1024} kB"))
+
+
+def _row(name: str, summary: str, size: str) -> str:
+    return f"{name:18}{summary:48}{size:>9}"

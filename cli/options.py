@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from inspect import signature
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import typer
 
@@ -169,7 +169,28 @@ def check_streams(jobs: Iterable[Job]) -> None:
                 raise AlphaMFError("audio cannot be written to a terminal; use -o FILE or a pipe")
 
 
-def dry_share(strength: float | None) -> float | None:
+def parse_share(option: str, text: str) -> float:
+    """Return the value of an option, such as ``0.5`` or ``50%``, as a number from 0 to 1.
+
+    Raises
+    ------
+    AlphaMFError
+        It is something else.
+    """
+    number, percent = text.strip().removesuffix("%"), text.strip().endswith("%")
+    try:
+        found = float(number) / (100 if percent else 1)
+    except ValueError:
+        raise AlphaMFError(
+            f"{option} must be from 0 to 1, or a percentage such as 50%, not {text!r}"
+        ) from None
+    if not 0 <= found <= 1:
+        hint = f"; for a percentage, write {number}%" if not percent and 1 < found <= 100 else ""
+        raise AlphaMFError(f"{option} must be from 0 to 1, not {text}{hint}")
+    return found
+
+
+def dry_share(strength: str | None) -> float | None:
     """Return the setting `dry` for --strength; None if it is not given.
 
     Raises
@@ -177,14 +198,10 @@ def dry_share(strength: float | None) -> float | None:
     AlphaMFError
         It is out of range.
     """
-    if strength is None:
-        return None
-    if not 0 <= strength <= 1:
-        raise AlphaMFError(f"--strength must be from 0 to 1, not {strength}")
-    return round(1 - strength, 9)
+    return None if strength is None else round(1 - parse_share("--strength", strength), 9)
 
 
-def choose_device(wanted: str, *, quiet: bool) -> str:
+def choose_device(wanted: str, *, quiet: bool) -> Literal["cpu", "cuda"]:
     """Return ``cpu`` or ``cuda``, and print a note if the automatic choice falls back to the CPU.
 
     Raises
@@ -194,7 +211,7 @@ def choose_device(wanted: str, *, quiet: bool) -> str:
     """
     from alphamf.tools.arrays import module
 
-    found = "cpu" if module(wanted).__name__ == "numpy" else "cuda"
+    found: Literal["cpu", "cuda"] = "cpu" if module(wanted).__name__ == "numpy" else "cuda"
     if wanted == "auto" and found == "cpu" and not quiet:
         typer.echo("Note: no CUDA GPU was found; using the CPU", err=True)
     return found

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 _ARGUMENT = re.compile(r"(?<![\w`])`([a-z][a-z0-9_]*)`(?![\w`])")
 
+_shown: list[Any] = []
+"""Consoles of the bars that are on the terminal."""
+
 _SHORT = {"output": "-o"}
 """Options that sentences call by their short name."""
 
@@ -37,6 +40,16 @@ def with_options(sentence: str) -> str:
     return _ARGUMENT.sub(
         lambda found: _SHORT.get(found[1], f"--{found[1].replace('_', '-')}"), sentence
     )
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print a line on standard output, or on standard error if `err`; above any progress bar."""
+    if _shown and (err or sys.stdout.isatty()):
+        from rich.text import Text
+
+        _shown[-1].print(Text(text), soft_wrap=True)
+    else:
+        typer.echo(text, err=err)
 
 
 @contextmanager
@@ -70,17 +83,17 @@ def error(source: str, sentence: str, *, as_json: bool = False) -> None:
         sentence = f"{name}: {sentence}"
     if as_json:
         json_line({"file": source, "error": sentence})
-    typer.echo(f"Error: {printable_name(sentence)}", err=True)
+    say(f"Error: {printable_name(sentence)}", err=True)
 
 
 def note(sentence: str) -> None:
     """Print a note of the library on standard error."""
-    typer.echo(with_options(sentence), err=True)
+    say(with_options(sentence), err=True)
 
 
 def json_line(item: Mapping[str, Any]) -> None:
     """Print one JSON object as a line on standard output."""
-    typer.echo(dumps(item))
+    say(dumps(item))
 
 
 def table(
@@ -117,7 +130,18 @@ def table(
 
 
 @contextmanager
-def progress(quiet: bool, unit: str = "s") -> Iterator[Update | None]:
+def _on_the_terminal(bars: Any) -> Iterator[None]:
+    """Show bars; what `say` prints stands above them."""
+    with bars:
+        _shown.append(bars.console)
+        try:
+            yield
+        finally:
+            _shown.pop()
+
+
+@contextmanager
+def progress(quiet: bool, unit: str = "s", items: int = 1) -> Iterator[Update | None]:
     """Show a progress bar for each item on standard error, if it is a terminal.
 
     Parameters
@@ -126,6 +150,8 @@ def progress(quiet: bool, unit: str = "s") -> Iterator[Update | None]:
         Whether to show nothing.
     unit
         Unit of the numbers that are shown.
+    items
+        Number of files; if there are several, one more bar shows how many of them are done.
 
     Yields
     ------
@@ -142,35 +168,53 @@ def progress(quiet: bool, unit: str = "s") -> Iterator[Update | None]:
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
-        TextColumn("{task.completed:.0f}{task.fields[whole]} " + unit),
+        TextColumn("{task.fields[count]}"),
         TimeRemainingColumn(),
     )
-    # rich would send what is printed on standard output to its own console, standard error.
-    bars = Progress(
-        *columns,
-        console=Console(stderr=True),
-        transient=True,
-        redirect_stdout=sys.stdout.isatty(),
-    )
+    bars = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)
     tasks: dict[str, TaskID] = {}
+    parts: dict[str, float] = {}
     ended: set[str] = set()
+    everything = bars.add_task("all", total=items, count="") if items > 1 else None
+
+    def show_all() -> None:
+        if everything is not None:
+            count = f"{len(ended)} of {items} files"
+            bars.update(everything, completed=len(ended) + sum(parts.values()), count=count)
 
     def update(name: str, done: float, total: float) -> None:
         # The last messages of a worker may come after its failure.
         if name in ended:
             return
+        known = math.isfinite(total)
         if name not in tasks:
-            known = math.isfinite(total)
-            whole = f" of {total:.0f}" if known else ""
-            tasks[name] = bars.add_task(name, total=total if known else None, whole=whole)
+            tasks[name] = bars.add_task(name, total=total if known else None, count="")
         if done >= total:
             ended.add(name)
+            parts.pop(name, None)
             bars.remove_task(tasks.pop(name))
         else:
-            bars.update(tasks[name], completed=done)
+            parts[name] = done / total if known else 0.0
+            count = f"{done:.0f}{f' of {total:.0f}' if known else ''} {unit}"
+            bars.update(tasks[name], completed=done, count=count)
+        show_all()
 
-    with bars:
+    show_all()
+    with _on_the_terminal(bars):
         yield update
+
+
+@contextmanager
+def continued_later(
+    *, quiet: bool, sentence: str = "The same command continues."
+) -> Iterator[None]:
+    """On Ctrl-C, print how the work in this block goes on, and pass the interruption on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not quiet:
+            typer.echo(f"Stopped. {sentence}", err=True)
+        raise
 
 
 @contextmanager
@@ -219,5 +263,5 @@ def training_progress(
             tasks[label] = bars.add_task(label, total=progress.steps, objective=0.0)
         bars.update(tasks[label], completed=progress.step, objective=progress.objective)
 
-    with bars:
+    with _on_the_terminal(bars):
         yield update

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import typer
 from alphamf.cli import report
 from alphamf.cli.options import RUN, NoSandbox, Quiet, check_least
 from alphamf.errors import AlphaMFError
+from alphamf.tools.extras import install_extra
 
 NETWORK = "Network"
 
@@ -45,6 +47,15 @@ def serve(
             rich_help_panel=NETWORK,
         ),
     ] = None,
+    public: Annotated[
+        bool,
+        typer.Option(
+            "--public",
+            help="Let everybody in without a token, with limits: 100 MB and 10 minutes a file, 10 "
+            "uploads a minute, no names kept, all deleted after 15 minutes.",
+            rich_help_panel=NETWORK,
+        ),
+    ] = False,
     max_size: Annotated[
         int, typer.Option(metavar="MB", help="Maximum size of a file, in MB.", rich_help_panel=RUN)
     ] = 1000,
@@ -71,20 +82,22 @@ def serve(
         check_least("--max-size", max_size, 1)
         check_least("--jobs", jobs, 1)
         try:
-            from alphamf.serving.limits import MB, Limits
+            from alphamf.serving.limits import MB, PUBLIC, Limits
             from alphamf.serving.server import Serving, serve
         except ModuleNotFoundError as error:
             raise AlphaMFError(
-                f"the web page needs {error.name}; install it with pip install 'alphamf[web]'"
+                f"the web page needs {error.name}; install it with {install_extra('web')}"
             ) from error
         from alphamf.tools.pool import cores
 
+        limits = PUBLIC if public else Limits(upload=max_size * MB)
         serving = Serving(
             host=host,
             port=port,
             names=name or [],
             jobs=jobs or cores(),
-            limits=Limits(upload=max_size * MB),
+            limits=replace(limits, upload=min(limits.upload, max_size * MB)),
+            public=public,
         )
 
         def ready(page: str, entrance: Path) -> None:

@@ -82,7 +82,10 @@ def _select(
     folder = _checkpoint(output)
     refuse_links(folder, os.path.dirname(output) or os.curdir)
     several = len(ranks) * len(alphas) > 1
-    with report.training_progress(printable_name(output), quiet, several=several) as progress:
+    with (
+        report.continued_later(quiet=quiet),
+        report.training_progress(printable_name(output), quiet, several=several) as progress,
+    ):
         return select(
             find(clean),
             settings,
@@ -129,7 +132,7 @@ def _extend(
 
 def _report_skipped(skipped: list[str], sentence: str) -> None:
     skipped.append(sentence)
-    typer.echo(f"Error: {report.with_options(sentence)}", err=True)
+    report.say(f"Error: {report.with_options(sentence)}", err=True)
 
 
 def _print(selection: Selection, output: str, seconds: float) -> None:

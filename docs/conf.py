@@ -32,6 +32,7 @@ extensions = [
 templates_path = ["templates"]
 exclude_patterns = [
     "examples",
+    "listen/README.md",
     "**.csv",
     "gallery/**.ipynb",
     "gallery/**.md5",
@@ -95,6 +96,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "alphamf"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_js_files = [("players.js", {"defer": "defer"})]
 html_copy_source = False
 html_show_sourcelink = False
 html_math_renderer = "mathml"

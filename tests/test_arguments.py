@@ -47,7 +47,7 @@ def chunk_of(method):
     return call
 
 
-BASICS = {"rate": RATE, "settings": QUICK, "model": TINY}
+BASICS = {"rate": RATE, "preset": QUICK, "model": TINY}
 CALLS = {
     "denoise": (alphamf.denoise, {"audio": SOUND, **BASICS}),
     "denoise_async": (
@@ -105,7 +105,8 @@ BAD = {
     "chunk": ARRAY,
     "blocks": [None, True, 5, np.nan, "x", Opaque(), [None], [GAPS], [5.0], []],
     "rate": COUNT,
-    "settings": [*OBJECT, None],
+    "preset": [*OBJECT, None],
+    "strength": [value for value in REAL if value is not None],
     "model": FILE,
     "seed": ANY_COUNT,
     "device": WORD,
@@ -129,6 +130,7 @@ BAD = {
     "learn_channel": FLAG,
     "refine": FLAG,
     "dry": REAL,
+    "dereverb": REAL,
     "max_attenuation": [v for v in REAL if v is not None and v is not HUGE and v is not np.inf],
     "dictionary": [*OBJECT, None],
     "basis": [*ARRAY, TINY.basis.tolist(), np.ones((33, 2), int)],
@@ -138,7 +140,7 @@ BAD = {
     "above": [value for value in ARRAY if value is not None],
     "bands": COUNT,
     "name": [value for value in OBJECT if not isinstance(value, str)],
-    "paths": [None, True, 5, "a.wav", b"a.wav", [None], [5], [b"a.wav"], ["a\0b"], [], Opaque()],
+    "paths": [None, True, 5, b"a.wav", [None], [5], [b"a.wav"], ["a\0b"], [], Opaque()],
     "rank": [*COUNT, 0],
     "context": [*COUNT, 0],
     "Settings.steps": ANY_COUNT,
@@ -154,7 +156,7 @@ BAD = {
 }
 for each in ("thin", "warm_up", "coarse", "chains", "blocks", "noise_rank"):
     BAD[f"Settings.{each}"] = ANY_COUNT
-for each in ("refiner", "second_stage", "high_band", "causal"):
+for each in ("refiner", "second_stage", "dereverberator", "high_band", "causal"):
     BAD[each] = OBJECT
 
 WORDS = {"chunk": ("audio",), "blocks": ("audio", "blocks"), "paths": ("paths", "files")}
@@ -181,7 +183,14 @@ WHOLE_NUMBERS = {
     "context": 1,
     "bands": 0,
 }
-REALS = {"dry": 0.5, "max_attenuation": 12.0, "alpha_noise": 1.5, "alpha": 1.5, "seconds": 1.0}
+REALS = {
+    "dry": 0.5,
+    "dereverb": 0.0,
+    "max_attenuation": 12.0,
+    "alpha_noise": 1.5,
+    "alpha": 1.5,
+    "seconds": 1.0,
+}
 FLAGS = {"channels_first": False, "learn_channel": True, "refine": False, "stream": False}
 
 

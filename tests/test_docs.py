@@ -157,7 +157,7 @@ def test_rows_of_the_papers_have_a_file_a_test_and_a_page():
 
 
 def test_readme_is_short():
-    assert len(text_of(ROOT / "README.md").splitlines()) < 120
+    assert len(text_of(ROOT / "README.md").splitlines()) < 90
 
 
 def test_tables_of_benchmarks_are_narrow():

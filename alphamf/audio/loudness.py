@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
+from alphamf.tools.extras import install_packages
 
 CEILING = -1.0
 """Highest true peak of what is normalized, in dB of full scale, as in EBU R 128."""
@@ -42,18 +43,23 @@ attempt, and the tolerance, in dB."""
 _TARGET = re.compile(r"(-?\d+(?:\.\d+)?) ?(?:LUFS)?", re.IGNORECASE)
 
 
+NAMED = {"podcast": "-16", "broadcast": "-23"}
+"""Loudness in LUFS by what it is for: the podcast platforms' for stereo, and EBU R 128's."""
+
+
 def target(text: str) -> float:
-    """Parse a loudness such as ``-16LUFS``; return it in LUFS.
+    """Parse a loudness such as ``-16LUFS`` or ``podcast``; return it in LUFS.
 
     Raises
     ------
     AlphaMFError
         The text is not a loudness from -70 to 0, or pyloudnorm is not installed.
     """
-    found = _TARGET.fullmatch(text.strip())
+    found = _TARGET.fullmatch(NAMED.get(text.strip().lower(), text.strip()))
     if found is None or not -70 <= float(found[1]) <= 0:
         raise AlphaMFError(
-            f"`normalize` must be a loudness from -70 to 0 LUFS, such as -16LUFS, not {text!r}"
+            "`normalize` must be a loudness from -70 to 0 LUFS, such as -16LUFS, or "
+            f"{' or '.join(NAMED)}, not {text!r}"
         )
     _meter(48000)
     return float(found[1])
@@ -63,10 +69,10 @@ def _meter(rate: int) -> Any:
     try:
         import pyloudnorm
     except ImportError as error:
-        sentence = (
-            "measuring loudness needs pyloudnorm; install it with pip install 'alphamf[normalize]'"
-        )
-        raise AlphaMFError(sentence) from error
+        command = install_packages("pyloudnorm")
+        raise AlphaMFError(
+            f"measuring loudness needs pyloudnorm; install it with {command}"
+        ) from error
     return pyloudnorm.Meter(rate)
 
 

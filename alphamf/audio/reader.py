@@ -243,8 +243,15 @@ def open_reader(
         )
 
 
-def read(source: str | os.PathLike[str] | BinaryIO) -> tuple[Floats, int]:
+def read(
+    source: str | os.PathLike[str] | BinaryIO, *, max_channels: int | None = None
+) -> tuple[Floats, int]:
     """Read a whole file: samples as float32 of shape (frames, channels), and the rate.
+
+    Parameters
+    ----------
+    source, max_channels
+        As for `open_reader`.
 
     Raises
     ------
@@ -255,7 +262,7 @@ def read(source: str | os.PathLike[str] | BinaryIO) -> tuple[Floats, int]:
     --------
     >>> audio, rate = read("data/sample-noisy.wav")
     >>> audio.shape, audio.dtype, rate
-    ((121369, 1), dtype('float32'), 16000)
+    ((146240, 1), dtype('float32'), 16000)
     """
-    with open_reader(source) as reader:
+    with open_reader(source, max_channels=max_channels) as reader:
         return np.concatenate(list(reader.blocks())), reader.rate

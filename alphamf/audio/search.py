@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from alphamf.audio.formats import MEDIA_SUFFIXES, is_known
 from alphamf.errors import AlphaMFError
+from alphamf.tools.extras import install_packages
 from alphamf.tools.files import is_special, printable_name, reason
 from alphamf.tools.paths import real_path
 
@@ -47,7 +48,8 @@ def expand(
     Parameters
     ----------
     name
-        A file, a folder, or a pattern where ``**`` crosses folders.
+        A file, a folder, or a pattern where ``**`` crosses folders. If all its matches are
+        folders, these are searched.
     skipped
         A folder that is not searched.
     passed
@@ -64,7 +66,8 @@ def expand(
         files = _walk(name, skipped, failed)
         sentence = f"{printable_name(name)} contains no audio files"
     elif not os.path.lexists(name) and glob.has_magic(name):
-        files, sentence = _match(name, skipped), f"{printable_name(name)} matches no audio files"
+        files = _match(name, skipped, failed)
+        sentence = f"{printable_name(name)} matches no audio files"
     else:
         yield InputFile(name, os.path.basename(name), searched=False)
         return
@@ -95,7 +98,7 @@ def describe_skipped(paths: Collection[str]) -> str:
         return ""
     endings = Counter(map(_ending, paths))
     counts = ", ".join(f"{count} {ending[1:]}" for ending, count in sorted(endings.items()))
-    return f"skipped {counts}; to read these formats: pip install 'alphamf[media]'"
+    return f"skipped {counts}; to read these formats: {install_packages('av')}"
 
 
 def _walk(folder: str, skipped: str | None, failed: list[OSError]) -> Iterator[InputFile]:
@@ -115,17 +118,27 @@ def _walk(folder: str, skipped: str | None, failed: list[OSError]) -> Iterator[I
                 yield InputFile(path, os.path.relpath(path, folder))
 
 
-def _match(pattern: str, skipped: str | None) -> Iterator[InputFile]:
-    """Yield the matches of a pattern, relative to the folder before its first wildcard."""
+def _match(pattern: str, skipped: str | None, failed: list[OSError]) -> Iterator[InputFile]:
+    """Yield the matches of a pattern, relative to the folder before its first wildcard.
+
+    If no file matches, the recordings below the folders that match are yielded.
+    """
     parts = Path(pattern).parts
     fixed = next(k for k, part in enumerate(parts) if glob.has_magic(part))
     root = os.path.join(*parts[:fixed]) if fixed else os.curdir
     skip = skipped and os.path.join(real_path(skipped), "")
     if skip and os.path.join(real_path(root), "").startswith(skip):
         skip = None  # the folder for the outputs holds all inputs
-    for path in sorted(glob.glob(pattern, recursive=True)):
-        if skip and real_path(path).startswith(skip):
-            continue
+    found = [
+        path
+        for path in sorted(glob.glob(pattern, recursive=True))
+        if not (skip and os.path.join(real_path(path), "").startswith(skip))
+    ]
+    folders = [path for path in found if os.path.isdir(path)]
+    for path in folders if len(folders) == len(found) else ():
+        for item in _walk(path, skipped, failed):
+            yield InputFile(item.path, os.path.relpath(item.path, root))
+    for path in found:
         if _is_recording(os.path.basename(path)) and not (os.path.isdir(path) or is_special(path)):
             yield InputFile(path, os.path.relpath(path, root))
 

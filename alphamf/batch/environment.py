@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from alphamf.batch.request import Request
-from alphamf.denoising.weights import Weights
+from alphamf.denoising.weights import NETWORKS, Weights
 from alphamf.factorization import compiled
 from alphamf.learnt import compiled as layers
 from alphamf.tools.extras import installed_version
@@ -21,12 +21,7 @@ PACKAGES = "numpy", "scipy", "soxr", "soundfile"
 
 def about_run(weights: Weights, request: Request) -> dict[str, Any]:
     """Return models, settings and environment of a run, as a result contains them."""
-    networks = {
-        "refiner": weights.refiner,
-        "second_stage": weights.second_stage,
-        "high_band": weights.high_band,
-        "causal": weights.causal,
-    }
+    networks = {name: getattr(weights, name) for name in NETWORKS}
     return {
         "version": version("alphamf"),
         "model": weights.dictionary.name,

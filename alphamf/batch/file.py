@@ -127,7 +127,14 @@ def _weights(rate: int, request: Request) -> Weights:
     """Return the models for a sampling rate in Hz; no networks if the settings use none."""
     names = request.refiner, request.second_stage, request.causal
     refiner, second_stage, causal = names if request.settings.refine else ("none",) * 3
-    return find(rate, request.model, refiner=refiner, second_stage=second_stage, causal=causal)
+    return find(
+        rate,
+        request.model,
+        refiner=refiner,
+        second_stage=second_stage,
+        causal=causal,
+        dereverb=request.settings.dereverb > 0,
+    )
 
 
 def _hints(reader: Recording, request: Request, frame: Frame) -> Hints | None:

@@ -14,8 +14,8 @@ from alphamf.denoising.denoised import denoise_blocks
 from alphamf.denoising.hints import TimeRanges
 from alphamf.denoising.segments import Segment
 from alphamf.denoising.settings import Settings
-from alphamf.denoising.stream_options import StreamOptions
-from alphamf.tools.arrays import Floats
+from alphamf.denoising.stream_options import LatencyName, StreamOptions
+from alphamf.tools.arrays import DeviceName, Floats
 
 
 class Observer(Protocol):
@@ -89,9 +89,9 @@ class Request:
     refiner: str = "auto"
     second_stage: str = "auto"
     causal: str = "none"
-    latency: str = "segments"
+    latency: LatencyName = "segments"
     seed: int = 0
-    device: str = "cpu"
+    device: DeviceName = "cpu"
     jobs: int = 1
     overwrite: bool = False
     trim: bool = False

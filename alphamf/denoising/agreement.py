@@ -63,6 +63,12 @@ class Agreement:
     _error: float
     _rhats: Reals | None = field(repr=False)
 
+    def __repr__(self) -> str:
+        return (
+            f"Agreement({self.chains} chains, difference {self.difference_db:.2f} dB, "
+            f"error {self.mcse_db:.2f} dB)"
+        )
+
     @property
     def difference_db(self) -> float:
         r"""Difference between the outputs of two chains in dB: :math:`20 \log_{10}(1 + r(2))`."""

@@ -1,4 +1,4 @@
-"""Denoise arrays: a recording in memory, in this thread or for asyncio, or a stream of blocks.
+"""Denoise a recording, in this thread or for asyncio, or a stream of blocks.
 
 A segment of one channel goes through an STFT, alpha-MF and a sampler at the dictionary's rate; a
 small network may refine the posterior (`Settings.refine`). The resulting gain is applied to the
@@ -11,19 +11,21 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from os import PathLike
 
 from numpy.typing import ArrayLike
 
-from alphamf.audio.reader import CHANNELS
+from alphamf.audio.reader import CHANNELS, read
 from alphamf.denoising.denoised import Denoised, denoise_array, denoise_blocks
 from alphamf.denoising.hints import Hints, TimeRanges
 from alphamf.denoising.segments import Segment
-from alphamf.denoising.settings import PRESETS, Settings, choose_settings
-from alphamf.denoising.stream_options import Cancel, StreamOptions
+from alphamf.denoising.settings import PRESETS, PresetName, Settings, choose_settings
+from alphamf.denoising.stream_options import Cancel, LatencyName, StreamOptions
 from alphamf.denoising.weights import Weights
+from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary
+from alphamf.tools.arrays import DeviceName
+from alphamf.tools.files import printable_name
 
 __all__ = [
     "PRESETS",
@@ -37,13 +39,15 @@ __all__ = [
 
 
 def denoise(
-    audio: ArrayLike,
-    rate: int,
-    settings: Settings | str = "fast",
+    audio: ArrayLike | PathLike[str],
+    rate: float | None = None,
+    preset: PresetName | Settings = "fast",
     *,
+    strength: float | None = None,
+    dereverb: float | None = None,
     model: str | PathLike[str] | Dictionary | Weights = "auto",
     seed: int = 0,
-    device: str = "cpu",
+    device: DeviceName = "cpu",
     jobs: int = 1,
     max_channels: int = CHANNELS,
     channels_first: bool = False,
@@ -52,19 +56,25 @@ def denoise(
     progress: Callable[[float], None] | None = None,
     cancel: Cancel | None = None,
 ) -> Denoised:
-    """Denoise a recording held in memory.
+    """Denoise a recording: a file, or samples in memory.
 
     Parameters
     ----------
     audio
-        Samples, shape (samples,) or (samples, channels): finite floating-point numbers with full
-        scale 1, or integers with their range as full scale (int16, int32, int8, and uint8, where
-        128 is silence).
+        A file, such as ``"talk.wav"``, in any format that the command line reads; its samples are
+        float32. Or samples, shape (samples,) or (samples, channels): finite floating-point numbers
+        with full scale 1, or integers with their range as full scale (int16, int32, int8, and
+        uint8, where 128 is silence).
     rate
-        Sampling rate in Hz, from 1000 to 768000.
-    settings
+        Sampling rate of the samples in Hz, from 1000 to 768000; a file has its own.
+    preset
         The name of a preset, or `Settings`, for example
-        ``dataclasses.replace(PRESETS["fast"], dry=0.1)``.
+        ``dataclasses.replace(PRESETS["fast"], max_attenuation=15)``.
+    strength
+        How much of the denoising to apply, from 0 (none) to 1 (all); None: what the preset says.
+    dereverb
+        How much of the room's echo to remove, from 0 (none) to 1 (all); None: what the preset says,
+        which is none.
     model
         A dictionary, its file, the name of a shipped one, or ``"auto"``: the one for the rate. The
         networks that fit the dictionary are loaded with it; `alphamf.Weights` names all of them.
@@ -95,9 +105,10 @@ def denoise(
     concurrent.futures.CancelledError
         `cancel` was set.
     AlphaMFError
-        The audio is empty, not finite, not real or of another shape; it has too many channels; the
-        rate is out of range; a setting or the model cannot be used; a time range is too short, ends
-        before it starts or after the recording, or overlaps another.
+        The file cannot be read; samples have no rate, or a file is given one; the audio is empty,
+        not finite, not real or of another shape; it has too many channels; the rate is out of
+        range; a setting or the model cannot be used; a time range is too short, ends before it
+        starts or after the recording, or overlaps another.
 
     Examples
     --------
@@ -106,9 +117,12 @@ def denoise(
     >>> result = denoise(audio, rate)
     >>> result.audio.shape == audio.shape, result.gain.shape  # channels, bins, frames
     (True, (1, 513, 126))
+    >>> denoise("data/sample-noisy.wav", strength=0.5)
+    Denoised(9.14 s, 16000 Hz, 1 channel, float32)
     """
+    samples, rate = _samples(audio, rate, max_channels, channels_first=channels_first)
     options = StreamOptions(
-        choose_settings(settings),
+        choose_settings(preset, strength, dereverb),
         model=model,
         seed=seed,
         device=device,
@@ -118,17 +132,43 @@ def denoise(
         progress=progress,
         cancel=cancel,
     )
-    return denoise_array(audio, rate, options, noise_from, speech_from)
+    return denoise_array(samples, rate, options, noise_from, speech_from)
+
+
+def _samples(
+    audio: ArrayLike | PathLike[str], rate: float | None, channels: int, *, channels_first: bool
+) -> tuple[ArrayLike, float]:
+    """Return samples and their rate; a file is read.
+
+    Raises
+    ------
+    AlphaMFError
+        The file cannot be read or has more than `channels`, samples have no rate, or a file has
+        one.
+    """
+    if not isinstance(audio, str | PathLike):
+        if rate is None:
+            raise AlphaMFError("the rate of samples must be given, in Hz: denoise(audio, rate)")
+        return audio, rate
+    if rate is not None:
+        name = printable_name(str(audio))
+        raise AlphaMFError(f"audio is the file {name}, which has its own rate; leave out rate")
+    samples, rate = read(audio, max_channels=channels)
+    if samples.shape[1] == 1:
+        return samples[:, 0], rate
+    return samples.T if channels_first else samples, rate
 
 
 async def denoise_async(
-    audio: ArrayLike,
-    rate: int,
-    settings: Settings | str = "fast",
+    audio: ArrayLike | PathLike[str],
+    rate: float | None = None,
+    preset: PresetName | Settings = "fast",
     *,
+    strength: float | None = None,
+    dereverb: float | None = None,
     model: str | PathLike[str] | Dictionary | Weights = "auto",
     seed: int = 0,
-    device: str = "cpu",
+    device: DeviceName = "cpu",
     jobs: int = 1,
     max_channels: int = CHANNELS,
     channels_first: bool = False,
@@ -136,15 +176,15 @@ async def denoise_async(
     speech_from: TimeRanges = (),
     progress: Callable[[float], None] | None = None,
 ) -> Denoised:
-    """Denoise a recording held in memory, in a thread of the event loop's executor.
+    """Denoise a recording in a thread of the event loop's executor.
 
     If the task is cancelled, the work stops, and the thread is free again before the cancellation
     is raised.
 
     Parameters
     ----------
-    audio, rate, settings, model, seed, device, jobs, max_channels, channels_first, noise_from, \
-    speech_from
+    audio, rate, preset, strength, dereverb, model, seed, device, jobs, max_channels, \
+    channels_first, noise_from, speech_from
         As in `denoise`; the array must not change while the work is in progress.
     progress
         As in `denoise`, called in the thread.
@@ -166,7 +206,7 @@ async def denoise_async(
 
     cancel = threading.Event()
     options = StreamOptions(
-        choose_settings(settings),
+        choose_settings(preset, strength, dereverb),
         model=model,
         seed=seed,
         device=device,
@@ -176,7 +216,11 @@ async def denoise_async(
         progress=progress,
         cancel=cancel,
     )
-    work = partial(denoise_array, audio, rate, options, noise_from, speech_from)
+
+    def work() -> Denoised:
+        samples, own = _samples(audio, rate, max_channels, channels_first=channels_first)
+        return denoise_array(samples, own, options, noise_from, speech_from)
+
     future = asyncio.get_running_loop().run_in_executor(None, work)
     try:
         return await asyncio.shield(future)
@@ -191,13 +235,15 @@ async def denoise_async(
 
 def denoise_stream(
     blocks: Iterable[ArrayLike],
-    rate: int,
-    settings: Settings | str = "fast",
+    rate: float,
+    preset: PresetName | Settings = "fast",
     *,
+    strength: float | None = None,
+    dereverb: float | None = None,
     model: str | PathLike[str] | Dictionary | Weights = "auto",
-    latency: str = "segments",
+    latency: LatencyName = "segments",
     seed: int = 0,
-    device: str = "cpu",
+    device: DeviceName = "cpu",
     jobs: int = 1,
     max_channels: int = CHANNELS,
     channels_first: bool = False,
@@ -212,7 +258,8 @@ def denoise_stream(
     blocks
         Arrays of samples as in `denoise`, shape (samples, channels), with any number of samples
         each and the same dtype.
-    rate, settings, model, seed, device, jobs, max_channels, channels_first, progress, cancel
+    rate, preset, strength, dereverb, model, seed, device, jobs, max_channels, channels_first, \
+    progress, cancel
         As in `denoise`.
     latency
         As in `alphamf.Stream`.
@@ -238,7 +285,7 @@ def denoise_stream(
     32000
     """
     options = StreamOptions(
-        choose_settings(settings),
+        choose_settings(preset, strength, dereverb),
         model=model,
         latency=latency,
         seed=seed,

@@ -25,6 +25,7 @@ def coefficients(
     spectra: Spectra,
     first: Spectra,
     high: Posterior,
+    network: SecondStage,
     weights: Weights,
     xp: Any,
     *,
@@ -38,14 +39,15 @@ def coefficients(
         The segment, and the speech after link 4.
     high
         Posterior of the wide bands above the dictionary that have sound, shape (bands, frames).
+    network
+        The second stage, or the dereverberator.
     weights
-        With a second stage. Without a high-band network, the top of the second stage serves there.
+        The dictionary and the high-band network; without one, the top of `network` serves there.
     xp
         Array module that the networks run on.
     placed
         Whether the first speech is that of linked channels, whose place must be kept.
     """
-    network: Any = weights.second_stage
     factors = second_stage_coefficients(spectra, first, network, xp)
     if weights.high_band is None or not len(high.gain):
         return factors
@@ -115,6 +117,7 @@ def shared_coefficients(
     channels: Sequence[Spectra],
     firsts: Sequence[Spectra],
     highs: Sequence[Posterior],
+    network: SecondStage,
     weights: Weights,
     xp: Any,
 ) -> Coefficients:
@@ -124,15 +127,14 @@ def shared_coefficients(
     ----------
     channels, firsts, highs
         As `spectra`, `first` and `high` of `coefficients`, of channels that share a voice.
-    weights, xp
+    network, weights, xp
         As in `coefficients`.
     """
-    network: Any = weights.second_stage
     native = native_grid(network, channels[0].rate)
     shares = spatial.power_shares([each.spectrum_on(native) for each in channels])
     mean: list[Array] = []
     for share, channel, first, high in zip(shares, channels, firsts, highs, strict=True):
-        found = coefficients(channel, first, high, weights, xp, placed=True)
+        found = coefficients(channel, first, high, network, weights, xp, placed=True)
         weighted = [found.sound, found.speech, *found.taps]
         for k, values in enumerate(weighted):
             values *= share[: len(values)]

@@ -19,6 +19,7 @@ from alphamf.denoising.samples import (
     Samples,
     check_orientation,
     check_rate,
+    describe_samples,
     kind_of,
     real_samples,
     to_float,
@@ -26,7 +27,6 @@ from alphamf.denoising.samples import (
 from alphamf.denoising.segments import Segment
 from alphamf.denoising.stream import open_stream
 from alphamf.denoising.stream_options import StreamOptions
-from alphamf.denoising.weights import find
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arguments import check_instance
 from alphamf.tools.arrays import Floats
@@ -37,9 +37,10 @@ class Denoised(NamedTuple):
 
     If the input is integers, `audio` and `noise` have the same dtype; otherwise they are float32.
 
-    ``frame_times`` (seconds) and ``frequencies`` (Hz) are the axes of the gain.
-    `alphamf.speech_ranges` turns ``activity`` into time ranges with speech. With ``chains=2`` or
-    more in the settings, ``agreement`` measures how well the chains agree (`alphamf.Agreement`).
+    ``rate`` is the sampling rate in Hz, which a file brings with it. ``frame_times`` (seconds) and
+    ``frequencies`` (Hz) are the axes of the gain. `alphamf.speech_ranges` turns ``activity`` into
+    time ranges with speech. With ``chains=2`` or more in the settings, ``agreement`` measures how
+    well the chains agree (`alphamf.Agreement`).
 
     Examples
     --------
@@ -60,11 +61,15 @@ class Denoised(NamedTuple):
     frequencies: Floats
     activity: Floats
     agreement: Agreement | None = None
+    rate: int = 0
+
+    def __repr__(self) -> str:
+        return f"Denoised({describe_samples(self.audio, len(self.gain), self.rate)})"
 
 
 def denoise_array(
     audio: ArrayLike,
-    rate: int,
+    rate: float,
     options: StreamOptions,
     noise_from: TimeRanges = (),
     speech_from: TimeRanges = (),
@@ -78,7 +83,7 @@ def denoise_array(
     options
         All others.
     """
-    array, rate = real_samples(audio), check_rate(rate)
+    array, whole = real_samples(audio), check_rate(rate)
     if array.ndim not in (1, 2) or not array.size:
         raise AlphaMFError(
             f"audio must have the shape (samples,) or (samples, channels), not {array.shape}"
@@ -86,14 +91,14 @@ def denoise_array(
     channels_first = options.channels_first
     check_orientation(array.shape, options.max_channels, channels_first=channels_first)
     known = check_ranges(noise_from, speech_from)
-    weights = find(rate, options.model)
-    frame = native_grid(weights.dictionary, rate).frame
+    weights = options.weights(whole)
+    frame = native_grid(weights.dictionary, whole).frame
     found = _Collected(array, frame, channels_first=channels_first)
-    hints = hints_of(map(to_float, found.blocks()), rate, found.samples / rate, known)
+    hints = hints_of(map(to_float, found.blocks()), whole, found.samples / whole, known)
     options = replace(options, model=weights, hints=hints, channels_first=False)
-    for segment in denoise_blocks(found.blocks(), rate, options):
+    for segment in denoise_blocks(found.blocks(), whole, options):
         found.add(segment)
-    return found.result(rate)
+    return found.result(whole)
 
 
 class _Collected:
@@ -162,11 +167,12 @@ class _Collected:
             frequencies=Grid(rate, self._frame).frequencies,
             activity=np.concatenate(self._activity),
             agreement=self._agreement,
+            rate=rate,
         )
 
 
 def denoise_blocks(
-    blocks: Iterable[ArrayLike], rate: int, options: StreamOptions
+    blocks: Iterable[ArrayLike], rate: float, options: StreamOptions
 ) -> Iterator[Segment]:
     """Denoise a recording that arrives in blocks, with options that have been checked.
 

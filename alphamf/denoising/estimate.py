@@ -186,21 +186,40 @@ def estimate_speech(
     xp
         Array module that the networks run on.
     """
-    model, least = weights.dictionary, least_gain(settings)
+    model = weights.dictionary
     gains = [native_gain(each, model) for each in channels]
     estimates: dict[int, ChannelEstimate] = {}
     for group in _linked_groups(channels, gains, model, settings):
         members = [channels[k] for k in group]
-        # Digital silence needs no second stage, nor does a sound that must not be attenuated.
-        network = weights.second_stage if settings.refine and least < 1 else None
-        staged = network is not None and all(each.spectra.sound.any() for each in members)
-        lowest = np.float32(0) if staged else least
-        speech = limit_attenuation(members, [gains[k][0] for k in group], lowest, model)
-        if staged:
-            speech = correct_speech(members, speech, weights, least, xp)
+        speech, staged = _speech(members, [gains[k][0] for k in group], weights, settings, xp)
+        share = np.float32(members[0].dereverb)
+        if 0 < share < 1:
+            whole = [each._replace(spectra=each.whole, dereverb=0.0) for each in members]
+            other, _ = _speech(whole, [gains[k][0] for k in group], weights, settings, xp)
+            speech = [a + share * (b - a) for a, b in zip(other, speech, strict=True)]
         for k, one in zip(group, speech, strict=True):
             estimates[k] = _estimate(channels[k], one, gains[k], weights, settings, staged=staged)
     return [estimates[k] for k in range(len(channels))]
+
+
+def _speech(
+    members: Sequence[SegmentPosterior],
+    gains: Sequence[Floats],
+    weights: Weights,
+    settings: Settings,
+    xp: Any,
+) -> tuple[list[Floats], bool]:
+    """Return the speech of channels that are linked, and whether a network made it in link 5."""
+    least = least_gain(settings)
+    network = weights.dereverberator if members[0].dereverb else weights.second_stage
+    # Digital silence needs no second stage, nor does a sound that must not be attenuated.
+    if not settings.refine or least == 1 or not all(each.spectra.sound.any() for each in members):
+        network = None
+    lowest = least if network is None else np.float32(0)
+    speech = limit_attenuation(members, gains, lowest, weights.dictionary)
+    if network is None:
+        return speech, False
+    return correct_speech(members, speech, network, weights, least, xp), True
 
 
 def _linked_groups(
@@ -244,7 +263,7 @@ def _estimate(
     """
     rate, (gain, gain_std) = channel.spectra.rate, gains
     native = native_grid(weights.dictionary, rate)
-    spectrum = channel.spectra.spectrum_on(native)
+    spectrum = channel.whole.spectrum_on(native)
     power, least = np.abs(spectrum) ** 2, least_gain(settings)
     final = np.maximum(gain, least)
     if staged:

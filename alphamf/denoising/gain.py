@@ -10,6 +10,9 @@
    one predicts the gains above its band (the second stage, `coefficients`).
 6. `mix_dry`: mixes a part of the input in.
 
+Where echo is removed, the late reverberation is taken away before the first link
+(`late_reverberation`), and link 5 has another network, the dereverberator.
+
 `estimate.sample_gains` applies links 1 and 2 to each channel, `estimate.estimate_speech` links 3 to
 5 to the channels of a segment, and `segments` link 6 after the crossfade. Training calls the same
 functions, so that a network is used on what it was trained on.
@@ -32,6 +35,7 @@ from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.refiner import Refiner
+from alphamf.learnt.second_stage import SecondStage
 from alphamf.tools.arrays import Array, Floats
 
 MEAN_WEIGHT = np.float32(0.25)
@@ -45,7 +49,7 @@ class SegmentPosterior(NamedTuple):
     Attributes
     ----------
     spectra
-        The segment, scaled.
+        The segment that was sampled, scaled: without its late reverberation, if that is removed.
     scale
         The factor that it was scaled by, a power of two.
     gain, gain_std
@@ -57,6 +61,10 @@ class SegmentPosterior(NamedTuple):
         Posterior of the wide bands above the dictionary that have sound, shape (bands, frames).
     agreement
         How well several chains agree; None for a single chain, and for digital silence.
+    with_echo
+        The segment with the late reverberation in the dictionary's band; None: it is in `spectra`.
+    dereverb
+        Proportion of the echo that is removed.
     """
 
     spectra: Spectra
@@ -66,6 +74,13 @@ class SegmentPosterior(NamedTuple):
     mean: Floats
     high: Posterior
     agreement: Agreement | None = None
+    with_echo: Spectra | None = None
+    dereverb: float = 0.0
+
+    @property
+    def whole(self) -> Spectra:
+        """The segment as it came, but for late reverberation above the dictionary's band."""
+        return self.spectra if self.with_echo is None else self.with_echo
 
 
 def posterior_mean(posterior: Posterior) -> tuple[Array, Array]:
@@ -169,7 +184,7 @@ def limit_attenuation(
         stacked = np.stack(spectra)
         found = list(spatial.speech(stacked, mixed))
         if least:
-            lowest = [least * each for each in spectra]
+            lowest = [least * each.whole.spectrum_on(native) for each in channels]
             found = [
                 np.where(np.abs(one) < np.abs(low), low, one)
                 for one, low in zip(found, lowest, strict=True)
@@ -180,6 +195,7 @@ def limit_attenuation(
 def correct_speech(
     channels: Sequence[SegmentPosterior],
     speech: Sequence[Floats],
+    network: SecondStage,
     weights: Weights,
     least: np.float32,
     xp: Any,
@@ -192,21 +208,22 @@ def correct_speech(
         As in `limit_attenuation`; several channels share their coefficients.
     speech
         After link 4, shape (samples,) each.
+    network
+        The second stage, or the dereverberator.
     weights
-        With a second stage.
+        The dictionary and the high-band network.
     least
         Smallest gain of a cell.
     xp
         Array module that the networks run on.
     """
-    network: Any = weights.second_stage
-    noisy = [each.spectra for each in channels]
+    noisy = [each.whole for each in channels]
     firsts = [Spectra(one, each.rate) for one, each in zip(speech, noisy, strict=True)]
     highs = [each.high for each in channels]
     if len(channels) == 1:
-        factors = coefficients(noisy[0], firsts[0], highs[0], weights, xp)
+        factors = coefficients(noisy[0], firsts[0], highs[0], network, weights, xp)
     else:
-        factors = shared_coefficients(noisy, firsts, highs, weights, xp)
+        factors = shared_coefficients(noisy, firsts, highs, network, weights, xp)
     return [
         apply_coefficients(*each, factors, network, least)
         for each in zip(noisy, firsts, strict=True)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from alphamf.audio.survey import RATES
 from alphamf.errors import AlphaMFError
-from alphamf.tools.arguments import whole_number
+from alphamf.tools.arguments import sampling_rate
 from alphamf.tools.arrays import Floats
 
 Samples = NDArray[Any]
@@ -24,15 +24,37 @@ _FEW = 8
 _REMEDY = "give x.T, or channels_first=True"
 
 
-def check_rate(rate: int) -> int:
-    """Return a sampling rate as an int.
+def check_rate(rate: float) -> int:
+    """Return a sampling rate as an int; a float is accepted if it is whole, such as 16000.0.
 
     Raises
     ------
     AlphaMFError
         The rate is not a whole number, or outside `alphamf.audio.survey.RATES`.
     """
-    return whole_number("the rate", rate, *RATES, unit=" Hz")
+    return sampling_rate("the rate", rate, *RATES)
+
+
+def describe_samples(audio: Samples, channels: int, rate: int | None = None) -> str:
+    """Describe samples in a few words, for a repr.
+
+    Parameters
+    ----------
+    audio
+        Samples of all channels, in either order of the axes.
+    channels
+        Their number.
+    rate
+        Sampling rate in Hz; None: it is not known.
+
+    Examples
+    --------
+    >>> describe_samples(np.zeros((32000, 2), np.int16), 2, 16000)
+    '2.00 s, 16000 Hz, 2 channels, int16'
+    """
+    samples = audio.size // channels
+    length = f"{samples} samples" if rate is None else f"{samples / rate:.2f} s, {rate} Hz"
+    return f"{length}, {channels} channel{'s' * (channels > 1)}, {audio.dtype}"
 
 
 def real_samples(audio: ArrayLike) -> Samples:

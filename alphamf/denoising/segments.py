@@ -12,7 +12,7 @@ from alphamf.denoising.estimate import ChannelEstimate
 from alphamf.denoising.gain import least_gain, mix_dry
 from alphamf.denoising.grids import native_grid
 from alphamf.denoising.hints import Hints
-from alphamf.denoising.samples import Samples
+from alphamf.denoising.samples import Samples, describe_samples
 from alphamf.denoising.stream_options import SoundProgress, StreamOptions
 from alphamf.denoising.weights import Weights
 from alphamf.denoising.workers import Piece, Workers
@@ -52,7 +52,7 @@ class Segment(NamedTuple):
     >>> import soundfile
     >>> audio, rate = soundfile.read("data/sample-noisy.wav", frames=32000)
     >>> from alphamf import Stream
-    >>> with Stream(rate, channels=1, settings="fast") as stream:
+    >>> with Stream(rate, channels=1, preset="fast") as stream:
     ...     segments = [*stream.segments(audio[:, None]), *stream.rest()]
     >>> [segment.audio.shape for segment in segments]
     [(32000, 1)]
@@ -66,6 +66,9 @@ class Segment(NamedTuple):
     activity: Floats
     agreement: Agreement | None = None
     note: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Segment({describe_samples(self.audio, len(self.gain))})"
 
 
 class Cutter:

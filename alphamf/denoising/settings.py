@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Any
+from typing import Any, Literal, get_args
 
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.priors import Flat, Gamma, Prior
 from alphamf.factorization.stable import ALPHAS
 from alphamf.inference.protocols import Sampler
-from alphamf.inference.samplers.registry import SAMPLERS
+from alphamf.inference.samplers.registry import SAMPLERS, SamplerName
 from alphamf.tools.arguments import (
     flag,
     one_of,
@@ -66,7 +66,13 @@ UNSUITABLE = {
 FALLBACK = {"step_size": 1e-6}
 """Hyperparameters of a sampler that has none in `HYPERPARAMETERS`, such as one that is new."""
 
-CHANNELS = ("linked", "separate")
+PresetName = Literal["fast", "transcription", "plain", "paper"]
+"""The names in `PRESETS`, for type checkers."""
+
+ChannelsName = Literal["linked", "separate"]
+"""The names in `CHANNELS`, for type checkers."""
+
+CHANNELS: tuple[str, ...] = get_args(ChannelsName)
 """What can be done with the channels of a recording."""
 
 OFFERED = ("bounded gradient", "parts", "value")
@@ -136,6 +142,9 @@ class Settings:
         15 to 60 steps; with settings far from these the result may be worse than without networks.
     dry
         Proportion of the input in the output, from 0 to 1: 1 minus the strength.
+    dereverb
+        Proportion of the room's echo that is removed, from 0 (none) to 1: late reverberation, by
+        `late_reverberation` and a network for it. Where a recording has none, nothing is done.
     max_attenuation
         Largest attenuation of a time-frequency cell in dB; None for no limit.
     channels
@@ -156,7 +165,7 @@ class Settings:
     alphamf.errors.AlphaMFError: `dry` must be from 0 to 1, not 2
     """
 
-    sampler: str = "sgrld"
+    sampler: SamplerName = "sgrld"
     steps: int = 230
     keep: int = 90
     thin: int = 2
@@ -173,8 +182,9 @@ class Settings:
     learn_channel: bool = True
     refine: bool = True
     dry: float = 0.0
+    dereverb: float = 0.0
     max_attenuation: float | None = None
-    channels: str = "linked"
+    channels: ChannelsName = "linked"
 
     @property
     def speech_prior(self) -> Prior:
@@ -196,7 +206,7 @@ class Settings:
             )
         if self.keep > self.steps:
             raise AlphaMFError(f"`keep` must be at most `steps` = {self.steps}, not {self.keep}")
-        reals = {"alpha_noise": ALPHAS, "dry": (0, 1)}
+        reals = {"alpha_noise": ALPHAS, "dry": (0, 1), "dereverb": (0, 1)}
         if self.alpha_speech is not None:
             reals["alpha_speech"] = ALPHAS
         if self.max_attenuation is not None:
@@ -222,7 +232,7 @@ class Settings:
 
 FAST = Settings(warm_up=12, coarse=4, steps=12, keep=8, alpha_noise=2.0)
 
-PRESETS = {
+PRESETS: dict[str, Settings] = {
     "fast": FAST,
     # Recognisers need what is doubtful: with a part of the input they recognise more words.
     "transcription": replace(FAST, dry=0.3),
@@ -240,19 +250,36 @@ PRESETS = {
 }
 
 
-def choose_settings(settings: Settings | str) -> Settings:
-    """Return the settings of a preset, or the given settings unchanged.
+def choose_settings(
+    preset: PresetName | Settings, strength: float | None = None, dereverb: float | None = None
+) -> Settings:
+    """Return the settings of a preset, or the given settings, with another strength or echo.
+
+    Parameters
+    ----------
+    preset
+        Name of a preset, or settings.
+    strength
+        Proportion of the denoising that is applied, from 0 to 1; None: that of the settings.
+    dereverb
+        Proportion of the echo that is removed, from 0 to 1; None: that of the settings.
 
     Raises
     ------
     AlphaMFError
-        There is no such preset, or it is something else.
+        There is no such preset, it is something else, or a proportion is out of range.
     """
-    if isinstance(settings, Settings):
-        return settings
-    if not isinstance(settings, str) or settings not in PRESETS:
+    if isinstance(preset, Settings):
+        settings = preset
+    elif isinstance(preset, str) and preset in PRESETS:
+        settings = PRESETS[preset]
+    else:
         raise AlphaMFError(
-            f"settings must be one of {', '.join(PRESETS)}, or alphamf.Settings, not "
-            f"{shown_value(settings)}"
+            f"preset must be one of {', '.join(PRESETS)}, or alphamf.Settings, not "
+            f"{shown_value(preset)}"
         )
-    return PRESETS[settings]
+    if strength is not None:
+        settings = replace(settings, dry=round(1 - real_number("strength", strength, 0, 1), 9))
+    if dereverb is not None:
+        settings = replace(settings, dereverb=real_number("dereverb", dereverb, 0, 1))
+    return settings

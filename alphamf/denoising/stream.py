@@ -28,12 +28,12 @@ from alphamf.denoising.samples import (
     to_float,
 )
 from alphamf.denoising.segments import Segment, SegmentDenoiser
-from alphamf.denoising.settings import Settings, choose_settings
-from alphamf.denoising.stream_options import Cancel, SoundProgress, StreamOptions
-from alphamf.denoising.weights import Weights, find
+from alphamf.denoising.settings import PresetName, Settings, choose_settings
+from alphamf.denoising.stream_options import Cancel, LatencyName, SoundProgress, StreamOptions
+from alphamf.denoising.weights import Weights
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary
-from alphamf.tools.arrays import Floats
+from alphamf.tools.arrays import DeviceName, Floats
 
 if TYPE_CHECKING:
     from alphamf.denoising.low_latency import FrameDenoiser
@@ -59,7 +59,8 @@ class Stream:
         Sampling rate in Hz.
     channels
         Number of channels.
-    settings, model, seed, device, jobs, max_channels, channels_first, progress, cancel
+    preset, strength, dereverb, model, seed, device, jobs, max_channels, channels_first, \
+    progress, cancel
         As in `alphamf.denoise`.
     latency
         ``"segments"``: segments of ten seconds; ``"low"``: 40 ms, at lower quality
@@ -94,14 +95,16 @@ class Stream:
 
     def __init__(
         self,
-        rate: int,
+        rate: float,
         channels: int,
-        settings: Settings | str = "fast",
+        preset: PresetName | Settings = "fast",
         *,
+        strength: float | None = None,
+        dereverb: float | None = None,
         model: str | PathLike[str] | Dictionary | Weights = "auto",
-        latency: str = "segments",
+        latency: LatencyName = "segments",
         seed: int = 0,
-        device: str = "cpu",
+        device: DeviceName = "cpu",
         jobs: int = 1,
         max_channels: int = CHANNELS,
         channels_first: bool = False,
@@ -110,7 +113,7 @@ class Stream:
         hints: Hints | None = None,
     ) -> None:
         options = StreamOptions(
-            choose_settings(settings),
+            choose_settings(preset, strength, dereverb),
             model=model,
             latency=latency,
             seed=seed,
@@ -124,7 +127,7 @@ class Stream:
         )
         self._open(rate, channels, options)
 
-    def _open(self, rate: int, channels: int, options: StreamOptions) -> None:
+    def _open(self, rate: float, channels: int, options: StreamOptions) -> None:
         rate, channels = check_rate(rate), options.check_channels(channels)
         self.rate: int = rate
         self.channels: int = channels
@@ -136,13 +139,17 @@ class Stream:
 
             self._denoiser = FrameDenoiser(rate, channels, options, progress)
         else:
-            self._denoiser = SegmentDenoiser(rate, find(rate, options.model), options, progress)
+            self._denoiser = SegmentDenoiser(rate, options.weights(rate), options, progress)
         self.latency: float = self._denoiser.latency / rate
         self._channels_first = options.channels_first
         self._kind: np.dtype[Any] | None = None
         self._last_came = False
         self._ended = ""
         self._busy = Lock()
+
+    def __repr__(self) -> str:
+        channels = f"{self.channels} channel{'s' * (self.channels > 1)}"
+        return f"Stream({self.rate} Hz, {channels}, latency {self.latency:g} s)"
 
     def __enter__(self) -> Stream:
         return self
@@ -291,7 +298,7 @@ class Stream:
         return found.T if self._channels_first else found
 
 
-def open_stream(rate: int, channels: int, options: StreamOptions) -> Stream:
+def open_stream(rate: float, channels: int, options: StreamOptions) -> Stream:
     """Return a stream with options that have been checked."""
     stream = Stream.__new__(Stream)
     stream._open(rate, channels, options)

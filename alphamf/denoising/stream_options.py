@@ -7,12 +7,12 @@ from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from os import PathLike
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 from alphamf.audio.reader import CHANNELS
 from alphamf.denoising.hints import Hints
 from alphamf.denoising.settings import Settings
-from alphamf.denoising.weights import Weights
+from alphamf.denoising.weights import Weights, find
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arguments import (
@@ -24,9 +24,12 @@ from alphamf.tools.arguments import (
     shown_value,
     whole_number,
 )
-from alphamf.tools.arrays import DEVICES
+from alphamf.tools.arrays import DEVICES, DeviceName
 
-LATENCIES = ("segments", "low")
+LatencyName = Literal["segments", "low"]
+"""The names in `LATENCIES`, for type checkers."""
+
+LATENCIES: tuple[str, ...] = get_args(LatencyName)
 """What a stream's latency can be."""
 
 MOST_JOBS = 4096
@@ -59,9 +62,9 @@ class StreamOptions:
 
     settings: Settings
     model: str | PathLike[str] | Dictionary | Weights = "auto"
-    latency: str = "segments"
+    latency: LatencyName = "segments"
     seed: int = 0
-    device: str = "cpu"
+    device: DeviceName = "cpu"
     jobs: int = 1
     max_channels: int = CHANNELS
     channels_first: bool = False
@@ -93,8 +96,20 @@ class StreamOptions:
             raise AlphaMFError(
                 "latency 'low' works on the CPU with one job only; leave out device and jobs"
             )
+        if self.latency == "low" and self.settings.dereverb:
+            raise AlphaMFError("latency 'low' does not support dereverb")
         if self.latency == "low" and self.hints is not None:
             raise AlphaMFError("latency 'low' does not support hints")
+
+    def weights(self, rate: int) -> Weights:
+        """Return the weights for whole segments of sound at a rate in Hz.
+
+        Raises
+        ------
+        AlphaMFError
+            As `alphamf.denoising.weights.find`.
+        """
+        return find(rate, self.model, dereverb=self.settings.dereverb > 0)
 
     def check_channels(self, channels: int) -> int:
         """Return a number of channels as an int.

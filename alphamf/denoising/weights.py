@@ -21,7 +21,7 @@ from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.high_band import HighBand
 from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.learnt.refiner import Refiner
-from alphamf.learnt.second_stage import SecondStage
+from alphamf.learnt.second_stage import Dereverberator, SecondStage
 from alphamf.learnt.second_stage import frame as second_stage_frame
 from alphamf.tools.arguments import check_instance, file_name
 
@@ -40,6 +40,7 @@ _load_once = cache(call)
 NETWORKS: dict[str, type[TrainedNetwork]] = {
     "refiner": Refiner,
     "second_stage": SecondStage,
+    "dereverberator": Dereverberator,
     "high_band": HighBand,
     "causal": CausalRefiner,
 }
@@ -58,6 +59,8 @@ class Weights:
         Network that predicts the gain from the posterior; None: the gain is the posterior mean.
     second_stage
         Network that corrects the result in windows of 16 ms; None for none. It needs a refiner.
+    dereverberator
+        Network in place of the second stage where echo is removed; None for none.
     high_band
         Network of the wide bands above the second stage's band; None: the gain at the top of that
         band is used there.
@@ -80,15 +83,21 @@ class Weights:
     dictionary: Dictionary
     refiner: Refiner | None = None
     second_stage: SecondStage | None = None
+    dereverberator: Dereverberator | None = None
     high_band: HighBand | None = None
     causal: CausalRefiner | None = None
+
+    def __repr__(self) -> str:
+        networks = {name: getattr(self, name) for name in NETWORKS}
+        names = [f"{name} {each.name!r}" for name, each in networks.items() if each is not None]
+        return f"Weights({', '.join([repr(self.dictionary), *names])})"
 
     def __post_init__(self) -> None:
         check_instance("dictionary", self.dictionary, Dictionary, "a Dictionary")
         for name, kind in NETWORKS.items():
             if getattr(self, name) is not None:
                 check_instance(name, getattr(self, name), kind, f"a {kind.__name__} or None")
-        for each in (self.refiner, self.second_stage, self.causal):
+        for each in (self.refiner, self.second_stage, self.dereverberator, self.causal):
             if each is not None and not _fits(each, self.dictionary):
                 raise AlphaMFError(
                     f"the {_role(each)} {each.name} ({each.rate} Hz, windows of {each.frame.n_fft} "
@@ -109,6 +118,7 @@ class Weights:
             self,
             refiner=self.refiner and self.refiner.to_module(xp),
             second_stage=self.second_stage and self.second_stage.to_module(xp),
+            dereverberator=self.dereverberator and self.dereverberator.to_module(xp),
             high_band=self.high_band and self.high_band.to_module(xp),
         )
 
@@ -120,6 +130,7 @@ def find(
     refiner: Choice = "auto",
     second_stage: Choice = "auto",
     causal: Choice = "none",
+    dereverb: bool = False,
 ) -> Weights:
     """Find and load the weights for sound at `rate`.
 
@@ -138,6 +149,9 @@ def find(
         with the high-band network, for sound that has these bands.
     causal
         In the same way, for low latency.
+    dereverb
+        Whether the shipped dereverberator, if there is one, is loaded with a shipped second stage
+        or refiner.
 
     Raises
     ------
@@ -164,7 +178,9 @@ def find(
     online = network(CausalRefiner, causal, dictionary.rate)
     if online is not None and str(causal) == "auto" and not _fits(online, dictionary):
         online = None
-    return Weights(dictionary, first, second, high, online)
+    ours = first is not None and first.name in network_file.shipped_networks()
+    room = network(Dereverberator, "auto", dictionary.rate) if dereverb and ours else None
+    return Weights(dictionary, first, second, room, high, online)
 
 
 def find_online(
@@ -250,12 +266,14 @@ def _fits(network: TrainedNetwork, dictionary: Dictionary) -> bool:
 
 def _frame_for(network: TrainedNetwork, dictionary: Dictionary) -> Frame:
     """Return the window and hop that a network must have to fit a dictionary."""
-    if isinstance(network, SecondStage):
+    if isinstance(network, SecondStage):  # a dereverberator, too
         return second_stage_frame(dictionary.rate)
     return frame_of(dictionary.frame) if isinstance(network, CausalRefiner) else dictionary.frame
 
 
 def _role(network: TrainedNetwork) -> str:
+    if isinstance(network, Dereverberator):
+        return "dereverberator"
     return "second stage" if isinstance(network, SecondStage) else "refiner"
 
 

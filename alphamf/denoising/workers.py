@@ -14,7 +14,9 @@ import numpy as np
 
 from alphamf.denoising.estimate import ChannelEstimate, estimate_speech, sample_gains
 from alphamf.denoising.gain import SegmentPosterior
+from alphamf.denoising.grids import BAND_TOP, Spectra
 from alphamf.denoising.hints import noise_spectra
+from alphamf.denoising.late_reverberation import Late, late_reverberation
 from alphamf.denoising.stream_options import SoundProgress, StreamOptions
 from alphamf.denoising.weights import Weights
 from alphamf.errors import AlphaMFError
@@ -127,8 +129,10 @@ class Workers:
         places, sounds = _different([piece])
         noises = self._noises(places)
         number, seconds = self._number(1), piece.step / self._rate / len(sounds)
+        # It needs all channels, and starts first, so that the others never wait for a thread.
+        late = self._start(partial(self._late, sounds)) if self._settings.dereverb else None
         samplings = [
-            partial(self._sample, [sound], number, seconds, k, [noise])
+            partial(self._sample_one, late, sound, number, seconds, k, noise)
             for k, (sound, noise) in enumerate(zip(sounds, noises, strict=True))
         ]
         if self._settings.channels == "separate":
@@ -203,6 +207,32 @@ class Workers:
             return [None] * len(set(places))
         return [known[places.index(k) % len(known)] for k in range(len(set(places)))]
 
+    def _late(self, sounds: Sequence[Floats]) -> list[Late]:
+        """Return the late reverberation of the different sounds of a piece."""
+        edge = BAND_TOP[1] * self._weights.dictionary.rate / 2
+        return late_reverberation(sounds, self._rate, edge)
+
+    def _lates(self, sounds: Sequence[Floats], pieces: Sequence[Sequence[int]]) -> list[Late]:
+        """Return that of the sounds of several pieces, given the places of their channels."""
+        found: dict[int, Late] = {}
+        for places in pieces:
+            used = sorted(set(places))
+            found |= zip(used, self._late([sounds[k] for k in used]), strict=True)
+        return [found[k] for k in range(len(sounds))]
+
+    def _sample_one(
+        self,
+        late: Future[list[Late]] | None,
+        sound: Floats,
+        number: int,
+        seconds: float,
+        place: int,
+        noise: Reals | None,
+    ) -> list[SegmentPosterior]:
+        """Sample the gain of one sound of a piece; `late` is what is late in all of them."""
+        own = None if late is None else [late.result()[place]]
+        return self._sample([sound], number, seconds, place, [noise], own)
+
     def _sample(
         self,
         sounds: Sequence[Floats],
@@ -210,6 +240,7 @@ class Workers:
         seconds: float,
         place: int,
         noises: Sequence[Reals | None],
+        late: Sequence[Late] | None = None,
     ) -> list[SegmentPosterior]:
         """Sample the gains of sounds of equal length.
 
@@ -225,12 +256,32 @@ class Workers:
             Place of the first among those of this number.
         noises
             Known spectra of the noise of each, or None.
+        late
+            Late reverberation of each, which is taken away first; None: it stays.
         """
         progress = partial(self._progress.advance, (number, place), seconds / self._settings.steps)
         stream = self._seed, number
-        return sample_gains(
-            sounds, self._rate, self._weights, self._settings, stream, self._xp, progress, noises
+        sample = partial(
+            sample_gains,
+            rate=self._rate,
+            weights=self._weights,
+            settings=self._settings,
+            stream=stream,
+            xp=self._xp,
+            progress=progress,
+            noises=noises,
         )
+        if late is None:
+            return sample(sounds)
+        shares = [self._settings.dereverb * each.share for each in late]
+        pairs = list(zip(sounds, late, strict=True))
+        whole = [sound - each.above if each.share else sound for sound, each in pairs]
+        pairs = list(zip(whole, late, strict=True))
+        found = sample([sound - each.below if each.share else sound for sound, each in pairs])
+        return [
+            one._replace(with_echo=Spectra(sound * one.scale, self._rate), dereverb=share)
+            for one, sound, share in zip(found, whole, shares, strict=True)
+        ]
 
     def _finish(
         self,
@@ -250,10 +301,12 @@ class Workers:
         places, sounds = _different(pieces)
         seconds = sum(piece.step for piece in pieces) / self._rate
         noises = self._noises(places)
-        found = self._sample(sounds, self._number(len(pieces)), seconds, 0, noises)
         channels = len(places) // len(pieces)
-        for k in range(len(pieces)):
-            own = places[k * channels : (k + 1) * channels]
+        every = [places[k * channels : (k + 1) * channels] for k in range(len(pieces))]
+        late = self._lates(sounds, every) if self._settings.dereverb else None
+        number = self._number(len(pieces))
+        found = self._sample(sounds, number, seconds, 0, noises, late)
+        for own in every:
             used = sorted(set(own))
             segment = [found[place] for place in used]
             estimates = estimate_speech(segment, self._weights, self._settings, self._xp)

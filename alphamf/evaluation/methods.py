@@ -71,9 +71,8 @@ def resolve(specs: Iterable[str], model: str = "auto") -> list[Entry]:
     Parameters
     ----------
     specs
-        Names, or names with a dictionary, ``NAME@MODEL``, or several of these with commas between;
-        ``all`` for every method that can run here; ``NAME=FOLDER``, alone, for another system's
-        files.
+        Names, names with a dictionary, ``NAME@MODEL``, ``NAME=FOLDER`` for another system's files,
+        or several of these with commas between; ``all`` for every method that can run here.
     model
         Dictionary of those that name none.
 
@@ -84,7 +83,7 @@ def resolve(specs: Iterable[str], model: str = "auto") -> list[Entry]:
     """
     methods = all_methods()
     entries: dict[str, Entry] = {}
-    for spec in (part.strip() for text in specs for part in _parts(text)):
+    for spec in (part.strip() for text in specs for part in _parts(text, methods)):
         if "=" in spec:
             entry = _folder(spec, methods)
             entries[entry.spec] = entry
@@ -98,8 +97,16 @@ def resolve(specs: Iterable[str], model: str = "auto") -> list[Entry]:
     return list(entries.values())
 
 
-def _parts(text: str) -> list[str]:
-    return [text] if "=" in text else text.split(",")  # a folder's name may hold commas
+def _parts(text: str, methods: Mapping[str, Method]) -> list[str]:
+    """Split at commas, except for those in the name of a folder."""
+    parts: list[str] = []
+    for part in text.split(","):
+        name = part.strip().partition("@")[0]
+        if parts and "=" in parts[-1] and "=" not in part and name not in (*methods, "all"):
+            parts[-1] += f",{part}"
+        else:
+            parts.append(part)
+    return parts
 
 
 def _folder(spec: str, methods: Mapping[str, Method]) -> Entry:

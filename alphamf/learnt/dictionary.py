@@ -88,6 +88,10 @@ class Dictionary:
     name: str = field(default="", compare=False)
     origin: model_file.Origin | None = field(default=None, compare=False, repr=False)
 
+    def __repr__(self) -> str:
+        name = f"{self.name!r}, " if self.name else ""
+        return f"Dictionary({name}{self.rate} Hz, {self.rank} columns, alpha {self.alpha:g})"
+
     def __post_init__(self) -> None:
         self._check_kinds()
         n_fft, hop_length = self.frame

@@ -66,6 +66,9 @@ class TrainedNetwork:
     name: str = field(default="", compare=False)
     origin: model_file.Origin | None = field(default=None, compare=False, repr=False)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, {self.rate} Hz)"
+
     @classmethod
     def cells(cls, frame: Frame) -> int:
         """Return the number of cells per frame that the network processes: one per bin."""
@@ -215,7 +218,7 @@ def holds_network(path: Path) -> bool:
 
 def shipped_networks() -> dict[str, Path]:
     """Return the networks in the package: name to file."""
-    kinds = ("refiner", "second-stage", "high-band", "causal")
+    kinds = ("refiner", "second-stage", "dereverberator", "high-band", "causal")
     paths = [path for kind in kinds for path in folder().glob(f"{kind}-*.npz")]
     return {path.stem: path for path in sorted(paths)}
 

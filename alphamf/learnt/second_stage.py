@@ -78,6 +78,7 @@ class SecondStage(TrainedNetwork):
     """A trained network that predicts coefficients of the input and of the refiner's speech."""
 
     kind = "second-stage"
+    change: ClassVar[float] = CHANGE
     cell_shapes: ClassVar[tuple[tuple[int, int], ...]] = (
         (network.FEATURES, network.OUTPUTS),
         WITH_TAPS,
@@ -86,7 +87,7 @@ class SecondStage(TrainedNetwork):
     def coefficients(self, noisy: Array, first: Array) -> Coefficients:
         """Predict the coefficients of the input and of the refiner's speech for each cell.
 
-        The network's coefficients are interpolated by `CHANGE` from those that leave the speech
+        The network's coefficients are interpolated by `change` from those that leave the speech
         unchanged.
 
         Parameters
@@ -95,9 +96,10 @@ class SecondStage(TrainedNetwork):
             Spectra of the sound and of the refiner's speech, complex, shape (bins, frames).
         """
         sound, speech, *taps = apply_in_windows(self._coefficients, (noisy, first), WINDOW)
+        change = self.change
         for tap in taps:
-            tap *= CHANGE
-        return Coefficients(CHANGE * sound, CHANGE * speech + (1 - CHANGE), tuple(taps))
+            tap *= change
+        return Coefficients(change * sound, change * speech + (1 - change), tuple(taps))
 
     def _coefficients(self, noisy: Array, first: Array) -> tuple[Array, ...]:
         """Compute `coefficients` for one window, without damping the network's correction."""
@@ -106,6 +108,18 @@ class SecondStage(TrainedNetwork):
         read = features(noisy / unit, first / unit, 0.0, xp)[..., : self.sizes.features]
         found = coefficients(self.outputs(read, xp), xp)
         return found.sound, found.speech, *found.taps
+
+
+class Dereverberator(SecondStage):
+    """A second stage that also removes the echo that `late_reverberation` has left.
+
+    Its `first` is the refiner's speech without the late reverberation, and `noisy` the sound with
+    it. Its targets were the direct sound and the first 50 ms (`alphamf.training.refiner.rooms`).
+    """
+
+    kind = "dereverberator"
+    change: ClassVar[float] = 1.0
+    cell_shapes: ClassVar[tuple[tuple[int, int], ...]] = (WITH_TAPS,)
 
 
 def features(noisy: Array, first: Array, louder: Array | float, xp: Any) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 from alphamf.errors import AlphaMFError
+from alphamf.tools.extras import install_extra
 
 Kind = Literal["input", "output"]
 
@@ -60,7 +61,7 @@ def library() -> Any:
         import sounddevice
     except ModuleNotFoundError as error:
         raise AlphaMFError(
-            f"audio devices need {error.name}; install it with pip install 'alphamf[live]'"
+            f"audio devices need {error.name}; install it with {install_extra('live')}"
         ) from error
     except OSError as error:
         raise AlphaMFError(

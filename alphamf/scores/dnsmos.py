@@ -18,6 +18,7 @@ import numpy as np
 from alphamf.audio.resample import resample
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
+from alphamf.tools.extras import install_extra
 from alphamf.tools.files import printable_name
 
 RATE = 16000
@@ -84,7 +85,7 @@ def _session(path: str) -> Any:
         import onnxruntime
     except ImportError as error:
         sentence = (
-            "DNSMOS needs the package onnxruntime; install it with pip install 'alphamf[dnsmos]'"
+            f"DNSMOS needs the package onnxruntime; install it with {install_extra('dnsmos')}"
         )
         raise AlphaMFError(sentence) from error
     options = onnxruntime.SessionOptions()

@@ -14,6 +14,7 @@ import numpy as np
 from alphamf.errors import AlphaMFError
 from alphamf.scores.bss_eval import BSSEval, bss_eval, energy_ratio_db, sdr, signals
 from alphamf.tools.arrays import Reals
+from alphamf.tools.extras import install_extra
 
 __all__ = ["BSSEval", "bss_eval", "pesq", "sdr", "si_sdr", "stoi"]
 
@@ -141,7 +142,7 @@ def pesq(reference: Reals, estimate: Reals, rate: int) -> float:
         from pesq import pesq as measure
     except ImportError as error:
         raise AlphaMFError(
-            "PESQ needs the package pesq; install it with pip install 'alphamf[eval]'"
+            f"PESQ needs the package pesq; install it with {install_extra('eval')}"
         ) from error
     try:
         return float(measure(rate, s, e, "nb" if rate == 8000 else "wb"))

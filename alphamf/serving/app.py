@@ -28,6 +28,7 @@ TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".json": "application/json",
     ".svg": "image/svg+xml",
+    ".flac": "audio/flac",
 }
 
 

@@ -21,6 +21,7 @@ from alphamf.serving import names
 from alphamf.serving.query import check_number, find, find_decoded, number
 from alphamf.serving.recording import ServerRecording
 from alphamf.serving.recordings import Recordings
+from alphamf.serving.render import Mix
 from alphamf.serving.sound import (
     PART,
     SAMPLE,
@@ -83,9 +84,9 @@ class Downloads:
     async def result(self, request: Request) -> _Held:
         """``GET /api/recordings/ID/result``: the denoised file."""
         recording = find(self.recordings, request)
-        dry = number(request, "dry", float, 0, 1)
+        (mix,) = _mixes(request, 1)
         async with AsyncExitStack() as stack:
-            name, path = await self._file(recording, dry, _format(request), stack)
+            name, path = await self._file(recording, mix, stack)
             headers = {"content-disposition": names.attachment(name)}
             kind, found = "application/octet-stream", path.stat()
             answer = FileResponse(path, media_type=kind, headers=headers, stat_result=found)
@@ -94,17 +95,16 @@ class Downloads:
     async def archive(self, request: Request) -> _Held:
         """``GET /api/archive?id=...&dry=...``: several results in a zip."""
         wanted = request.query_params.getlist("id")
-        parts = request.query_params.getlist("dry") or ["0"] * len(wanted)
-        if not 0 < len(wanted) <= self.most or len(parts) != len(wanted):
-            raise HTTPException(400, "give recordings as id=, and either no dry= or one for each")
+        if not 0 < len(wanted) <= self.most:
+            raise HTTPException(400, f"give 1 to {self.most} recordings as id=")
+        mixes = _mixes(request, len(wanted))
         files = []
         async with AsyncExitStack() as stack:
-            for key, part in zip(wanted, parts, strict=True):
+            for key, mix in zip(wanted, mixes, strict=True):
                 recording = self.recordings.get(key)
                 if recording is None:
                     raise HTTPException(404, "one of these recordings was removed or has expired")
-                dry = check_number("dry", part, float, 0, 1)
-                files.append(await self._file(recording, dry, _format(request), stack))
+                files.append(await self._file(recording, mix, stack))
             titles = names.distinct_names([each.name for each in files])
             members = list(zip(titles, [each.path for each in files], strict=True))
             body = stack.enter_context(closing(_zipped(members)))
@@ -112,10 +112,8 @@ class Downloads:
             answer = StreamingResponse(body, media_type="application/zip", headers=headers)
             return _Held(answer, stack.pop_all())
 
-    async def _file(
-        self, recording: ServerRecording, dry: float, ending: str | None, stack: AsyncExitStack
-    ) -> Download:
-        """Return a result; if it needs a part of the input or another format, it is written first.
+    async def _file(self, recording: ServerRecording, mix: Mix, stack: AsyncExitStack) -> Download:
+        """Return a result; one that is not as ``alphamf denoise`` writes it is written first.
 
         The file is kept until the stack is closed.
         """
@@ -123,15 +121,15 @@ class Downloads:
         if report is None or about is None:
             raise HTTPException(409, "the recording is not finished yet")
         own = str(about["format"])
-        if ending and by_suffix(ending, own) is None:
+        if mix.ending and by_suffix(mix.ending, own) is None:
             raise HTTPException(
                 400, "format must be the extension of an audio format, such as flac"
             )
-        name = names.result_name(recording.name, own, ending)
-        if dry == 0 and not ending:
+        name = names.result_name(recording.name, own, mix.ending)
+        if mix == Mix():
             return Download(name, Path(report["output"]))
         try:
-            render = self.recordings.render(recording, ending, dry)
+            render = self.recordings.render(recording, mix)
             return Download(name, await stack.enter_async_context(render))
         except AlphaMFError as error:
             raise HTTPException(422, str(error)) from error
@@ -153,10 +151,25 @@ def _sources(
     return "none", sources
 
 
-def _format(request: Request) -> str | None:
-    """Return the extension that the user chose, with its dot; None for the input's format."""
-    wanted = request.query_params.get("format", "input")
-    return None if wanted == "input" else f".{wanted.lower()}"
+def _mixes(request: Request, count: int) -> list[Mix]:
+    """Return what each of `count` downloads is to be: a value may be given for all, or for each."""
+
+    def each(name: str, otherwise: str) -> list[str]:
+        given = request.query_params.getlist(name) or [otherwise]
+        if len(given) not in (1, count):
+            raise HTTPException(400, f"give {name}= not at all, once, or once for each recording")
+        return given * (count // len(given))
+
+    return [
+        Mix(
+            check_number("dry", dry, float, 0, 1),
+            None if kind == "input" else f".{kind.lower()}",
+            None if loudness == "input" else check_number("loudness", loudness, float, -70, 0),
+        )
+        for dry, kind, loudness in zip(
+            each("dry", "0"), each("format", "input"), each("loudness", "input"), strict=True
+        )
+    ]
 
 
 @dataclass

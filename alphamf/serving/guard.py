@@ -27,12 +27,14 @@ POLICY = "; ".join(
         "connect-src 'self'",
         "base-uri 'none'",
         "form-action 'none'",
-        "frame-ancestors 'none'",
     )
 )
 
+UNFRAMED = "; frame-ancestors 'none'"
+"""Added to the policy where there is a token, which a page around this one could misuse."""
+
 HEADERS = {
-    "content-security-policy": POLICY,
+    "content-security-policy": POLICY + UNFRAMED,
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "microphone=(self), camera=(), geolocation=()",
@@ -54,7 +56,7 @@ class Guard:
     app
         The other application; the token is taken off the paths that it sees.
     token
-        The token.
+        The token; without one (``""``) everybody is let in, at ``/``.
     names
         Host names that this server answers to, beside those of the loopback.
     """
@@ -63,6 +65,7 @@ class Guard:
         self._app, self._token = app, token
         self._names = {*LOOPBACK, *(name.lower() for name in names)}
         self.once: str | None = secrets.token_urlsafe(16)
+        self._headers = HEADERS if token else {**HEADERS, "content-security-policy": POLICY}
 
     async def __call__(
         self,
@@ -84,7 +87,7 @@ class Guard:
                     *message["headers"],
                     *(
                         (name.encode(), value.encode())
-                        for name, value in HEADERS.items()
+                        for name, value in self._headers.items()
                         if name.encode() not in own
                     ),
                 ]
@@ -96,6 +99,9 @@ class Guard:
         path = scope["path"]
         if path == "/health":
             await _answer(guarded, 200, "ok")
+        elif not self._token:
+            scope["state"][ADMITTED] = True
+            await self._app(scope, receive, guarded)
         elif self.once is not None and _same(path, f"/open/{self.once}"):
             self.once = None
             await _answer(guarded, 303, "", {"location": f"/{self._token}/"})

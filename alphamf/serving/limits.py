@@ -34,6 +34,10 @@ class Limits:
         How long a recording and its results are kept, in seconds.
     spare
         Bytes that uploads and results must leave free on the disk.
+    per_minute
+        Uploads that are begun in a minute, of all visitors together; None for any number.
+    named
+        Whether the server keeps the names of files.
     """
 
     upload: int = 1000 * MB
@@ -47,3 +51,18 @@ class Limits:
     reading: float = 300.0
     age: float = 24 * 3600.0
     spare: int = 200 * MB
+    per_minute: int | None = None
+    named: bool = True
+
+
+PUBLIC = Limits(
+    upload=100 * MB,
+    samples=10 * 60 * 48_000 * 2,
+    jobs=30,
+    uploads=4,
+    age=15 * 60.0,
+    per_minute=10,
+    named=False,
+)
+"""Limits of a server that everybody may use: ten minutes of stereo, deleted after a quarter of an
+hour."""

@@ -22,6 +22,11 @@ def sanitize_name(text: str) -> str:
     return f"{stem or 'recording'}{ending[:16]}"
 
 
+def unnamed(name: str) -> str:
+    """Return a name that tells nothing but the extension."""
+    return f"recording{os.path.splitext(name)[1]}"
+
+
 def result_name(name: str, format: str, ending: str | None = None) -> str:
     """Return the name of the denoised file, as ``alphamf denoise`` would choose it.
 

@@ -15,7 +15,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.serving.lanes import Lanes, Ticket
 from alphamf.serving.limits import Limits
 from alphamf.serving.recording import ServerRecording
-from alphamf.serving.render import RenderTask
+from alphamf.serving.render import Mix, RenderTask
 from alphamf.serving.sound import preview_name
 from alphamf.serving.store import new_folder
 from alphamf.serving.tasks import DenoiseTask, PreviewTask, ReadTask, Task
@@ -88,31 +88,28 @@ class Recordings:
         self._touch(recording)
 
     @asynccontextmanager
-    async def render(
-        self, recording: ServerRecording, ending: str | None, dry: float
-    ) -> AsyncIterator[Path]:
+    async def render(self, recording: ServerRecording, mix: Mix) -> AsyncIterator[Path]:
         """Write a download if needed, and yield its file, which is kept until the context ends.
 
         Parameters
         ----------
         recording
             One that is done.
-        ending
-            Extension of the format, with its dot; None for the recording's own.
-        dry
-            Part of the input.
+        mix
+            What the download is to be.
 
         Raises
         ------
         AlphaMFError
             It cannot be written.
         """
-        key = f"render-{dry!r}".replace(".", "_") + (ending or "")
+        key = f"render-{mix.dry!r}_{mix.loudness}".replace(".", "_") + (mix.ending or "")
         async with recording.rendering:
             if key not in recording.renders:
                 lengths = tuple((recording.result or {})["segments"])
                 sound, spare = recording.sound, self._limits.spare
-                task = RenderTask(recording.folder, key, ending is None, dry, sound, lengths, spare)
+                derived = mix.ending is None
+                task = RenderTask(recording.folder, key, derived, mix, sound, lengths, spare)
                 outcome = await self._awaited(recording, task)
                 recording.renders[key] = Path(outcome.result)
             recording.readers[key] += 1

@@ -1,10 +1,11 @@
-"""Write downloads: the speech mixed with a part of the input, or in another format."""
+"""Write downloads: with a part of the input, in another format, or at a loudness."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,9 +23,27 @@ from alphamf.tools.arrays import Floats
 from alphamf.tools.outcomes import Update
 
 
+class Mix(NamedTuple):
+    """What a download is to be.
+
+    Attributes
+    ----------
+    dry
+        Part of the input, from 0 to 1; as `Settings.dry`.
+    ending
+        Extension of the format, with its dot; None for the recording's own.
+    loudness
+        In LUFS; None keeps the level of the speech.
+    """
+
+    dry: float = 0.0
+    ending: str | None = None
+    loudness: float | None = None
+
+
 @dataclass(frozen=True)
 class RenderTask:
-    """Writes a download: the speech mixed with a part of the input, or in another format.
+    """Writes a download: with a part of the input, in another format, or at a loudness.
 
     It is written in the same way as by ``alphamf denoise``, but from the speech that is already
     known.
@@ -37,8 +56,8 @@ class RenderTask:
         Name of the file in the folder; its ending chooses the format where `derived` is false.
     derived
         Whether the file has the input's format.
-    dry
-        Part of the input, from 0 to 1; as `Settings.dry`.
+    mix
+        What the download is to be.
     sound
         Shape of the sound of the recording.
     segments
@@ -50,7 +69,7 @@ class RenderTask:
     folder: Path
     output: str
     derived: bool
-    dry: float
+    mix: Mix
     sound: SoundShape
     segments: tuple[int, ...]
     spare: int
@@ -58,8 +77,9 @@ class RenderTask:
     def run(self, update: Update | None) -> str:
         """Write the file and return its path."""
         request = Request(
-            settings=replace(PRESETS["fast"], dry=self.dry),
+            settings=replace(PRESETS["fast"], dry=self.mix.dry),
             observe=lambda *_: _Nobody(),
+            loudness=self.mix.loudness,
             overwrite=True,
             estimate=self._mixed,
         )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
+from importlib.util import find_spec
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -20,6 +22,7 @@ from alphamf.serving.limits import Limits
 from alphamf.serving.picture import BAND_RECORD, RECORD
 from alphamf.serving.query import find, find_decoded, number
 from alphamf.serving.recordings import Recordings
+from alphamf.tools.stopwatch import elapsed_seconds
 
 INTERVAL = 0.15
 """Minimum time between two events of a recording, in seconds."""
@@ -29,6 +32,9 @@ HEARTBEAT = 10.0
 
 SECOND_NAMES = ("WAVEX", "RF64")
 """Formats that are shown to users as WAV."""
+
+DOWNLOADS = ("wav", "flac", "mp3", "m4a")
+"""Endings that the page offers, beside that of the input."""
 
 PICTURES = {
     "input": (sound.INPUT_PICTURE, RECORD),
@@ -53,6 +59,7 @@ class Api:
     limits: Limits
     ending: Callable[[], bool]
     uploads: int = 0
+    begun: list[float] = field(default_factory=list)
 
     async def create(self, request: Request) -> Response:
         """``POST /api/recordings``: receive a file and start denoising it."""
@@ -65,7 +72,10 @@ class Api:
             raise HTTPException(
                 503, "too many uploads at the same time; try again later", {"retry-after": "5"}
             )
+        self._check_rate()
         name = names.sanitize_name(request.query_params.get("name", ""))
+        if not self.limits.named:
+            name = names.unnamed(name)
         try:
             recording = self.recordings.create(name, preset, seed)
         except AlphaMFError as error:
@@ -86,6 +96,19 @@ class Api:
         address = f"api/recordings/{recording.id}"
         return JSONResponse(recording.as_json(), 201, {"location": address})
 
+    def _check_rate(self) -> None:
+        """Count an upload, and raise an error if too many were begun in the last minute."""
+        if (most := self.limits.per_minute) is None:
+            return
+        now = elapsed_seconds()
+        self.begun = [each for each in self.begun if each > now - 60]
+        if len(self.begun) >= most:
+            wait = {"retry-after": str(math.ceil(self.begun[0] + 60 - now))}
+            raise HTTPException(
+                429, "many people use this server at the moment; try again in a minute", wait
+            )
+        self.begun.append(now)
+
     async def server(self, request: Request) -> Response:
         """``GET /api/server``: version, formats and limits."""
         return JSONResponse(
@@ -96,9 +119,13 @@ class Api:
                     for form in FORMATS.values()
                     if form.name not in SECOND_NAMES and any(map(is_known, form.suffixes))
                 ],
+                "downloads": [kind for kind in DOWNLOADS if is_known(f".{kind}")],
+                "loudness": find_spec("pyloudnorm") is not None,
                 "presets": list(PRESETS),
                 "max_upload": self.limits.upload,
                 "max_minutes": self.limits.samples // (2 * 48_000 * 60),
+                "kept_minutes": round(self.limits.age / 60),
+                "named": self.limits.named,
             }
         )
 

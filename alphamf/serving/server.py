@@ -49,6 +49,8 @@ class Serving:
         Recordings that are denoised at a time.
     limits
         Limits of the server.
+    public
+        Whether everybody is let in without a token.
     """
 
     host: str = "127.0.0.1"
@@ -56,6 +58,7 @@ class Serving:
     names: Sequence[str] = ()
     jobs: int = 1
     limits: Limits = field(default_factory=Limits)
+    public: bool = False
 
 
 def serve(serving: Serving, ready: Callable[[str, Path], None]) -> None:
@@ -101,7 +104,8 @@ def serve(serving: Serving, ready: Callable[[str, Path], None]) -> None:
         # More people read the logs of a server than may know its token.
         secret = token if serving.host in LOOPBACK else f"${TOKEN}"
         entrance = write_entrance(store, f"{place}/open/{guard.once}")
-        server.on_start = lambda: ready(f"{place}/{secret}/", entrance)
+        page = f"{place}/" if serving.public else f"{place}/{secret}/"
+        server.on_start = lambda: ready(page, entrance)
         _end_with_terminal()
         server.run([listener])
         if server.caught is not None:
@@ -118,6 +122,9 @@ def _end_with_terminal() -> None:
 
 def _token(serving: Serving) -> str:
     """Return the token from the environment, or a new one if only this machine can connect."""
+    if serving.public:
+        _check_named(serving)
+        return ""
     token = os.environ.get(TOKEN, "")
     if not token and serving.host in LOOPBACK:
         return secrets.token_urlsafe(24)
@@ -133,11 +140,15 @@ def _token(serving: Serving) -> str:
             f"{TOKEN} must have at least {SHORTEST} characters, all of them letters, digits "
             "or -_.~ because it is part of the address"
         )
+    _check_named(serving)
+    return token
+
+
+def _check_named(serving: Serving) -> None:
     if serving.host not in LOOPBACK and not serving.names:
         raise AlphaMFError(
             f"`host` {serving.host} needs `name`, the host name under which browsers reach it"
         )
-    return token
 
 
 def _listen(serving: Serving) -> socket.socket:

@@ -66,6 +66,29 @@ def whole_number(
     return number
 
 
+def sampling_rate(name: str, value: Any, least: int, most: int) -> int:
+    """Return a sampling rate in Hz as an int; a float is accepted if it is whole, such as 16000.0.
+
+    Parameters
+    ----------
+    name
+        Name of the argument, for the message.
+    value
+        The value to check.
+    least, most
+        The range, ends included.
+
+    Raises
+    ------
+    AlphaMFError
+        The value is not a whole number, or out of range.
+    """
+    real = isinstance(value, float) or getattr(getattr(value, "dtype", None), "kind", "") == "f"
+    if real and getattr(value, "shape", ()) == () and value == value // 1:
+        value = int(value)
+    return whole_number(name, value, least, most, unit=" Hz")
+
+
 def real_number(name: str, value: Any, least: float, most: float = math.inf) -> float:
     """Return a real number as a number of Python.
 

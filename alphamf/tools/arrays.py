@@ -8,13 +8,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arguments import one_of
+from alphamf.tools.extras import install_extra
 
 Array = np.ndarray[Any, np.dtype[Any]]
 """An array of NumPy or CuPy, which share the methods that we use; typed like NumPy's arrays."""
@@ -33,7 +34,10 @@ LOG_LIMIT = 60.0
 be multiplied."""
 
 
-DEVICES = ("cpu", "cuda", "auto")
+DeviceName = Literal["cpu", "cuda", "auto"]
+"""The names in `DEVICES`, for type checkers."""
+
+DEVICES: tuple[str, ...] = get_args(DeviceName)
 """Devices for arrays; the last one means a CUDA device if there is one."""
 
 
@@ -86,7 +90,7 @@ def module(device: str) -> ModuleType:
             return np
         raise AlphaMFError(
             f"device cuda needs CuPy and a CUDA GPU ({type(error).__name__}); install CuPy "
-            "with pip install 'alphamf[cuda12]' or 'alphamf[cuda13]'"
+            f"with {install_extra('cuda13')}, or cuda12 for an older driver"
         ) from error
     return cupy  # type: ignore[no-any-return]
 

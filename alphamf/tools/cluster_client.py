@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from alphamf.errors import AlphaMFError
+from alphamf.tools.extras import install_extra
 from alphamf.tools.files import printable_name
 from alphamf.tools.processes import keep_path_safe, shield_helpers
 
@@ -48,8 +49,7 @@ def connect_client(address: str, workers: int) -> Iterator[Client]:
         from distributed.security import Security
     except ImportError as error:
         sentence = (
-            "`cluster` needs the package distributed; install it with pip install "
-            "'alphamf[cluster]'"
+            f"`cluster` needs the package distributed; install it with {install_extra('cluster')}"
         )
         raise AlphaMFError(sentence) from error
     # Errors that concern the user are raised as sentences.
@@ -93,7 +93,7 @@ def _temporary(security: type[Security]) -> Security:
         return security.temporary()
     except ImportError as error:
         sentence = "`cluster` local needs the package cryptography"
-        raise AlphaMFError(f"{sentence}: pip install 'alphamf[cluster]'") from error
+        raise AlphaMFError(f"{sentence}: {install_extra('cluster')}") from error
 
 
 def caution(address: str) -> str | None:

@@ -2,7 +2,8 @@
 
 A page of the site may include a file from outside docs/ by a line ``<!-- include: ../../FILE -->``.
 In all of them, links between files are turned into what Sphinx resolves: links to pages of the site
-go there, and links to other files, which the site does not have, become plain text.
+go there, links to sounds are copied to the site, where a script makes players of them, and links to
+other files, which the site does not have, become plain text.
 """
 
 from __future__ import annotations
@@ -15,6 +16,10 @@ from sphinx.application import Sphinx
 
 INCLUDE = re.compile(r"^<!-- include: (\S+) -->$", re.MULTILINE)
 LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!\w+:|#)([^)\s#]+)(#[^)\s]+)?\)")
+
+PAGES = (".md", ".png", ".gif", ".ipynb")
+"""Endings of files in docs/ that the site has, too."""
+SOUNDS = (".mp3", ".wav")
 
 
 def rewritten(text: str, folder: Path, docs: Path, pages: dict[Path, str]) -> str:
@@ -39,7 +44,9 @@ def rewritten(text: str, folder: Path, docs: Path, pages: dict[Path, str]) -> st
         target = Path(os.path.normpath(folder / path))
         if target in pages:
             return f"{image}[{label}](/{pages[target]}{anchor})"
-        if target.is_relative_to(docs) and target.suffix in (".md", ".png", ".ipynb"):
+        if target.suffix in SOUNDS:
+            return f"{{download}}`{label} </{os.path.relpath(target, docs)}>`"
+        if target.is_relative_to(docs) and target.suffix in PAGES:
             return f"{image}[{label}](/{target.relative_to(docs).as_posix()}{anchor})"
         return label
 

@@ -14,6 +14,7 @@ from alphamf.audio.reader import Reader, open_reader, read
 from alphamf.audio.writer import destination, open_writer
 from alphamf.batch import inputs
 from alphamf.errors import AlphaMFError
+from alphamf.tools.extras import install_packages
 from benchmarks.mutants import mutate
 from tests.support import claps
 from tests.support.claps import Sound
@@ -388,10 +389,10 @@ def test_without_the_extra_one_sentence_names_it(tmp_path, monkeypatch):
     monkeypatch.setenv("ALPHAMF_SANDBOX", "off")  # or another process imports it
     monkeypatch.setitem(sys.modules, "av", None)
     assert refusal(tmp_path / "a.mp4").endswith(
-        "a.mp4 is MP4, which needs PyAV: pip install 'alphamf[media]'"
+        f"a.mp4 is MP4, which needs PyAV: {install_packages('av')}"
     )
     with (
-        pytest.raises(AlphaMFError, match=r"needs PyAV: pip install 'alphamf\[media\]'"),
+        pytest.raises(AlphaMFError, match=r"needs PyAV: .*pip install av"),
         open_writer(tmp_path / "b.m4a", 8000, 1, format="M4A", subtype="AAC"),
     ):
         pass
@@ -410,7 +411,7 @@ def test_wav_of_another_codec_is_read_or_needs_the_extra(tmp_path, monkeypatch, 
     assert note == f"WAV {found.subtype} is written as WAV PCM_16"
     monkeypatch.setenv("ALPHAMF_SANDBOX", "off")  # it has a PyAV of its own
     monkeypatch.setitem(sys.modules, "av", None)
-    assert "is WAV of a compressed codec, which needs PyAV: pip install" in refusal(source)
+    assert "is WAV of a compressed codec, which needs PyAV: " in refusal(source)
 
 
 @pytest.mark.parametrize("sandbox", ["on", "off"])

@@ -16,6 +16,7 @@ from alphamf.audio import mp3
 from alphamf.audio.reader import open_reader
 from alphamf.audio.writer import destination, open_writer
 from alphamf.errors import AlphaMFError
+from alphamf.tools.extras import install_packages
 from tests.support.claps import clicks
 
 RATE = 16000
@@ -445,7 +446,7 @@ def test_tags_that_cannot_be_kept_are_a_note(tmp_path, monkeypatch):
                 writer.write(noise())
             assert bool(writer.lost) == lost
             assert not lost or writer.lost.endswith(
-                "mutagen is not installed: pip install 'alphamf[media]'"
+                f"mutagen is not installed: {install_packages('mutagen')}"
             )
-    with pytest.raises(AlphaMFError, match=r"`tag` needs mutagen: pip install 'alphamf\[media\]'"):
+    with pytest.raises(AlphaMFError, match=r"`tag` needs mutagen: .*pip install mutagen"):
         write(tmp_path / "b.ogg", history=LINE)

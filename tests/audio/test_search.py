@@ -63,3 +63,15 @@ def test_links_to_folders_are_followed_and_no_folder_is_searched_twice(tree):
         *("tree/up/in/a.wav", "tree/up/in/locked/b.wav"),
     ]
     assert sources("tree", output_dir="in/zzz") == ["tree/up/in/a.wav", "tree/up/in/locked/b.wav"]
+
+
+def test_a_pattern_whose_matches_are_folders_stands_for_their_files(tree):
+    assert sources("in/[lz]*") == ["in/locked/b.wav", "in/zzz/c.wav", "in/zzz/deep/d.wav"]
+    made = plan(["in/[lz]*"], output_dir="out").jobs
+    assert [job.output for job in made] == [
+        "out/locked/b.wav",
+        "out/zzz/c.wav",
+        "out/zzz/deep/d.wav",
+    ]
+    assert sources("in/*") == ["in/a.wav"]  # as files match
+    assert sources("in/[lz]*", output_dir="in/zzz") == ["in/locked/b.wav"]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from alphamf.audio.search import describe_skipped
 from alphamf.batch.inputs import Job, Plan, Problem, check_extra, plan
 from alphamf.errors import AlphaMFError
+from alphamf.tools.extras import install_packages
 from alphamf.tools.files import printable_name
 
 
@@ -59,14 +60,14 @@ def test_recordings_that_cannot_be_read_are_passed_over_and_said(tree, monkeypat
         Path(name).touch()
     made = plan(["in", "in/*", "a.wav"])
     assert describe_skipped(made.passed) == (
-        "skipped 2 m4a, 1 mp4; to read these formats: pip install 'alphamf[media]'"
+        f"skipped 2 m4a, 1 mp4; to read these formats: {install_packages('av')}"
     )
     assert not made.problems and len(made.jobs) == 3
     assert describe_skipped(plan(["a.wav"]).passed) == ""
     Path("empty/v.mkv").touch()
     assert only_problem("empty") == (
         "empty contains no audio files; skipped 1 mkv; to read these formats: "
-        "pip install 'alphamf[media]'"
+        f"{install_packages('av')}"
     )
 
 

@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 
 from alphamf.cli.app import app
 from alphamf.tools import cluster, cluster_client
+from alphamf.tools.extras import install_extra
 from tests.support.commands import COMMAND, in_a_terminal, leave, sound
 from tests.support.commands import in_a_process as run
 from tests.support.commands import until as wait
@@ -179,7 +180,7 @@ def test_the_extra_is_missing(corpus, monkeypatch):
     assert result.exit_code == 2
     sentence = (
         "Error: --cluster needs the package distributed; "
-        "install it with pip install 'alphamf[cluster]'\n"
+        f"install it with {install_extra('cluster')}\n"
     )
     assert result.stderr == sentence
     assert evaluate(*CORPUS, "--cluster", "local", code=2).stderr == sentence
@@ -272,7 +273,7 @@ def test_the_cluster_cannot_be_started(corpus, monkeypatch):
 def test_the_keys_cannot_be_made(corpus, monkeypatch):
     monkeypatch.setitem(sys.modules, "cryptography", None)
     result = denoise("noisy", "--cluster", "local")
-    sentence = "--cluster local needs the package cryptography: pip install 'alphamf[cluster]'"
+    sentence = f"--cluster local needs the package cryptography: {install_extra('cluster')}"
     assert (result.exit_code, result.stderr) == (2, f"Error: {sentence}\n")
 
 

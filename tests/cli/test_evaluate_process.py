@@ -118,6 +118,7 @@ def test_ctrl_c_is_clean(corpus, jobs):
         output, errors = process.communicate(timeout=90)
     finally:
         leave(process)
-    assert (process.returncode, output, errors) == (130, b"", b"")
+    said = b"Stopped. The same command continues.\n"
+    assert (process.returncode, output, errors) == (130, b"", said)
     assert (Path("evaluation") / "results.jsonl").read_bytes() == b""
     assert not list(Path().rglob(".*.part")) and not Path("evaluation/report.html").exists()

@@ -17,6 +17,7 @@ import pytest
 import soundfile
 
 from alphamf.cli.live import handle_keys
+from alphamf.tools.extras import install_extra
 from tests.support import sound_cards
 from tests.support.commands import run, until
 from tests.support.places import DATA, ROOT
@@ -75,7 +76,7 @@ def test_what_cannot_be_done_is_one_sentence(monkeypatch, options, sentence):
     [
         (
             ModuleNotFoundError("No module", name="sounddevice"),
-            "need sounddevice; install it with pip install 'alphamf[live]'",
+            f"need sounddevice; install it with {install_extra('live')}",
         ),
         (OSError("PortAudio library not found"), "the library PortAudio, which is not installed"),
     ],

@@ -60,6 +60,39 @@ def test_info_as_json(here):
     )
 
 
+def test_info_says_what_is_known_of_the_room(here):
+    rng = np.random.default_rng(0)
+    clean, rate = soundfile.read(SAMPLE)
+    tail = rng.standard_normal(rate // 2) * 10 ** (-3 * np.arange(rate // 2) / (0.6 * rate))
+    tail[0] = np.sqrt(np.sum(tail[1:] ** 2))  # RT60 .6 s, as much direct sound as echo
+    soundfile.write("hall.wav", 0.05 * np.convolve(clean, tail)[: len(clean)], rate)
+    lines = dict(line.split(None, 1) for line in run("info", "hall.wav").stdout.splitlines())
+    assert lines["room"].startswith("RT60 0.") and "direct-to-reverberant ratio" in lines["room"]
+    assert lines["bands"].startswith("RT60 at 250 Hz 0.") and "4000 Hz" in lines["bands"]
+    found = json.loads(run("info", "hall.wav", "--json").stdout)["room"]
+    assert found["reason"] is None and found["rt60"]["low"] < 0.6 < found["rt60"]["high"]
+    assert found["drr_db"]["low"] < 0 < found["drr_db"]["high"]
+    assert list(found["rt60_by_band"]) == ["250", "500", "1000", "2000", "4000"]
+    value = f"RT60 {found['rt60']['value']:.2f} s ({found['rt60']['low']:.2f} to"
+    assert lines["room"].startswith(value)
+
+
+@pytest.mark.parametrize(
+    ("samples", "rate", "reason"),
+    [
+        (2 * 8000, 8000, "the recording is shorter than 3 s"),
+        (5 * 8000, 8000, "no speech, or too much noise: the sound never falls far enough"),
+        (5 * 4000, 4000, "the sampling rate, 4000 Hz, is too low"),
+    ],
+)
+def test_info_says_why_the_room_is_unknown(here, samples, rate, reason):
+    soundfile.write("a.wav", 0.1 * np.random.default_rng(0).standard_normal(samples), rate)
+    lines = dict(line.split(None, 1) for line in run("info", "a.wav").stdout.splitlines())
+    assert lines["room"] == f"unknown: {reason}" and "bands" not in lines
+    found = json.loads(run("info", "a.wav", "--json").stdout)["room"]
+    assert found["reason"] == reason and found["rt60"] is None and found["drr_db"] is None
+
+
 def test_info_of_what_is_neither(here):
     Path("a.wav").write_text("no audio")
     assert run("info", "a.wav", code=2).stderr == (
@@ -100,7 +133,9 @@ def test_short_memory_is_no_bad_model(here, monkeypatch):
 
 
 def test_models_lists_the_shipped_ones_and_info_explains_each():
-    lines = run("models").stdout.splitlines()
+    header, *lines = run("models").stdout.splitlines()
+    assert header.split() == ["NAME", "WHAT", "SIZE"]
+    assert {len(line) for line in lines} == {len(header)}
     assert [line.split()[0] for line in lines] == [
         *shipped_dictionaries(),
         *network_file.shipped_networks(),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 import pytest
 import soundfile
@@ -115,7 +117,9 @@ def test_the_number_of_jobs_changes_neither_bits_nor_order(tmp_path):
             "--jobs", jobs, "--json", *QUICK,
         )  # fmt: skip
         assert result.returncode == 2
-        assert result.stderr == b"Error: bad.wav is not an audio file in a known format\n"
+        error, summary = result.stderr.splitlines()
+        assert error == b"Error: bad.wav is not an audio file in a known format"
+        assert b" files denoised in " in summary
         lines[jobs] = [json.loads(line)["file"] for line in result.stdout.splitlines()]
     assert lines["1"] == lines["2"] == ["0.wav", "bad.wav", "1.wav", "2.wav"]
     assert sorted(os.listdir(tmp_path / "1")) == ["0.wav", "1.wav", "2.wav"]
@@ -154,7 +158,9 @@ def test_a_stop_is_clean_and_leaves_no_half_file(tmp_path, jobs, number, code, g
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
-    assert (process.returncode, output, errors) == (code, b"", b"")
+    said = b"Stopped. The same command continues with the files that are left.\n"
+    assert (process.returncode, output) == (code, b"")
+    assert errors == (said if number == signal.SIGINT else b"")
     assert sorted(os.listdir(tmp_path)) == ["0.wav", "1.wav", "2.wav"]
 
 
@@ -187,6 +193,39 @@ def test_ctrl_c_on_a_pipe_finishes_what_was_read_and_a_second_drops_it(tmp_path,
         assert b"stopped by Ctrl-C after 2.00 s" in shown
         assert soundfile.info(tmp_path / "b.wav").frames == 16000
     assert os.listdir(tmp_path) == (["b.wav"] if count == 1 else [])
+
+
+@pytest.mark.slow
+@posix
+def test_no_bar_stands_before_a_result(tmp_path):
+    """Both streams are one terminal; a line that is printed starts at its left edge."""
+    import pty
+
+    for k in range(2):
+        sound(tmp_path / f"{k}.wav", 3)
+    (tmp_path / "bad.wav").write_text("no audio")
+    main, end = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, "denoise", ".", "--steps", "60", "--jobs", "2"],
+        cwd=tmp_path, stdin=end, stdout=end, stderr=end, env={**os.environ, "TERM": "xterm"},
+    )  # fmt: skip
+    os.close(end)
+    seen = b""
+    with suppress(OSError):  # at the end
+        while data := os.read(main, 65536):
+            seen += data
+    assert process.wait() == 2
+    os.close(main)
+    lines = [
+        re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", line).rpartition("\r")[2]
+        for line in seen.decode().split("\r\n")
+    ]
+    assert any("2 of 3 files" in line for line in lines)
+    assert [line.partition(":")[0] for line in lines if "wav" in line and "━" not in line] == [
+        "./0.wav -> ./0.denoised.wav",
+        "./1.wav -> ./1.denoised.wav",
+        "Error",
+    ]
 
 
 @pytest.mark.slow

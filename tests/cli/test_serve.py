@@ -57,6 +57,34 @@ def test_a_server_for_others_needs_its_name(monkeypatch):
     assert "--name" in result.stderr
 
 
+def test_a_public_server_lets_everybody_in_and_keeps_no_names(tmp_path):
+    with running(tmp_path / "tmp", "--public", "--jobs", "1") as server:
+        assert server.path == "/"
+        found = server.json("GET", "api/server")
+        assert (found["named"], found["kept_minutes"], found["max_minutes"]) == (False, 15, 10)
+        key = server.send(DATA / "sample-noisy.wav", name="Dr. Miller, diagnosis.wav")
+        state = server.wait(key)
+        assert state["state"] == "done" and state["output"] == "recording.denoised.wav"
+        assert "Miller" not in str(state) + str(server.files()) + server.said()
+        assert server.ask("GET", f"api/recordings/{'0' * 32}")[0] == 404  # an id must be known
+        body = b"x" * 100
+        answers = [server.ask("POST", "api/recordings?name=a.wav", body) for _ in range(12)]
+        refused = [headers for status, headers, _ in answers if status == 429]
+        assert len(refused) == 3 and 0 < int(refused[0]["retry-after"]) <= 60
+        headers = server.ask("GET", "", whole=False)[1]
+        assert "frame-ancestors" not in headers["content-security-policy"]
+        # Another site's page, or another name for this address, is refused as everywhere.
+        assert server.ask("GET", "api/server", headers={"Host": "evil.example"})[0] == 421
+        other = {"Origin": "https://evil.example"}
+        assert server.ask("POST", "api/recordings?name=a.wav", body, other)[0] == 403
+
+
+def test_a_public_server_for_others_needs_its_name(monkeypatch):
+    monkeypatch.delenv("ALPHAMF_TOKEN", raising=False)
+    result = run("serve", "--no-browser", "--public", "--host", "0.0.0.0", code=2)
+    assert "--name" in result.stderr
+
+
 def test_a_port_that_is_taken_is_one_sentence(monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]

@@ -20,6 +20,7 @@ ROOT = Path(alphamf.__file__).parent
 OTHERS = (
     "evaluation/page/styles.py",
     "evaluation/page/svg.py",
+    "tools/extras.py",
     "training/refiner/command.py",
     "training/refiner/packing.py",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import tracemalloc
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.signal import correlate
 
+import alphamf
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame, frame_count
 from alphamf.denoising.api import PRESETS, Settings, denoise, denoise_stream
@@ -21,6 +23,7 @@ from alphamf.denoising.sampling import check_memory
 from alphamf.denoising.segments import OVERLAP_SECONDS, SEGMENT_SECONDS
 from alphamf.denoising.settings import HYPERPARAMETERS
 from alphamf.denoising.stream import Stream
+from alphamf.denoising.weights import find
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.scores.score import si_sdr
@@ -133,7 +136,7 @@ def test_audio_that_is_refused(audio, words):
 
 
 @pytest.mark.parametrize(
-    "rate", [0, -8000, 999, 768_001, 10**30, 8000.0, np.nan, np.inf, "8000", None, 8000j]
+    "rate", [0, -8000, 999, 768_001, 10**30, 8000.5, 999.0, np.nan, np.inf, "8000", 8000j]
 )
 @pytest.mark.parametrize("model", [TINY, "auto"], ids=["given", "auto"])
 def test_rates_that_are_refused(rate, model):
@@ -146,6 +149,8 @@ def test_rates_that_are_refused(rate, model):
 
 def test_kinds_of_rates_and_samples_that_are_taken():
     expected = run(sound(500))
+    for rate in (float(RATE), np.float32(RATE)):
+        np.testing.assert_array_equal(run(sound(500), rate).audio, expected.audio)
     np.testing.assert_array_equal(run(sound(500), np.int32(RATE)).audio, expected.audio)
     np.testing.assert_array_equal(run(sound(500).tolist()).audio, expected.audio)
 
@@ -220,8 +225,70 @@ def test_presets_by_name():
     expected = run(audio, settings=PRESETS["fast"]).audio
     np.testing.assert_array_equal(run(audio, settings="fast").audio, expected)
     for wrong in ("slow", None, 3, {"steps": 4}):
-        with pytest.raises(AlphaMFError, match="settings must be one of fast, "):
+        with pytest.raises(AlphaMFError, match="preset must be one of fast, "):
             run(audio, settings=wrong)
+
+
+def test_strength_replaces_that_of_the_preset():
+    audio = sound(500)
+    expected = run(audio, settings=replace(QUICK, dry=0.25)).audio
+    np.testing.assert_array_equal(run(audio, strength=0.75).audio, expected)
+    with Stream(RATE, 1, "transcription", strength=1, model=TINY) as stream:
+        assert stream.settings == replace(PRESETS["transcription"], dry=0.0)
+    with pytest.raises(AlphaMFError, match="strength must be from 0 to 1, not 50"):
+        run(audio, strength=50)
+
+
+@pytest.mark.parametrize("channels", [1, 2])
+def test_a_file_is_read_with_its_rate(tmp_path, channels):
+    path = tmp_path / "talk.wav"
+    samples = sound(3000, channels)
+    soundfile.write(path, samples[:, 0] if channels == 1 else samples, RATE, "FLOAT")
+    expected = run(samples[:, 0] if channels == 1 else samples)
+    for name in (path, str(path)):
+        found = denoise(name, preset=QUICK, model=TINY)
+        np.testing.assert_array_equal(found.audio, expected.audio)
+        assert found.rate == expected.rate == RATE
+    found = asyncio.run(alphamf.denoise_async(path, preset=QUICK, model=TINY))
+    np.testing.assert_array_equal(found.audio, expected.audio)
+    if channels == 2:
+        turned = denoise(path, preset=QUICK, model=TINY, channels_first=True)
+        np.testing.assert_array_equal(turned.audio.T, expected.audio)
+        with pytest.raises(AlphaMFError, match="has 2 channels"):
+            denoise(path, preset=QUICK, model=TINY, max_channels=1)
+
+
+def test_files_that_cannot_be_read_and_rates_that_are_one_too_many_or_missing(tmp_path):
+    path = tmp_path / "talk.wav"
+    with pytest.raises(AlphaMFError, match=r"talk\.wav does not exist"):
+        denoise(path)
+    path.write_bytes(b"not a recording")
+    with pytest.raises(AlphaMFError, match=r"talk\.wav"):
+        denoise(path)
+    with pytest.raises(AlphaMFError, match=r"talk\.wav, which has its own rate; leave out rate"):
+        denoise(path, RATE)
+    with pytest.raises(AlphaMFError, match=r"the rate of samples must be given, in Hz"):
+        denoise(sound(100))
+
+
+def test_representations_have_one_line():
+    sounds = sound(500, 2)
+    found = run(sounds, settings=replace(QUICK, chains=2))
+    assert repr(found) == f"Denoised({500 / RATE:.2f} s, {RATE} Hz, 2 channels, float32)"
+    (segment,) = denoise_stream([sounds], RATE, QUICK, model=TINY)
+    assert repr(segment) == "Segment(500 samples, 2 channels, float32)"
+    assert repr(found.agreement).startswith("Agreement(2 chains, difference ")
+    assert (
+        repr(alphamf.load("speech-8k")) == "Dictionary('speech-8k', 8000 Hz, 60 columns, alpha 1)"
+    )
+    with Stream(RATE, 2, QUICK, model=TINY) as opened:
+        assert repr(opened) == f"Stream({RATE} Hz, 2 channels, latency {opened.latency:g} s)"
+    weights = find(48000)
+    networks = "refiner 'refiner-16k', second_stage 'second-stage-16k', high_band 'high-band-16k'"
+    assert repr(weights) == f"Weights({weights.dictionary!r}, {networks})"
+    assert repr(weights.refiner) == "Refiner('refiner-16k', 16000 Hz)"
+    for each in (found, segment, found.agreement, weights, PRESETS["fast"]):
+        assert "\n" not in repr(each)
 
 
 def test_a_block_without_its_axis_of_channels_is_refused():

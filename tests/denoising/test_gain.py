@@ -52,7 +52,7 @@ def test_the_six_links_in_order_make_the_output(refine):
     limit = np.float32(0) if refine else least  # the second stage has its own
     speech = limit_attenuation(segment, [native], limit, model)
     if refine:
-        speech = correct_speech(segment, speech, weights, least, np)
+        speech = correct_speech(segment, speech, weights.second_stage, weights, least, np)
     output = mix_dry(sound, speech[0] / scale, settings)
 
     np.testing.assert_array_equal(output, denoise(sound, rate, settings).audio)

@@ -13,7 +13,8 @@ import pytest
 from alphamf import PRESETS, Stream, denoise, denoise_async, denoise_stream
 from alphamf.denoising.stream_options import SoundProgress, StreamOptions
 
-DEFAULTS = {each.name: each.default for each in fields(StreamOptions)} | {"settings": "fast"}
+DEFAULTS = {each.name: each.default for each in fields(StreamOptions) if each.name != "settings"}
+DEFAULTS |= {"preset": "fast", "strength": None}
 NO_OPTIONS = {"audio", "blocks", "rate", "channels", "noise_from", "speech_from"}
 NOT_OFFERED = {
     denoise: {"latency", "hints"},

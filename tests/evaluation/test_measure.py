@@ -197,6 +197,23 @@ def test_methods_are_resolved_once_each():
     assert models == {"fast": "speech-8k", "fast@speech-16k": "speech-16k"}
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("noisy,fast,other=out/", {"noisy": None, "fast": None, "other": "out/"}),
+        ("other=out/,noisy", {"other": "out/", "noisy": None}),
+        ("a=out, old,b=x/,fast@speech-16k", {"a": "out, old", "b": "x/", "fast@speech-16k": None}),
+    ],
+)
+def test_folders_of_other_systems_stand_beside_methods(tmp_path, monkeypatch, text, expected):
+    monkeypatch.chdir(tmp_path)
+    for name in ("out", "out, old", "x"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.wav").touch()
+    found = {entry.spec: entry.folder and entry.folder.path for entry in resolve([text])}
+    assert found == expected
+
+
 def test_methods_that_can_not_run_are_refused(monkeypatch):
     absent = Method("odd", "for a test", broken, "package odd", lambda: "odd is not installed")
     monkeypatch.setitem(METHODS, "odd", absent)

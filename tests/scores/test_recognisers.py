@@ -10,8 +10,8 @@ from alphamf.scores import recognisers
 from alphamf.scores.words import error_rate, words
 
 SAID = (
-    "Yesterday the wind was so loud that we moved the meeting indoors. "
-    "Please send me the notes before Friday."
+    "The magician is very busy, as I said, but if you will promise not to disturb him "
+    "you may come into his workshop and watch him prepare a wonderful charm."
 )
 
 

@@ -140,6 +140,35 @@ def test_a_zip_holds_all_under_names_that_differ(server, done, talk):
     assert archive.read("talk.denoised (2).wav") == single and archive.testzip() is None
 
 
+def test_each_recording_of_a_zip_has_a_format_and_a_loudness_of_its_own(server, done):
+    pytest.importorskip("pyloudnorm", reason="the extra normalize is not installed")
+    query = "&".join(
+        f"id={done['id']}&dry={dry}&format={kind}&loudness={loudness}"
+        for dry, kind, loudness in ((0, "input", "input"), (0, "mp3", -16), (0.5, "flac", -20))
+    )
+    status, _, data = server.ask("GET", f"api/archive?{query}")
+    archive = zipfile.ZipFile(io.BytesIO(data))
+    assert status == 200
+    assert archive.namelist() == ["talk.denoised.wav", "talk.denoised.mp3", "talk.denoised.flac"]
+    for name, dry, kind, loudness in (
+        ("talk.denoised.mp3", 0, "mp3", -16),
+        ("talk.denoised.flac", 0.5, "flac", -20),
+    ):
+        address = f"api/recordings/{done['id']}/result"
+        one = server.ask("GET", f"{address}?dry={dry}&format={kind}&loudness={loudness}")[2]
+        assert archive.read(name) == one
+
+
+def test_a_download_has_the_loudness_of_the_command_line(server, done, talk, tmp_path):
+    pytest.importorskip("pyloudnorm", reason="the extra normalize is not installed")
+    assert server.json("GET", "api/server")["loudness"] is True
+    _, _, data = server.ask("GET", f"api/recordings/{done['id']}/result?loudness=-20")
+    options = ("--preset", "fast", "--seed", "5", "--normalize", "-20LUFS")
+    assert data == cli(talk, tmp_path / "loud.wav", *options)
+    status, _, refused = server.ask("GET", f"api/archive?id={done['id']}&dry=0&dry=0&dry=0")
+    assert status == 400 and "once for each recording" in json.loads(refused)["error"]
+
+
 def test_a_zip_holds_more_strengths_of_a_recording_than_are_kept(server, done):
     strengths = [f"0.{k}" for k in range(1, RENDERS + 3)]
     query = "&".join(f"id={done['id']}&dry={dry}" for dry in strengths)
@@ -234,7 +263,17 @@ def test_other_paths_are_refused(server, path, status):
 
 @pytest.mark.parametrize(
     "query",
-    ["dry=2", "dry=nan", "dry=-1", "dry=x", "format=exe", "format=../../a", "format="],
+    [
+        "dry=2",
+        "dry=nan",
+        "dry=-1",
+        "dry=x",
+        "format=exe",
+        "format=../../a",
+        "format=",
+        "loudness=1",
+        "loudness=loud",
+    ],
 )
 def test_wrong_numbers_and_formats_are_refused(server, done, query):
     status, _, data = server.ask("GET", f"api/recordings/{done['id']}/result?{query}")

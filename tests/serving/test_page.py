@@ -20,7 +20,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 from alphamf.denoising.settings import PRESETS
 from benchmarks.page_server import chromium, resize, running
 from tests.serving.test_api import cli, noisy
-from tests.support.places import ROOT
+from tests.support.places import DATA, ROOT
 
 pytestmark = pytest.mark.slow
 
@@ -82,6 +82,7 @@ def key_of(page):
 
 
 def slide(page, name, value):
+    """Set a slider or a menu."""
     page.execute_script(
         "const s = document.getElementById(arguments[0]); s.value = arguments[1];"
         "s.dispatchEvent(new Event('input', {bubbles: true}))",
@@ -197,6 +198,7 @@ def test_a_button_sets_the_strength_for_transcription(page, talk):
     drop(page, talk)
     wait_done(page)
     slide(page, "limit", 12)
+    by_id(page, "more").find_element(By.TAG_NAME, "summary").click()
     by_id(page, "transcription").click()
     assert "dry=0.3" in by_id(page, "result").get_attribute("href")
     dry = PRESETS["transcription"].dry
@@ -259,6 +261,118 @@ def test_errors_are_sentences(page, tmp_path):
         until(page, lambda p, s=sentence: s in by_id(p, "failure").text, 60)
         by_id(page, "remove").click()
         assert not by_id(page, "editor").is_displayed()
+
+
+def test_the_row_says_why_a_recording_failed(page, talk, tmp_path):
+    broken = tmp_path / "broken.wav"
+    broken.write_bytes(b"this is no sound")
+    drop(page, talk, broken)
+    reason = "broken.wav is not an audio file in a known format"
+    until(page, lambda p: reason in by_id(p, "items").text)
+    wait_done(page)
+    assert by_id(page, "title").text == "talk.wav"
+
+
+def mode(page):
+    return page.execute_script("return document.querySelector('[name=mode]:checked').value")
+
+
+def test_space_plays_wherever_the_mouse_was(page, talk):
+    drop(page, talk)
+    wait_done(page)
+
+    def playing():
+        return by_id(page, "play").get_attribute("aria-label") == "Pause"
+
+    page.find_element(By.CSS_SELECTOR, "[name=mode][value=before]").click()
+    assert mode(page) == "before"
+    for name in ("title", "more", "result"):
+        if name == "more":
+            by_id(page, name).find_element(By.TAG_NAME, "summary").click()
+        else:
+            page.execute_script("document.getElementById(arguments[0]).focus()", name)
+        page.switch_to.active_element.send_keys(Keys.SPACE)
+        assert playing(), name
+        page.switch_to.active_element.send_keys(Keys.SPACE)
+        assert not playing(), name
+    page.execute_script("document.activeElement.blur()")
+    page.find_element(By.TAG_NAME, "body").send_keys("b", Keys.SPACE)
+    assert playing() and mode(page) == "after"
+
+
+def test_space_still_works_a_button_that_the_keyboard_reached(page, talk):
+    drop(page, talk)
+    wait_done(page)
+    page.execute_script("document.getElementById('timeline').focus()")
+    page.switch_to.active_element.send_keys(Keys.TAB)  # the summary of More
+    assert page.execute_script("return document.activeElement.tagName") == "SUMMARY"
+    page.switch_to.active_element.send_keys(Keys.SPACE)
+    assert by_id(page, "more").get_attribute("open")
+    assert by_id(page, "play").get_attribute("aria-label") == "Play"
+
+
+def test_a_sample_can_be_tried(page, server):
+    by_id(page, "sample").click()
+    wait_done(page)
+    assert by_id(page, "title").text == "sample.flac"
+    shipped, rate = soundfile.read(io.BytesIO(server.ask("GET", "sample.flac")[2]), dtype="int16")
+    sample, own = soundfile.read(DATA / "sample-noisy.wav", dtype="int16")
+    assert rate == own and np.array_equal(shipped, sample)
+
+
+def test_format_and_loudness_are_chosen(page, server, talk):
+    drop(page, talk)
+    wait_done(page)
+    offered = [each.text for each in by_id(page, "format").find_elements(By.TAG_NAME, "option")]
+    assert offered[:3] == ["WAV (same)", "FLAC", "MP3"]
+    slide(page, "format", "mp3")
+    assert by_id(page, "result").text == "Download MP3"
+    assert by_id(page, "result").get_attribute("aria-label").endswith("talk.denoised.mp3")
+    assert soundfile.info(io.BytesIO(fetched(page, server, "result"))).format == "MP3"
+    if not server.json("GET", "api/server")["loudness"]:
+        assert not by_id(page, "loudness").is_displayed()
+        return
+    slide(page, "format", "input")
+    slide(page, "loudness", "-16")
+    quiet, loud = (
+        soundfile.read(io.BytesIO(data))[0]
+        for data in (
+            server.ask("GET", f"api/recordings/{key_of(page)}/result")[2],
+            fetched(page, server, "result"),
+        )
+    )
+    assert quiet.shape == loud.shape and np.abs(quiet).max() != np.abs(loud).max()
+
+
+def test_settings_are_taken_for_all(page, talk, tmp_path):
+    drop(page, talk, noisy(tmp_path / "other.wav", 1.5))
+    until(page, lambda p: by_id(p, "archive").text == "Download all as zip")
+    slide(page, "strength", 60)
+    rows = page.find_elements(By.CSS_SELECTOR, "#items button")
+    rows[1].click()
+    assert by_id(page, "strength-text").text == "100 %"  # each has its own
+    rows[0].click()
+    by_id(page, "together").click()
+    rows[1].click()
+    assert by_id(page, "strength-text").text == "60 %"
+    slide(page, "format", "flac")
+    query = by_id(page, "archive").get_attribute("href")
+    assert query.count("format=flac") == 2 and query.count("dry=0.4") == 2
+    drop(page, noisy(tmp_path / "third.wav", 1.0))
+    wait_done(page)
+    assert by_id(page, "title").text == "third.wav"
+    assert by_id(page, "strength-text").text == "60 %"
+
+
+def test_there_is_a_page_of_help(page):
+    page.find_element(By.LINK_TEXT, "Help").click()
+    assert "In four steps" in page.find_element(By.TAG_NAME, "main").text
+    beyond = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    resize(page, 320, 900)
+    assert page.execute_script(beyond) == 0
+    page.find_element(By.LINK_TEXT, "Back to the recordings").click()
+    assert by_id(page, "drop-title").is_displayed()
+    assert page.get_log("browser") == []
 
 
 def test_several_files_are_a_list_with_one_zip(page, server, talk, tmp_path):
@@ -332,5 +446,8 @@ def test_axe_finds_nothing(page, talk, scheme):
     assert page.execute_async_script(run) == []
     drop(page, talk)
     wait_done(page)
-    by_id(page, "remove").find_element(By.XPATH, "//summary").click()
+    by_id(page, "more").find_element(By.TAG_NAME, "summary").click()
+    assert page.execute_async_script(run) == []
+    page.find_element(By.LINK_TEXT, "Help").click()
+    page.execute_script(AXE.read_text(encoding="utf-8"))
     assert page.execute_async_script(run) == []

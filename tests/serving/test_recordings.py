@@ -16,6 +16,7 @@ from starlette.requests import Request
 from alphamf.serving import recordings as module
 from alphamf.serving.limits import Limits
 from alphamf.serving.recordings import RENDERS, Recordings
+from alphamf.serving.render import Mix
 from alphamf.serving.routes import Api
 from alphamf.tools.outcomes import Outcome
 
@@ -61,7 +62,7 @@ def test_downloads_that_wait_for_each_other_end_when_the_recording_is_removed(
         recordings, recording = begun(Idle, tmp_path, monkeypatch)
 
         async def download(dry):
-            async with recordings.render(recording, None, dry):
+            async with recordings.render(recording, Mix(dry)):
                 pass
 
         waiting = [asyncio.create_task(download(dry)) for dry in (0.1, 0.2)]
@@ -109,9 +110,9 @@ def test_a_recording_is_deleted_a_day_later_whatever_the_date(tmp_path, monkeypa
 def test_a_download_that_is_read_is_kept_beside_the_newest(tmp_path, monkeypatch):
     async def downloads():
         recordings, recording = begun(Quick, tmp_path, monkeypatch)
-        async with recordings.render(recording, None, 0.1) as read:
+        async with recordings.render(recording, Mix(0.1)) as read:
             for dry in (0.2, 0.3, 0.4, 0.5, 0.6):
-                async with recordings.render(recording, None, dry) as newest:
+                async with recordings.render(recording, Mix(dry)) as newest:
                     assert newest.exists() and read.exists()
         assert newest.exists() and not read.exists()
         assert len(list(recording.folder.iterdir())) == RENDERS

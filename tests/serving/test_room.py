@@ -19,7 +19,7 @@ from alphamf.denoising.api import PRESETS
 from alphamf.errors import AlphaMFError
 from alphamf.serving import store
 from alphamf.serving.limits import Limits
-from alphamf.serving.render import RenderTask
+from alphamf.serving.render import Mix, RenderTask
 from alphamf.serving.sound import PART, SOURCE, SoundShape
 from alphamf.serving.tasks import DenoiseTask, PreviewTask, ReadTask
 from tests.support.page import Page
@@ -101,7 +101,7 @@ def test_no_task_writes_where_there_is_no_room(tmp_path):
         lambda spare: ReadTask(tmp_path, 10**9, spare),
         lambda spare: PreviewTask(tmp_path, sound, 0, 0, 1, spare),
         lambda spare: DenoiseTask(tmp_path, "fast", 0, 1, spare),
-        lambda spare: RenderTask(tmp_path, "other", True, 0.5, sound, (FRAMES,), spare),
+        lambda spare: RenderTask(tmp_path, "other", True, Mix(0.5), sound, (FRAMES,), spare),
     )
     for task in tasks:
         before = {path.name for path in tmp_path.iterdir()}

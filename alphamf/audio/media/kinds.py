@@ -15,9 +15,6 @@ from alphamf.audio import chunks, file_pieces
 from alphamf.audio.layout import Extent, TruncationError, replace_bytes, truncation_error
 from alphamf.errors import AlphaMFError
 
-EXTRA = "pip install 'alphamf[media]'"
-"""Command that installs PyAV and mutagen."""
-
 
 class Kind(NamedTuple):
     """The container format of a file.

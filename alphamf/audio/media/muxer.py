@@ -13,9 +13,10 @@ import numpy as np
 from alphamf.audio.handle import Handle
 from alphamf.audio.media.codecs import CODECS
 from alphamf.audio.media.copy import ATOMS, Copy, Original
-from alphamf.audio.media.kinds import EXTRA, index_first
+from alphamf.audio.media.kinds import index_first
 from alphamf.audio.media.track import PLANES, reason
 from alphamf.errors import AlphaMFError
+from alphamf.tools.extras import install_packages
 
 _BIT_RATE = 64_000
 """Bits per second and channel if no input defines the bit rate."""
@@ -61,7 +62,7 @@ class Muxer:
         try:
             import av
         except ImportError:
-            raise AlphaMFError(f"writing {muxer} needs PyAV: {EXTRA}") from None
+            raise AlphaMFError(f"writing {muxer} needs PyAV: {install_packages('av')}") from None
         self.subtype = subtype
         self._codec, self._rate, self._muxer = CODECS[subtype], rate, muxer
         if self._codec.rates and rate not in self._codec.rates:

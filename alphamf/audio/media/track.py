@@ -13,9 +13,10 @@ import numpy as np
 
 from alphamf.audio.layout import DecodingError, OmissionError
 from alphamf.audio.media.codecs import subtype
-from alphamf.audio.media.kinds import EXTRA, Kind, Openable
+from alphamf.audio.media.kinds import Kind, Openable
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
+from alphamf.tools.extras import install_packages
 
 JITTER = 0.05
 """Seconds by which packets may be early or late. Silence is inserted before later packets, and
@@ -89,7 +90,7 @@ def open_container(path: Openable, name: str, kind: Kind) -> Iterator[Any]:
         import av
     except ImportError:
         raise AlphaMFError(
-            f"{name} is {kind.format}{kind.codec}, which needs PyAV: {EXTRA}"
+            f"{name} is {kind.format}{kind.codec}, which needs PyAV: {install_packages('av')}"
         ) from None
     with path.open("rb") as file:
         try:

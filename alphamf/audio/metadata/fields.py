@@ -6,10 +6,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from alphamf.audio.media.kinds import EXTRA
 from alphamf.audio.opening import has_tags
 from alphamf.audio.survey import open_sound
 from alphamf.errors import AlphaMFError
+from alphamf.tools.extras import install_packages
 
 _STALE = "----:com.apple.iTunes:iTunSMPB"
 """Fields with the numbers of samples that the input's encoder added before and after the sound."""
@@ -41,7 +41,7 @@ def require_mutagen() -> None:
     try:
         import mutagen  # noqa: F401
     except ImportError:
-        raise AlphaMFError(f"`tag` needs mutagen: {EXTRA}") from None
+        raise AlphaMFError(f"`tag` needs mutagen: {install_packages('mutagen')}") from None
 
 
 def keep(source: Path, output: Path, kind: str) -> str | None:
@@ -155,7 +155,9 @@ def _absent(source: Path) -> str | None:
             found = has_tags(file)
     except AlphaMFError:
         return None
-    return f"tags were not copied because mutagen is not installed: {EXTRA}" if found else None
+    if not found:
+        return None
+    return f"tags were not copied because mutagen is not installed: {install_packages('mutagen')}"
 
 
 def _read(path: Path, *, easy: bool) -> Any:

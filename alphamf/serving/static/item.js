@@ -2,6 +2,9 @@
 
 import * as text from "./text.js";
 
+// What the sliders and menus set; strength in percent, limit in dB, where 61 is none.
+export const DEFAULTS = { strength: 100, limit: 61, format: "input", loudness: "input" };
+
 export class Item {
   constructor(name, id = null) {
     this.name = name;
@@ -9,8 +12,7 @@ export class Item {
     this.state = null;
     this.error = null;
     this.sent = 0;
-    this.strength = 100;
-    this.limit = 61;
+    this.settings = { ...DEFAULTS };
     this.changed = () => {};
   }
 
@@ -27,7 +29,7 @@ export class Item {
   }
 
   sentence() {
-    if (this.failed) return "failed";
+    if (this.failed) return this.error ?? this.state.error;
     if (!this.state) return this.sent ? `sending, ${Math.round(100 * this.sent)} %` : "waiting to be sent";
     const { state, previewing, progress, seconds_left: left } = this.state;
     if (state === "done") return "done";

@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from alphamf.batch.inputs import find
+from alphamf.errors import AlphaMFError
+from alphamf.inference.samplers.registry import SamplerName
 from alphamf.learnt.dictionary import Dictionary
-from alphamf.tools.arguments import check_callback
+from alphamf.tools.arguments import check_callback, file_name, sampling_rate, shown_value
 from alphamf.training.dictionary.fit import fit
 from alphamf.training.dictionary.progress import Progress, ProgressCallback, SkipCallback
-from alphamf.training.dictionary.settings import TrainingSettings
-from alphamf.training.dictionary.voices import group
+from alphamf.training.dictionary.settings import RATES, TrainingSettings
+from alphamf.training.dictionary.voices import VoiceRule, group
 
 __all__ = ["Progress", "train"]
 
 
 def train(
-    paths: Sequence[str | os.PathLike[str]],
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
-    rate: int = 8000,
+    rate: float = 8000,
     rank: int = 60,
     alpha: float = 1.0,
     context: int = 3,
-    sampler: str = "em",
+    sampler: SamplerName = "em",
     steps: int | None = None,
     keep: int | None = None,
     seconds: float = 5.0,
-    voices: str = "file",
+    voices: VoiceRule = "file",
     stream: bool | None = None,
     seed: int = 0,
     progress: ProgressCallback | None = None,
@@ -52,8 +55,8 @@ def train(
     Parameters
     ----------
     paths
-        Audio files of clean speech, of any number of channels, which are averaged. Silence at
-        their ends is cut off; files that are silent throughout are skipped.
+        Files of clean speech, folders and patterns, such as ``["clean/"]``. The channels of a file
+        are averaged. Silence at its ends is cut off; files that are silent throughout are skipped.
     rate
         Sampling rate of the dictionary in Hz; no file may have a lower one.
     rank
@@ -102,6 +105,27 @@ def train(
     check_callback("progress", progress)
     check_callback("skipped", skipped)
     settings = TrainingSettings(
-        rate, rank, alpha, context, sampler, steps, keep, seconds, voices, stream, seed
+        sampling_rate("rate", rate, *RATES),
+        rank,
+        alpha,
+        context,
+        sampler,
+        steps,
+        keep,
+        seconds,
+        voices,
+        stream,
+        seed,
     )
-    return fit(group(paths, voices), settings, progress=progress, skipped=skipped)
+    return fit(group(_files(paths), voices), settings, progress=progress, skipped=skipped)
+
+
+def _files(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
+    """Return the files that names of files, folders and patterns stand for."""
+    if isinstance(paths, str | os.PathLike):
+        paths = [paths]
+    if isinstance(paths, bytes) or not isinstance(paths, Iterable):
+        raise AlphaMFError(
+            f"paths must be files and folders, such as ['clean/'], not {shown_value(paths)}"
+        )
+    return find(file_name("each of paths", path) for path in paths)

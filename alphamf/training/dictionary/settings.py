@@ -8,8 +8,9 @@ from alphamf.audio.stft import Frame
 from alphamf.denoising.settings import kernel
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.stable import ALPHAS
+from alphamf.inference.samplers.registry import SamplerName
 from alphamf.tools.arguments import flag, real_number, replace_numbers, whole_number
-from alphamf.training.dictionary.voices import check_rule
+from alphamf.training.dictionary.voices import VoiceRule, check_rule
 
 HOP_SECONDS = 0.016
 OVERLAP = 4
@@ -50,11 +51,11 @@ class TrainingSettings:
     rank: int = 60
     alpha: float = 1.0
     context: int = 3
-    sampler: str = "em"
+    sampler: SamplerName = "em"
     steps: int | None = None
     keep: int | None = None
     seconds: float = 5.0
-    voices: str = "file"
+    voices: VoiceRule = "file"
     stream: bool | None = None
     seed: int = 0
 

@@ -6,13 +6,16 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.random import Key, generator
 from alphamf.tools.arguments import file_name, shown_value
 
-RULES = ("file", "folder", "prefix")
+VoiceRule = Literal["file", "folder", "prefix"]
+"""The names in `RULES`, for type checkers."""
+
+RULES: tuple[str, ...] = get_args(VoiceRule)
 """Rules for the speaker of a file: each file is one; the first folder below the common one of all
 paths; or the file's name up to the first ``-`` or ``_``."""
 

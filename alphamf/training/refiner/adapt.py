@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -14,9 +15,9 @@ from alphamf.learnt.network_file import find
 from alphamf.learnt.refiner import Refiner
 from alphamf.tools import allocator
 from alphamf.tools.folders import temporary_folder
-from alphamf.training.refiner import config_file
+from alphamf.training.refiner import config_file, shards
 from alphamf.training.refiner.config import Config, Data
-from alphamf.training.refiner.run import NETWORK, Run, Tell, check_installed, prepare_clips, train
+from alphamf.training.refiner.run import NETWORK, Run, check_installed, prepare_clips, train
 from alphamf.training.refiner.scores import Scores
 
 KINDS = {"recorded": 0.8, "events": 0.1, "babble": 0.1}
@@ -36,6 +37,16 @@ DEV_CLIPS, MOST_CLIPS, LEAST_STEPS = 40, 20000, 20
 TIMED = 4
 """Number of steps that are timed to determine the total number."""
 
+READ, MEASURED, MIXED = 0.05, 0.15, 0.5
+"""Shares of the whole time after which the recordings are read, a step is timed, and all mixtures
+are made."""
+
+TIE = 1e-3
+"""Change of a score that is none: mixtures that are scored again differ by as much."""
+
+TellStage = Callable[[str, float], None]
+"""Receives what is being done, as a sentence, and the share of the whole that is done."""
+
 
 class FineTuningResult(NamedTuple):
     """The result of fine-tuning.
@@ -46,8 +57,6 @@ class FineTuningResult(NamedTuple):
         The adapted one.
     before, after
         Scores of the shipped refiner and of the adapted one on mixtures of held-out recordings.
-    gained
-        By how much the objective fell on them.
     clips, steps
         Mixtures and steps of the training.
     """
@@ -55,9 +64,17 @@ class FineTuningResult(NamedTuple):
     refiner: Refiner
     before: Scores
     after: Scores
-    gained: float
     clips: int
     steps: int
+
+    @property
+    def worse(self) -> list[str]:
+        """Names of the scores that fell; of all, if none rose; empty for a better network."""
+        pairs = zip(Scores._fields, self.before, self.after, strict=True)
+        changes = {name: after - before for name, before, after in pairs if math.isfinite(after)}
+        fell = [name for name, change in changes.items() if change < -TIE]
+        rose = any(change > TIE for change in changes.values())
+        return fell if rose else list(changes)
 
 
 class FineTuningSettings(NamedTuple):
@@ -85,7 +102,34 @@ class FineTuningSettings(NamedTuple):
     seed: int
 
 
-def adapt(wish: FineTuningSettings, tell: Tell) -> FineTuningResult:
+class _Stages:
+    """Counts the lines of a run, and reports the share of the work that is done.
+
+    Parameters
+    ----------
+    tell
+        Receives the reports.
+    """
+
+    def __init__(self, tell: TellStage) -> None:
+        self._tell = tell
+        self._sentence, self._start, self._end, self._lines = "", 0.0, 0.0, 1
+        self._count = 0
+
+    def begin(self, sentence: str, start: float, end: float, lines: int = 1) -> None:
+        """Begin a stage, which takes the share from `start` to `end` and reports `lines` lines."""
+        self._sentence, self._start, self._end, self._lines = sentence, start, end, lines
+        self._count = 0
+        self._tell(sentence, start)
+
+    def line(self, text: str) -> None:
+        """Count a line of the run."""
+        self._count += 1
+        part = min(1.0, self._count / self._lines)
+        self._tell(self._sentence, self._start + (self._end - self._start) * part)
+
+
+def adapt(wish: FineTuningSettings, tell: TellStage) -> FineTuningResult:
     """Fine-tune the shipped refiner on other recordings.
 
     Parameters
@@ -93,7 +137,7 @@ def adapt(wish: FineTuningSettings, tell: Tell) -> FineTuningResult:
     wish
         Settings of the run.
     tell
-        Called with a line about the progress.
+        Called with the progress.
 
     Raises
     ------
@@ -101,12 +145,14 @@ def adapt(wish: FineTuningSettings, tell: Tell) -> FineTuningResult:
         PyTorch is not installed, there is no refiner for the rate, or a recording cannot be used.
     """
     check_installed()
-    asked = _configuration(wish)
+    asked, stages = _configuration(wish), _Stages(tell)
     with temporary_folder("alphamf-adapt-") as place:
-        run = Run(asked, place / "run", place / "mixtures", wish.jobs, tell)
+        run = Run(asked, place / "run", place / "mixtures", wish.jobs, stages.line)
         # Decoding the recordings, which may last for hours, is no part of a mixture's time.
+        stages.begin("Reading the recordings", 0.0, READ)
         one = replace(asked, mixtures=replace(asked.mixtures, dev_clips=1))
         prepare_clips(run._replace(config=one), 0)
+        stages.begin("Scoring the network as it is", READ, MEASURED, 4)
         began = time.monotonic()
         prepare_clips(run, 0)
         clip = (time.monotonic() - began) / DEV_CLIPS
@@ -114,15 +160,20 @@ def adapt(wish: FineTuningSettings, tell: Tell) -> FineTuningResult:
         batch = asked.schedule.batch
         clips = min(max(clips, TIMED * batch), MOST_CLIPS)
         run = run._replace(config=_sized(asked, clips, LEAST_STEPS))
-        before, loss, step = _measured(run)
+        before, step = _measured(run)
         steps = max(int(60 * wish.minutes * FITTING / step), LEAST_STEPS)
         run = run._replace(config=_sized(asked, clips, steps))
+        files = -(-min(clips, steps * batch) // shards.SIZE)
+        stages.begin(f"Making {clips} mixtures", MEASURED, MIXED, files)
+        prepare_clips(run, steps)
+        lines = -(-steps // run.config.schedule.report_every)
+        stages.begin(f"Training for {steps} steps", MIXED, 1.0, lines)
         last = train(run)[-1]
         refiner = Refiner.load(run.folder / NETWORK)
         parameters = {name: value.copy() for name, value in refiner.parameters.items()}
         refiner = replace(refiner, parameters=parameters, origin=None)
     after = Scores(*(last[f"dev {name}"] for name in Scores._fields))
-    return FineTuningResult(refiner, before, after, loss - last["dev loss"], clips, steps)
+    return FineTuningResult(refiner, before, after, clips, steps)
 
 
 def _configuration(wish: FineTuningSettings) -> Config:
@@ -161,8 +212,8 @@ def _sized(asked: Config, clips: int, steps: int) -> Config:
     return replace(asked, mixtures=replace(asked.mixtures, clips=clips), schedule=schedule)
 
 
-def _measured(run: Run) -> tuple[Scores, float, float]:
-    """Return scores and objective of the shipped refiner, and the duration of a step in s."""
+def _measured(run: Run) -> tuple[Scores, float]:
+    """Return the scores of the shipped refiner, and the duration of a step in s."""
     import torch
 
     from alphamf.training.refiner.optimise import Fit
@@ -171,11 +222,11 @@ def _measured(run: Run) -> tuple[Scores, float, float]:
     shipped = Refiner.load(find(run.config.network.start))
     fit = Fit(run.config, load_dictionary(run.config.network.model), shipped.parameters)
     clips, dev = prepare_clips(run, TIMED)
-    losses, before = fit.validate(dev)
+    _, before = fit.validate(dev)
     assert before is not None, "a refiner's clips have sound"
     with allocator.keep_freed_memory():
         fit.advance(clips)  # the first step is slower
         began = time.monotonic()
         for _ in range(TIMED - 1):
             fit.advance(clips)
-        return before, losses["loss"], (time.monotonic() - began) / (TIMED - 1)
+        return before, (time.monotonic() - began) / (TIMED - 1)

@@ -16,6 +16,7 @@ from alphamf.denoising.coefficients import second_stage_coefficients
 from alphamf.denoising.estimate import sample_gains
 from alphamf.denoising.gain import native_gain, refine_gain
 from alphamf.denoising.grids import Spectra, native_grid
+from alphamf.denoising.late_reverberation import late_reverberation
 from alphamf.denoising.posterior import Posterior, sample_posterior
 from alphamf.denoising.reference_engine import online_chain
 from alphamf.denoising.settings import Settings
@@ -24,7 +25,13 @@ from alphamf.learnt import high_band
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.network import SILENT
 from alphamf.tools.arrays import Floats
-from alphamf.training.refiner.config import CausalKind, HighBandKind, Kind, Mixtures
+from alphamf.training.refiner.config import (
+    CausalKind,
+    DereverberatorKind,
+    HighBandKind,
+    Kind,
+    Mixtures,
+)
 from alphamf.training.refiner.mixtures import mixture
 from alphamf.training.refiner.recordings import SplitRecordings
 from alphamf.training.refiner.shaping import Rng, rms
@@ -181,7 +188,10 @@ class Maker(NamedTuple):
         key = (self.recipe.seed, 2 * number + stream)
         if isinstance(self.kind, HighBandKind):
             return _bands(Spectra(clean, rate), Spectra(noisy, rate), self.weights, settings, key)
-        spectrum = stft.forward(noisy, dictionary.frame)
+        heard = noisy
+        if isinstance(self.kind, DereverberatorKind):
+            heard = noisy - late_reverberation([noisy], rate)[0].below
+        spectrum = stft.forward(heard, dictionary.frame)
         power = np.abs(spectrum) ** 2
         posterior = sample_posterior(power, dictionary, settings, key)
         if self.weights.refiner is None:
@@ -189,7 +199,7 @@ class Maker(NamedTuple):
         gain = refine_gain(power, posterior, self.weights.refiner)
         first = stft.inverse(spectrum * gain, dictionary.frame, samples)
         if rng.random() < RESIDUAL_PROBABILITY:
-            first = first + rng.uniform(0, MAX_RESIDUAL) * (noisy - first)
+            first = first + rng.uniform(0, MAX_RESIDUAL) * (heard - first)
         return SecondStageClip(*(each.astype(np.float16) for each in (noisy, first, clean)))
 
 

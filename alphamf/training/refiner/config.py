@@ -16,7 +16,7 @@ from alphamf.learnt.high_band import HighBand
 from alphamf.learnt.network import Sizes
 from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.learnt.refiner import Refiner
-from alphamf.learnt.second_stage import SecondStage
+from alphamf.learnt.second_stage import Dereverberator, SecondStage
 
 KINDS = ("place", "coloured", "hum", "babble", "crackle", "events", "recorded", "music")
 """Kinds of a layer of noise."""
@@ -123,6 +123,22 @@ class SecondStageKind:
 
 
 @dataclass(frozen=True)
+class DereverberatorKind(SecondStageKind):
+    """The second stage that removes echo, too; its mixtures are without late reverberation.
+
+    Attributes
+    ----------
+    of, taps
+        As for the second stage.
+    """
+
+    taps: bool = True
+
+    name: ClassVar[str] = "dereverberator"
+    network: ClassVar[type[TrainedNetwork]] = Dereverberator
+
+
+@dataclass(frozen=True)
 class HighBandKind:
     """The network of the bands above 7.5 kHz, which runs after a refiner and a second stage.
 
@@ -152,8 +168,11 @@ class HighBandKind:
         return FULL_BAND
 
 
-Kind = RefinerKind | CausalKind | SecondStageKind | HighBandKind
-NETWORKS = {kind.name: kind for kind in (RefinerKind, CausalKind, SecondStageKind, HighBandKind)}
+Kind = RefinerKind | CausalKind | SecondStageKind | DereverberatorKind | HighBandKind
+NETWORKS = {
+    kind.name: kind
+    for kind in (RefinerKind, CausalKind, SecondStageKind, DereverberatorKind, HighBandKind)
+}
 """Kinds of networks by their names in a configuration."""
 
 
@@ -265,6 +284,9 @@ class Mixtures:
     rooms, made_up_rooms, image_rooms
         Shares in which the voice is in a recorded room, in one of decaying noise, and in a box by
         the image method (needs pyroomacoustics).
+    echo
+        Share in which the voice, and most noises, are in a room (`rooms.draw_room`), and the target
+        is the voice's early part; only for a dereverberator.
     telephone, band
         Shares that come by telephone, and by a microphone of a narrower band.
     codec
@@ -299,6 +321,7 @@ class Mixtures:
     kinds: dict[str, float]
     chains: dict[str, float] = field(default_factory=dict)
     image_rooms: float = 0.0
+    echo: float = 0.0
     sibilant: float = 0.0
 
 

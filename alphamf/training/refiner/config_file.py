@@ -24,6 +24,7 @@ from alphamf.training.refiner.config import (
     CausalKind,
     Config,
     Data,
+    DereverberatorKind,
     HighBandKind,
     Kind,
     Ladder,
@@ -42,6 +43,7 @@ SHARES = (
     "rooms",
     "made_up_rooms",
     "image_rooms",
+    "echo",
     "telephone",
     "band",
     "codec",
@@ -205,6 +207,8 @@ def _check_mixtures(config: Config) -> None:
         raise AlphaMFError("[data] tilts needs voices in [data] narrow")
     if mixtures.rooms and not config.data.rooms:
         raise AlphaMFError("[mixtures] rooms is above 0, but [data] rooms names no folder")
+    if mixtures.echo and not isinstance(config.network.kind, DereverberatorKind):
+        raise AlphaMFError("[mixtures] echo can be used for a dereverberator only")
     for key in SHARES:
         _within(f"[mixtures] {key}", getattr(mixtures, key), 0, 1)
     for chance in mixtures.layers:

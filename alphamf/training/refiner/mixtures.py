@@ -9,6 +9,7 @@ from alphamf.training.refiner import recording_chain
 from alphamf.training.refiner.config import Mixtures
 from alphamf.training.refiner.noises import noise
 from alphamf.training.refiner.recordings import SplitRecordings
+from alphamf.training.refiner.rooms import NOISE_OUTSIDE, draw_room
 from alphamf.training.refiner.shaping import (
     Rng,
     add_pauses,
@@ -59,18 +60,23 @@ def mixture(
     clean, noisy : ndarray
         Shape (samples,), float32; the clean speech includes the room's, the telephone's and the
         codec's response, and is not clipped. Where the recordings have targets, it is of these, and
-        the recording's own hiss is a part of the noise.
+        the recording's own hiss is a part of the noise; where there is echo, it is the early part.
     """
     voice = _voice(rng, samples, rate, recordings, recipe)
     rest = noise(rng, samples, rate, recordings.voices, recordings.sounds, recipe)
     if rng.random() < recipe.pauses:
         rest = add_pauses(rng, rest, rate)
+    if recipe.echo and rng.random() < recipe.echo:
+        heard = draw_room(rng, rate, recordings.rooms)
+        voice = heard.heard(voice)
+        if rng.random() > NOISE_OUTSIDE:
+            rest = heard.heard_noise(rest)
     if rng.random() < recipe.telephone:
         line = rng.integers(1 << 30)
         voice = filter_telephone(np.random.default_rng(line), voice, rate)
         if rng.random() < FAR_END:
             rest = filter_telephone(np.random.default_rng(line), rest, rate)
-    target, speech = voice if recordings.targets else (voice, voice)
+    target, speech = voice if voice.ndim == 2 else (voice, voice)
     snr = NEARLY_CLEAN if rng.random() < recipe.nearly_clean else recipe.snr
     rest = rest * (rms(speech) / rms(rest) * decibels_to_amplitude(-rng.uniform(snr[0], snr[1])))
     if rng.random() < FLOOR:

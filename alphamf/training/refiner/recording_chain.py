@@ -14,6 +14,7 @@ import numpy as np
 from alphamf.audio.resample import resample
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats, Reals
+from alphamf.tools.extras import install_packages
 from alphamf.training.refiner.shaping import (
     TELEPHONE_RATE,
     Rng,
@@ -101,8 +102,8 @@ def image_response(rng: Rng, rate: int) -> Reals:
         import pyroomacoustics
     except ImportError as error:
         raise AlphaMFError(
-            "[mixtures] image_rooms needs pyroomacoustics; install it with pip install "
-            "pyroomacoustics"
+            "[mixtures] image_rooms needs pyroomacoustics; install it with "
+            f"{install_packages('pyroomacoustics')}"
         ) from error
     size = rng.uniform((3, 2.5, 2.3), (10, 8, 4))
     absorbed = log_uniform(rng, 0.15, 0.6)

@@ -24,6 +24,7 @@ from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
 from alphamf.tools import allocator
 from alphamf.tools.arrays import Array
+from alphamf.tools.extras import install_torch
 from alphamf.tools.files import atomic_file, exclusive_lock, printable_name, reason, refuse_links
 from alphamf.tools.paths import current_folder
 from alphamf.training.refiner import curves, shards
@@ -84,7 +85,7 @@ def check_installed(device: str = "cpu") -> None:
         import torch
     except ImportError as error:
         raise AlphaMFError(
-            "training a network needs PyTorch; install it with pip install 'alphamf[learn]'"
+            f"training a network needs PyTorch; install it with {install_torch('learn')}"
         ) from error
     if device != "cpu" and not torch.cuda.is_available():
         raise AlphaMFError(f"PyTorch finds no device {device} on this machine")
@@ -189,6 +190,8 @@ def _start(config: Config, dictionary: Dictionary) -> dict[str, Array] | None:
     if not config.network.start:
         return None
     found = type(empty).load(find(config.network.start))
+    if found.rate > empty.rate:
+        found = keep_lowest_bins(found, empty)
     if isinstance(kind, SecondStageKind) and kind.taps:
         found = replace(found, parameters=grow_network(found, config.network.sizes))
     same = found.shapes == shapes(cells, config.network.sizes)
@@ -213,6 +216,27 @@ def _check_before(names: Sequence[str], dictionary: Dictionary) -> None:
             raise AlphaMFError(
                 f"the {kind.kind} {found.name} has another rate or window than {dictionary.name}"
             )
+
+
+def keep_lowest_bins(found: TrainedNetwork, wanted: TrainedNetwork) -> TrainedNetwork:
+    """Return a network for a lower rate with the same parameters for the same frequencies.
+
+    Parameters
+    ----------
+    found
+        Of a higher rate.
+    wanted
+        Its rate and window. A network whose windows last another time is returned unchanged.
+    """
+    if found.frame.n_fft * wanted.rate != wanted.frame.n_fft * found.rate:
+        return found
+    p, bins, known = found.parameters, wanted.frame.bins, found.sizes
+    lowest = {
+        "in.weight": p["in.weight"][: bins * known.features],
+        "map.weight": p["map.weight"][:, : bins * known.maps],
+        "map.bias": p["map.bias"][: bins * known.maps],
+    }
+    return replace(found, parameters=p | lowest, rate=wanted.rate, frame=wanted.frame)
 
 
 def grow_network(found: TrainedNetwork, wanted: Sizes) -> dict[str, Array]:

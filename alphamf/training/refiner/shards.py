@@ -25,7 +25,7 @@ from alphamf.learnt.dictionary import load as load_dictionary
 from alphamf.learnt.high_band import HighBand
 from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.learnt.refiner import Refiner
-from alphamf.learnt.second_stage import SecondStage
+from alphamf.learnt.second_stage import Dereverberator, SecondStage
 from alphamf.tools import pool
 from alphamf.tools.files import (
     atomic_file,
@@ -48,6 +48,7 @@ from alphamf.training.refiner.config import Config, HighBandKind, Network
 KINDS: dict[type[TrainedNetwork], type[TrainingClip]] = {
     Refiner: FirstStageClip,
     SecondStage: SecondStageClip,
+    Dereverberator: SecondStageClip,
     HighBand: BandClip,
     CausalRefiner: CausalClip,
 }

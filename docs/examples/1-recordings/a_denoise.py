@@ -2,7 +2,7 @@
 Denoise a recording, and look
 =============================
 
-A sentence with a fan and typing, denoised by one call.
+A sentence beside a running tap, denoised by one call.
 """
 
 from sounds import listen, sample, spectrograms

@@ -20,7 +20,7 @@ chunks = np.split(noisy[:, None], range(rate // 100, len(noisy), rate // 100))  
 
 # %%
 # In segments: the same samples to the bit, as soon as a segment and its overlap are there.
-with alphamf.Stream(rate, channels=1, settings="fast") as stream:
+with alphamf.Stream(rate, channels=1, preset="fast") as stream:
     pieces = [stream.process(chunk) for chunk in chunks] + [stream.flush()]
 print(
     "the same:",

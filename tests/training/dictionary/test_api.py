@@ -188,6 +188,16 @@ def test_silent_files_are_passed_over(files, tmp_path):
         train(silent)
 
 
+def test_a_folder_is_the_files_in_it(files, tmp_path):
+    folder = files[0].parent
+    given = sorted(str(path) for path in folder.iterdir())
+    expected = train(given, **QUICK)
+    for paths in ([folder], folder, str(folder), [f"{folder}/*"], [*given[:1], folder]):
+        np.testing.assert_array_equal(train(paths, **QUICK).basis, expected.basis)
+    with pytest.raises(AlphaMFError, match="contains no audio files"):
+        train([tmp_path])
+
+
 def test_files_that_do_not_do(files, tmp_path):
     with pytest.raises(AlphaMFError, match="no files were given"):
         train([])

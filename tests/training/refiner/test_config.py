@@ -14,6 +14,7 @@ from alphamf.learnt.network import shapes
 from alphamf.learnt.network_file import shipped_networks
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
+from alphamf.tools.extras import install_torch
 from alphamf.training.refiner import command, config_file
 from tests.support import tones
 
@@ -156,5 +157,6 @@ def test_without_pytorch_one_sentence_says_what_to_install(monkeypatch, tmp_path
     monkeypatch.setattr(sys, "argv", ["train", "x.toml", "--run", str(tmp_path / "run")])
     with pytest.raises(SystemExit, match="2"):
         command.main()
-    assert "needs PyTorch; install it with pip install 'alphamf[learn]'" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"needs PyTorch; install it with {install_torch('learn')}" in said and " GB" in said
     assert not list(tmp_path.iterdir())

@@ -467,6 +467,42 @@ def test_decoding_is_no_part_of_the_time_of_a_mixture(corpora, monkeypatch):
     assert asked[-1] == int(600 * adapt.MIXING / 0.125)
 
 
+@pytest.mark.parametrize(
+    ("after", "worse"),
+    [
+        ((11.0, 2.1, 0.81), []),
+        ((11.0, 2.0, 0.8), []),
+        ((11.0, float("nan"), 0.8), []),
+        ((11.0, 1.9, 0.79), ["pesq", "estoi"]),
+        ((9.0, 2.1, 0.8), ["si_sdr"]),
+        ((10.0, 2.0, 0.8), ["si_sdr", "pesq", "estoi"]),
+    ],
+)
+def test_a_better_network_loses_no_score(after, worse):
+    before = adapt.Scores(10.0, 2.0 if after[1] == after[1] else after[1], 0.8)
+    found = adapt.FineTuningResult(None, before, adapt.Scores(*after), 100, 20)
+    assert found.worse == worse
+
+
+@pytest.mark.parametrize("worse", [True, False])
+def test_adapt_shows_stages_and_writes_what_wins(tmp_path, monkeypatch, worse):
+    shipped = Refiner.load(shipped_networks()["refiner-8k"])
+
+    def work(wish, tell):
+        for stage, share in (("Reading the recordings", 0.0), ("Training", 0.5), ("Training", 1.0)):
+            tell(stage, share)
+        scores = adapt.Scores(11.0, 1.9 if worse else 2.1, 0.8)
+        return adapt.FineTuningResult(shipped, adapt.Scores(10.0, 2.0, 0.8), scores, 100, 20)
+
+    monkeypatch.setattr(adapt, "adapt", work)
+    made = tmp_path / "mine.npz"
+    words = ["adapt", "--clean", "c", "--noise", "n", "-o", str(made), "--rate", "8000"]
+    done = alphamf(*words, code=2 if worse else 0)
+    assert done.stderr.splitlines()[:2] == ["Reading the recordings", "Training"]
+    assert made.exists() != worse
+    assert ("(PESQ did not rise)" in done.stderr) == worse
+
+
 @pytest.mark.slow
 def test_adaptation_gains_on_the_users_own_noise(corpora, tmp_path):
     words = ["adapt", "--clean", str(corpora / "speech"), "--noise", str(corpora / "noise")]
@@ -498,4 +534,6 @@ def test_what_adapt_refuses(tmp_path, monkeypatch, words, sentence):
     monkeypatch.chdir(tmp_path)
     done = alphamf("adapt", "--clean", "c", "--noise", "n", "-o", "mine.npz", *words, code=2)
     assert sentence in done.stderr
-    assert len(done.stderr.splitlines()) == 1 and not list(tmp_path.iterdir())
+    *stages, error = done.stderr.splitlines()
+    assert error.startswith("Error: ") and stages in ([], ["Reading the recordings"])
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,271 @@
+"""What a recording of speech says of its room: reverberation times and direct-to-reverberant ratio.
+
+Nothing but the recording is known. How fast speech falls in an octave band is limited by the room:
+levels of frames give quantiles of how far they fall within a lag, and of the slopes of falls, and
+linear functions of these, fitted to voices in known rooms, give the logarithm of the reverberation
+time (RT60), the ratio in dB, and the size of the error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from alphamf.audio import room_constants as constants
+from alphamf.tools.arrays import Floats, Reals, parts
+
+BANDS = (250, 500, 1000, 2000, 4000)
+"""Centres of the octave bands, in Hz."""
+
+MIDDLE = (500, 1000)
+"""Bands whose mean stands for the room, as in ISO 3382-1."""
+
+RATIO_BANDS = BANDS[:4]
+"""Bands that the direct-to-reverberant ratio is estimated from, at all sampling rates."""
+
+WINDOW, STEP = 0.032, 0.008
+"""Length of the frames and distance between them, in seconds."""
+
+SHORTEST, PIECE, LONGEST = 3.0, 20.0, 120.0
+"""Least length of a recording; length of the pieces that are estimated by themselves; how much of
+the recording is used, from its start; in seconds."""
+
+DROPS = ((4, 50), (4, 90), (8, 50), (12, 75), (12, 90), (16, 50), (24, 90), (48, 90))
+"""Lags in frames after a peak, and the percentage of the falls within it."""
+
+SLOPES = ((8, 5), (8, 50), (12, 5), (12, 50), (20, 5), (20, 50), (30, 50))
+"""Lengths in frames of straight lines, and the percentage of their falling slopes."""
+
+COUNTS = (12, 30)
+"""Lengths of lines whose share of falling ones counts."""
+
+FEATURES = len(DROPS) + len(SLOPES) + len(COUNTS) + 3
+
+PEAK, PEAK_TOP = 6, 15.0
+"""A peak is within 1.5 dB of the loudest of so many frames around it, and of the loud part."""
+
+DEEPEST, LEAST = 60.0, 15.0
+"""Levels so many dB below the loud part are the same as silence; least distance of the quiet part
+from the loud one."""
+
+ABOVE = 6.0
+"""Lines lie at least so many dB above the quiet part."""
+
+LEAST_SLOPE = -10.0
+"""Slopes that count as falling are below, in dB per second."""
+
+SILENT = -100.0
+"""Loud parts below this level in dB are silence."""
+
+TOGETHER = 256
+"""Number of frames that are transformed at once."""
+
+WIDEST_TIME, WIDEST_RATIO = 1.0, 12.0
+"""Widest half of an interval that is still given: of the logarithm of RT60, and of the ratio in dB.
+"""
+
+
+class Estimate(NamedTuple):
+    """An estimate with its interval, which covers the truth in nine of ten recordings."""
+
+    value: float
+    low: float
+    high: float
+
+
+class RoomEstimate(NamedTuple):
+    """What is known of a room.
+
+    Attributes
+    ----------
+    bands
+        RT60 in seconds by the centre of its octave band in Hz; None where it cannot be estimated.
+    rt60
+        RT60 at 500 and 1000 Hz, or None.
+    drr
+        Direct-to-reverberant ratio in dB, or None.
+    reason
+        Why nothing is known, if so.
+    """
+
+    bands: dict[int, Estimate | None]
+    rt60: Estimate | None = None
+    drr: Estimate | None = None
+    reason: str | None = None
+
+
+class RoomMeter:
+    """Estimate the room of a recording that comes in blocks.
+
+    Parameters
+    ----------
+    rate
+        Sampling rate in Hz; bands that it does not reach are left out.
+    """
+
+    def __init__(self, rate: int) -> None:
+        self.rate = rate
+        self.bands = [band for band in BANDS if band * 2**0.5 < rate / 2]
+        self._hop = round(STEP * rate)
+        self._frames = round(PIECE / STEP)
+        self._left: Floats | None = None
+        self._powers: list[Reals] = []
+        self._pieces: list[Reals] = []
+        self.samples = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether it has all that it uses."""
+        return self.samples >= LONGEST * self.rate
+
+    def add(self, audio: Floats) -> None:
+        """Take the next samples, shape (samples, channels); the channels' powers are averaged."""
+        self.samples += len(audio)
+        sound = audio if self._left is None else np.concatenate([self._left, audio])
+        powers = [band_powers(channel, self.rate, self.bands) for channel in sound.T]
+        power: Reals = np.mean(powers, axis=0)
+        self._left = sound[power.shape[1] * self._hop :]
+        self._powers.append(power)
+        while sum(each.shape[1] for each in self._powers) >= self._frames:
+            whole = np.concatenate(self._powers, axis=1)
+            self._pieces.append(features(whole[:, : self._frames]))
+            self._powers = [whole[:, self._frames :]]
+
+    def estimate(self) -> RoomEstimate:
+        """Return what is known of the room."""
+        if not set(RATIO_BANDS) <= set(self.bands):
+            return RoomEstimate({}, reason=f"the sampling rate, {self.rate} Hz, is too low")
+        pieces = list(self._pieces)
+        if self._powers:
+            rest = np.concatenate(self._powers, axis=1)
+            if rest.shape[1] * STEP > SHORTEST - 2 * WINDOW:
+                pieces.append(features(rest))
+        if not pieces:
+            return RoomEstimate({}, reason=f"the recording is shorter than {SHORTEST:g} s")
+        found = np.array(pieces)
+        bands = {
+            band: _time(constants.BAND, found[:, [k]], constants.OFFSETS[k])
+            for k, band in enumerate(self.bands)
+        }
+        middle = [self.bands.index(band) for band in MIDDLE]
+        rt60 = _time(constants.MIDDLE, found[:, middle])
+        drr = _predict(constants.RATIO, found[:, : len(RATIO_BANDS)], WIDEST_RATIO)
+        if rt60 is None and drr is None and not any(bands.values()):
+            reason = "no speech, or too much noise: the sound never falls far enough"
+            return RoomEstimate(bands, reason=reason)
+        return RoomEstimate(bands, rt60, drr)
+
+
+def estimate_room(audio: Floats, rate: int) -> RoomEstimate:
+    """Estimate the room of a recording of speech.
+
+    Parameters
+    ----------
+    audio
+        Shape (samples,) or (samples, channels); the first two minutes are used.
+    rate
+        Sampling rate in Hz.
+
+    Returns
+    -------
+    RoomEstimate
+        Intervals cover the truth in nine of ten recordings; what cannot be estimated is None.
+
+    References
+    ----------
+    Wen, Habets and Naylor, "Blind estimation of reverberation time based on the distribution of
+    signal decay rates", ICASSP 2008; Eaton, Gaubitch and Naylor, ICASSP 2013. Here several such
+    statistics are combined by linear regression.
+
+    Examples
+    --------
+    >>> import soundfile
+    >>> audio, rate = soundfile.read("data/sample-clean.wav", dtype="float32")
+    >>> room = estimate_room(audio, rate)
+    >>> room.rt60.low < room.rt60.value < room.rt60.high
+    True
+    """
+    meter = RoomMeter(rate)
+    meter.add(audio[: int(LONGEST * rate)].reshape(-1, 1 if audio.ndim == 1 else audio.shape[1]))
+    return meter.estimate()
+
+
+def band_powers(audio: Floats, rate: int, bands: Sequence[int]) -> Reals:
+    """Return the power of frames that lie wholly in a sound, shape (bands, frames)."""
+    size, hop = round(WINDOW * rate), round(STEP * rate)
+    frequencies = np.fft.rfftfreq(size, 1 / rate)
+    if len(audio) < size:
+        return np.zeros((len(bands), 0))
+    blocks = np.lib.stride_tricks.sliding_window_view(audio, size)[::hop]
+    window = np.hanning(size + 1)[:-1].astype(np.float32)
+    edges = [np.searchsorted(frequencies, (b / 2**0.5, b * 2**0.5)) for b in bands]
+    found = np.empty((len(bands), len(blocks)))
+    for part in parts(len(blocks), TOGETHER):
+        power = np.abs(np.fft.rfft(blocks[part] * window, axis=1)) ** 2
+        for k, (first, last) in enumerate(edges):
+            found[k, part] = power[:, first:last].sum(axis=1)
+    return found
+
+
+def features(powers: Reals) -> Reals:
+    """Return what is read of the powers of a piece, shape (bands, `FEATURES`).
+
+    Of a band that does not fall far enough all are NaN.
+    """
+    return np.array([_features(10 * np.log10(band + 1e-30)) for band in powers])
+
+
+def _features(levels: Reals) -> Reals:
+    loud = np.percentile(levels, 95)
+    levels = np.maximum(levels, loud - DEEPEST)
+    quiet = float(np.percentile(levels, 3))
+    if loud - quiet < LEAST or loud < SILENT:
+        return np.full(FEATURES, np.nan)
+    around = np.pad(levels, PEAK, constant_values=-np.inf)
+    loudest = np.lib.stride_tricks.sliding_window_view(around, 2 * PEAK + 1).max(axis=1)
+    peaks = np.flatnonzero((levels >= loudest - 1.5) & (levels > loud - PEAK_TOP))
+    found = [loud - quiet, np.log(0.1 + np.mean(np.minimum(np.abs(np.diff(levels)), 10)))]
+    for lag, percentage in DROPS:
+        before = peaks[peaks + lag < len(levels)]
+        found.append(np.percentile(levels[before] - levels[before + lag], percentage))
+    falling = {length: _falling(levels, length, quiet) for length, _ in SLOPES}
+    for length, percentage in SLOPES:
+        slope = np.percentile(falling[length], percentage) if len(falling[length]) > 4 else -20.0
+        found.append(np.log(-60 / slope))
+    found += [np.log((1 + len(falling[length])) / len(levels)) for length in COUNTS]
+    return np.array([*found, np.log(len(levels))])
+
+
+def _falling(levels: Reals, length: int, quiet: float) -> Reals:
+    """Return the slopes in dB per second of straight lines that fall above the quiet part."""
+    pieces = np.lib.stride_tricks.sliding_window_view(levels, length)
+    time = (np.arange(length) - (length - 1) / 2) * STEP
+    slopes = pieces @ (time / (time @ time))
+    lowest = pieces.min(axis=1)
+    found: Reals = slopes[(lowest > quiet + ABOVE) & (slopes < LEAST_SLOPE)]
+    return found
+
+
+def _predict(
+    fit: constants.Fit, found: Reals, widest: float, offset: float = 0.0
+) -> Estimate | None:
+    """Return an estimate from features, shape (pieces, bands, `FEATURES`); None if too uncertain.
+
+    Each piece is estimated from the mean of its bands, and the estimates are averaged.
+    """
+    pieces = found.mean(axis=1)
+    pieces = pieces[np.isfinite(pieces).all(axis=1)]
+    if not len(pieces):
+        return None
+    with_one = np.column_stack([np.ones(len(pieces)), pieces])
+    value = float(np.mean(with_one @ fit.value)) + offset
+    half = fit.width * float(np.exp(np.mean(with_one @ fit.size)))
+    return Estimate(value, value - half, value + half) if half < widest else None
+
+
+def _time(fit: constants.Fit, found: Reals, offset: float = 0.0) -> Estimate | None:
+    logarithm = _predict(fit, found, WIDEST_TIME, offset)
+    return None if logarithm is None else Estimate(*map(math.exp, logarithm))

@@ -1,0 +1,182 @@
+"""Make the sounds of the recipes in docs/listen/, and print what the pages say of them.
+
+python -m benchmarks.recipes podcast interview calls field obs which
+
+The sample is data/sample-noisy.wav. The second voice and the noises are of the development split of
+the corpora below $ALPHAMF_DATA/corpora, which no network of the package was trained on.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import soundfile
+import soxr
+from numpy.typing import NDArray
+
+from alphamf.scores.score import si_sdr
+from benchmarks.front_clips import Clip
+from benchmarks.low_latency import run
+
+ROOT = Path(__file__).parents[1]
+SAMPLE = ROOT / "data/sample-noisy.wav"
+CLEAN = ROOT / "data/sample-clean.wav"
+LISTEN = ROOT / "docs/listen"
+RATE = 16000
+
+GUEST = "speech-16k/audio/en_libri-7176_faccbc.opus"
+TRUCK = "noise-48k/audio/stat_garbage_truck_45322.opus"
+FIELD = {
+    "a speaking voice": GUEST,
+    "birds": "noise-48k/audio/impu_environment_birdsloo_57ded.opus",
+    "percussion": "noise-48k/audio/musi_music_perc_9647a.opus",
+    "rain on a tent": "noise-48k/audio/impu_rain_on_tent_718d2.opus",
+    "a running tap": "noise-48k/audio/nons_water_tap_long_a672e.opus",
+}
+
+Sound = NDArray[np.float64]
+
+
+def corpus(path: str, rate: int = RATE) -> Sound:
+    """Return a mono sound of the corpora."""
+    audio, own = soundfile.read(Path(os.environ["ALPHAMF_DATA"]) / "corpora" / path)
+    return audio if own == rate else soxr.resample(audio, own, rate)
+
+
+def at_snr(clean: Sound, noise: Sound, decibels: float) -> Sound:
+    """Return a voice with noise."""
+    noise = np.resize(noise, len(clean))
+    return clean + noise * np.sqrt(clean @ clean / (noise @ noise)) * 10 ** (-decibels / 20)
+
+
+def denoised(path: Path, *options: str) -> tuple[Sound, int]:
+    """Return what ``alphamf denoise`` makes of a file."""
+    output = path.with_name(f"out-{path.name}")
+    words = ["denoise", str(path), "-o", str(output), "--overwrite", "--quiet", *options]
+    subprocess.run([sys.executable, "-m", "alphamf", *words], check=True)
+    audio, rate = soundfile.read(output)
+    return audio, rate
+
+
+def keep(name: str, audio: Sound, rate: int, seconds: float = 6.0) -> None:
+    """Write the beginning of a sound as MP3."""
+    soundfile.write(LISTEN / f"{name}.mp3", audio[: round(seconds * rate)], rate, format="MP3")
+
+
+def level(audio: Sound) -> float:
+    """Return the power in dB."""
+    return float(10 * np.log10(np.mean(np.square(audio)) + 1e-20))
+
+
+def podcast(folder: Path) -> None:
+    """Bring the sample to the loudness of podcasts."""
+    import pyloudnorm
+
+    path = folder / "episode.wav"
+    path.write_bytes(SAMPLE.read_bytes())
+    audio, rate = denoised(path, "--normalize", "-16LUFS")
+    keep("podcast-after", audio, rate, 10)
+    meter = pyloudnorm.Meter(rate)
+    before = meter.integrated_loudness(soundfile.read(SAMPLE)[0])
+    print(f"loudness {before:.1f} LUFS -> {meter.integrated_loudness(audio):.1f} LUFS")
+
+
+def two_voices(rate: int) -> tuple[Sound, Sound, Sound]:
+    """Return a host who speaks first, a guest who speaks then, and the noise beside the guest."""
+    host, guest = soundfile.read(CLEAN)[0], corpus(GUEST)
+    host, guest = (
+        host[: 3 * RATE],
+        guest[: 3 * RATE] * np.sqrt(np.mean(host**2) / np.mean(guest**2)),
+    )
+    silence = np.zeros_like(host)
+    turns = np.concatenate([host, silence]), np.concatenate([silence, guest])
+    one, two = (soxr.resample(turn, RATE, rate) for turn in turns)
+    return one, two, np.resize(corpus(TRUCK, rate), len(one))
+
+
+def conversation(name: str, folder: Path, rate: int, bleed: float) -> None:
+    """Denoise two parties, one per channel, who are heard in the other's channel, too."""
+    host, guest, truck = two_voices(rate)
+    tap = np.resize(corpus(FIELD["a running tap"], rate), len(host))
+    voices = np.stack([host + bleed * guest, guest + bleed * host], 1)
+    noisy = np.stack([at_snr(v, n, 8) for v, n in zip(voices.T, (tap, truck), strict=True)], 1)
+    path = folder / f"{name}.wav"
+    soundfile.write(path, noisy, rate)
+    audio, _ = denoised(path, "--channels", "separate")
+    keep(f"{name}-before", noisy, rate)
+    keep(f"{name}-after", audio, rate)
+    for k, party in enumerate(("left", "right")):
+        before, after = (si_sdr(voices[:, k], x[:, k]) for x in (noisy, audio))
+        print(f"{name}, {party}: SI-SDR {before:.1f} dB -> {after:.1f} dB")
+    half = len(host) // 2
+    other = [level(x[half:, 0]) - level(x[:half, 0]) for x in (voices, audio)]
+    print(
+        f"{name}: the guest in the host's channel, dB of the host: {other[0]:.0f}, {other[1]:.0f}"
+    )
+
+
+def interview(folder: Path) -> None:
+    """Denoise a conversation on two microphones at 44.1 kHz."""
+    conversation("interview", folder, 44_100, 0.1)
+
+
+def calls(folder: Path) -> None:
+    """Denoise a telephone call, a party per channel."""
+    conversation("call", folder, 8000, 0.0)
+
+
+def field(folder: Path) -> None:
+    """Print by how much sounds fall that are no noise to somebody, and keep the birds."""
+    for name, path in FIELD.items():
+        audio = corpus(path, 44_100)[: 6 * 44_100]
+        file = folder / "field.wav"
+        soundfile.write(file, 0.5 * audio / np.abs(audio).max(), 44_100)
+        source = soundfile.read(file)[0]
+        falls = []
+        for options in ((), ("--max-attenuation", "10"), ("--strength", "0.5")):
+            out = denoised(file, *options)[0]
+            falls.append(level(source) - level(out))
+            if name == "birds" and not options:
+                keep("birds-before", source, 44_100, 5)
+                keep("birds-after", out, 44_100, 5)
+        print(f"| {name} | " + " | ".join(f"{fall:.1f}" for fall in falls) + " |")
+
+
+def obs(folder: Path) -> None:
+    """Denoise the sample at low latency."""
+    path = folder / "call.wav"
+    path.write_bytes(SAMPLE.read_bytes())
+    audio, rate = denoised(path, "--latency", "low")
+    keep("live-after", audio, rate, 10)
+    clean = soundfile.read(CLEAN)[0]
+    print(f"low latency: SI-SDR {si_sdr(clean, audio):.1f} dB")
+
+
+def which(folder: Path) -> None:
+    """Denoise the sample by DeepFilterNet3."""
+    (clean, rate), (noisy, _) = (soundfile.read(path, dtype="float32") for path in (CLEAN, SAMPLE))
+    clip = Clip("sample", rate, clean, noisy)
+    audio: Any = run("deepfilternet", clip)
+    keep("deepfilternet", audio, rate, 10)
+    own = soundfile.read(ROOT / "data/sample-denoised.wav")[0]
+    print(
+        f"SI-SDR: DeepFilterNet3 {si_sdr(clean, audio):.1f} dB, alphamf {si_sdr(clean, own):.1f} dB"
+    )
+
+
+RECIPES = {f.__name__: f for f in (podcast, interview, calls, field, obs, which)}
+
+
+if __name__ == "__main__":
+    if not sys.argv[1:] or not set(sys.argv[1:]) <= set(RECIPES):
+        raise SystemExit(__doc__)
+    LISTEN.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as place:
+        for chosen in sys.argv[1:]:
+            RECIPES[chosen](Path(place))

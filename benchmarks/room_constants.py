@@ -1,0 +1,267 @@
+r"""Fit the constants of `alphamf.audio.room`, on voices and rooms for training alone.
+
+For example::
+
+    python -m benchmarks.room_constants -o alphamf/audio/room_constants.py
+
+Voices of the split train with quiet pauses, 3 to 20 s of one voice or more, are taken into rooms:
+by the image method, and a few recorded ones of the split train; some stay dry. Most have noise,
+from 0 to 45 dB below. Linear functions of the features are fitted by ridge regression to the
+logarithm of RT60 and to the direct-to-reverberant ratio; another one, on rooms that were left out,
+to the logarithm of the error. The width of the intervals is the quantile of the errors that covers
+92 % of the clips in rooms that were left out.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from alphamf.audio import room
+from alphamf.errors import AlphaMFError
+from alphamf.tools import pool
+from alphamf.tools.arrays import Floats, Reals
+from alphamf.training.refiner.recordings import sources
+from benchmarks.front_clips import manifest, mono
+from benchmarks.report import options_of
+from benchmarks.room_responses import Room, image_room, middle, recorded_rooms
+
+RATE = 16000
+VOICES = ("speech-16k", "speech-crowd")
+DEPTH = 50.0
+"""Least distance in dB of a voice's pauses from its speech."""
+
+SEED = 1
+LENGTHS, LEVELS = (3.0, 20.0), (0.0, 45.0)
+"""Range of the clips' lengths in seconds, and of the signal-to-noise ratios in dB."""
+
+DRY, RECORDED, NOISY = 0.08, 0.12, 0.7
+"""Parts of the clips."""
+
+DRY_RATIO = 18.0
+"""Direct-to-reverberant ratio that stands for dry clips, in dB."""
+
+TIMES = (0.08, 4.0)
+"""Reverberation times are limited to these, in seconds."""
+
+FOLDS, COVERED = 5, 0.92
+RIDGE, RIDGE_OF_SIZE = 10.0, 100.0
+
+
+class Example(NamedTuple):
+    """Features of a clip, name of its room, RT60 by band (NaN if dry), and ratio in dB."""
+
+    features: Reals
+    room: str
+    rt60: Reals
+    drr: float
+
+
+class Fitted(NamedTuple):
+    """Weights of the value and of the logarithm of its error, and the width of the interval."""
+
+    value: Reals
+    size: Reals
+    width: float
+
+
+@cache
+def files() -> list[Path]:
+    """Return the files of the voices."""
+    return [Path(each.path) for name in VOICES for each in sources(name, "train", quiet=DEPTH)]
+
+
+@cache
+def recorded() -> list[Room]:
+    """Return every fourth recorded room, of which most are one room's directions."""
+    return recorded_rooms("train", RATE)[::4]
+
+
+def voice(rng: np.random.Generator) -> Floats:
+    """Return files that follow each other, cut to a length that is drawn."""
+    samples = int(RATE * np.exp(rng.uniform(*np.log(LENGTHS))))
+    parts: list[Floats] = []
+    first = int(rng.integers(len(files())))
+    while sum(map(len, parts)) < samples:
+        sound = mono(files()[(first + len(parts)) % len(files())], RATE)
+        parts.append(sound / max(float(np.sqrt(np.mean(sound**2))), 1e-6))
+    return np.concatenate(parts)[:samples]
+
+
+def noise(rng: np.random.Generator, samples: int) -> Reals:
+    """Return a recorded noise, or a made one whose spectrum falls."""
+    if rng.random() < 0.5:
+        sounds = manifest("noise-48k", "train")
+        return np.resize(mono(sounds[rng.integers(len(sounds))][0], RATE), samples).astype(float)
+    spectrum = np.fft.rfft(rng.standard_normal(samples))
+    spectrum /= np.maximum(np.arange(len(spectrum)), 50) ** rng.uniform(0, 1.2)
+    found: Reals = np.fft.irfft(spectrum, samples)
+    return found
+
+
+def example(number: int, rooms: int) -> Example:
+    """Make a clip, and return its features with the truth.
+
+    Parameters
+    ----------
+    number
+        Number of the clip.
+    rooms
+        How many rooms by the image method there are.
+    """
+    from scipy.signal import fftconvolve
+
+    rng = np.random.default_rng((SEED, 0, number))
+    sound = voice(rng)
+    place, times, ratio, name = rng.random(), np.full(len(room.BANDS), np.nan), DRY_RATIO, "dry"
+    there: Room | None = None
+    if place >= DRY:
+        if place < DRY + RECORDED:
+            there = recorded()[rng.integers(len(recorded()))]
+        else:
+            there = image_room((SEED, number % rooms), RATE)
+        times, ratio, name = there.rt60, there.drr, there.name
+        sound = fftconvolve(sound, there.voice)[: len(sound)]
+    level = rng.uniform(*LEVELS) if rng.random() < NOISY else rng.uniform(50, 90)
+    added = noise(rng, len(sound))
+    if there is not None:
+        added = fftconvolve(added, there.noise)[: len(sound)]
+    power = np.mean(sound**2) / max(float(np.mean(added**2)), 1e-20)
+    sound = sound + added * np.sqrt(power) * 10 ** (-level / 20)
+    powers = room.band_powers(sound.astype(np.float32), RATE, room.BANDS)
+    return Example(room.features(powers), name, times, ratio)
+
+
+def ridge(x: Reals, y: Reals, weight: float) -> Reals:
+    """Return the constant and the weights of a ridge regression on columns of unit deviation."""
+    mean, deviation = x.mean(0), x.std(0) + 1e-9
+    with_one = np.column_stack([np.ones(len(x)), (x - mean) / deviation])
+    penalty = weight * np.eye(with_one.shape[1])
+    penalty[0, 0] = 0
+    found = np.linalg.solve(with_one.T @ with_one + penalty, with_one.T @ y)
+    weights = found[1:] / deviation
+    return np.concatenate([[found[0] - weights @ mean], weights])
+
+
+def fitted(x: Reals, y: Reals, rooms: list[str]) -> Fitted:
+    """Fit a value and its error, with whole rooms left out for the error."""
+    names = sorted(set(rooms))
+    turn = dict(zip(names, np.random.default_rng(0).integers(0, FOLDS, len(names)), strict=True))
+    fold = np.array([turn[name] for name in rooms])
+    with_one = np.column_stack([np.ones(len(x)), x])
+    error, size = np.empty(len(y)), np.empty(len(y))
+    for k in range(FOLDS):
+        out = fold == k
+        error[out] = np.abs(with_one[out] @ ridge(x[~out], y[~out], RIDGE) - y[out])
+    logarithm = np.log(error + 0.05 * error.mean())
+    for k in range(FOLDS):
+        out = fold == k
+        size[out] = with_one[out] @ ridge(x[~out], logarithm[~out], RIDGE_OF_SIZE)
+    width = float(np.quantile(error / np.exp(size), COVERED))
+    print(f"{len(y)} examples: median error {np.median(error):.3f}")
+    return Fitted(ridge(x, y, RIDGE), ridge(x, logarithm, RIDGE_OF_SIZE), width)
+
+
+def fit_all(examples: list[Example]) -> tuple[dict[str, Fitted], Reals]:
+    """Return the fits by name, and the offsets of the bands."""
+    found = np.array([each.features for each in examples])
+    times = np.log(np.clip([each.rt60 for each in examples], *TIMES))
+    wet = np.array([each.room != "dry" for each in examples])
+    names = np.array([each.room for each in examples])
+
+    def chosen(x: Reals, y: Reals, rows: Reals, rooms: Reals) -> Fitted:
+        rows = rows & np.isfinite(x).all(1)
+        return fitted(x[rows], y[rows], list(rooms[rows]))
+
+    count = len(room.BANDS)
+    of_band = np.tile(np.eye(count), (len(found), 1))
+    x = np.column_stack([found.reshape(-1, room.FEATURES), of_band])
+    band = chosen(x, times.ravel(), np.repeat(wet, count), np.repeat(names, count))
+    offsets = band.value[room.FEATURES + 1 :]
+    # Which band it is counts for the value only.
+    size = band.size[: room.FEATURES + 1].copy()
+    size[0] += band.size[room.FEATURES + 1 :].mean()
+    places = [room.BANDS.index(each) for each in room.MIDDLE]
+    middles = np.log([np.nan if each.room == "dry" else middle(each.rt60) for each in examples])
+    ratios = np.array([each.drr for each in examples])
+    ratio = found[:, : len(room.RATIO_BANDS)].mean(1)
+    return {
+        "BAND": Fitted(band.value[: room.FEATURES + 1], size, band.width),
+        "MIDDLE": chosen(found[:, places].mean(1), middles, wet, names),
+        "RATIO": chosen(ratio, ratios, np.full(len(found), True), names),
+    }, offsets
+
+
+def text_of(fits: dict[str, Fitted], offsets: Reals) -> str:
+    """Return the module with the constants."""
+
+    def row(values: Reals) -> str:
+        numbers = [f"{value:.4g}" for value in values]
+        lines = [", ".join(numbers[k : k + 9]) for k in range(0, len(numbers), 9)]
+        return "        [\n" + "".join(f"            {line},\n" for line in lines) + "        ]"
+
+    parts = [
+        f"{name} = Fit(\n    np.array(\n{row(fit.value)}\n    ),\n"
+        f"    np.array(\n{row(fit.size)}\n    ),\n    {fit.width:.4g},\n)\n"
+        for name, fit in fits.items()
+    ]
+    return (
+        HEAD + "\n".join(parts) + "\nOFFSETS = (" + ", ".join(f"{v:.4g}" for v in offsets) + ")\n"
+    )
+
+
+HEAD = '''"""Constants of `alphamf.audio.room`, by ``python -m benchmarks.room_constants``."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from alphamf.tools.arrays import Reals
+
+
+class Fit(NamedTuple):
+    """A linear function of features, and that of the size of its error.
+
+    Attributes
+    ----------
+    value, size
+        A constant and a weight for each feature, of the value and of the error's logarithm.
+    width
+        Half of the interval over the size of the error.
+    """
+
+    value: Reals
+    size: Reals
+    width: float
+
+
+'''
+
+
+def main() -> None:
+    """Fit the constants, and write the module."""
+    parser = options_of("benchmarks.room_constants", __doc__)
+    parser.add_argument("--clips", type=int, default=400, metavar="N", help="(default 400)")
+    parser.add_argument("--rooms", type=int, default=100, metavar="N", help="(default 100)")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="(default 1)")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.py")
+    asked = parser.parse_args()
+    jobs = [(number, asked.rooms) for number in range(asked.clips)]
+    try:
+        examples = list(pool.results(_example, jobs, workers=asked.jobs))
+    except AlphaMFError as error:
+        parser.error(str(error))
+    asked.output.write_text(text_of(*fit_all(examples)), encoding="utf-8")
+
+
+def _example(job: tuple[int, int]) -> Example:
+    return example(*job)
+
+
+if __name__ == "__main__":
+    main()

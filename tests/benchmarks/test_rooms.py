@@ -1,0 +1,203 @@
+"""Responses, clips, scores and tables of rooms, on sounds that are known."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+from alphamf.audio import room
+from alphamf.audio.room import BANDS
+from alphamf.evaluation.mixing import mixture
+from benchmarks import room_clips, room_constants, room_responses, room_scores, rooms
+from benchmarks.room_responses import Room
+
+RATE = 16000
+
+
+def tail(rt60, drr, seed=0):
+    """Return a direct sound of 1, and noise that falls by 60 dB in `rt60` seconds."""
+    time = np.arange(int(1.3 * rt60 * RATE)) / RATE
+    found = np.random.default_rng(seed).standard_normal(len(time)) * 10 ** (-3 * time / rt60)
+    found[: RATE // 100] = 0
+    found *= 10 ** (-drr / 20) / np.sqrt(np.sum(found**2))
+    found[0] = 1
+    return found
+
+
+def voice(seconds=4):
+    """Return noise that is switched on and off four times a second, shaped like a voice."""
+    time = np.arange(seconds * RATE) / RATE
+    sound = np.random.default_rng(3).standard_normal(len(time)) * (np.sin(8 * np.pi * time) > 0)
+    return np.convolve(sound, [1, 0.9, 0.5])[: len(time)].astype(np.float32)
+
+
+def rms(sound):
+    return np.sqrt(np.mean(sound**2))
+
+
+def taken(sound, response):
+    return np.convolve(sound, response)[: len(sound)]
+
+
+@pytest.mark.parametrize("rt60", [0.2, 0.5, 1.0])
+def test_the_time_and_the_ratio_of_a_response_are_measured(rt60):
+    response = tail(rt60, 3.0)
+    assert room_responses.direct_to_reverberant(response, RATE) == pytest.approx(3, abs=1e-6)
+    found = [room_responses.decay_time(response, RATE, band) for band in BANDS]
+    assert np.mean(found) == pytest.approx(rt60, rel=0.08)
+    np.testing.assert_allclose(found, rt60, rtol=0.3)
+    assert room_responses.middle(np.array([9, 0.4, 0.9, 9, 9])) == pytest.approx(0.6)
+
+
+def test_a_room_by_the_image_method_is_the_same_from_the_same_seed():
+    pytest.importorskip("pyroomacoustics")
+    first, same, other = (room_responses.image_room((9, k), RATE, (0.2, 0.4)) for k in (0, 0, 1))
+    np.testing.assert_array_equal(first.voice, same.voice)
+    np.testing.assert_array_equal(first.noise, same.noise)
+    assert first.name == same.name and len(other.voice) != len(first.voice)
+    assert np.abs(first.voice).argmax() < 3 and 0.08 < first.middle < 0.8
+    assert first.rt60.shape == (len(BANDS),) and -15 < first.drr < 20
+
+
+@pytest.fixture
+def known(monkeypatch, tmp_path):
+    """Give voices, a noise and a room that are known."""
+    there = Room("hall", RATE, tail(0.6, 0.0), tail(0.6, -9.0, seed=1), np.full(5, 0.6), 0.0)
+    monkeypatch.setattr(room_clips, "voices", lambda split: [tmp_path / f"{split}.wav"])
+    monkeypatch.setattr(room_clips, "mono", lambda path, rate: voice())
+    monkeypatch.setattr(room_clips, "recorded", lambda split: [there])
+    hiss = np.random.default_rng(5).standard_normal(8 * RATE).astype(np.float32)
+    monkeypatch.setattr(room_clips, "_noise", lambda *_: mixture.noise(hiss, RATE))
+    return there
+
+
+def test_the_target_is_the_early_part_and_the_noise_is_as_far_down_as_asked(known):
+    found = {each.condition: each for each in room_clips.made("recorded", "dev", 0)}
+    assert list(found) == ["alone", "with noise at 15 dB", "with noise at 5 dB"]
+    alone = found["alone"].clip
+    early = known.voice.copy()
+    early[RATE // 20 :] = 0
+    scale = rms(voice()) / rms(taken(voice(), known.voice))
+    np.testing.assert_allclose(alone.clean, scale * taken(voice(), early), atol=1e-4)
+    assert rms(alone.noisy) == pytest.approx(rms(voice()), rel=1e-3)
+    for name, snr in (("15 dB", 15), ("5 dB", 5)):
+        clip = found[f"with noise at {name}"].clip
+        np.testing.assert_array_equal(clip.clean, alone.clean)
+        added = clip.noisy - alone.noisy
+        ratio = 10 * np.log10(np.mean(alone.noisy**2) / np.mean(added**2))
+        assert ratio == pytest.approx(snr, abs=0.01)
+    assert {each.group for each in found.values()} == {"RT60 .5 to .9 s"}
+
+
+def test_groups_meet_at_their_borders():
+    times = (0.05, 0.299, 0.3, 0.499, 0.5, 0.899, 0.9, 3.0)
+    assert [room_clips.GROUPS.index(room_clips.group_of(each)) for each in times] == [
+        *(0, 0, 1, 1),
+        *(2, 2, 3, 3),
+    ]
+
+
+def test_the_modulation_ratio_falls_with_reverberation():
+    values = [room_scores.srmr(taken(voice(), tail(rt60, -3.0)), RATE) for rt60 in (0.1, 0.4, 1.0)]
+    assert values[0] > values[1] > values[2]
+    assert room_scores.srmr(voice(), RATE) > 2 * values[2]
+    assert room_scores.srmr(1e-3 * voice(), RATE) == pytest.approx(room_scores.srmr(voice(), RATE))
+    assert room_scores.srmr(np.random.default_rng(0).standard_normal(4 * RATE), RATE) < 0.5
+
+
+def test_one_modulation_has_its_energy_in_its_band():
+    time = np.arange(4 * RATE) / RATE
+    slow, fast = (
+        (1 + np.sin(2 * np.pi * hertz * time)) * np.sin(2 * np.pi * 2000 * time)
+        for hertz in (6.5, 80.0)
+    )
+    assert room_scores.srmr(slow, RATE) > 10 and room_scores.srmr(fast, RATE) < 0.1
+
+
+def test_cepstra_are_those_of_linear_prediction():
+    from scipy.linalg import solve_toeplitz
+
+    frame = room_scores._frames(voice(), RATE)[10:11]
+    lags = np.correlate(frame[0], frame[0], "full")[frame.shape[1] - 1 :][:17]
+    polynomial = np.concatenate([[1], solve_toeplitz(lags[:16], -lags[1:])])
+    cepstrum = np.fft.irfft(-np.log(np.abs(np.fft.rfft(polynomial, 1 << 16)) ** 2))
+    np.testing.assert_allclose(room_scores._cepstra(frame)[0], cepstrum[1:17], atol=1e-5)
+
+
+def test_the_cepstral_distance_is_one_of_spectra():
+    sound = voice()
+    assert room_scores.cepstral_distance(sound, sound, RATE) == 0
+    assert room_scores.cepstral_distance(sound, 0.1 * sound, RATE) < 1e-3
+    near, far = (
+        room_scores.cepstral_distance(sound, taken(sound, tail(0.5, d)), RATE) for d in (9, -9)
+    )
+    assert 0 < near < far < room_scores.CEPSTRAL_LIMIT
+
+
+def test_prediction_takes_reverberation_away():
+    pytest.importorskip("nara_wpe")
+    sound, response = voice(8), tail(0.6, 0.0)
+    response[: RATE // 20][1:] = 0
+    heard = taken(sound, response).astype(np.float32)
+    found = rooms.predicted(heard)
+    assert found.shape == heard.shape and found.dtype == np.float32
+    assert np.mean((found - sound) ** 2) < 0.5 * np.mean((heard - sound) ** 2)
+
+
+def test_tables_have_a_line_for_each_method_and_group():
+    values = {"noisy": [1.0, 2, 0.5, 3, 4, 0], "wpe": [2.0, 2, 0.6, 4, 3, 0.5]}
+    rows = [
+        rooms.Row("a", "alone", room_clips.GROUPS[0], values),
+        rooms.Row("b", "alone", room_clips.GROUPS[2], values),
+        rooms.Row("a", "5 dB", room_clips.GROUPS[0], values),
+    ]
+    parts = rooms.report(rows).split("\n\n")
+    assert parts[0] == "Speech, alone (2 clips):" and parts[2] == "Speech, 5 dB (1 clips):"
+    assert "| wpe | 2.00 ± 0.00 | 2.000 ± 0.000 |" in parts[1]
+    assert parts[4].splitlines()[0] == "| SI-SDR dB | noisy | wpe |"
+    assert [line.split(" |")[0] for line in parts[4].splitlines()[2:]] == [
+        "| RT60 < .3 s (1)",
+        "| RT60 .5 to .9 s (1)",
+    ]
+
+
+def test_the_table_of_estimates_counts_what_is_covered():
+    rows = [
+        rooms.Estimated(str(k), "alone", "RT60", 0.1 * k, 0.09 * k, 0.11 * k, 0.12 * k)
+        for k in range(1, 5)
+    ]
+    rows += [rooms.Estimated("5", "alone", "RT60", 1.0, 2.0, 3.0, 4.0)]
+    rows += [rooms.Estimated("6", "alone", "RT60", 0.5, *[np.nan] * 3)]
+    line = rooms.table_of(rows).splitlines()[2]
+    assert line == "| RT60 | alone | 5 of 6 | 1.00 | 10% | 80% |"
+
+
+def test_an_unknown_method_is_one_sentence(monkeypatch, capsys, tmp_path):
+    arguments = ["rooms", "image", "--methods", "good", "-o", str(tmp_path / "a")]
+    monkeypatch.setattr(sys, "argv", arguments)
+    with pytest.raises(SystemExit):
+        rooms.main()
+    assert "there is no method 'good'" in capsys.readouterr().err
+
+
+def test_constants_are_those_of_a_known_law():
+    rng = np.random.default_rng(0)
+    count, weights = 400, rng.standard_normal(room.FEATURES)
+    examples = []
+    for k in range(count):
+        x = rng.standard_normal((len(BANDS), room.FEATURES))
+        times = np.exp(-1 + 0.05 * x @ weights + 0.02 * rng.standard_normal(len(BANDS)))
+        name = "dry" if k % 20 == 0 else f"room {k % 40}"
+        ratio = 18.0 if name == "dry" else float(3 * x[:4].mean(0) @ weights)
+        examples.append(room_constants.Example(x, name, times, ratio))
+    fits, offsets = room_constants.fit_all(examples)
+    np.testing.assert_allclose(fits["BAND"].value[1:], 0.05 * weights, atol=0.01)
+    np.testing.assert_allclose(offsets + fits["BAND"].value[0], -1, atol=0.02)
+    assert np.exp(fits["BAND"].size[0]) * fits["BAND"].width == pytest.approx(0.035, rel=0.3)
+    made: dict[str, object] = {}
+    exec(room_constants.text_of(fits, offsets), made)
+    np.testing.assert_allclose(made["RATIO"].value, fits["RATIO"].value, rtol=1e-3)
+    assert made["MIDDLE"].width == pytest.approx(fits["MIDDLE"].width, rel=1e-3)
+    np.testing.assert_allclose(made["OFFSETS"], offsets, rtol=1e-3)

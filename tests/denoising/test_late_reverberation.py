@@ -1,0 +1,244 @@
+"""Tests of the linear prediction of late reverberation."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import soundfile
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from alphamf import PRESETS, AlphaMFError, Stream, denoise
+from alphamf.audio.resample import resample
+from alphamf.denoising import late_reverberation as module
+from alphamf.denoising.late_reverberation import (
+    DELAY,
+    TAPS,
+    late_frame,
+    late_reverberation,
+    predicted_frames,
+)
+from alphamf.scores.score import si_sdr
+from tests.support.places import DATA
+
+RATE = 8000
+ECHO = replace(PRESETS["fast"], dereverb=1.0)
+
+
+def heavy(rng, shape):
+    """Draw isotropic complex Cauchy numbers (alpha = 1): a Gaussian over a scaled Gaussian."""
+    parts = rng.standard_normal((*shape, 3))
+    return (parts[..., 0] + 1j * parts[..., 1]) / np.abs(parts[..., 2])
+
+
+def echoing(innovations, factors):
+    """Make frames that repeat their past with these factors, from `DELAY` frames on."""
+    made = np.array(innovations)
+    for t in range(made.shape[-1]):
+        for k, factor in enumerate(factors):
+            if t >= DELAY + k:
+                made[..., t] += factor * made[..., t - DELAY - k]
+    return made.astype(np.complex64)
+
+
+def relative_error(found, truth):
+    """Return the median over cells of |error| over the median of |truth|."""
+    return np.median(np.abs(found - truth)) / np.median(np.abs(truth))
+
+
+def predicted_late(seed=0):
+    rng = np.random.default_rng(seed)
+    clean = heavy(rng, (1, 20, 600))
+    factors = 0.5 * 0.8 ** np.arange(6) * np.exp(1j * np.arange(6))
+    heard = echoing(clean, factors)
+    return relative_error(predicted_frames(heard)[0], heard - clean)
+
+
+def test_the_echo_of_heavy_tailed_frames_is_found():
+    assert predicted_late() < 0.12
+
+
+def test_gaussian_innovations_would_find_it_less_well(monkeypatch):
+    heavy_tailed = predicted_late()
+    monkeypatch.setattr(module, "_precision", lambda innovation: np.ones(innovation.shape))
+    assert predicted_late() > 1.5 * heavy_tailed
+
+
+def test_cells_of_their_own_variance_would_find_less_in_speech(monkeypatch):
+    _, early, heard = in_room(rt60=0.7)
+    ours = si_sdr(early, heard - late_reverberation([heard], RATE)[0].below)
+    monkeypatch.setattr(module, "DISPERSION", 1e-4)  # as in weighted prediction error
+    theirs = si_sdr(early, heard - late_reverberation([heard], RATE)[0].below)
+    assert ours > theirs + 0.5 > si_sdr(early, heard) + 0.5
+
+
+def in_room(rt60=0.7, rate=RATE, seed=3, seconds=5.0):
+    """Return a voice, its early part and the voice in a room of decaying noise."""
+    voice, its_rate = soundfile.read(DATA / "sample-clean.wav", dtype="float32")
+    voice = resample(voice[: int(seconds * its_rate)], its_rate, rate)
+    rng = np.random.default_rng(seed)
+    times = np.arange(int(1.2 * rt60 * rate)) / rate
+    response = 0.12 * rng.standard_normal(len(times)) * 10 ** (-3 * times / rt60)
+    response *= np.sqrt(8000 / rate)
+    response[0] = 1.0
+    early = np.where(times < 0.05, response, 0)
+    heard = [
+        np.convolve(voice, each)[: len(voice)].astype(np.float32) for each in (early, response)
+    ]
+    return voice, *heard
+
+
+@pytest.mark.parametrize("rate", [8000, 16000, 44100])
+def test_a_voice_in_a_room_loses_its_late_echo(rate):
+    _, early, heard = in_room(rate=rate)
+    (late,) = late_reverberation([heard], rate)
+    assert si_sdr(early, heard - late.below) > si_sdr(early, heard) + 1.0
+    assert not late.above.any()
+
+
+def test_a_second_microphone_helps():
+    _, early, heard = in_room()
+    _, _, other = in_room(seed=4)
+    alone = heard - late_reverberation([heard], RATE)[0].below
+    both = heard - late_reverberation([heard, other], RATE)[0].below
+    assert si_sdr(early, both) > si_sdr(early, alone) + 0.5
+
+
+def test_white_noise_has_next_to_no_echo():
+    noise = np.random.default_rng(0).standard_normal(10 * RATE).astype(np.float32)
+    (late,) = late_reverberation([noise], RATE)
+    assert np.mean(late.below**2) < 0.1 * np.mean(noise**2)
+
+
+def test_reflections_within_the_delay_stay():
+    noise = np.random.default_rng(0).standard_normal(10 * RATE).astype(np.float32)
+    early = noise.copy()
+    early[160:] += 0.8 * noise[:-160]  # 20 ms later
+    (late,) = late_reverberation([early], RATE)
+    assert np.mean(late.below**2) < 0.1 * np.mean(early**2)
+
+
+def test_the_two_parts_add_up():
+    _, _, heard = in_room(rate=16000)
+    (whole,) = late_reverberation([heard], 16000)
+    (divided,) = late_reverberation([heard], 16000, edge=3000)
+    np.testing.assert_allclose(divided.below + divided.above, whole.below, atol=1e-6)
+    power = np.abs(np.fft.rfft(divided.above)) ** 2
+    assert power[: 2800 * len(heard) // 16000].sum() < 1e-3 * power.sum()
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 4000), st.sampled_from([1e-12, 1e-3, 1.0, 1e4]), st.integers(1, 3))
+def test_any_length_level_and_number_of_channels(samples, level, channels):
+    rng = np.random.default_rng(samples)
+    sounds = [(level * rng.standard_normal(samples)).astype(np.float32) for _ in range(channels)]
+    found = late_reverberation(sounds, RATE)
+    assert [len(each.below) for each in found] == [samples] * channels
+    assert all(np.isfinite(each.below).all() for each in found)
+    if samples < DELAY * late_frame(RATE).hop_length - late_frame(RATE).n_fft // 2:
+        assert not any(each.below.any() for each in found)
+
+
+def test_silence_has_no_echo_and_the_level_does_not_matter():
+    _, _, heard = in_room(seconds=2.0)
+    silent = np.zeros_like(heard)
+    one, other = late_reverberation([heard, silent], RATE)
+    (alone,) = late_reverberation([heard], RATE)
+    assert not other.below.any()
+    scale = np.abs(alone.below).max()
+    np.testing.assert_allclose(one.below, alone.below, atol=1e-3 * scale)
+    (louder,) = late_reverberation([1000 * heard], RATE)
+    np.testing.assert_allclose(louder.below, 1000 * alone.below, atol=scale)
+
+
+def test_the_order_of_channels_does_not_matter():
+    sounds = [in_room(seed=seed, seconds=2.0)[2] for seed in (3, 4)]
+    forwards = late_reverberation(sounds, RATE)
+    backwards = late_reverberation(sounds[::-1], RATE)[::-1]
+    for one, other in zip(forwards, backwards, strict=True):
+        np.testing.assert_allclose(one.below, other.below, atol=0.01 * np.abs(one.below).max())
+
+
+def test_no_more_than_its_taps_are_looked_at():
+    """A repetition after the last tap is not found."""
+    rng = np.random.default_rng(1)
+    clean = heavy(rng, (1, 8, 600)).astype(np.complex64)
+    late = clean.copy()
+    beyond = DELAY + TAPS + 4
+    late[..., beyond:] += 0.7 * clean[..., :-beyond]
+    inside = clean.copy()
+    inside[..., DELAY + 4 :] += 0.7 * clean[..., : -DELAY - 4]
+    unseen, seen = (np.median(np.abs(predicted_frames(each)[0])) for each in (late, inside))
+    assert unseen < 0.6 * seen
+
+
+def test_a_dry_voice_is_as_without_the_option():
+    voice, *_ = in_room(rate=16000)
+    assert late_reverberation([voice], 16000)[0].share == 0
+    np.testing.assert_array_equal(
+        denoise(voice, 16000, ECHO).audio, denoise(voice, 16000, "fast").audio
+    )
+
+
+@pytest.mark.parametrize("rt60", [0.4, 0.9])
+def test_a_voice_in_a_room_is_not_dry(rt60):
+    assert late_reverberation([in_room(rt60)[2]], RATE)[0].share == 1
+
+
+@pytest.mark.parametrize("preset", ["fast", "plain"])
+@pytest.mark.parametrize("rate", [8000, 16000])
+def test_denoise_takes_the_echo_out(preset, rate):
+    _, early, heard = in_room(rate=rate)
+    without = denoise(heard, rate, PRESETS[preset]).audio
+    result = denoise(heard, rate, replace(PRESETS[preset], dereverb=1.0))
+    assert si_sdr(early, result.audio) > si_sdr(early, without) + 1.0
+    np.testing.assert_allclose(result.audio + result.noise, heard, atol=1e-6)
+
+
+def test_a_share_of_the_echo_lies_between():
+    _, early, heard = in_room(rate=16000)
+    scores = [
+        si_sdr(early, denoise(heard, 16000, replace(ECHO, dereverb=share)).audio)
+        for share in (0.0, 0.4, 1.0)
+    ]
+    assert scores[0] + 0.3 < scores[1] < scores[2] - 0.3
+
+
+def test_above_the_band_the_echo_goes_as_well():
+    _, early, heard = in_room(rate=48000, seconds=4.0)
+
+    def top(sound):
+        spectrum = np.fft.rfft(sound)
+        spectrum[: len(spectrum) // 2] = 0
+        return np.fft.irfft(spectrum, len(sound))
+
+    without, with_it = (
+        denoise(heard, 48000, replace(ECHO, dereverb=share)).audio for share in (0.0, 1.0)
+    )
+    assert np.mean((top(with_it) - top(early)) ** 2) < np.mean((top(without) - top(early)) ** 2)
+
+
+def test_channels_and_jobs():
+    sounds = np.stack([in_room(rate=16000, seed=seed)[2] for seed in (3, 4)], axis=1)
+    one = denoise(sounds, 16000, ECHO).audio
+    assert one.shape == sounds.shape
+    np.testing.assert_array_equal(one, denoise(sounds, 16000, ECHO, jobs=2).audio)
+
+
+def test_chunks_give_the_same_as_the_whole():
+    _, _, heard = in_room(rate=16000, seconds=4.0)
+    with Stream(16000, 1, ECHO) as stream:
+        parts = [stream.process(heard[k : k + 7000]) for k in range(0, len(heard), 7000)]
+        parts.append(stream.flush()[:, 0])
+    np.testing.assert_array_equal(np.concatenate(parts), denoise(heard, 16000, ECHO).audio)
+
+
+def test_low_latency_does_not_take_it_out():
+    with pytest.raises(AlphaMFError, match="latency 'low' does not support dereverb"):
+        Stream(16000, 1, ECHO, latency="low")
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.5, float("nan"), "much"])
+def test_a_share_that_is_none_is_refused(share):
+    with pytest.raises(AlphaMFError, match="`dereverb` must be"):
+        replace(PRESETS["fast"], dereverb=share)

@@ -1,0 +1,239 @@
+"""Every command that is printed for users runs as printed, in a clone with a fresh environment.
+
+Read are the blocks of shell commands in README.md, docs/start and docs/guide, and what alphamf says
+about extras. Each page has a folder of its own, which looks like the clone and holds recordings.
+What cannot run here is named in `ELSEWHERE`, with the reason; its options are read by the command
+line all the same.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import typer
+
+from alphamf.cli.app import app
+from tests.support.places import ROOT, checkout
+
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs" / "start").glob("*.md")),
+    *sorted((ROOT / "docs" / "guide").glob("*.md")),
+]
+
+ELSEWHERE = {
+    r"pytest": "the tests themselves",
+    r"^(mkdir|sed|source|systemctl|tar|whisper|ALPHAMF_DATA=)": "not alphamf's",
+    r"^python -m (alphamf\.training|benchmarks)": "hours of training and measuring",
+    r"^alphamf live": "needs a sound card",
+    r"^alphamf plugin (install|remove)": "changes the user's files",
+    r"--device cuda": "needs a graphics card",
+    r"^alphamf adapt|mine-refiner": "trains for a quarter of an hour",
+    r"deepfilternet": "gigabytes",
+    r"--asr": "downloads a recogniser",
+    r"noizeus|/path/|librispeech": "needs a corpus",
+    r"--cluster tcp": "needs a cluster",
+    r"^pip install .*(cuda|learn|asr|torch)": "gigabytes",
+}
+"""Patterns of commands that are not run, and why."""
+
+SAID = (
+    "alphamf serve --no-browser",
+    "alphamf live --list-devices",
+    "alphamf denoise talk.wav --plot talk.png",
+    "alphamf evaluate --clean clean --noisy noisy",
+    "alphamf adapt --clean my-voices --noise my-noises -o mine-refiner.npz",
+)
+"""Commands that ask for an extra where alphamf is installed without any."""
+
+SECONDS = 5
+"""How long a command may serve before it is stopped, as it would go on for ever."""
+
+
+class Command(NamedTuple):
+    """A printed line of shell, and where it stands."""
+
+    page: str
+    number: int
+    line: str
+
+
+def commands(page: Path) -> list[Command]:
+    """Return the lines of a page's blocks of shell commands, without comments."""
+    found, language, held, start = [], None, "", 0
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+        if line.startswith("```"):
+            language = None if language is not None else line[3:].strip()
+        elif language in ("sh", "bash"):
+            start = start if held else number
+            held += line.removesuffix("\\")
+            if not line.endswith("\\"):
+                text = re.sub(r"(^|\s+)#\s.*$", "", held).strip()
+                held = ""
+                if text:
+                    found.append(Command(str(page.relative_to(ROOT)), start, text))
+    return found
+
+
+ALL = [each for page in PAGES for each in commands(page)]
+OWN = re.compile(r"(?:^|&& |\| )(?:\.venv/bin/)?alphamf ([^|<>&]*)")
+"""A call of alphamf in a line of shell."""
+
+
+def reason(line: str) -> str | None:
+    """Return why a command is not run here, or None."""
+    bare = line.replace(".venv/bin/", "")
+    return next((why for pattern, why in ELSEWHERE.items() if re.search(pattern, bare)), None)
+
+
+@pytest.mark.parametrize("each", ALL, ids=lambda each: f"{each.page}:{each.number}")
+def test_the_command_line_knows_every_option_that_is_printed(each):
+    known = typer.main.get_command(app)
+    for called in OWN.findall(each.line):
+        name, *words = shlex.split(called)
+        if name.startswith("-"):
+            continue
+        command = known.commands[name]
+        if name == "plugin":
+            assert words[0] in command.commands
+        elif "--help" not in words:
+            # From a pipe comes `-`; an empty list of words would print the help.
+            with command.make_context(name, list(words)) as context:
+                assert set(context.params) == {parameter.name for parameter in command.params}
+
+
+def test_pages_print_commands():
+    assert {each.page for each in ALL} >= {"README.md", "docs/start/index.md"}
+    assert sum(reason(each.line) is None for each in ALL) > 15
+
+
+class Clone(NamedTuple):
+    """A copy of the repository with an environment in ``.venv``."""
+
+    root: Path
+
+    def run(self, line: str, folder: Path) -> tuple[int, str]:
+        """Run a line of shell in the activated environment; return its code and output."""
+        path = f"{self.root / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"
+        environment = {**os.environ, "PATH": path, "BROWSER": "true", "HOME": str(self.root)}
+        environment.pop("PYTHONPATH", None)
+        if "pip install" in line or "-m venv" in line:  # in the clone itself
+            folder = self.root
+        with open(self.root / "output", "w+b") as output:
+            process = subprocess.Popen(
+                ["bash", "-euo", "pipefail", "-c", line], cwd=folder, env=environment,
+                stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
+            )  # fmt: skip
+            serves = "alphamf serve" in line
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=SECONDS if serves else 1800)
+            running = process.poll() is None
+            if running:
+                os.killpg(process.pid, signal.SIGTERM)
+                process.wait(timeout=60)
+            output.seek(0)
+            said = output.read().decode(errors="replace")
+        return 0 if running and serves else process.returncode, said
+
+    def folder(self, name: str) -> Path:
+        """Return a folder that looks like the clone, and holds what the pages' commands name."""
+        made = self.root.parent / name.replace("/", "-")
+        made.mkdir()
+        for each in [*self.root.iterdir()]:
+            (made / each.name).symlink_to(each)
+        write_recordings(made)
+        return made
+
+
+def write_recordings(folder: Path) -> None:
+    """Write recordings, a video, and folders of speech and noise."""
+    import soundfile
+
+    clean, rate = soundfile.read(ROOT / "data" / "sample-clean.wav", frames=64000)
+    noisy, _ = soundfile.read(ROOT / "data" / "sample-noisy.wav", frames=64000)
+    sounds = {"noisy": noisy, "clean": clean, "noise": noisy - clean}
+    kinds = {
+        "clean": ("clean-speech", "my-voices", "voices"),
+        "noise": ("my-noise", "my-noises"),
+        "noisy": ("talks", "calls", "corpus", "episodes"),
+    }
+    for kind, names in kinds.items():
+        for name in names:
+            (folder / name).mkdir()
+            for k in range(2):
+                part = sounds[kind][k * 2 * rate : (k + 1) * 2 * rate]
+                soundfile.write(folder / name / f"{'ab'[k]}.wav", part, rate)
+    for name in ("talk", "interview", "two-callers", "call", "episode", "host", "guest", "walk"):
+        stereo = np.stack([noisy, noisy[::-1]], axis=1)
+        soundfile.write(folder / f"{name}.wav", stereo if name[0] in "itc" else noisy, rate)
+
+
+def write_video(path: Path, sound: Path) -> None:
+    """Write a recording as the sound of an MP4."""
+    import av
+
+    with av.open(str(path), "w") as made, av.open(str(sound)) as read:
+        stream = made.add_stream("aac", rate=16000)
+        for frame in read.decode(audio=0):
+            made.mux(stream.encode(frame))
+        made.mux(stream.encode(None))
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory):
+    """Install alphamf without an extra, as `pip install .` does."""
+    root = tmp_path_factory.mktemp("pages") / "clone"
+    root.mkdir()
+    checkout(root)
+    made = Clone(root)
+    code, said = made.run("python3 -m venv .venv && .venv/bin/pip install --quiet .", root)
+    assert code == 0, said
+    return made
+
+
+def refused(clone: Clone) -> list[str]:
+    """Run what asks for an extra; return what is wrong with what it says."""
+    folder, wrong = clone.folder("said"), []
+    for line in SAID:
+        code, said = clone.run(line, folder)
+        hint = re.search(r"install it with (.*?)(?: \(|$)", said.strip())
+        if code != 2 or hint is None or "'alphamf[" not in hint[1]:
+            wrong.append(f"{line}\n{said}")
+            continue
+        command = re.sub("pip install", "pip install --dry-run", hint[1], count=1)
+        if "learn" not in command:  # gigabytes; its index is not that of other packages
+            code, said = clone.run(command, folder)
+        if "does not provide the extra" in said or (code and "learn" not in command):
+            wrong.append(f"{command}\n{said}")
+        print(f"said   {line}: {hint[1]}")
+    return wrong
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="the blocks are of a POSIX shell")
+def test_every_printed_command_runs(clone):
+    wrong, folders = refused(clone), {}
+    for each in ALL:
+        why = reason(each.line)
+        if why is None:
+            if each.page not in folders:
+                folders[each.page] = clone.folder(each.page)
+                write_video(folders[each.page] / "talk.mp4", folders[each.page] / "talk.wav")
+                write_video(folders[each.page] / "interview.mp4", folders[each.page] / "talk.wav")
+            code, said = clone.run(each.line, folders[each.page])
+            # A page may show a command again that has made its output.
+            if code and not ("already" in said and "use --overwrite" in said):
+                wrong.append(f"{each.page}:{each.number}: {each.line}\n{said[-600:]}")
+                why = "FAILED"
+        print(f"{why or 'ok':40}{each.page}:{each.number}: {each.line}")
+    assert not wrong, "\n\n".join(wrong)
