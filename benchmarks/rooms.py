@@ -25,7 +25,8 @@ time, of speech alone. With ``--write`` they go to docs/benchmarks/rooms.md.
 
 Methods are those of `alphamf evaluate`, and: ``wpe``, weighted prediction error by the package
 nara_wpe (window 64 ms, hop 16 ms, 10 taps, delay 4, 3 iterations); ``late``, the linear
-prediction with heavy tails alone; ``dereverb``, `fast` with ``dereverb=1``. ``pip install 'alphamf[bench,eval,peers]'`` brings what they need.
+prediction with heavy tails alone; ``dereverb``, `fast` with ``dereverb=1``.
+``pip install 'alphamf[bench,eval,peers]'`` brings what they need.
 """
 
 from __future__ import annotations

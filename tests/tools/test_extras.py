@@ -67,7 +67,9 @@ def test_commands_name_the_pip_of_this_python(prefix, monkeypatch):
 
 
 def test_commands_name_the_program_that_installed_alphamf(prefix, monkeypatch):
-    monkeypatch.setattr(extras, "find_spec", lambda name: None)  # uv's environments have no pip
+    monkeypatch.setattr(
+        extras, "installed_version", lambda name: None
+    )  # uv's environments have no pip
     (prefix / "bin" / "uv").write_text("#!/bin/sh\n")
     (prefix / "bin" / "uv").chmod(0o755)
     monkeypatch.setenv("PATH", f"{prefix}/bin")
