@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from alphamf.inference.targets.derived_density import DerivedDensity
 from alphamf.tools.arrays import Array, namespace
-from alphamf.tools.extras import require_package
 
 
-class JaxDensity:
+class JaxDensity(DerivedDensity):
     """A log density in JAX; see `density.Density`.
 
     The data are JAX arrays and stay on their device. theta and its gradient cross between NumPy (or
@@ -35,19 +35,15 @@ class JaxDensity:
     array([[-1., -2.]])
     """
 
-    def __init__(self, log_density: Callable[..., Any]) -> None:
-        require_package("JaxDensity", "jax", "jax")
+    package = "jax"
+
+    def of_chains(self, function: Callable[..., Any]) -> tuple[Callable[..., Any], ...]:
+        """Return a function of one chain and its gradient, mapped over chains and compiled."""
         import jax
 
-        def of_rows(theta: Any, data: Any, chosen: Any) -> Any:
-            rows = data if chosen is None else [array[chosen] for array in data]
-            return log_density(theta, *rows)
-
-        def of_chains(function: Callable[..., Any]) -> Callable[..., Any]:
-            return jax.jit(jax.vmap(function, in_axes=(0, None, 0)))  # type: ignore[no-any-return]
-
-        self.log_density = log_density
-        self._value, self._grad = of_chains(of_rows), of_chains(jax.grad(of_rows))
+        return tuple(
+            jax.jit(jax.vmap(each, in_axes=(0, None, 0))) for each in (function, jax.grad(function))
+        )
 
     def place(self, data: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the data as JAX arrays."""
@@ -55,19 +51,9 @@ class JaxDensity:
 
         return tuple(jnp.asarray(array) for array in data)
 
-    def grad(self, theta: Array, data: tuple[Any, ...], chosen: Array | None) -> Array:
-        """See `density.Density`."""
-        return _called(self._grad, theta, data, chosen).reshape(theta.shape)
-
-    def value(self, theta: Array, data: tuple[Any, ...], chosen: Array | None) -> Array:
-        """See `density.Density`."""
-        return _called(self._value, theta, data, chosen).reshape(theta.shape[:-1])
-
-
-def _called(function: Callable[..., Any], theta: Array, data: Any, chosen: Any) -> Array:
-    """Call a function of flattened chains with theta; return a new array of theta's kind."""
-    xp = namespace(theta)
-    positions = theta.reshape(-1, theta.shape[-1])
-    picks = None if chosen is None else chosen.reshape(len(positions), -1)
-    found: Array = xp.array(function(positions, data, picks), theta.dtype)
-    return found
+    def call(
+        self, function: Callable[..., Any], positions: Array, data: Any, picks: Array | None
+    ) -> Array:
+        """See `DerivedDensity`."""
+        found: Array = namespace(positions).array(function(positions, data, picks), positions.dtype)
+        return found

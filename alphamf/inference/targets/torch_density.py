@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from alphamf.inference.targets.derived_density import DerivedDensity
 from alphamf.tools.arrays import Array, namespace
-from alphamf.tools.extras import require_package
 
 
-class TorchDensity:
+class TorchDensity(DerivedDensity):
     """A log density in PyTorch; see `density.Density`.
 
     The data are tensors and stay on their device; theta goes there, in the data's precision, and
@@ -34,16 +34,13 @@ class TorchDensity:
     array([[-1., -2.]])
     """
 
-    def __init__(self, log_density: Callable[..., Any]) -> None:
-        require_package("TorchDensity", "torch", "torch")
+    package = "torch"
+
+    def of_chains(self, function: Callable[..., Any]) -> tuple[Callable[..., Any], ...]:
+        """Return a function of one chain and its gradient, mapped over chains when called."""
         from torch.func import grad
 
-        def of_rows(theta: Any, data: Any, chosen: Any) -> Any:
-            rows = data if chosen is None else [array[chosen] for array in data]
-            return log_density(theta, *rows)
-
-        self.log_density = log_density
-        self._value, self._grad = of_rows, grad(of_rows)
+        return function, grad(function)
 
     def place(self, data: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the data as tensors."""
@@ -51,28 +48,19 @@ class TorchDensity:
 
         return tuple(torch.as_tensor(array) for array in data)
 
-    def grad(self, theta: Array, data: tuple[Any, ...], chosen: Array | None) -> Array:
-        """See `density.Density`."""
-        return _called(self._grad, theta, data, chosen).reshape(theta.shape)
+    def call(
+        self, function: Callable[..., Any], positions: Array, data: Any, picks: Array | None
+    ) -> Array:
+        """See `DerivedDensity`."""
+        import torch
 
-    def value(self, theta: Array, data: tuple[Any, ...], chosen: Array | None) -> Array:
-        """See `density.Density`."""
-        return _called(self._value, theta, data, chosen).reshape(theta.shape[:-1])
-
-
-def _called(function: Callable[..., Any], theta: Array, data: Any, chosen: Any) -> Array:
-    """Call a function of one chain with all of theta; return a new array of theta's kind."""
-    import torch
-
-    xp = namespace(theta)
-    flat = torch.from_dlpack(theta.reshape(-1, theta.shape[-1]))
-    like = next((array for array in data if array.is_floating_point()), flat)
-    positions = flat.to(like.device, like.dtype)
-    if chosen is None:
-        found = torch.func.vmap(function, in_dims=(0, None, None))(positions, data, None)
-    else:
-        picks = torch.from_dlpack(chosen.reshape(len(positions), -1)).to(like.device)
-        found = torch.func.vmap(function, in_dims=(0, None, 0))(positions, data, picks)
-    back: Array = xp.from_dlpack(found.detach().to(flat.device).contiguous())
-    copied: Array = back.astype(theta.dtype)
-    return copied
+        flat = torch.from_dlpack(positions)
+        like = next((array for array in data if array.is_floating_point()), flat)
+        places: list[Any] = [flat.to(like.device, like.dtype), data, None]
+        if picks is not None:
+            places[2] = torch.from_dlpack(picks).to(like.device)
+        axes = (0, None, None if picks is None else 0)
+        found = torch.func.vmap(function, in_dims=axes)(*places)
+        back: Array = namespace(positions).from_dlpack(found.detach().to(flat.device).contiguous())
+        copied: Array = back.astype(positions.dtype)
+        return copied

@@ -33,15 +33,18 @@ KINDS: dict[str, Callable[..., Any]] = {
 ADAPTIVE = ("HMC", "SGHMC", "SG-NPHMC", "SGNHT")
 """Samplers with an adaptive mass in the paper; the others have a metric."""
 
-EM, POSITIONS = "-EM", " (positions)"
-"""Endings of a method's name: a mass adapted to momenta, as in the paper, or to positions."""
+EM, BOTH, POSITIONS = "-EM", "-EM (Q)", " (positions)"
+"""Endings of a method's name: a mass adapted to momenta, as in the paper, also with the mass Q of
+the thermostat, or to positions."""
 
 METHODS = tuple(
     name + ending
     for name in KINDS
-    for ending in (("", EM, POSITIONS) if name in ADAPTIVE else ("",))
+    for ending in (("", EM, BOTH, POSITIONS) if name in ADAPTIVE else ("",))
+    if ending != BOTH or name == "SG-NPHMC"
 )
-"""The rows of the paper's tables 1 to 3 in order, with a third row for each adaptive sampler."""
+"""The rows of the paper's tables 1 to 3 in order, with a third row for each adaptive sampler, and
+one for SG-NPHMC-EM that learns Q."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,9 @@ class PositionMass:
 
 def base_method(method: str) -> str:
     """Return the name of the plain sampler."""
-    return method.removesuffix(EM).removesuffix(POSITIONS)
+    for ending in (BOTH, EM, POSITIONS):
+        method = method.removesuffix(ending)
+    return method
 
 
 def sampler(
@@ -129,6 +134,8 @@ def sampler(
     if method.endswith(EM):
         of_sgnht = base_method(method) == "SGNHT"
         settings["mass"] = replace(learner, test="sgnht") if of_sgnht else learner
+    elif method.endswith(BOTH):
+        settings |= {"mass": learner, "bath": replace(learner, dense=False)}
     elif method.endswith(POSITIONS):
         settings["mass"] = PositionMass(replace(learner, source="positions"), variance)
     return KINDS[base_method(method)](**settings)
@@ -173,9 +180,11 @@ def milliseconds(
 
 def condition(sampler: Any, state: Any) -> float | None:
     """Return the condition number of the adapted mass: geometric mean over chains."""
-    if not isinstance(getattr(state, "mass", None), MassEMState):
+    mass = getattr(state, "mass", None)
+    mass = getattr(mass, "mass", mass)  # of the two that learn with Q
+    if not isinstance(mass, MassEMState):
         return None
-    inverse = sampler.mass.inverse(state.mass)
+    inverse = sampler.mass.inverse(mass)
     values = np.linalg.eigvalsh(inverse.g) if isinstance(inverse, Dense) else inverse.g
     return exp(float(np.log(values.max(-1) / values.min(-1)).mean()))
 

@@ -46,7 +46,14 @@ SETTINGS: dict[str, dict[str, Any]] = {
 FIXED = "theta at rest"
 """An additional row: Gibbs moves of the topics alone, with theta fixed at its start."""
 
-METHODS = (FIXED, *(name for name in methods.METHODS if methods.base_method(name) in SETTINGS))
+METHODS = (
+    FIXED,
+    *(
+        name
+        for name in methods.METHODS
+        if methods.base_method(name) in SETTINGS and not name.endswith(methods.BOTH)
+    ),
+)
 
 SAMPLES = {"SG-NPHMC": 50}
 """S_count where it differs from 100."""

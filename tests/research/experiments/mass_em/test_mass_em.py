@@ -10,6 +10,7 @@ import pytest
 from alphamf.errors import AlphaMFError
 from alphamf.inference.metric import Dense
 from alphamf.inference.random import generator
+from alphamf.inference.samplers.langevin import SGLDState
 from alphamf.inference.samplers.mass_em import MassEM
 from alphamf.inference.targets.logistic import LogisticRegression
 from alphamf.inference.targets.topics import TopicModel
@@ -297,3 +298,29 @@ def test_mass_of_log_e_rests():
     inverse = mass.inverse(state).g
     np.testing.assert_array_equal(inverse[0, 2:4], 1)
     assert (inverse[0, [0, 1, 4, 5]] < 1).all()
+
+
+def test_times_of_an_iteration_are_processor_time_in_turns(monkeypatch):
+    """Each sampler's first five steps are left out, then both make five parts in turn."""
+    clock = [0.0]
+    made = []
+
+    class Ticking:
+        needs = ()
+
+        def __init__(self, milliseconds):
+            self.milliseconds = milliseconds
+
+        def init(self, rng, theta):
+            return SGLDState(theta, 0)
+
+        def step(self, rng, state, target):
+            clock[0] += self.milliseconds / 1e3 * (10 if state.step < 5 else 1)
+            made.append(self.milliseconds)
+            return SGLDState(state.theta, state.step + 1)
+
+    monkeypatch.setattr(methods.time, "process_time", lambda: clock[0])
+    found = methods.milliseconds(None, [Ticking(2.0), Ticking(3.0)], np.zeros(1), 20)
+    np.testing.assert_allclose(found, [[2.0] * 5, [3.0] * 5])
+    assert made[10:] == ([2.0] * 4 + [3.0] * 4) * 5
+    assert methods.ratio({"milliseconds": found[1], "plain": found[0]}) == "1.50"

@@ -152,6 +152,24 @@ def test_slope_of_a_power():
     assert gaussian_report.slope([(x, -3 * x**1.7) for x in (1.0, 2.0, 5.0)]) == pytest.approx(1.7)
 
 
+@pytest.mark.parametrize(("method", "order", "rate"), [("SGLD", 1, -2 / 3), ("SGRRLD", 2, -4 / 5)])
+def test_rates_are_those_of_the_theorem_where_errors_are(method, order, rate):
+    """A bias of gamma^order and a variance of 1 / (K gamma): the least MSE falls as printed."""
+    kept = [10**k for k in range(3, 9)]
+    records = [
+        JobRecord(
+            {"figure": "step", "method": name, "gamma": gamma},
+            {"kept": kept, "mse": [gamma ** (2 * order) + 1 / (k * gamma) for k in kept]},
+        )
+        for gamma in np.geomspace(1e-4, 1, 400)
+        for name in (method, "another")
+    ]
+    found = gaussian_report.slope(gaussian_report.lowest_errors(records, method))
+    assert found == pytest.approx(rate, abs=2e-3)
+    printed, _, below = gaussian_report.PAPER["rate", method].partition("/")
+    assert float(printed) / float(below) == pytest.approx(rate)
+
+
 def test_stopwatch_has_the_chains_side_by_side():
     watch = factors.TimedTarget(model(1))
     # Noise 1 s, the fine chain's moves 2 and 3 s, the coarse one's 4 s.
