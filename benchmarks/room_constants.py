@@ -102,15 +102,13 @@ def noise(rng: np.random.Generator, samples: int) -> Reals:
     return found
 
 
-def example(number: int, rooms: int) -> Example:
+def example(number: int) -> Example:
     """Make a clip, and return its features with the truth.
 
     Parameters
     ----------
     number
         Number of the clip.
-    rooms
-        How many rooms by the image method there are.
     """
     from scipy.signal import fftconvolve
 
@@ -122,7 +120,7 @@ def example(number: int, rooms: int) -> Example:
         if place < DRY + RECORDED:
             there = recorded()[rng.integers(len(recorded()))]
         else:
-            there = image_room((SEED, number % rooms), RATE)
+            there = image_room((SEED, number), RATE)
         times, ratio, name = there.rt60, there.drr, there.name
         sound = fftconvolve(sound, there.voice)[: len(sound)]
     level = rng.uniform(*LEVELS) if rng.random() < NOISY else rng.uniform(50, 90)
@@ -247,20 +245,14 @@ def main() -> None:
     """Fit the constants, and write the module."""
     parser = options_of("benchmarks.room_constants", __doc__)
     parser.add_argument("--clips", type=int, default=400, metavar="N", help="(default 400)")
-    parser.add_argument("--rooms", type=int, default=100, metavar="N", help="(default 100)")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="(default 1)")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.py")
     asked = parser.parse_args()
-    jobs = [(number, asked.rooms) for number in range(asked.clips)]
     try:
-        examples = list(pool.results(_example, jobs, workers=asked.jobs))
+        examples = list(pool.results(example, range(asked.clips), workers=asked.jobs))
     except AlphaMFError as error:
         parser.error(str(error))
     asked.output.write_text(text_of(*fit_all(examples)), encoding="utf-8")
-
-
-def _example(job: tuple[int, int]) -> Example:
-    return example(*job)
 
 
 if __name__ == "__main__":
