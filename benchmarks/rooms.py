@@ -24,8 +24,9 @@ method. There is a table of the means for each condition, and one for each score
 time, of speech alone. With ``--write`` they go to docs/benchmarks/rooms.md.
 
 Methods are those of `alphamf evaluate`, and: ``wpe``, weighted prediction error by the package
-nara_wpe (window 64 ms, hop 16 ms, 10 taps, delay 4, 3 iterations); ``dereverb``, `fast` with
-``dereverb=1``. ``pip install 'alphamf[bench,eval,peers]'`` brings what they need.
+nara_wpe (window 64 ms, hop 16 ms, 10 taps, delay 4, 3 iterations); ``late``, the linear
+prediction with heavy tails alone; ``dereverb``, `fast` with ``dereverb=1``.
+``pip install 'alphamf[bench,eval,peers]'`` brings what they need.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ import numpy as np
 
 from alphamf import denoise
 from alphamf.audio.room import BANDS, estimate_room
+from alphamf.denoising.late_reverberation import late_reverberation
 from alphamf.denoising.settings import PRESETS
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.methods import all_methods
@@ -56,8 +58,8 @@ from benchmarks.room_clips import CASES, GROUPS, made
 from benchmarks.room_scores import SCORES, scores
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks" / "rooms.md"
-METHODS = "noisy,wpe,deepfilternet,fast"
-WPE, DEREVERB = "wpe", "dereverb"
+METHODS = "noisy,wpe,deepfilternet,fast,late,dereverb"
+WPE, LATE, DEREVERB = "wpe", "late", "dereverb"
 ESTIMATES = "estimates"
 COLUMNS = {**SCORES, "CPU s per s": 3}
 """Headings, and decimals."""
@@ -76,6 +78,9 @@ def processed(name: str, clip: Clip) -> Floats:
     """Process a clip by a method."""
     if name == WPE:
         return predicted(clip.noisy)
+    if name == LATE:
+        late: Floats = clip.noisy - late_reverberation([clip.noisy], clip.rate)[0].below
+        return late
     if name == DEREVERB:
         settings = replace(PRESETS["fast"], dereverb=1.0)
         found: Floats = denoise(clip.noisy, clip.rate, settings).audio
@@ -234,7 +239,7 @@ def main() -> None:
     methods = asked.methods.split(",")
     numbers = range(asked.clips)
     try:
-        if unknown := [n for n in methods if n not in (*all_methods(), WPE, DEREVERB)]:
+        if unknown := [n for n in methods if n not in (*all_methods(), WPE, LATE, DEREVERB)]:
             raise AlphaMFError(f"there is no method {unknown[0]!r}")
         if asked.case == ESTIMATES:
             works = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperCommand
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 class DenoiseCommand(TyperCommand):
     """The command ``denoise``, whose option --dereverb may stand without a value."""
 
-    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Give --dereverb the value 1 where no share follows."""
         given: list[str] = []
         for k, word in enumerate(args):

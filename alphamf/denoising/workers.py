@@ -261,16 +261,13 @@ class Workers:
         """
         progress = partial(self._progress.advance, (number, place), seconds / self._settings.steps)
         stream = self._seed, number
-        sample = partial(
-            sample_gains,
-            rate=self._rate,
-            weights=self._weights,
-            settings=self._settings,
-            stream=stream,
-            xp=self._xp,
-            progress=progress,
-            noises=noises,
-        )
+
+        def sample(given: Sequence[Floats]) -> list[SegmentPosterior]:
+            settings, weights = self._settings, self._weights
+            return sample_gains(
+                given, self._rate, weights, settings, stream, self._xp, progress, noises
+            )
+
         if late is None:
             return sample(sounds)
         shares = [self._settings.dereverb * each.share for each in late]

@@ -68,7 +68,7 @@ def install_packages(*requirements: str, dependencies: bool = True) -> str:
     if os.path.exists(os.path.join(sys.prefix, "pipx_metadata.json")):
         return f"pipx runpip {_quoted(os.path.basename(sys.prefix))} install {words}"
     python = _quoted(sys.executable)
-    if find_spec("pip") is None and shutil.which("uv"):
+    if installed_version("pip") is None and shutil.which("uv"):
         return f"uv pip install --python {python} {words}"
     pip = shutil.which("pip")
     own = os.path.join(os.path.dirname(sys.executable), os.path.basename(pip or "pip"))

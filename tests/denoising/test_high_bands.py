@@ -108,11 +108,13 @@ def test_the_network_of_the_bands_changes_nothing_below():
     frequencies = np.arange(grid.frame.bins) * 48000 / grid.frame.n_fft
     low, high = high_bands.CROSSED
     alone = second_stage_coefficients(spectra, first, weights.second_stage, np)
-    found = coefficients(spectra, first, posterior, third, np)
+    found = coefficients(spectra, first, posterior, third.second_stage, third, np)
     for each, before, wanted in zip(found[:2], alone[:2], (1 / 3, 0), strict=True):
         np.testing.assert_array_equal(each[frequencies <= low], before[frequencies <= low])
         np.testing.assert_allclose(each[frequencies >= high], wanted, atol=1e-6)
-    without = coefficients(spectra, first, posterior, replace(weights, high_band=None), np)
+    without = coefficients(
+        spectra, first, posterior, weights.second_stage, replace(weights, high_band=None), np
+    )
     for each, before in zip(without[:2], alone[:2], strict=True):
         np.testing.assert_array_equal(each, before)
     for tap, before in zip(found.taps, alone.taps, strict=True):

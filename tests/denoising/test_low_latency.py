@@ -103,7 +103,7 @@ def test_speech_is_better_for_it():
 def test_the_preset_plain_is_the_chain_alone():
     noisy, rate = soundfile.read(DATA / "sample-noisy.wav", dtype="float32")
     noisy = noisy[:rate, None]
-    plain, whole = (fed(noisy, rate, settings=PRESETS[name]) for name in ("plain", "fast"))
+    plain, whole = (fed(noisy, rate, preset=PRESETS[name]) for name in ("plain", "fast"))
     assert np.abs(plain - whole).max() > 0.01
     weights = replace(find_online(rate), causal=None)
     np.testing.assert_array_equal(plain, fed(noisy, rate, model=weights))

@@ -183,7 +183,7 @@ def test_asyncio():
     found, ticks = asyncio.run(both())
     assert ticks > 3
     np.testing.assert_array_equal(found.audio, denoise(audio, RATE, QUICK, model=TINY).audio)
-    with pytest.raises(AlphaMFError, match="settings must be one of"):
+    with pytest.raises(AlphaMFError, match="preset must be one of"):
         asyncio.run(denoise_async(audio, RATE, "slow"))
 
 
@@ -240,7 +240,7 @@ def test_chunks_that_do_not_do(chunk, reason):
 )
 def test_settings_that_do_not_do(options, reason):
     with pytest.raises(AlphaMFError, match=reason):
-        Stream(**{"rate": RATE, "channels": 1, "settings": QUICK, "model": TINY, **options})
+        Stream(**{"rate": RATE, "channels": 1, "preset": QUICK, "model": TINY, **options})
 
 
 def test_what_goes_wrong_in_a_thread_is_told(monkeypatch):

@@ -78,7 +78,7 @@ def test_a_network_of_zeros_leaves_the_first_stage_all_but_alone(sizes):
 def test_three_quarters_of_the_change_are_taken(monkeypatch, sizes):
     noisy, first = spectra()
     part = second_stage.speech(noisy, first, drawn(1.0, sizes).coefficients(noisy, first), np)
-    monkeypatch.setattr(second_stage, "CHANGE", 1.0)
+    monkeypatch.setattr(second_stage.SecondStage, "change", 1.0)
     whole = second_stage.speech(noisy, first, drawn(1.0, sizes).coefficients(noisy, first), np)
     np.testing.assert_allclose(part - first, 0.75 * (whole - first), atol=1e-5)
     assert np.abs(whole - first).max() > 0.1

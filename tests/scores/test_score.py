@@ -157,6 +157,7 @@ def test_pesq_is_the_packages(speech):
     package = pytest.importorskip("pesq", reason="the package pesq is not installed")
     clean, noisy = speech
     assert pesq(clean, noisy, RATE) == package.pesq(RATE, clean, noisy, "wb")
+    clean, noisy = clean[: 8 * RATE], noisy[: 8 * RATE]
     assert pesq(clean, noisy, 8000) == package.pesq(8000, clean, noisy, "nb")
 
 
@@ -166,7 +167,7 @@ def test_pesq_refuses_what_its_package_cannot_score(speech):
     with pytest.raises(AlphaMFError, match="PESQ cannot score this clip: Buffer needs"):
         pesq(clean[8000:8400], noisy[8000:8400], RATE)
     long = np.tile(clean, 3)
-    with pytest.raises(AlphaMFError, match=r"at most 18 s, not 22.8 s"):
+    with pytest.raises(AlphaMFError, match=r"at most 18 s, not 27.4 s"):
         pesq(long, long, RATE)
 
 

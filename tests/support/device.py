@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 FUNCTIONS = (
-    "abs absolute add all any arange argsort array_equal broadcast_to ceil clip concatenate "
+    "abs absolute add all any arange arcsinh argsort array_equal broadcast_to ceil clip concatenate "
     "convolve copyto cos count_nonzero cumsum diagonal divide einsum empty empty_like exp "
-    "expand_dims eye floor full full_like hypot identity isfinite isnan less less_equal log "
+    "expand_dims eye floor full full_like hypot identity interp isfinite isnan less less_equal log "
     "expm1 log1p logical_and logical_not logical_or matmul max maximum mean min minimum moveaxis "
     "multiply negative nonzero ones ones_like outer pad power prod repeat reshape roll round "
     "searchsorted shape sign sin sqrt square squeeze stack std subtract sum swapaxes take "

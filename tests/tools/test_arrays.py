@@ -39,7 +39,7 @@ def test_cupy_arrays_belong_to_cupy(fake_cupy):
 def test_without_cupy(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)  # the import fails
     assert module("auto") is np
-    with pytest.raises(AlphaMFError, match=r"device cuda needs CuPy .*alphamf\[cuda12\]") as caught:
+    with pytest.raises(AlphaMFError, match=r"device cuda needs CuPy .*alphamf\[cuda13\]") as caught:
         module("cuda")
     assert "\n" not in str(caught.value)
 

@@ -197,8 +197,8 @@ def test_printed_half_step_is_implicit_and_rejected():
             first, second, both = richardson.draw_increments(rng, state.theta)
             inverse = np.linalg.inv(np.eye(2) + h / 2 * target.precision)
             middle = (state.theta + h / 2 * target.linear + math.sqrt(h) * first) @ inverse
-            theta = richardson._move(rng, middle, target, h / 2, second)
-            coarse = richardson._move(rng, state.coarse, target, h, both)
+            theta = richardson.move_by(rng, middle, target, h / 2, second)
+            coarse = richardson.move_by(rng, state.coarse, target, h, both)
             return state._replace(theta=theta, middle=middle, coarse=coarse)
 
     covariance = joint_law(target.precision, SGRRLD(h), h)

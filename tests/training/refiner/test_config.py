@@ -13,7 +13,7 @@ from alphamf.learnt.high_band import HighBand
 from alphamf.learnt.network import shapes
 from alphamf.learnt.network_file import shipped_networks
 from alphamf.learnt.refiner import Refiner
-from alphamf.learnt.second_stage import SecondStage
+from alphamf.learnt.second_stage import Dereverberator, SecondStage
 from alphamf.tools.extras import install_torch
 from alphamf.training.refiner import command, config_file
 from tests.support import tones
@@ -26,6 +26,7 @@ def test_the_configuration_of_a_shipped_network_has_its_sizes(name):
     found = config_file.load(folder() / f"{name}.toml").network
     kinds = {
         "causal": CausalRefiner,
+        "dereverberator": Dereverberator,
         "high": HighBand,
         "second": SecondStage,
         "refiner": Refiner,

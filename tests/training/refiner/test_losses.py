@@ -149,7 +149,7 @@ def test_the_waveform_loss_is_that_of_the_sound_that_comes_out():
 
 @pytest.mark.parametrize("sizes", [SMALL, WITH_TAPS])
 def test_a_second_stage_in_training_is_the_one_that_denoises(monkeypatch, sizes):
-    monkeypatch.setattr(second_stage, "CHANGE", 1.0)  # training is of the whole change
+    monkeypatch.setattr(second_stage.SecondStage, "change", 1.0)  # training is of the whole change
     clean, noisy = pair()
     first = (0.7 * clean + 0.1 * noisy).astype(np.float32)
     short = second_stage.frame(RATE)
