@@ -213,9 +213,10 @@ export class Editor {
   // What dry and echo do, in words.
   static effect(dry, echo) {
     const room = echo ? ` --dereverb ${echo}` : "";
+    const as = echo && echo < 1 ? "nearly as by" : "as by"; // a part of the echo is another mix there
     if (dry === 1) return "Nothing is removed.";
-    if (dry === 0) return `All noise that was found is removed${room && `, as by alphamf denoise${room}`}.`;
-    return `The noise is lowered by ${text.decibels(-20 * Math.log10(dry))}, as by alphamf denoise --strength ${+(1 - dry).toFixed(4)}${room}.`;
+    if (dry === 0) return `All noise that was found is removed${room && `, ${as} alphamf denoise${room}`}.`;
+    return `The noise is lowered by ${text.decibels(-20 * Math.log10(dry))}, ${as} alphamf denoise --strength ${+(1 - dry).toFixed(4)}${room}.`;
   }
 
   setLoop(loop) {
