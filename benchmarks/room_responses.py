@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,14 +20,16 @@ RT60 = (0.1, 1.2)
 DISTANCES = (0.3, 5.0)
 """Range of the distances between voice and microphone, in metres."""
 
-SIZES = ((2.5, 2.0, 2.2), (10.0, 8.0, 4.0))
+SIZES = ((2.5, 2.0, 2.2), (10.0, 8.0, 4.5))
 """Smallest and largest room, in metres."""
 
 TILT = (-0.25, 0.35)
 """Range of the exponent of frequency that a room's absorption follows."""
 
-MOST_IMAGES = 60
-"""Highest order of the images; no rooms are drawn that need more."""
+TRIES = 10_000
+COMPLETE, MOST_IMAGES = 0.6, 100
+"""Part of the reverberation time up to which no image is missing, 36 dB down; and the highest order
+of the images: a long reverberation needs a large room."""
 
 NEAR = 0.0025
 """How long after its peak a response still counts as direct sound, in seconds."""
@@ -98,41 +101,51 @@ def image_room(seed: tuple[int, ...], rate: int, rt60: tuple[float, float] = RT6
             "'alphamf[peers]'"
         ) from error
     rng = np.random.default_rng(seed)
-    while True:
-        wanted = float(rng.uniform(*rt60))
+    size, absorbed, order, places = _box(rng, float(rng.uniform(*rt60)), pyroomacoustics)
+    centres = 125.0 * 2.0 ** np.arange(7 if rate > 8000 else 6)
+    shape = (centres / 700) ** rng.uniform(*TILT)
+    walls = {"coeffs": list(np.clip(absorbed * shape, 0.01, 0.99)), "center_freqs": centres}
+    room = pyroomacoustics.ShoeBox(
+        size,
+        fs=rate,
+        materials=pyroomacoustics.Material({"description": "walls", **walls}),
+        max_order=order,
+        air_absorption=True,
+        use_rand_ism=True,
+        max_rand_disp=0.05,
+    )
+    microphone, voice, noise = places
+    room.add_microphone(list(microphone))
+    room.add_source(list(voice))
+    room.add_source(list(noise))
+    pyroomacoustics.random.seed(int(rng.integers(2**32)))  # moves the images a little
+    room.compute_rir()
+    distance = np.linalg.norm(voice - microphone)
+    start = int(distance / pyroomacoustics.constants.get("c") * rate)
+    response = np.asarray(room.rir[0][0], float)[start:]
+    direct = int(np.abs(response[:120]).argmax())
+    name = f"image {'-'.join(map(str, seed))}, {distance:.1f} m"
+    return _room(name, rate, response[direct:], np.asarray(room.rir[0][1], float))
+
+
+def _box(rng: Rng, rt60: float, package: Any) -> tuple[Reals, float, int, tuple[Reals, ...]]:
+    """Draw sides, absorption, order of the images and places of a room that can be so reverberant.
+
+    Raises
+    ------
+    AlphaMFError
+        No such room was found.
+    """
+    for _ in range(TRIES):
         size = rng.uniform(*SIZES)
         try:
-            absorbed, order = pyroomacoustics.inverse_sabine(wanted, size)
+            absorbed, order = package.inverse_sabine(rt60, size)
         except ValueError:  # so large a room cannot be so dry
             continue
-        places = _places(rng, size)
-        if order > MOST_IMAGES or places is None:
-            continue
-        centres = 125.0 * 2.0 ** np.arange(7 if rate > 8000 else 6)
-        shape = (centres / 700) ** rng.uniform(*TILT)
-        walls = {"coeffs": list(np.clip(absorbed * shape, 0.01, 0.99)), "center_freqs": centres}
-        material = pyroomacoustics.Material({"description": "walls", **walls})
-        room = pyroomacoustics.ShoeBox(
-            size,
-            fs=rate,
-            materials=material,
-            max_order=order,
-            air_absorption=True,
-            use_rand_ism=True,
-            max_rand_disp=0.05,
-        )
-        microphone, voice, noise = places
-        room.add_microphone(list(microphone))
-        room.add_source(list(voice))
-        room.add_source(list(noise))
-        pyroomacoustics.random.seed(int(rng.integers(2**32)))  # moves the images a little
-        room.compute_rir()
-        distance = np.linalg.norm(voice - microphone)
-        start = int(distance / pyroomacoustics.constants.get("c") * rate)
-        response = np.asarray(room.rir[0][0], float)[start:]
-        direct = int(np.abs(response[:120]).argmax())
-        name = f"image {'-'.join(map(str, seed))}, {distance:.1f} m"
-        return _room(name, rate, response[direct:], np.asarray(room.rir[0][1], float))
+        order = math.ceil(COMPLETE * order)
+        if order <= MOST_IMAGES and (places := _places(rng, size)) is not None:
+            return size, absorbed, order, places
+    raise AlphaMFError(f"no room with an RT60 of {rt60:.2f} s was found")
 
 
 def recorded_rooms(split: str, rate: int) -> list[Room]:

@@ -63,7 +63,7 @@ SILENT = -100.0
 TOGETHER = 256
 """Number of frames that are transformed at once."""
 
-WIDEST_TIME, WIDEST_RATIO = 1.0, 12.0
+WIDEST_TIME, WIDEST_RATIO = 1.3, 12.0
 """Widest half of an interval that is still given: of the logarithm of RT60, and of the ratio in dB.
 """
 

@@ -79,6 +79,8 @@ def _routes(recordings: Recordings, limits: Limits, ending: Callable[[], bool]) 
         Route(one, api.show),
         Route(one, api.remove, methods=["DELETE"]),
         Route(f"{one}/preview", api.preview, methods=["POST"]),
+        Route(f"{one}/echo", api.start_echo, methods=["POST"]),
+        Route(f"{one}/echo", api.stop_echo, methods=["DELETE"]),
         Route(f"{one}/sound", downloads.sound),
         Route(f"{one}/picture", api.picture),
         Route(f"{one}/result", downloads.result),

@@ -8,7 +8,7 @@ from collections.abc import Generator
 from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -23,6 +23,7 @@ from alphamf.serving.recording import ServerRecording
 from alphamf.serving.recordings import Recordings
 from alphamf.serving.render import Mix
 from alphamf.serving.sound import (
+    ECHO_FREE,
     PART,
     SAMPLE,
     SOUND,
@@ -63,13 +64,19 @@ class Downloads:
     most: int
 
     async def sound(self, request: Request) -> _Held:
-        """``GET /api/recordings/ID/sound``: samples of the input and of the speech."""
+        """``GET /api/recordings/ID/sound``: samples of the input and of the speech.
+
+        With ``echo=1``, those of the speech without echo follow.
+        """
         recording = find_decoded(self.recordings, request)
         rate, channels, frames = recording.sound
         start = number(request, "start", int, 0, frames)
         most = min(LONGEST_SOUND * rate, MOST_SAMPLES // channels)
         count = min(number(request, "frames", int, 1, most), frames - start)
         kind, sources = _sources(recording, start, count)
+        if number(request, "echo", int, 0, 1):
+            _check_echo_free(recording)
+            sources.append((recording.folder / ECHO_FREE / SPEECH, recording.sound, start))
         size = SAMPLE * channels * count * len(sources)
         headers = {"x-speech": kind, "content-length": str(size)}
         async with AsyncExitStack() as stack:
@@ -126,7 +133,9 @@ class Downloads:
                 400, "format must be the extension of an audio format, such as flac"
             )
         name = names.result_name(recording.name, own, mix.ending)
-        if mix == Mix():
+        if mix.echo:
+            report = _check_echo_free(recording)
+        if mix in (Mix(), Mix(echo=1.0)):
             return Download(name, Path(report["output"]))
         try:
             render = self.recordings.render(recording, mix)
@@ -151,6 +160,13 @@ def _sources(
     return "none", sources
 
 
+def _check_echo_free(recording: ServerRecording) -> dict[str, Any]:
+    """Return the report of the run that removed the echo, or raise a 409 error."""
+    if recording.echo is None or recording.echo.result is None:
+        raise HTTPException(409, "the echo of this recording is not removed yet")
+    return recording.echo.result
+
+
 def _mixes(request: Request, count: int) -> list[Mix]:
     """Return what each of `count` downloads is to be: a value may be given for all, or for each."""
 
@@ -165,9 +181,14 @@ def _mixes(request: Request, count: int) -> list[Mix]:
             check_number("dry", dry, float, 0, 1),
             None if kind == "input" else f".{kind.lower()}",
             None if loudness == "input" else check_number("loudness", loudness, float, -70, 0),
+            check_number("echo", echo, float, 0, 1),
         )
-        for dry, kind, loudness in zip(
-            each("dry", "0"), each("format", "input"), each("loudness", "input"), strict=True
+        for dry, kind, loudness, echo in zip(
+            each("dry", "0"),
+            each("format", "input"),
+            each("loudness", "input"),
+            each("echo", "0"),
+            strict=True,
         )
     ]
 

@@ -20,6 +20,28 @@ FAULT = "an internal error occurred; see the terminal of the server for details"
 
 
 @dataclass(eq=False)
+class EchoRemoval:
+    """A second run over a recording, which removes the echo, too.
+
+    Attributes
+    ----------
+    ticket
+        Of its task; None until it is queued.
+    seconds
+        Seconds of sound denoised so far.
+    error
+        One sentence, or None.
+    result
+        The report, once it is done.
+    """
+
+    ticket: Ticket | None = None
+    seconds: float = 0.0
+    error: str | None = None
+    result: dict[str, Any] | None = None
+
+
+@dataclass(eq=False)
 class ServerRecording:
     """A recording, its state and its results.
 
@@ -45,6 +67,8 @@ class ServerRecording:
         Seconds of sound denoised so far.
     result
         The report, once it is denoised.
+    echo
+        The run that removes the echo, too; None until somebody asks for it.
     version
         Counts the changes.
     """
@@ -61,6 +85,7 @@ class ServerRecording:
     previewing: bool = False
     done: float = 0.0
     result: dict[str, Any] | None = None
+    echo: EchoRemoval | None = None
     version: int = 0
     created: float = field(default_factory=elapsed_seconds)
     begun: float = 0.0
@@ -103,7 +128,14 @@ class ServerRecording:
             "ready": self.count_ready_samples(),
             "output": self.about and result_name(self.name, self.about["format"]),
             "result": self.result and {key: result[key] for key in kept},
+            "echo": self.echo and self._echo_as_json(self.echo, duration),
         }
+
+    @staticmethod
+    def _echo_as_json(echo: EchoRemoval, duration: float) -> dict[str, Any]:
+        done = echo.result is not None
+        share = min(1.0, echo.seconds / duration) if duration and not done else float(done)
+        return {"done": done, "progress": share, "error": echo.error}
 
     def error_message(self, outcome: Outcome) -> str:
         """Return the error message of an outcome, without paths on the server."""

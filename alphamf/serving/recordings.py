@@ -14,7 +14,7 @@ from typing import Any
 from alphamf.errors import AlphaMFError
 from alphamf.serving.lanes import Lanes, Ticket
 from alphamf.serving.limits import Limits
-from alphamf.serving.recording import ServerRecording
+from alphamf.serving.recording import EchoRemoval, ServerRecording
 from alphamf.serving.render import Mix, RenderTask
 from alphamf.serving.sound import preview_name
 from alphamf.serving.store import new_folder
@@ -87,6 +87,24 @@ class Recordings:
         self._put(self._short, recording, task, self._previewed, first=True)
         self._touch(recording)
 
+    def start_echo(self, recording: ServerRecording) -> None:
+        """Denoise a recording that is done once more, and remove its echo."""
+        recording.echo = EchoRemoval()
+        task = self._denoise_task(recording, echo_free=True)
+        recording.echo.ticket = self._put(self._long, recording, task, self._echo_removed)
+        self._touch(recording)
+
+    async def stop_echo(self, recording: ServerRecording) -> None:
+        """Stop removing the echo, or forget that it failed; return when no process works on it."""
+        echo = recording.echo
+        if echo is None or echo.ticket is None:
+            return
+        self._long.stop(echo.ticket)
+        await asyncio.to_thread(echo.ticket.left.wait)
+        if recording.echo is echo and echo.result is None:  # it may have ended meanwhile
+            recording.echo = None
+            self._touch(recording)
+
     @asynccontextmanager
     async def render(self, recording: ServerRecording, mix: Mix) -> AsyncIterator[Path]:
         """Write a download if needed, and yield its file, which is kept until the context ends.
@@ -103,7 +121,8 @@ class Recordings:
         AlphaMFError
             It cannot be written.
         """
-        key = f"render-{mix.dry!r}_{mix.loudness}".replace(".", "_") + (mix.ending or "")
+        numbers = f"{mix.dry!r}_{mix.echo!r}_{mix.loudness}".replace(".", "_")
+        key = f"render-{numbers}{mix.ending or ''}"
         async with recording.rendering:
             if key not in recording.renders:
                 lengths = tuple((recording.result or {})["segments"])
@@ -197,7 +216,7 @@ class Recordings:
 
         ticket = Ticket(
             task,
-            progress=partial(back, self._progressed),
+            progress=partial(back, self._progressed, task),
             done=partial(back, done),
             started=partial(back, self._started, task),
             seconds=seconds,
@@ -212,13 +231,23 @@ class Recordings:
         self._changed.set()
         self._changed = asyncio.Event()
 
+    def _denoise_task(self, recording: ServerRecording, *, echo_free: bool = False) -> DenoiseTask:
+        jobs = max(1, cores() // (1 + self._long.count_tasks()))
+        preset, seed, spare = recording.preset, recording.seed, self._limits.spare
+        return DenoiseTask(recording.folder, preset, seed, jobs, spare, echo_free)
+
     def _started(self, recording: ServerRecording, task: Task) -> None:
-        if isinstance(task, DenoiseTask):
+        if isinstance(task, DenoiseTask) and not task.echo_free:
             recording.state, recording.begun = "denoising", time.monotonic()
             self._touch(recording)
 
-    def _progressed(self, recording: ServerRecording, done: float, total: float) -> None:
-        recording.done = done
+    def _progressed(
+        self, recording: ServerRecording, task: Task, done: float, total: float
+    ) -> None:
+        if not (isinstance(task, DenoiseTask) and task.echo_free):
+            recording.done = done
+        elif recording.echo is not None:
+            recording.echo.seconds = done
         self._touch(recording)
 
     def _fail(self, recording: ServerRecording, outcome: Outcome) -> None:
@@ -241,10 +270,7 @@ class Recordings:
             recording.preview = outcome.result
         if not recording.begun:  # after an error, too: the whole says what is wrong
             recording.begun = time.monotonic()
-            jobs = max(1, cores() // (1 + self._long.count_tasks()))
-            preset, seed, spare = recording.preset, recording.seed, self._limits.spare
-            task = DenoiseTask(recording.folder, preset, seed, jobs, spare)
-            self._put(self._long, recording, task, self._finished)
+            self._put(self._long, recording, self._denoise_task(recording), self._finished)
         self._touch(recording)
 
     def _finished(self, recording: ServerRecording, outcome: Outcome) -> None:
@@ -252,4 +278,13 @@ class Recordings:
             self._fail(recording, outcome)
             return
         recording.result, recording.state = outcome.result, "done"
+        self._touch(recording)
+
+    def _echo_removed(self, recording: ServerRecording, outcome: Outcome) -> None:
+        if recording.echo is None:
+            return
+        if outcome.error is not None:
+            recording.echo.error = recording.error_message(outcome)
+        else:
+            recording.echo.result = outcome.result
         self._touch(recording)

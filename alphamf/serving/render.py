@@ -1,4 +1,4 @@
-"""Write downloads: with a part of the input, in another format, or at a loudness."""
+"""Write downloads: with a part of input or echo, in another format, or at a loudness."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from alphamf.denoising.segments import Segment
 from alphamf.denoising.settings import PRESETS
 from alphamf.denoising.stream_options import StreamOptions
 from alphamf.errors import AlphaMFError
-from alphamf.serving.sound import SOURCE, SPEECH, SoundShape, samples
+from alphamf.serving.sound import ECHO_FREE, SOURCE, SPEECH, SoundShape, samples
 from alphamf.serving.store import check_room
 from alphamf.tools.arrays import Floats
 from alphamf.tools.outcomes import Update
@@ -34,16 +34,19 @@ class Mix(NamedTuple):
         Extension of the format, with its dot; None for the recording's own.
     loudness
         In LUFS; None keeps the level of the speech.
+    echo
+        Proportion of the echo that is removed, from 0 to 1.
     """
 
     dry: float = 0.0
     ending: str | None = None
     loudness: float | None = None
+    echo: float = 0.0
 
 
 @dataclass(frozen=True)
 class RenderTask:
-    """Writes a download: with a part of the input, in another format, or at a loudness.
+    """Writes a download: with a part of input or echo, in another format, or at a loudness.
 
     It is written in the same way as by ``alphamf denoise``, but from the speech that is already
     known.
@@ -98,13 +101,25 @@ class RenderTask:
             audio = np.concatenate(parts)
             audio, held = audio[:length], audio[length:]
             check_room(self.folder, audio.nbytes, self.spare)
-            speech = samples(self.folder / SPEECH, self.sound, place, length)
+            speech = self._speech(place, length)
             none = np.empty((audio.shape[1], 0, 0), np.float32)
             mixed = mix_dry(audio, speech, options.settings)
             yield Segment(mixed, audio - speech, none, none, [0.0], none[0].ravel())
             place += length
         for _block in left:  # the reader compares the whole with what it has checked
             raise AlphaMFError("the recording is longer than its denoised result")
+
+    def _speech(self, place: int, length: int) -> Floats:
+        """Return samples of the speech with the part of the echo that stays."""
+        echo = np.float32(self.mix.echo)
+        files = self.folder / SPEECH, self.folder / ECHO_FREE / SPEECH
+        shares = np.float32(1) - echo, echo
+        audio = [
+            share * samples(path, self.sound, place, length)
+            for path, share in zip(files, shares, strict=True)
+            if share
+        ]
+        return audio[0] if len(audio) == 1 else audio[0] + audio[1]
 
 
 class _Nobody:

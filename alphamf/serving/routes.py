@@ -155,6 +155,22 @@ class Api:
         self.recordings.start_preview(recording, second * rate)
         return JSONResponse(recording.as_json(), 202)
 
+    async def start_echo(self, request: Request) -> Response:
+        """``POST /api/recordings/ID/echo``: denoise once more, and remove the echo, too."""
+        recording = find(self.recordings, request)
+        if recording.state != "done":
+            raise HTTPException(409, "the recording is not finished yet")
+        if recording.echo is not None and recording.echo.error is None:
+            raise HTTPException(409, "the echo is already removed, or is being removed")
+        self.recordings.start_echo(recording)
+        return JSONResponse(recording.as_json(), 202)
+
+    async def stop_echo(self, request: Request) -> Response:
+        """``DELETE /api/recordings/ID/echo``: stop removing the echo, unless it is done."""
+        recording = find(self.recordings, request)
+        await self.recordings.stop_echo(recording)
+        return JSONResponse(recording.as_json())
+
     async def picture(self, request: Request) -> Response:
         """``GET /api/recordings/ID/picture``: columns of a picture, starting at a given one."""
         recording = find_decoded(self.recordings, request)

@@ -19,6 +19,9 @@ from alphamf.tools.arrays import Floats
 SOURCE, SOUND, SPEECH = "source", "input.f32", "speech.f32"
 """The upload; its samples and those of the speech."""
 
+ECHO_FREE = "echo-free"
+"""Folder within that of a recording, for the same files of the speech without echo."""
+
 INPUT_PICTURE, SPEECH_PICTURE, BAND = "input.picture", "speech.picture", "band.picture"
 
 PART = 1 << 16

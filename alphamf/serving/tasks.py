@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.serving.picture import SoundPicture
 from alphamf.serving.render import RenderTask
 from alphamf.serving.sound import (
+    ECHO_FREE,
     INPUT_PICTURE,
     SOUND,
     SOURCE,
@@ -136,6 +137,8 @@ class DenoiseTask:
         As in `Request`.
     spare
         As in `Limits`.
+    echo_free
+        Whether the echo is removed, too; the results are then in the folder `ECHO_FREE`.
     """
 
     folder: Path
@@ -143,20 +146,25 @@ class DenoiseTask:
     seed: int
     jobs: int
     spare: int
+    echo_free: bool = False
 
     def run(self, update: Update | None) -> dict[str, Any]:
         """Return the report of `process`, and the number of samples of each segment."""
+        settings, target = PRESETS[self.preset], self.folder
+        if self.echo_free:
+            settings, target = replace(settings, dereverb=1.0), target / ECHO_FREE
+            target.mkdir(exist_ok=True)
         with ExitStack() as stack:
-            watch = SpeechObserver(self.folder, stack, self.spare)
+            watch = SpeechObserver(target, stack, self.spare)
             request = Request(
-                settings=PRESETS[self.preset],
+                settings=settings,
                 observe=watch.begin,
                 preset=self.preset,
                 seed=self.seed,
                 jobs=self.jobs,
                 overwrite=True,
             )
-            job = Job(str(self.folder / SOURCE), str(self.folder / "result"), derived=True)
+            job = Job(str(self.folder / SOURCE), str(target / "result"), derived=True)
             report = process(job, update, request)
         return {**report, "segments": watch.segments}
 

@@ -9,6 +9,7 @@ import pytest
 
 from alphamf.audio import room
 from alphamf.audio.room import BANDS
+from alphamf.errors import AlphaMFError
 from alphamf.evaluation.mixing import mixture
 from benchmarks import room_clips, room_constants, room_responses, room_scores, rooms
 from benchmarks.room_responses import Room
@@ -59,6 +60,15 @@ def test_a_room_by_the_image_method_is_the_same_from_the_same_seed():
     assert first.name == same.name and len(other.voice) != len(first.voice)
     assert np.abs(first.voice).argmax() < 3 and 0.08 < first.middle < 0.8
     assert first.rt60.shape == (len(BANDS),) and -15 < first.drr < 20
+
+
+def test_rooms_are_as_reverberant_as_asked():
+    pytest.importorskip("pyroomacoustics")
+    for wanted in ((0.1, 0.15), (1.1, 1.2)):
+        found = room_responses.image_room((9, 7), RATE, wanted)
+        assert 0.5 * wanted[0] < found.middle < 1.7 * wanted[1]
+    with pytest.raises(AlphaMFError, match="no room with an RT60 of 9"):
+        room_responses.image_room((9, 7), RATE, (9, 9.001))
 
 
 @pytest.fixture

@@ -35,6 +35,20 @@ def noisy(path, seconds=2.0, rate=RATE, channels=2, **options):
     return path
 
 
+def room(path, seconds=4.0):
+    """Write bursts of a voice in a room whose echo lasts .8 seconds."""
+    rng = np.random.default_rng(4)
+    t = np.arange(round(seconds * RATE)) / RATE
+    phase = 2 * np.pi * 140 * t * (1 + 0.03 * np.sin(3 * t))
+    voice = sum(np.sin(k * phase) / k for k in range(1, 12)) * (np.sin(2 * np.pi * 1.5 * t) > 0)
+    tail = np.arange(RATE) / RATE
+    answer = 0.3 * rng.standard_normal(RATE) * 10 ** (-3 * tail / 0.8)
+    answer[0] = 3
+    sound = np.convolve(voice, answer)[: len(t)]
+    soundfile.write(path, 0.3 * sound / np.abs(sound).max(), RATE)
+    return path
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     with running(tmp_path_factory.mktemp("serve") / "tmp", "--jobs", "1", "--max-size", "2") as it:
@@ -66,6 +80,55 @@ def test_the_download_is_what_the_command_line_writes(server, done, talk, tmp_pa
     status, headers, data = server.ask("GET", f"api/recordings/{done['id']}/result")
     assert status == 200 and 'filename="talk.denoised.wav"' in headers["content-disposition"]
     assert data == cli(talk, tmp_path / "a.wav", "--preset", "fast", "--seed", "5")
+
+
+@pytest.fixture(scope="module")
+def echoless(server, tmp_path_factory):
+    """Have a recording of a room, its echo removed, too: its file and its state."""
+    path = room(tmp_path_factory.mktemp("room") / "room.wav")
+    key = server.wait(server.send(path, seed=5))["id"]
+    status, _, data = server.ask("GET", f"api/recordings/{key}/result?echo=1")
+    assert status == 409 and "not removed yet" in json.loads(data)["error"]
+    assert server.ask("GET", f"api/recordings/{key}/sound?echo=1")[0] == 409
+    begun = server.json("POST", f"api/recordings/{key}/echo")
+    assert begun["echo"]["done"] is False and begun["state"] == "done"
+    assert server.ask("POST", f"api/recordings/{key}/echo")[0] == 409
+    until(lambda: server.json("GET", f"api/recordings/{key}")["echo"]["done"], 120)
+    return path, server.json("GET", f"api/recordings/{key}")
+
+
+@pytest.mark.parametrize(("dry", "strength"), [("0", "1"), ("0.25", "0.75")])
+def test_a_download_without_echo_is_what_the_command_line_writes(
+    server, echoless, tmp_path, dry, strength
+):
+    path, state = echoless
+    address = f"api/recordings/{state['id']}/result?dry={dry}"
+    data = server.ask("GET", f"{address}&echo=1")[2]
+    options = ("--seed", "5", "--dereverb", "1", "--strength", strength)
+    assert data == cli(path, tmp_path / "a.wav", *options)
+    assert data != server.ask("GET", address)[2]
+
+
+def test_a_part_of_the_echo_lies_between_with_and_without(server, echoless):
+    _, state = echoless
+    address, frames = f"api/recordings/{state['id']}", state["about"]["frames"]
+    _, headers, data = server.ask("GET", f"{address}/sound?frames={frames}&echo=1")
+    sound, speech, free = np.frombuffer(data, "<f4").reshape(3, frames)
+    assert headers["x-speech"] == "whole"
+    assert np.sum((speech - free) ** 2) > 1e-3 * np.sum(speech**2)
+    _, _, wav = server.ask("GET", f"{address}/result?dry=0.5&echo=0.3")
+    mixed, _ = soundfile.read(io.BytesIO(wav), dtype="float32")
+    assert np.abs(mixed - (0.5 * sound + 0.5 * (0.7 * speech + 0.3 * free))).max() <= 2**-15
+    _, _, data = server.ask("GET", f"api/archive?id={state['id']}&dry=0.5&echo=0.3")
+    assert zipfile.ZipFile(io.BytesIO(data)).read("room.denoised.wav") == wav
+
+
+def test_the_state_of_an_echo_is_as_described(server, echoless):
+    schema = server.json("GET", "api/openapi.json")["components"]["schemas"]["Recording"]
+    assert echoless[1]["echo"] == {"done": True, "progress": 1.0, "error": None}
+    assert set(echoless[1]["echo"]) == set(schema["properties"]["echo"]["properties"])
+    stopped = server.json("DELETE", f"api/recordings/{echoless[1]['id']}/echo")
+    assert stopped["echo"] == echoless[1]["echo"]  # what is done stays
 
 
 @pytest.mark.slow
@@ -273,6 +336,9 @@ def test_other_paths_are_refused(server, path, status):
         "format=",
         "loudness=1",
         "loudness=loud",
+        "echo=2",
+        "echo=-0.1",
+        "echo=x",
     ],
 )
 def test_wrong_numbers_and_formats_are_refused(server, done, query):

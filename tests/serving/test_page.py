@@ -19,7 +19,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 from alphamf.denoising.settings import PRESETS
 from benchmarks.page_server import chromium, resize, running
-from tests.serving.test_api import cli, noisy
+from tests.serving.test_api import cli, noisy, room
 from tests.support.places import DATA, ROOT
 
 pytestmark = pytest.mark.slow
@@ -152,19 +152,22 @@ def test_it_plays_and_changes_over_without_losing_its_place(page, talk):
 HEARD = """
     const done = arguments[2];
     (async () => {
-      const { Player, gains } = await import("./player.js");
+      const { Player, SOUNDS, gains } = await import("./player.js");
       const [id, about] = arguments;
       // The same graph and schedule on a clock that does not wait.
       const context = new OfflineAudioContext(about.channels, about.frames, about.rate);
       const player = new Player(() => {}, () => {});
       player.load(id, about);
       player.ready = about.frames;
-      const wanted = gains(document.querySelector("[name=mode]:checked").value, window.dry);
+      player.echoReady = window.echo > 0;
+      const mode = document.querySelector("[name=mode]:checked").value;
+      const wanted = gains(mode, window.dry, window.echo);
       for (let k = 0; k * 2 * about.rate < about.frames; k++) {
         const piece = await player.piece(k);
-        for (const [buffer, gain] of [[piece.input, wanted.input], [piece.speech, wanted.speech]]) {
-          const source = new AudioBufferSourceNode(context, { buffer });
-          source.connect(new GainNode(context, { gain })).connect(context.destination);
+        for (const name of SOUNDS.filter((each) => piece[each])) {
+          const source = new AudioBufferSourceNode(context, { buffer: piece[name] });
+          const gain = new GainNode(context, { gain: wanted[name] });
+          source.connect(gain).connect(context.destination);
           source.start(k * 2);
         }
       }
@@ -175,23 +178,63 @@ HEARD = """
 
 
 @pytest.mark.parametrize(
-    ("strength", "limit", "dry"), [(100, 61, 0), (60, 61, 0.4), (100, 12, 0.2512)]
+    ("strength", "limit", "dry", "echo"),
+    [(100, 61, 0, 0), (60, 61, 0.4, 0), (100, 12, 0.2512, 0), (60, 61, 0.4, 30)],
 )
-def test_what_is_heard_is_what_is_downloaded(page, server, talk, strength, limit, dry):
+def test_what_is_heard_is_what_is_downloaded(page, server, talk, strength, limit, dry, echo):
     drop(page, talk)
+    wait_done(page)
+    slide(page, "echo", echo)
     wait_done(page)
     slide(page, "strength", strength)
     slide(page, "limit", limit)
     address = by_id(page, "result").get_attribute("href")
     assert float(address.partition("dry=")[2].partition("&")[0]) == pytest.approx(dry, abs=1e-4)
     state = server.json("GET", f"api/recordings/{key_of(page)}")
-    page.execute_script("window.dry = arguments[0]", dry)
+    page.execute_script("[window.dry, window.echo] = arguments", dry, echo / 100)
     heard = np.array(page.execute_async_script(HEARD, state["id"], state["about"])).T
     loaded, _ = soundfile.read(io.BytesIO(fetched(page, server, "result")))
     assert heard.shape == loaded.shape
     assert np.abs(heard - loaded).max() <= 2**-15
     if dry:
         assert f"--strength {round(1 - dry, 4):g}" in by_id(page, "effect").text
+
+
+def test_the_echo_is_removed_when_its_slider_is_moved(page, server, tmp_path):
+    path = room(tmp_path / "room.wav")
+    drop(page, path)
+    wait_done(page)
+    with_echo = fetched(page, server, "result")
+    assert by_id(page, "echo-text").text == "as it is"
+    by_id(page, "play").click()
+    slide(page, "echo", 100)
+    assert by_id(page, "progress-text").text.startswith("Removing the echo")
+    assert not by_id(page, "result").is_displayed()
+    wait_done(page)
+    assert by_id(page, "echo-text").text == "100 % removed"
+    assert "--dereverb 1" in by_id(page, "effect").text
+    options = ("--preset", "fast", "--seed", "3", "--dereverb", "1")
+    assert fetched(page, server, "result") == cli(path, tmp_path / "cli.wav", *options)
+    slide(page, "echo", 0)
+    assert fetched(page, server, "result") == with_echo
+    page.refresh()
+    wait_done(page)
+    assert by_id(page, "echo-text").text == "as it is"
+    assert page.get_log("browser") == []
+
+
+def test_the_echo_is_kept_on_demand(page, server, tmp_path):
+    page.get(f"{server.page}?preset=plain")
+    drop(page, room(tmp_path / "room.wav"))
+    wait_done(page)
+    slide(page, "echo", 50)
+    until(page, lambda p: by_id(p, "echo-stop").is_displayed())
+    state = f"api/recordings/{key_of(page)}"
+    until(page, lambda p: server.json("GET", state)["echo"])
+    by_id(page, "echo-stop").click()
+    until(page, lambda p: server.json("GET", state)["echo"] is None)
+    assert by_id(page, "result").is_displayed() and by_id(page, "echo-text").text == "as it is"
+    assert page.get_log("browser") == []
 
 
 def test_a_button_sets_the_strength_for_transcription(page, talk):
@@ -344,7 +387,7 @@ def test_format_and_loudness_are_chosen(page, server, talk):
     assert quiet.shape == loud.shape and np.abs(quiet).max() != np.abs(loud).max()
 
 
-def test_settings_are_taken_for_all(page, talk, tmp_path):
+def test_settings_are_taken_for_all(page, server, talk, tmp_path):
     drop(page, talk, noisy(tmp_path / "other.wav", 1.5))
     until(page, lambda p: by_id(p, "archive").text == "Download all as zip")
     slide(page, "strength", 60)
@@ -358,10 +401,16 @@ def test_settings_are_taken_for_all(page, talk, tmp_path):
     slide(page, "format", "flac")
     query = by_id(page, "archive").get_attribute("href")
     assert query.count("format=flac") == 2 and query.count("dry=0.4") == 2
+    slide(page, "echo", 40)
+    assert not by_id(page, "archive").is_displayed()
+    until(page, lambda p: by_id(p, "archive").text == "Download all as zip")
+    assert by_id(page, "archive").get_attribute("href").count("echo=0.4") == 2
+    assert fetched(page, server, "archive")[:2] == b"PK"
     drop(page, noisy(tmp_path / "third.wav", 1.0))
     wait_done(page)
     assert by_id(page, "title").text == "third.wav"
     assert by_id(page, "strength-text").text == "60 %"
+    assert "echo=0.4" in by_id(page, "result").get_attribute("href")
 
 
 def test_there_is_a_page_of_help(page):

@@ -101,14 +101,15 @@ def test_no_task_writes_where_there_is_no_room(tmp_path):
         lambda spare: ReadTask(tmp_path, 10**9, spare),
         lambda spare: PreviewTask(tmp_path, sound, 0, 0, 1, spare),
         lambda spare: DenoiseTask(tmp_path, "fast", 0, 1, spare),
+        lambda spare: DenoiseTask(tmp_path, "fast", 0, 1, spare, echo_free=True),
         lambda spare: RenderTask(tmp_path, "other", True, Mix(0.5), sound, (FRAMES,), spare),
     )
     for task in tasks:
-        before = {path.name for path in tmp_path.iterdir()}
+        before = set(tmp_path.rglob("*"))
         with pytest.raises(AlphaMFError, match="the server's disk does not have enough free space"):
             task(NEVER).run(None)
-        new = [path for path in tmp_path.iterdir() if path.name not in before]
-        assert not any(path.stat().st_size for path in new), new
+        new = [path for path in tmp_path.rglob("*") if path not in before]
+        assert not any(path.stat().st_size for path in new if path.is_file()), new
         task(0).run(None)
 
 
@@ -147,3 +148,42 @@ def test_sound_is_channel_after_channel_of_input_and_speech(page):
     planes = np.frombuffer(sound.body, "<f4").reshape(2, 3, 5000)
     assert np.array_equal(planes[0].T, audio[100:5100])
     assert np.abs(planes[1].T - speech[100:5100]).max() <= 2**-15
+
+
+def test_an_echo_without_room_fails_alone_and_can_be_tried_again(page, monkeypatch):
+    key = page.ask("POST", "/api/recordings?preset=fast", wav()).json()["id"]
+    one = f"/api/recordings/{key}"
+    page.work(page.short)
+    page.work(page.short)
+    page.work(page.long)
+    with monkeypatch.context() as full:
+        full.setattr(store.shutil, "disk_usage", lambda _: Usage(0))
+        assert page.ask("POST", f"{one}/echo").status == 202
+        page.work(page.long)
+    state = page.ask("GET", one).json()
+    assert state["state"] == "done" and state["error"] is None and not state["echo"]["done"]
+    assert "does not have enough free space" in state["echo"]["error"]
+    assert page.ask("GET", f"{one}/result").status == 200
+    assert page.ask("GET", f"{one}/result?echo=1").status == 409
+    assert page.ask("DELETE", f"{one}/echo").json()["echo"] is None
+    assert page.ask("POST", f"{one}/echo").status == 202
+    page.work(page.long)
+    assert page.ask("GET", one).json()["echo"] == {"done": True, "progress": 1, "error": None}
+    assert page.ask("GET", f"{one}/result?echo=1").status == 200
+
+
+@pytest.mark.parametrize("running", [False, True])
+def test_a_stopped_echo_is_forgotten_and_the_recording_stays(page, running):
+    key = page.ask("POST", "/api/recordings?preset=fast", wav()).json()["id"]
+    one = f"/api/recordings/{key}"
+    page.work(page.short)
+    page.work(page.short)
+    page.work(page.long)
+    page.ask("POST", f"{one}/echo")
+    if running:
+        page.long.take()
+    assert page.ask("POST", f"{one}/echo").status == 409
+    assert page.ask("DELETE", f"{one}/echo").json()["echo"] is None
+    assert page.long.count_tasks() == 0
+    assert page.ask("GET", one).json()["state"] == "done"
+    assert page.ask("POST", f"{one}/echo").status == 202

@@ -36,6 +36,9 @@ LIMITS = Limits(upload=100_000, jobs=2, uploads=1, spare=0)
 NONE = "0" * 32
 """The id of no recording."""
 
+RENDERED = ["", "?dry=0.5", "?format=flac", "?dry=1", "?echo=1", "?echo=0.5"]
+"""Queries of downloads."""
+
 
 def wav(channels: int) -> bytes:
     sound = 0.1 * np.random.default_rng(channels).standard_normal((FRAMES, channels))
@@ -63,6 +66,7 @@ class Expected:
     state: str = "reading"
     previewing: bool = False
     preview: int | None = None
+    echo: bool | None = None
     renders: list[str] = field(default_factory=list)
 
     @property
@@ -80,8 +84,8 @@ class Api(RuleBasedStateMachine):
         self.page = Page(self.folder, LIMITS)
         self.all: dict[str, Expected] = {}
         self.short: list[tuple[str, str, int]] = []
-        self.long: list[str] = []
-        self.current: str | None = None
+        self.long: list[tuple[str, str]] = []
+        self.current: tuple[str, str] | None = None
         self.upload: tuple[Exchange, str] | None = None
         self.download: tuple[Exchange, str, str] | None = None
 
@@ -93,11 +97,12 @@ class Api(RuleBasedStateMachine):
         self.page.close()
         shutil.rmtree(self.folder)
 
-    @initialize(kind=st.sampled_from(list(GOOD)), count=st.integers(0, 4))
+    @initialize(kind=st.sampled_from(list(GOOD)), count=st.integers(0, 6))
     def begin(self, kind, count):
         """Begin with a recording that has come as far as that."""
         self.send(kind)
-        for do in (self.do_short, self.do_short, self.begin_long, self.end_long)[:count]:
+        whole = (self.do_short, self.do_short, self.begin_long, self.end_long)
+        for do in (*whole, lambda: self.remove_echo(*self.all), self.begin_long)[:count]:
             do()
 
     # Uploads.
@@ -161,8 +166,9 @@ class Api(RuleBasedStateMachine):
             expected.state = "failed"
         elif kind == "preview":
             expected.previewing, expected.preview = False, start
-            if key not in self.long and expected.state == "waiting" and key != self.current:
-                self.long.append(key)
+            ticket = "denoise", key
+            if ticket not in self.long and expected.state == "waiting" and ticket != self.current:
+                self.long.append(ticket)
         else:
             (exchange, _, render), self.download = self.download, None
             assert exchange.wait().status == 200
@@ -171,14 +177,19 @@ class Api(RuleBasedStateMachine):
     @precondition(lambda self: self.long and self.current is None)
     @rule()
     def begin_long(self):
-        self.current = self.long.pop(0)
-        self.all[self.current].state = "denoising"
+        self.current = kind, key = self.long.pop(0)
+        if kind == "denoise":
+            self.all[key].state = "denoising"
         self.page.long.take()
 
     @precondition(lambda self: self.current)
     @rule()
     def end_long(self):
-        self.all[self.current].state, self.current = "done", None
+        (kind, key), self.current = self.current, None
+        if kind == "denoise":
+            self.all[key].state = "done"
+        else:
+            self.all[key].echo = True
         self.page.long.finish()
 
     # Questions and changes.
@@ -205,6 +216,29 @@ class Api(RuleBasedStateMachine):
             assert status == 202
             expected.previewing = True
             self.short.insert(0, ("preview", key, second * RATE))
+
+    @rule(data=st.data())
+    def ask_to_remove_echo(self, data):
+        self.remove_echo(self.one(data))
+
+    def remove_echo(self, key: str) -> None:
+        status = self.page.ask("POST", f"/api/recordings/{key}/echo").status
+        if not self.is_done(key) or self.all[key].echo is not None:
+            assert status == (404 if key == NONE else 409)
+            return
+        assert status == 202
+        self.all[key].echo = False
+        self.long.append(("echo", key))
+
+    @rule(data=st.data())
+    def ask_to_keep_echo(self, data):
+        key = self.one(data)
+        status = self.page.ask("DELETE", f"/api/recordings/{key}/echo").status
+        assert status == (404 if key == NONE else 200)
+        if key != NONE and self.all[key].echo is False:
+            self.all[key].echo = None
+            self.long = [each for each in self.long if each != ("echo", key)]
+            self.current = None if self.current == ("echo", key) else self.current
 
     @rule(data=st.data(), start=st.integers(0, FRAMES), count=st.integers(1, FRAMES))
     def ask_sound(self, data, start, count):
@@ -236,14 +270,16 @@ class Api(RuleBasedStateMachine):
             assert bool(exchange.body) == drawn
 
     @precondition(lambda self: self.download is None)
-    @rule(data=st.data(), render=st.sampled_from(["", "?dry=0.5", "?format=flac", "?dry=1"]))
+    @rule(data=st.data(), render=st.sampled_from(RENDERED))
     def ask_result(self, data, render):
         key = self.one(data)
         exchange = self.page.begin("GET", f"/api/recordings/{key}/result{render}")
         expected = self.all.get(key)
         if expected is None or expected.state != "done":
             assert exchange.wait().status == (404 if expected is None else 409)
-        elif not render or render in expected.renders:
+        elif "echo" in render and not expected.echo:
+            assert exchange.wait().status == 409
+        elif render in ("", "?echo=1", *expected.renders):
             assert exchange.wait().status == 200
             sound, rate = soundfile.read(io.BytesIO(exchange.body), always_2d=True)
             assert rate == RATE and sound.shape == (FRAMES, GOOD[expected.kind])
@@ -274,8 +310,8 @@ class Api(RuleBasedStateMachine):
         assert status == (404 if key == NONE else 204)
         self.all.pop(key, None)
         self.short = [each for each in self.short if each[1] != key]
-        self.long = [each for each in self.long if each != key]
-        self.current = None if self.current == key else self.current
+        self.long = [each for each in self.long if each[1] != key]
+        self.current = None if self.current and self.current[1] == key else self.current
         if self.download and self.download[1] == key:
             assert self.download[0].wait().status == 422
             self.download = None
@@ -292,6 +328,7 @@ class Api(RuleBasedStateMachine):
             assert (state["state"], state["previewing"]) == (expected.state, expected.previewing)
             ahead = state["preview"] and state["preview"]["start"]
             assert ahead == expected.preview
+            assert (state["echo"] and state["echo"]["done"]) == expected.echo
             assert state["ready"] == (FRAMES if expected.state == "done" else 0)
             assert bool(state["error"]) == (expected.state == "failed")
 

@@ -27,8 +27,17 @@ export async function preview(id, second) {
   await answer(await fetch(`api/recordings/${id}/preview?start=${second}`, { method: "POST" }));
 }
 
-export async function sound(id, start, frames) {
-  const response = await answer(await fetch(`api/recordings/${id}/sound?start=${start}&frames=${frames}`));
+export async function startEcho(id) {
+  return (await answer(await fetch(`api/recordings/${id}/echo`, { method: "POST" }))).json();
+}
+
+export async function stopEcho(id) {
+  return (await answer(await fetch(`api/recordings/${id}/echo`, { method: "DELETE" }))).json();
+}
+
+// With echo = 1, the speech without echo comes, too.
+export async function sound(id, start, frames, echo) {
+  const response = await answer(await fetch(`api/recordings/${id}/sound?start=${start}&frames=${frames}&echo=${echo}`));
   return { speech: response.headers.get("x-speech"), data: new Float32Array(await response.arrayBuffer()) };
 }
 
@@ -37,7 +46,7 @@ export async function picture(id, of, first) {
   return new Uint8Array(await response.arrayBuffer());
 }
 
-// mix: dry, format and loudness.
+// mix: dry, format, loudness and echo.
 export function resultAddress(id, mix) {
   return `api/recordings/${id}/result?${new URLSearchParams(mix)}`;
 }

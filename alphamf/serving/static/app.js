@@ -29,9 +29,10 @@ const events = new api.Events(
   (state) => {
     const item = items.find(({ id }) => id === state.id);
     if (!item) return;
-    const before = item.state?.state;
+    const before = item.state;
     item.state = state;
-    if (before !== state.state) announce(item);
+    if (before?.state !== state.state) announce(item);
+    if (before && !before.echo?.done && state.echo?.done) say(`The echo of ${item.name} is removed`);
     show();
   },
   (id) => {
@@ -130,7 +131,7 @@ function showRow(entry, item) {
   file.textContent = item.name;
   state.textContent = item.sentence();
   state.classList.toggle("failed", item.failed);
-  bar.hidden = item.done || item.failed;
+  bar.hidden = item.finished || item.failed;
   bar.value = item.share();
   bar.setAttribute("aria-label", `Progress of ${item.name}`);
   if (item === opened) button.setAttribute("aria-current", "true");
@@ -154,7 +155,24 @@ function show() {
   if (opened) editor.open(opened);
   else editor.close();
   changed();
-  events.watch(items.filter((item) => item.id && !item.done && !item.failed).map(({ id }) => id));
+}
+
+// Have the echo removed where a slider asks for it, and stop that where none does any more.
+async function askForEcho(item) {
+  const { echo } = item.state ?? {};
+  const wanted = item.settings.echo > 0;
+  const open = wanted ? item.done && !echo : echo && !echo.done;
+  if (item.asking || item.refused === wanted || !open) return;
+  item.refused = undefined;
+  item.asking = true;
+  try {
+    item.state = await (wanted ? api.startEcho(item.id) : api.stopEcho(item.id));
+  } catch (error) {
+    item.refused = wanted; // until the slider is moved to 0, or from there
+    complain(error.message);
+  }
+  item.asking = false;
+  show();
 }
 
 function changed() {
@@ -162,7 +180,9 @@ function changed() {
     for (const item of items) item.settings = { ...opened.settings };
   }
   remember();
-  const done = items.filter((item) => item.done);
+  events.watch(items.filter((item) => item.id && !item.finished && !item.failed).map(({ id }) => id));
+  items.forEach(askForEcho);
+  const done = items.filter((item) => item.finished);
   $("archive").hidden = done.length < 2;
   $("archive").textContent = done.length === items.length ? "Download all as zip" : `Download ${done.length} as zip`;
   $("archive").href = api.archiveAddress(done.map((item) => ({ id: item.id, mix: editor.mixOf(item) })));

@@ -40,7 +40,7 @@ export class Editor {
   // What a download of a recording is to be.
   mixOf(item) {
     const { format, loudness } = item.settings;
-    return { dry: Editor.dry(item), format, loudness: this.offers.loudness ? loudness : "input" };
+    return { dry: Editor.dry(item), format, loudness: this.offers.loudness ? loudness : "input", echo: item.echo };
   }
 
   // What this server can write: endings, and whether it measures loudness.
@@ -69,7 +69,7 @@ export class Editor {
       this.loaded = false;
       this.drawn = -1;
     }
-    for (const name of ["strength", "limit", "loudness"]) $(name).value = item.settings[name];
+    for (const name of ["strength", "echo", "limit", "loudness"]) $(name).value = item.settings[name];
     $("editor").hidden = false;
     this.update();
   }
@@ -88,10 +88,11 @@ export class Editor {
     const failure = item.error ?? state?.error;
     $("failure").hidden = !failure;
     $("failure").textContent = failure ?? "";
-    const busy = !failure && state?.state !== "done";
-    $("progress").hidden = !busy;
+    const busy = !failure && !item.done;
+    $("progress").hidden = !busy && !item.echoing;
+    $("echo-stop").hidden = !item.echoing;
     $("remove").textContent = busy ? "Cancel" : "Remove";
-    if (busy) {
+    if (busy || item.echoing) {
       $("bar").value = item.share();
       const sentence = item.sentence();
       $("progress-text").textContent = `${sentence[0].toUpperCase()}${sentence.slice(1)}. ${item.audible()}`;
@@ -101,9 +102,11 @@ export class Editor {
     if (!heard) return;
     if (!this.loaded) this.load();
     this.player.ready = state.ready;
-    const done = state.state === "done";
-    $("download").hidden = !done;
-    if (done) this.showResult();
+    if (state.echo?.done && !this.player.echoReady) {
+      this.player.offerEcho().catch((error) => this.say(error.message));
+    }
+    this.showMix();
+    $("download").hidden = !item.finished;
     this.showAhead();
     const mark = `${state.ready} ${state.preview?.start}`;
     if (mark !== this.drawn) {
@@ -117,13 +120,11 @@ export class Editor {
     const { about } = this.item.state;
     this.player.load(this.item.id, about);
     this.player.mode = document.querySelector("[name=mode]:checked").value;
-    this.player.dry = Editor.dry(this.item);
     this.pictures.load(this.item.id);
     $("sureness").textContent = "";
     $("timeline").setAttribute("aria-valuemax", Math.floor(about.duration));
     this.showFormats();
     this.setLoop(null);
-    this.mix();
     this.showPlace();
   }
 
@@ -177,6 +178,7 @@ export class Editor {
   set() {
     this.item.settings = {
       strength: Number($("strength").value),
+      echo: Number($("echo").value),
       limit: Number($("limit").value),
       format: $("format").value,
       loudness: $("loudness").value,
@@ -184,23 +186,37 @@ export class Editor {
     this.mix();
   }
 
-  // Play and show the recording by its settings.
   mix() {
+    this.update();
+    this.item.changed();
+  }
+
+  // Play and show the recording by its settings.
+  showMix() {
     const { item } = this;
-    const { strength } = item.settings;
+    const { strength, echo } = item.settings;
     const dry = Editor.dry(item);
-    this.player.mix(document.querySelector("[name=mode]:checked").value, dry);
+    this.player.mix(document.querySelector("[name=mode]:checked").value, dry, item.echo);
     const limit = item.settings.limit >= NO_LIMIT ? "no limit" : `${item.settings.limit} dB`;
     $("strength-text").textContent = `${strength} %`;
     $("limit-text").textContent = limit;
     $("strength").setAttribute("aria-valuetext", `${strength} percent`);
     $("limit").setAttribute("aria-valuetext", limit);
-    $("effect").textContent =
-      dry === 0 ? "All noise that was found is removed."
-      : dry === 1 ? "Nothing is removed."
-      : `The noise is lowered by ${text.decibels(-20 * Math.log10(dry))}, as by alphamf denoise --strength ${+(1 - dry).toFixed(4)}.`;
-    if (item.state?.state === "done") this.showResult();
-    item.changed();
+    const kept = echo && item.finished && !item.echo;
+    const fault = kept && item.state.echo?.error;
+    $("echo-text").textContent = kept ? "not removed" : echo ? `${echo} % removed` : "as it is";
+    $("echo").setAttribute("aria-valuetext", $("echo-text").textContent);
+    $("effect").textContent = fault ? `The echo could not be removed: ${fault}.` : Editor.effect(dry, item.echo);
+    if (item.done) this.showResult();
+  }
+
+  // What dry and echo do, in words.
+  static effect(dry, echo) {
+    const room = echo ? ` --dereverb ${echo}` : "";
+    const as = echo && echo < 1 ? "nearly as by" : "as by"; // a part of the echo is another mix there
+    if (dry === 1) return "Nothing is removed.";
+    if (dry === 0) return `All noise that was found is removed${room && `, ${as} alphamf denoise${room}`}.`;
+    return `The noise is lowered by ${text.decibels(-20 * Math.log10(dry))}, ${as} alphamf denoise --strength ${+(1 - dry).toFixed(4)}${room}.`;
   }
 
   setLoop(loop) {
@@ -286,10 +302,11 @@ export class Editor {
   listen() {
     $("play").addEventListener("click", () => this.toggle());
     $("mode").addEventListener("change", () => this.mix());
-    for (const name of ["strength", "limit", "format", "loudness"]) {
+    for (const name of ["strength", "echo", "limit", "format", "loudness"]) {
       $(name).addEventListener("input", () => this.set());
     }
     $("transcription").addEventListener("click", () => this.forTranscription());
+    $("echo-stop").addEventListener("click", () => { $("echo").value = 0; this.set(); $("echo").focus(); });
     $("loop").addEventListener("click", () => this.toggleLoop());
     $("loop-start").addEventListener("click", () => this.loopAt(0));
     $("loop-end").addEventListener("click", () => this.loopAt(1));

@@ -1,5 +1,5 @@
-// Plays a recording in pieces of two seconds: input and speech run side by side, and two gains mix
-// them. So before, after and what was taken away change without a gap, and long recordings need
+// Plays a recording in pieces of two seconds: input, speech and, where it is wanted, the speech
+// without echo run side by side, and a gain for each mixes them. So before, after and what was taken away change without a gap, and long recordings need
 // little memory.
 
 import * as api from "./api.js";
@@ -9,10 +9,13 @@ const AHEAD = 1.2;
 const KEPT = 60;
 const FADE = 0.006;
 
-export function gains(mode, dry) {
-  if (mode === "before") return { input: 1, speech: 0 };
-  if (mode === "removed") return { input: 1 - dry, speech: dry - 1 };
-  return { input: dry, speech: 1 - dry };
+export const SOUNDS = ["input", "speech", "echoFree"];
+
+export function gains(mode, dry, echo) {
+  if (mode === "before") return { input: 1, speech: 0, echoFree: 0 };
+  const wet = 1 - dry;
+  if (mode === "removed") return { input: wet, speech: -wet * (1 - echo), echoFree: -wet * echo };
+  return { input: dry, speech: wet * (1 - echo), echoFree: wet * echo };
 }
 
 export class Player {
@@ -21,6 +24,7 @@ export class Player {
     this.waiting = waiting;
     this.mode = "after";
     this.dry = 0;
+    this.echo = 0;
     this.loop = null;
     this.playing = false;
   }
@@ -35,30 +39,35 @@ export class Player {
     this.position = 0;
     this.pieces = new Map();
     this.ready = 0;
+    this.echoReady = false;
+  }
+
+  // The server has removed the echo: fetch what is to come with it.
+  async offerEcho() {
+    this.echoReady = true;
+    if (this.playing) await this.seek(this.place());
   }
 
   open() {
     const { rate } = this.about;
     try { this.context = new AudioContext({ sampleRate: rate }); } catch { this.context = new AudioContext(); }
-    this.input = new GainNode(this.context);
-    this.speech = new GainNode(this.context);
     this.out = new GainNode(this.context);
-    this.input.connect(this.out);
-    this.speech.connect(this.out);
     this.out.connect(this.context.destination);
-    const { input, speech } = gains(this.mode, this.dry);
-    this.input.gain.value = input;
-    this.speech.gain.value = speech;
+    const wanted = gains(this.mode, this.dry, this.echo);
+    for (const name of SOUNDS) {
+      this[name] = new GainNode(this.context, { gain: wanted[name] });
+      this[name].connect(this.out);
+    }
   }
 
-  mix(mode, dry) {
+  mix(mode, dry, echo) {
     this.mode = mode;
     this.dry = dry;
+    this.echo = echo;
     if (!this.context) return;
-    const wanted = gains(mode, dry);
+    const wanted = gains(mode, dry, echo);
     const now = this.context.currentTime;
-    this.input.gain.setTargetAtTime(wanted.input, now, FADE);
-    this.speech.gain.setTargetAtTime(wanted.speech, now, FADE);
+    for (const name of SOUNDS) this[name].gain.setTargetAtTime(wanted[name], now, FADE);
   }
 
   // Samples of the recording at the place that is heard now.
@@ -116,16 +125,17 @@ export class Player {
     const count = Math.min(piece.input.length - offset, end - this.next);
     const soonest = Math.ceil((this.context.currentTime + 0.03) * rate) / rate;
     if (this.at === null || this.at < soonest) this.at = soonest;
-    for (const [buffer, gain] of [[piece.input, this.input], [piece.speech, this.speech]]) {
+    for (const name of SOUNDS) {
+      const buffer = piece[name];
       if (!buffer) continue;
       const source = new AudioBufferSourceNode(this.context, { buffer });
-      source.connect(gain);
+      source.connect(this[name]);
       source.start(this.at, offset / rate, count / rate);
       this.sources.push(source);
     }
     this.plan.push({ time: this.at, start: this.next, count });
     this.plan = this.plan.slice(-8);
-    this.sources = this.sources.slice(-16);
+    this.sources = this.sources.slice(-24);
     this.next += count;
     this.at += count / rate;
     return true;
@@ -161,22 +171,21 @@ export class Player {
     if (was) await this.play();
   }
 
-  // Pieces without the final speech are asked for again once it is there.
+  // Pieces without the final speech, or without the one without echo, are asked for again once it
+  // is there.
   async piece(index) {
     const { rate, frames } = this.about;
     const start = index * PIECE * rate;
     const count = Math.min(PIECE * rate, frames - start);
     const known = this.pieces.get(index);
-    if (known && (known.kind === "whole" || this.ready < start + count)) {
+    const echo = Number(this.echoReady);
+    if (known && known.echo === echo && (known.kind === "whole" || this.ready < start + count)) {
       if (known.kind !== "none") return known;
     }
-    const { speech, data } = await api.sound(this.id, start, count);
-    const half = speech === "none" ? data.length : data.length / 2;
-    const found = {
-      kind: speech,
-      input: this.buffer(data.subarray(0, half), count),
-      speech: speech === "none" ? null : this.buffer(data.subarray(half), count),
-    };
+    const { speech, data } = await api.sound(this.id, start, count, echo);
+    const size = this.about.channels * count;
+    const part = (k) => (data.length > k * size ? this.buffer(data.subarray(k * size, (k + 1) * size), count) : null);
+    const found = { kind: speech, echo, input: part(0), speech: part(1), echoFree: part(2) };
     this.pieces.set(index, found);
     if (this.pieces.size > KEPT) this.pieces.delete(this.pieces.keys().next().value);
     return found;

@@ -281,9 +281,9 @@ class Mixtures:
         Share with rumble below the voice.
     pauses
         Share in which the noise pauses.
-    rooms, made_up_rooms, image_rooms
-        Shares in which the voice is in a recorded room, in one of decaying noise, and in a box by
-        the image method (needs pyroomacoustics).
+    rooms, made_up_rooms
+        Shares in which the voice is in a recorded room, and in one of decaying noise; the target is
+        the voice in the room.
     echo
         Share in which the voice, and most noises, are in a room (`rooms.draw_room`), and the target
         is the voice's early part; only for a dereverberator.
@@ -320,7 +320,6 @@ class Mixtures:
     clipped: float
     kinds: dict[str, float]
     chains: dict[str, float] = field(default_factory=dict)
-    image_rooms: float = 0.0
     echo: float = 0.0
     sibilant: float = 0.0
 

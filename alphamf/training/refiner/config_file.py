@@ -42,7 +42,6 @@ SHARES = (
     "pauses",
     "rooms",
     "made_up_rooms",
-    "image_rooms",
     "echo",
     "telephone",
     "band",

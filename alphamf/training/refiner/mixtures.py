@@ -117,10 +117,6 @@ def _voice(
         return recording_chain.recorded_room(rng, speech, rate, pick(rng, recordings.rooms))
     if where < recipe.rooms + recipe.made_up_rooms:
         return room(rng, speech, rate)
-    if where < recipe.rooms + recipe.made_up_rooms + recipe.image_rooms:
-        return recording_chain.recorded_room(
-            rng, speech, rate, recording_chain.image_response(rng, rate)
-        )
     return speech
 
 

@@ -12,9 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from alphamf.audio.resample import resample
-from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats, Reals
-from alphamf.tools.extras import install_packages
 from alphamf.training.refiner.shaping import (
     TELEPHONE_RATE,
     Rng,
@@ -84,36 +82,6 @@ def recorded_room(rng: Rng, sound: Reals, rate: int, response: Reals) -> Reals:
     made = convolved(sound, response)[..., direct : direct + sound.shape[-1]]
     result: Reals = made * (rms(spoken(sound)) / rms(spoken(made)))
     return result
-
-
-def image_response(rng: Rng, rate: int) -> Reals:
-    """Draw the response of a box-shaped room with the image method.
-
-    Raises
-    ------
-    AlphaMFError
-        pyroomacoustics is not installed.
-
-    References
-    ----------
-    Allen and Berkley, JASA 65 (1979); Scheibler, Bezzam and Dokmanic, ICASSP 2018 (the package).
-    """
-    try:
-        import pyroomacoustics
-    except ImportError as error:
-        raise AlphaMFError(
-            "[mixtures] image_rooms needs pyroomacoustics; install it with "
-            f"{install_packages('pyroomacoustics')}"
-        ) from error
-    size = rng.uniform((3, 2.5, 2.3), (10, 8, 4))
-    absorbed = log_uniform(rng, 0.15, 0.6)
-    room = pyroomacoustics.ShoeBox(
-        size, fs=rate, materials=pyroomacoustics.Material(absorbed), max_order=12
-    )
-    room.add_source(list(rng.uniform(0.1, 0.9, 3) * size))
-    room.add_microphone(list(rng.uniform(0.1, 0.9, 3) * size))
-    room.compute_rir()
-    return np.asarray(room.rir[0][0], float)
 
 
 def band(rng: Rng, pair: tuple[Reals, Reals], rate: int) -> tuple[Reals, Reals]:

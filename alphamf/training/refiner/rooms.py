@@ -9,6 +9,7 @@ import numpy as np
 
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats, Reals
+from alphamf.tools.extras import install_packages
 from alphamf.training.refiner.shaping import Rng, convolved, log_uniform, pick, rms
 
 EARLY_SECONDS = 0.05
@@ -166,8 +167,8 @@ def image_method() -> Any:
         import pyroomacoustics
     except ImportError as error:
         raise AlphaMFError(
-            "rooms of the image method need pyroomacoustics; install it with pip install "
-            "pyroomacoustics"
+            "rooms of the image method need pyroomacoustics; install it with "
+            f"{install_packages('pyroomacoustics')}"
         ) from error
     return pyroomacoustics
 

@@ -203,14 +203,6 @@ def test_a_recorded_room_keeps_time_and_level():
     assert shaping.rms(heard) == pytest.approx(shaping.rms(click))
 
 
-def test_a_room_by_the_image_method_has_a_direct_sound_and_a_tail():
-    pytest.importorskip("pyroomacoustics", reason="the image method needs pyroomacoustics")
-    response = recording_chain.image_response(np.random.default_rng(0), RATE)
-    again = recording_chain.image_response(np.random.default_rng(0), RATE)
-    np.testing.assert_array_equal(response, again)
-    assert len(response) > RATE // 20 and np.isfinite(response).all() and response.any()
-
-
 def test_a_telephone_passes_nothing_below_100_hz():
     white = np.random.default_rng(0).standard_normal(RATE)
     for seed in range(20):

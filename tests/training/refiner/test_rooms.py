@@ -56,7 +56,7 @@ def test_its_reverberation_time_is_the_one_asked_for():
 
 def test_without_the_package_a_sentence_says_so(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyroomacoustics", None)
-    with pytest.raises(AlphaMFError, match="pip install pyroomacoustics"):
+    with pytest.raises(AlphaMFError, match=r"install it with .* install .*pyroomacoustics"):
         rooms.image_room(np.random.default_rng(0), RATE)
 
 
