@@ -346,13 +346,15 @@ def test_richardson_has_section_5_1():
     assert (min(momentum), max(momentum)) == (1e-4, 1e-2)  # the axis of figure 4
     assert richardson.RUNS == 100
     target = laws.model(1)
-    assert target.batch == 100 == len(target.x) // 10  # N = 1000, B = N / 10
+    assert (len(target.x), target.batch) == (1000, 100)  # N, and B = N / 10
     assert laws.PRIOR_VARIANCE == 10
     assert target.variance == 1  # sigma_x^2
     regressors = laws.model(20).a / laws.SCALE
     assert regressors.var() == pytest.approx(0.5, rel=0.05)  # a_n ~ N(0, I / 2)
     assert gaussian_report.PAPER["step", "SGLD", 1e-3] == "bias 1e-2"
     assert gaussian_report.PAPER["step", "SGRRLD", 1e-3] == "bias 1e-4"
+    orders = [gaussian_report.PAPER["slope", method] for method in ("SGLD", "SGRRLD")]
+    assert orders == ["1", "2"]
 
 
 def test_figure_3_has_its_k_and_its_constants():
