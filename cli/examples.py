@@ -13,7 +13,7 @@ EXAMPLES = {
         "alphamf denoise talk.wav",
         "alphamf denoise talk.mp4 --strength 80% --normalize podcast",
         "alphamf denoise talks/ --output-dir clean/",
-        "alphamf denoise kitchen.wav --dereverb",
+        "alphamf denoise talk.wav --dereverb",
         "alphamf denoise call.wav --noise-from 0:00-0:03 --plot call.png",
         "alphamf denoise - -o - --latency low < talk.wav > clean.wav",
     ),

@@ -107,14 +107,14 @@ class RoomMeter:
     """
 
     def __init__(self, rate: int) -> None:
-        self.rate = rate
-        self.bands = [band for band in BANDS if band * 2**0.5 < rate / 2]
+        self.rate: int = rate
+        self.bands: list[int] = [band for band in BANDS if band * 2**0.5 < rate / 2]
         self._hop = round(STEP * rate)
         self._frames = round(PIECE / STEP)
         self._left: Floats | None = None
         self._powers: list[Reals] = []
         self._pieces: list[Reals] = []
-        self.samples = 0
+        self.samples: int = 0
 
     @property
     def full(self) -> bool:

@@ -178,8 +178,9 @@ def find(
     online = network(CausalRefiner, causal, dictionary.rate)
     if online is not None and str(causal) == "auto" and not _fits(online, dictionary):
         online = None
-    ours = first is not None and first.name in network_file.shipped_networks()
-    room = network(Dereverberator, "auto", dictionary.rate) if dereverb and ours else None
+    room = None
+    if dereverb and first is not None and first.name in network_file.shipped_networks():
+        room = network(Dereverberator, "auto", dictionary.rate)
     return Weights(dictionary, first, second, room, high, online)
 
 

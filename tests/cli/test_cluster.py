@@ -101,7 +101,8 @@ def test_files_are_those_of_the_pool(tmp_path):
         result = run(tmp_path, "denoise", *words)
         assert result.returncode == 2, result.stderr
         printed[folder] = [json.loads(line)["file"] for line in result.stdout.splitlines()]
-        *where, error = result.stderr.decode().splitlines()
+        *where, error, total = result.stderr.decode().splitlines()
+        assert total.startswith("3 of 4 files denoised in ")
         assert error == "Error: bad.wav is not an audio file in a known format"
         assert len(where) == (folder == "dask")
     assert where[0].startswith("Dask: 2 workers, ")
