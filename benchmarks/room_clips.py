@@ -13,6 +13,8 @@ from alphamf.errors import AlphaMFError
 from alphamf.evaluation.mixing import mixture
 from alphamf.tools.arrays import Floats, Reals
 from alphamf.training.refiner.recordings import sources
+from alphamf.training.refiner.rooms import EARLY_SECONDS
+from alphamf.training.refiner.shaping import convolved
 from benchmarks.front_clips import KINDS, Clip, clips, manifest, mono
 from benchmarks.room_responses import Room, image_room, recorded_rooms
 
@@ -26,9 +28,6 @@ DEPTH = 45.0
 
 SHORTEST, LONGEST = 3.0, 10.0
 """Length of the voices in seconds; longer ones are cut."""
-
-EARLY = 0.05
-"""How long after the direct sound the target's part of the response ends, in seconds."""
 
 CONDITIONS = {"alone": None, "with noise at 15 dB": 15.0, "with noise at 5 dB": 5.0}
 """Ratios of the reverberant voice to the noise in the same room."""
@@ -107,7 +106,7 @@ def made(case: str, split: str, number: int) -> Iterator[RoomClip]:
     sound = _noise(split, number, rng)
     # The same piece of noise at every ratio, taken into the room before it is weighed.
     piece, _ = mixture.mix(np.zeros_like(voice), 1.0, sound, 0.0, rng)
-    there = _convolved(piece, room.noise)
+    there = convolved(piece.astype(float), room.noise)[: len(piece)]
     power = float(np.mean(reverberant**2))
     for condition, snr in CONDITIONS.items():
         noisy = reverberant
@@ -120,17 +119,12 @@ def made(case: str, split: str, number: int) -> Iterator[RoomClip]:
 
 def _in_room(voice: Floats, room: Room) -> tuple[Reals, Reals]:
     """Return the target and all that arrives, at the level of the dry voice."""
-    early = room.voice[: round(EARLY * room.rate)]
-    target, whole = (_convolved(voice, response) for response in (early, room.voice))
+    early = room.voice[: round(EARLY_SECONDS * room.rate)]
+    target, whole = (
+        convolved(voice.astype(float), response)[: len(voice)] for response in (early, room.voice)
+    )
     scale = np.sqrt(np.mean(voice.astype(float) ** 2) / np.mean(whole**2))
     return scale * target, scale * whole
-
-
-def _convolved(sound: Floats, response: Reals) -> Reals:
-    from scipy.signal import fftconvolve
-
-    found: Reals = fftconvolve(sound.astype(float), response)[: len(sound)]
-    return found
 
 
 def _noise(split: str, number: int, rng: np.random.Generator) -> mixture.Noise:

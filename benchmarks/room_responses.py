@@ -1,4 +1,8 @@
-"""Responses of rooms for `benchmarks.rooms`: recorded ones, and others by the image method."""
+"""Responses of rooms for `benchmarks.rooms`: recorded ones, and others by the image method.
+
+Sizes, times and distances are those of training (`alphamf.training.refiner.rooms`); walls whose
+absorption depends on frequency, and the places, are not: networks have not seen such rooms.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +14,10 @@ import numpy as np
 from alphamf.audio.room import BANDS
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Reals
+from alphamf.training.refiner.rooms import DISTANCE, LARGEST, RT60, SMALLEST, image_method
 from benchmarks.front_clips import manifest, mono
 
 Rng = np.random.Generator
-
-RT60 = (0.1, 1.2)
-"""Range of the reverberation times that are drawn, in seconds."""
-
-DISTANCES = (0.3, 5.0)
-"""Range of the distances between voice and microphone, in metres."""
-
-SIZES = ((2.5, 2.0, 2.2), (10.0, 8.0, 4.5))
-"""Smallest and largest room, in metres."""
 
 TILT = (-0.25, 0.35)
 """Range of the exponent of frequency that a room's absorption follows."""
@@ -93,13 +89,7 @@ def image_room(seed: tuple[int, ...], rate: int, rt60: tuple[float, float] = RT6
     ----------
     Allen and Berkley, JASA 65 (1979); Scheibler, Bezzam and Dokmanic, ICASSP 2018 (the package).
     """
-    try:
-        import pyroomacoustics
-    except ImportError as error:
-        raise AlphaMFError(
-            "rooms by the image method need pyroomacoustics; install it with pip install "
-            "'alphamf[peers]'"
-        ) from error
+    pyroomacoustics = image_method()
     rng = np.random.default_rng(seed)
     size, absorbed, order, places = _box(rng, float(rng.uniform(*rt60)), pyroomacoustics)
     centres = 125.0 * 2.0 ** np.arange(7 if rate > 8000 else 6)
@@ -137,7 +127,7 @@ def _box(rng: Rng, rt60: float, package: Any) -> tuple[Reals, float, int, tuple[
         No such room was found.
     """
     for _ in range(TRIES):
-        size = rng.uniform(*SIZES)
+        size = rng.uniform(SMALLEST, LARGEST)
         try:
             absorbed, order = package.inverse_sabine(rt60, size)
         except ValueError:  # so large a room cannot be so dry
@@ -171,14 +161,14 @@ def _room(name: str, rate: int, voice: Reals, noise: Reals) -> Room:
 
 
 def _places(rng: Rng, size: Reals) -> tuple[Reals, Reals, Reals] | None:
-    """Return where microphone, voice and noise are, with the voice at one of `DISTANCES`."""
+    """Return where microphone, voice and noise are, with the voice within `DISTANCE`."""
     microphone, noise = rng.uniform(0.15, 0.85, 3) * size, rng.uniform(0.1, 0.9, 3) * size
-    wanted = np.exp(rng.uniform(*np.log(DISTANCES)))
+    wanted = np.exp(rng.uniform(*np.log(DISTANCE)))
     for _ in range(50):
         way = rng.standard_normal(3) * (1, 1, 0.3)
         voice = microphone + wanted * way / np.linalg.norm(way)
         inside = (voice > 0.05 * size).all() and (voice < 0.95 * size).all()
-        if inside and np.linalg.norm(noise - microphone) > DISTANCES[0]:
+        if inside and np.linalg.norm(noise - microphone) > DISTANCE[0]:
             return microphone, voice, noise
     return None
 

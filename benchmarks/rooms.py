@@ -198,7 +198,8 @@ def table_of(rows: list[Estimated]) -> str:
                 ratio = not what.startswith("RT60")
                 size = f"{np.median(error):.1f} dB" if ratio else f"{np.median(error / truth):.0%}"
                 within = np.mean([row.low <= row.truth <= row.high for row in some])
-                line += [f"{rank:.2f}", size, f"{within:.0%}"]
+                # All recordings in one room have one truth, and no rank.
+                line += ["-" if np.isnan(rank) else f"{rank:.2f}", size, f"{within:.0%}"]
             lines.append([*line, *["-"] * (6 - len(line))])
     headings = ["what", "speech", "estimated", "rank correlation", "median error", "covered"]
     return tables.markdown(headings, lines)

@@ -270,15 +270,18 @@ class Workers:
 
         if late is None:
             return sample(sounds)
-        shares = [self._settings.dereverb * each.share for each in late]
-        pairs = list(zip(sounds, late, strict=True))
-        whole = [sound - each.above if each.share else sound for sound, each in pairs]
-        pairs = list(zip(whole, late, strict=True))
-        found = sample([sound - each.below if each.share else sound for sound, each in pairs])
-        return [
-            one._replace(with_echo=Spectra(sound * one.scale, self._rate), dereverb=share)
-            for one, sound, share in zip(found, whole, shares, strict=True)
-        ]
+        wholes, near = list(sounds), list(sounds)
+        for k, each in enumerate(late):
+            if each.share:
+                wholes[k] = sounds[k] - each.above
+                near[k] = wholes[k] - each.below
+        found = sample(near)
+        for k, each in enumerate(late):
+            if each.share:
+                whole = Spectra(wholes[k] * found[k].scale, self._rate)
+                share = self._settings.dereverb * each.share
+                found[k] = found[k]._replace(with_echo=whole, dereverb=share)
+        return found
 
     def _finish(
         self,

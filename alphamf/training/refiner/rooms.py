@@ -44,18 +44,12 @@ class Room(NamedTuple):
     voice, early
         Response of the voice's place, and its first `EARLY_SECONDS`; shape (n,).
     noise
-        Response of another place, shape (m,).
-    rt60
-        Reverberation time in seconds; NaN if it is not known.
-    distance
-        Of the voice, in metres; NaN if it is not known.
+        Response of another place, or of another recorded room; shape (m,).
     """
 
     voice: Reals
     early: Reals
     noise: Reals
-    rt60: float = float("nan")
-    distance: float = float("nan")
 
     def heard(self, voice: Reals) -> Reals:
         """Return a voice's early part and the whole voice in the room, shape (2, samples)."""
@@ -143,8 +137,7 @@ def image_room(
         arrival = int(away / rooms.constants.get("c") * rate)
         near = slice(arrival, arrival + rate // 100)  # the filter of a fractional delay
         direct = arrival + int(np.abs(responses[0][near]).argmax())
-        found = _from_direct(responses[0], responses[1], direct, rate)
-        return found._replace(rt60=float(seconds), distance=float(away))
+        return _from_direct(responses[0], responses[1], direct, rate)
 
 
 def _move_images(rng: Rng, room: Any) -> None:
