@@ -117,16 +117,34 @@ def draw_full_band(path: Path, seconds: int = 4) -> None:
         "with the bands": denoise(mixture.noisy, RATE, "fast", model=weights).audio,
         "the voice alone": mixture.clean,
     }
-    figure = Figure((10, 7), layout="constrained")
+    figure = spectrograms({name: sound[: seconds * RATE] for name, sound in sounds.items()}, RATE)
+    figure.savefig(path, dpi=80)
+
+
+def spectrograms(sounds: dict[str, Floats], rate: int, highest: int | None = None) -> Figure:
+    """Draw the levels of sounds, shape (samples,), two beside each other.
+
+    Parameters
+    ----------
+    sounds
+        By their titles, of one length.
+    rate
+        Samples per second.
+    highest
+        Where the pictures end, in Hz; None: at half the rate.
+    """
+    highest, rows = highest or rate // 2, len(sounds) // 2
+    figure = Figure((10, 3.5 * rows), layout="constrained")
     FigureCanvasAgg(figure)
-    panels = figure.subplots(2, 2, sharex=True, sharey=True).ravel()
+    panels = figure.subplots(rows, 2, sharex=True, sharey=True).ravel()
     for panel, (title, sound) in zip(panels, sounds.items(), strict=True):
-        spectra = forward(sound[: seconds * RATE], Frame(1024, 256))
+        frame = Frame(1024, 256)
+        spectra = forward(sound, frame)[: round(highest * frame.n_fft / rate)]
         levels = 20 * np.log10(np.abs(spectra) + 1e-6)
-        span = (0, seconds, 0, RATE / 2000)
+        span = (0, len(sound) / rate, 0, highest / 1000)
         panel.imshow(levels, origin="lower", aspect="auto", extent=span, vmin=-50, vmax=30)
         panel.set(title=title, xlabel="s", ylabel="kHz")
-    figure.savefig(path, dpi=80)
+    return figure
 
 
 def table(section: str) -> dict[str, dict[str, str]]:

@@ -1,6 +1,6 @@
 """Make the sounds of the recipes in docs/listen/, and print what the pages say of them.
 
-python -m benchmarks.recipes podcast interview calls field obs which
+python -m benchmarks.recipes podcast interview calls field obs which room
 
 The sample is data/sample-noisy.wav. The second voice and the noises are of the development split of
 the corpora below $ALPHAMF_DATA/corpora, which no network of the package was trained on.
@@ -21,8 +21,14 @@ import soxr
 from numpy.typing import NDArray
 
 from alphamf.scores.score import si_sdr
+from alphamf.training.refiner.rooms import EARLY_SECONDS
+from alphamf.training.refiner.shaping import convolved
+from benchmarks.figures import small, spectrograms
 from benchmarks.front_clips import Clip
 from benchmarks.low_latency import run
+from benchmarks.room_clips import SEEDS
+from benchmarks.room_responses import image_room
+from benchmarks.room_scores import SCORES, scores
 
 ROOT = Path(__file__).parents[1]
 SAMPLE = ROOT / "data/sample-noisy.wav"
@@ -170,7 +176,31 @@ def which(folder: Path) -> None:
     )
 
 
-RECIPES = {f.__name__: f for f in (podcast, interview, calls, field, obs, which)}
+def room(folder: Path) -> None:
+    """Take the echo out of the sample's voice in a room by the image method, and draw both."""
+    place = image_room((SEEDS["dev"], 2), RATE, (0.7, 0.7))
+    clean = soundfile.read(CLEAN)[0]
+    early = place.voice[: round(EARLY_SECONDS * RATE)]
+    target, heard = (convolved(clean, response)[: len(clean)] for response in (early, place.voice))
+    scale = 0.5 / np.abs(heard).max()
+    path = folder / "room.wav"
+    soundfile.write(path, scale * heard, RATE)
+    audio, _ = denoised(path, "--dereverb")
+    keep("room-before", scale * heard, RATE, 10)
+    keep("room-after", audio, RATE, 10)
+    sounds = {"before": scale * heard, "after": audio}
+    shown = {name: sound[: 5 * RATE].astype(np.float32) for name, sound in sounds.items()}
+    figure = spectrograms(shown, RATE, highest=4000)
+    picture = ROOT / "docs/figures/room.png"
+    figure.savefig(picture, dpi=80)
+    small(picture)
+    print(f"RT60 {place.middle:.2f} s, direct-to-reverberant ratio {place.drr:.0f} dB")
+    for name, sound in sounds.items():
+        found = zip(SCORES.items(), scores(target, sound, RATE), strict=True)
+        print(name, ", ".join(f"{score} {value:.{digits}f}" for (score, digits), value in found))
+
+
+RECIPES = {f.__name__: f for f in (podcast, interview, calls, field, obs, which, room)}
 
 
 if __name__ == "__main__":
