@@ -171,23 +171,33 @@ def _predicted(spectrum: Complexes, past: Complexes) -> Complexes:
     """Fit the coefficients of one channel by EM; return its prediction, shape (bins, frames)."""
     found = np.zeros_like(spectrum)
     for _ in range(ITERATIONS):
-        weighted = past.conj() * _precision(spectrum - found)[..., None]
-        transposed = weighted.swapaxes(1, 2)
-        matrix = (transposed @ past).astype(np.complex128)
-        vector = (transposed @ spectrum[..., None]).astype(np.complex128)
-        mean = matrix.diagonal(axis1=1, axis2=2).real.mean(axis=1)
-        matrix += (RIDGE * mean + RIDGE)[:, None, None] * np.eye(past.shape[2])
-        found = (past @ np.linalg.solve(matrix, vector).astype(past.dtype))[..., 0]
+        found = _regression(spectrum, past, _precision(spectrum - found))
+    return found
+
+
+def _regression(spectrum: Complexes, past: Complexes, precision: Reals) -> Complexes:
+    """Return the prediction of least squares, each cell weighted by its precision."""
+    weighted = past.conj() * precision[..., None]
+    transposed = weighted.swapaxes(1, 2)
+    matrix = (transposed @ past).astype(np.complex128)
+    vector = (transposed @ spectrum[..., None]).astype(np.complex128)
+    mean = matrix.diagonal(axis1=1, axis2=2).real.mean(axis=1)
+    matrix += (RIDGE * mean + RIDGE)[:, None, None] * np.eye(past.shape[2])
+    found: Complexes = (past @ np.linalg.solve(matrix, vector).astype(past.dtype))[..., 0]
     return found
 
 
 def _precision(innovation: Complexes) -> Reals:
-    """Return the mean of 1 / Phi of every cell, given S, up to a factor per bin.
-
-    The law of S for alpha = 1 has the density 1 / (g + |S|^2)^(3/2) up to a factor, for the squared
-    dispersion g; the mean is -d log density / d |S|^2.
-    """
+    """Return the mean of 1 / Phi of every cell, given S, up to a factor per bin."""
     power = np.abs(innovation) ** 2
-    dispersion = DISPERSION * power.mean(axis=-1, keepdims=True)
-    precision: Reals = 1 / (power + dispersion + SILENT)
-    return precision
+    return mean_precision(power, DISPERSION * power.mean(axis=-1, keepdims=True) + SILENT)
+
+
+def mean_precision(power: Reals, dispersion: Reals | float) -> Reals:
+    """Return the mean of 1 / Phi given |S|^2, up to a factor, for alpha = 1.
+
+    The law of S has the density 1 / (g + |S|^2)^(3/2) up to a factor, for the squared dispersion g;
+    the mean is -d log density / d |S|^2.
+    """
+    found: Reals = 1 / (power + dispersion)
+    return found
