@@ -70,7 +70,6 @@ def run(*words: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MADE)
 def test_commands_work_as_printed(name, here):
-    pytest.importorskip("pyloudnorm", reason="the extra normalize is not installed")
     if name == "which":
         pytest.importorskip("matplotlib", reason="the extra report is not installed")
         Path("clean-speech").rename("clean")

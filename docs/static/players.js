@@ -10,4 +10,6 @@ document.querySelectorAll('a.download[href$=".mp3"], a.download[href$=".wav"]').
   link.replaceWith(place);
   link.replaceChildren(link.textContent);
   place.append(link, player);
+  const rest = place.nextSibling; // the comma or full stop after a link
+  if (rest?.nodeType === Node.TEXT_NODE) rest.textContent = rest.textContent.replace(/^[,.;]\s*/, " ");
 });
