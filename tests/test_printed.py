@@ -173,7 +173,17 @@ def write_recordings(folder: Path) -> None:
             for k in range(2):
                 part = sounds[kind][k * 2 * rate : (k + 1) * 2 * rate]
                 soundfile.write(folder / name / f"{'ab'[k]}.wav", part, rate)
-    for name in ("talk", "lecture", "interview", "two-callers", "call", "episode", "host", "guest", "walk"):
+    for name in (
+        "talk",
+        "lecture",
+        "interview",
+        "two-callers",
+        "call",
+        "episode",
+        "host",
+        "guest",
+        "walk",
+    ):
         stereo = np.stack([noisy, noisy[::-1]], axis=1)
         soundfile.write(folder / f"{name}.wav", stereo if name[0] in "itc" else noisy, rate)
 

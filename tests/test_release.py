@@ -13,7 +13,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 yaml = pytest.importorskip("yaml")
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 LOCKED = sorted((ROOT / ".ci/locked").glob("*.txt"))
-BUILDERS = [*WORKFLOWS, ROOT / "Dockerfile", ROOT / ".ci/release", ROOT / ".ci/lock"]
+IMAGES = [ROOT / "Dockerfile", ROOT / "docs/demo/Dockerfile"]
+BUILDERS = [*WORKFLOWS, *IMAGES, ROOT / ".ci/release", ROOT / ".ci/lock"]
 """What installs packages for others than developers."""
 
 CONDA = {"soundfile": "pysoundfile", "soxr": "soxr-python"}
@@ -59,7 +60,7 @@ def test_every_action_is_pinned_to_a_commit(path):
         assert re.search(r"uses: [\w./-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+$", line), line
 
 
-@pytest.mark.parametrize("path", BUILDERS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", BUILDERS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_package_that_is_installed_is_pinned(path):
     """By a file of hashes, by a version of its own, or it is the folder itself."""
     for line in commands(path):
@@ -84,8 +85,9 @@ def test_the_tools_of_the_build_are_pinned():
     assert locked["abi3audit"] == set(re.findall(r"pipx run --spec abi3audit==(\S+) ", repair))
 
 
-def test_images_are_pinned_to_a_digest():
-    images = [line for line in commands(ROOT / "Dockerfile") if line.startswith("FROM")]
+@pytest.mark.parametrize("path", IMAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_images_are_pinned_to_a_digest(path):
+    images = [line for line in commands(path) if line.startswith("FROM")]
     assert images and all(re.search(r"@sha256:[0-9a-f]{64}( AS \w+)?$", line) for line in images)
 
 
@@ -109,7 +111,7 @@ def test_locked_packages_have_hashes_and_name_no_host(path):
     assert not re.search(r"://|--(extra-)?index|--find-links| @ ", text)
 
 
-@pytest.mark.parametrize(("lock", "extra"), [("image", "web"), ("tests", "dev")])
+@pytest.mark.parametrize(("lock", "extra"), [("image", "web"), ("tests", "dev"), ("tests", "jax")])
 def test_locked_packages_are_what_the_project_asks_for(lock, extra):
     requirements = pytest.importorskip("packaging.requirements")
     locked = names_of(ROOT / f".ci/locked/{lock}.txt")
