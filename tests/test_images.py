@@ -120,7 +120,8 @@ def test_what_an_image_installs_serves_a_user_without_rights(name, installed):
 
     def ask(path: str, body: bytes | None = None) -> bytes:
         start = "" if path == "health" or "demo" in name else f"{TOKEN}/"
-        asked = Request(f"http://localhost:{port}/{start}{path}", body)
+        kind = {"Content-Type": "application/octet-stream"}  # of curl and urllib it would be a form
+        asked = Request(f"http://localhost:{port}/{start}{path}", body, kind)
         with urlopen(asked, timeout=60) as answer:
             return answer.read()
 
