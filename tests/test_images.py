@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -46,7 +45,7 @@ def command(name: str) -> str:
     """Return what the image runs, as a line of shell."""
     (kind, text) = steps(name)[-1]
     if kind == "ENTRYPOINT":
-        return shlex.join([*json.loads(text), "--name", "localhost"])
+        return shlex.join(["exec", *json.loads(text), "--name", "localhost"])
     assert kind == "CMD"
     return text
 
@@ -113,14 +112,14 @@ def test_what_an_image_installs_serves_a_user_without_rights(name, installed):
         without += ["--reuid=1000", "--regid=1000", "--clear-groups"] if for_all else []
     process = subprocess.Popen(
         [*without, "sh", "-ec", command(name).replace("8000", str(port))],
-        cwd="/", start_new_session=True, stdin=subprocess.DEVNULL,
+        cwd="/", stdin=subprocess.DEVNULL,
         env={"PATH": f"{folder}/venv/bin:/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1",
              "SPACE_HOST": "localhost", "ALPHAMF_TOKEN": TOKEN, "TMPDIR": f"{folder}/tmp"},
     )  # fmt: skip
 
     def ask(path: str, body: bytes | None = None) -> bytes:
         start = "" if path == "health" or "demo" in name else f"{TOKEN}/"
-        kind = {"Content-Type": "application/octet-stream"}  # of curl and urllib it would be a form
+        kind = {"Content-Type": "application/octet-stream"}  # urllib says else that it is a form
         asked = Request(f"http://localhost:{port}/{start}{path}", body, kind)
         with urlopen(asked, timeout=60) as answer:
             return answer.read()
@@ -139,6 +138,6 @@ def test_what_an_image_installs_serves_a_user_without_rights(name, installed):
         result = ask(f"api/recordings/{key}/result")
         assert len(result) == (DATA / "sample-noisy.wav").stat().st_size
     finally:
-        os.killpg(process.pid, signal.SIGTERM)
+        process.terminate()  # as Docker does
         process.wait(60)
     assert list((folder / "tmp").iterdir()) == []  # nothing stays, and nothing could be elsewhere
