@@ -52,7 +52,7 @@ OWN = {
     "hamcmc/linear.py:SEARCHED": "chosen on a data set of their own",
     "hamcmc/quartic.py:STEP_SIZES": "a law that the paper does not have",
     "hamcmc/quartic.py:METHODS": "a law that the paper does not have",
-    "hamcmc/speech.py:(SWEPT, SWEPT_LONG)": "clips of the Gibbs samplers, which are slow",
+    "hamcmc/speech.py:SWEPT, SWEPT_LONG": "clips of the Gibbs samplers, which are slow",
     "hamcmc/speech.py:PRINTED['HAMCMC, gamma 100']": "a row of our own: the inverse of its gamma",
     "hamcmc/speech.py:TUNED": "the best trials of our search",
     "hamcmc/speech.py:SAME_TIME": "from the times of our search",
@@ -98,7 +98,8 @@ def mutants(file: Path) -> Iterator[Mutant]:
         if not isinstance(statement, ast.Assign | ast.AnnAssign) or statement.value is None:
             continue
         target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
-        start = f"{file.relative_to(FOLDER).as_posix()}:{ast.unparse(target)}"
+        label = ast.unparse(target).strip("()")
+        start = f"{file.relative_to(FOLDER).as_posix()}:{label}"
         for name, leaf in leaves(statement.value, start):
             before = leaf.value
             for after in changed(before):

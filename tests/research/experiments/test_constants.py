@@ -121,7 +121,7 @@ def test_speech_has_table_2_and_section_4_2(shared, monkeypatch):
     assert (settings.alpha_speech, settings.alpha_noise) == (1.2, 1.89)
     assert settings.noise_rank == 5  # K = 105, of which 100 are speech
     assert speech_chain.KEPT == 200 / 2500
-    assert len(speech_data.test_clips()) == 80
+    assert len(speech_data.test_clips()) == speech.CLIPS == 80
     assert all("_5dB/" in noisy for noisy, _ in speech_data.test_clips())
 
 
