@@ -324,6 +324,9 @@ def test_bpmf_has_section_5_3():
     for key, value in {"step": 0.01, "leaps": 10, "users": None}.items():
         assert the(jobs, key) == value
     assert bpmf.RANK == 10
+    # The demo code's precision of the ratings; m is printed for section 5.2 only.
+    assert bpmf.DEMO_VARIANCE_X == 1 / 2
+    assert bpmf.sampler_of(full_jobs("bpmf", method="QNHMC")[0]).memory == 7
     assert bpmf.sampler_of(full_jobs("bpmf", method="HMC-BFGS")[0]).ensemble == 5
     assert bpmf.METHODS == {
         "MAP": ".8701, 27.67 s",
