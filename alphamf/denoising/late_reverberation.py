@@ -30,6 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 from alphamf.audio import stft
+from alphamf.audio.room import estimate_room
 from alphamf.audio.stft import Complexes, Frame
 from alphamf.denoising.grids import nearest_hop
 from alphamf.tools.arrays import Floats, Reals, parts
@@ -63,11 +64,16 @@ DRY = (0.5, 1.0)
 Of 24 dry voices of the split dev the median was .3 to .4, with noise or without, and one in twenty
 above .5 (.95 at 0 dB); in rooms with an RT60 of .3 s or more one in twenty was below .8."""
 
+SMALL = (0.3, 0.4)
+"""Estimates of RT60 in seconds, of rooms without late echo, and of others. In 48 rooms of the split
+dev the estimate was below .35 where the true time was below .3 s, but for one in five with noise,
+and above .4 where it was above .45 s."""
+
 SILENT = np.float32(1e-6)
 """Power, in units of the bin's mean, that is added to each cell: it bounds the precision."""
 
-TOGETHER = 64
-"""Bins that are computed at once."""
+TOGETHER = 8192
+"""Cells that are computed at once: what is computed of them stays in the processor's cache."""
 
 
 def late_frame(rate: int) -> Frame:
@@ -91,17 +97,29 @@ class Late(NamedTuple):
         Its parts below and above a frequency, shape (samples,) each.
     explained
         By how many dB the past explains the sound of all channels: the median over bins.
+    rt60
+        Reverberation time in seconds as estimated from all channels; None: unknown.
     """
 
     below: Floats
     above: Floats
     explained: float
+    rt60: float | None = None
 
     @property
     def share(self) -> float:
-        """How much of it should be removed: nothing where a dry voice is explained as well."""
-        low, high = DRY
-        return min(max((self.explained - low) / (high - low), 0.0), 1.0)
+        """How much of it should be removed, from 0 to 1.
+
+        The past explains dry voices as well, and in a small room it takes more away than echo.
+        """
+        share = _place(self.explained, DRY)
+        return share if self.rt60 is None else min(share, _place(self.rt60, SMALL))
+
+
+def _place(value: float, ends: tuple[float, float]) -> float:
+    """Return where between two ends a value lies, from 0 to 1."""
+    low, high = ends
+    return min(max((value - low) / (high - low), 0.0), 1.0)
 
 
 @one_thread()
@@ -121,19 +139,24 @@ def late_reverberation(channels: Sequence[Floats], rate: int, edge: float = math
     spectra = np.stack([stft.forward(each, frame) for each in channels])
     late = np.zeros_like(spectra)
     gains = np.zeros(spectra.shape[:2])
-    for bins in parts(frame.bins, TOGETHER):
-        taps = TAPS if bins.start * rate < AIR * frame.n_fft else TAPS_ABOVE
-        late[:, bins], gains[:, bins] = predicted_frames(spectra[:, bins], taps)
+    split = min(math.ceil(AIR * frame.n_fft / rate), frame.bins)
+    together = max(TOGETHER // max(spectra.shape[2], 1), 1)
+    for side, taps in ((slice(split), TAPS), (slice(split, None), TAPS_ABOVE)):
+        for bins in parts(len(gains[0, side]), together):
+            found = predicted_frames(spectra[:, side][:, bins], taps)
+            late[:, side][:, bins], gains[:, side][:, bins] = found
     frequencies = np.arange(frame.bins) * (rate / frame.n_fft)
     voiced = (frequencies > VOICED[0]) & (frequencies < VOICED[1])
     explained = float(np.median(gains[:, voiced]))
+    room = estimate_room(np.stack(channels, axis=1), rate).rt60
+    rt60 = None if room is None else room.value
     above = frequencies[:, None] > edge
-    found = []
+    result = []
     for each in late:
-        divided = (np.where(above == side, each, 0) for side in (False, True))
+        divided = (np.where(above == upper, each, 0) for upper in (False, True))
         sounds = [stft.inverse(part, frame, len(channels[0])) for part in divided]
-        found.append(Late(sounds[0], sounds[1], explained))
-    return found
+        result.append(Late(sounds[0], sounds[1], explained, rt60))
+    return result
 
 
 def predicted_frames(spectra: Complexes, taps: int = TAPS) -> tuple[Complexes, Reals]:
@@ -159,11 +182,11 @@ def predicted_frames(spectra: Complexes, taps: int = TAPS) -> tuple[Complexes, R
 
 
 def _past(spectra: Complexes, taps: int) -> Complexes:
-    """Return the predictors of all frames, shape (bins, frames, channels * taps)."""
+    """Return the predictors of all frames, shape (bins, channels * taps, frames)."""
     channels, bins, frames = spectra.shape
-    past = np.zeros((bins, frames, channels * taps), spectra.dtype)
+    past = np.zeros((bins, channels * taps, frames), spectra.dtype)
     for k in range(min(taps, frames - DELAY)):
-        past[:, DELAY + k :, k::taps] = np.moveaxis(spectra[..., : frames - DELAY - k], 0, -1)
+        past[:, k::taps, DELAY + k :] = np.moveaxis(spectra[..., : frames - DELAY - k], 0, 1)
     return past
 
 
@@ -177,13 +200,14 @@ def _predicted(spectrum: Complexes, past: Complexes) -> Complexes:
 
 def _regression(spectrum: Complexes, past: Complexes, precision: Reals) -> Complexes:
     """Return the prediction of least squares, each cell weighted by its precision."""
-    weighted = past.conj() * precision[..., None]
-    transposed = weighted.swapaxes(1, 2)
-    matrix = (transposed @ past).astype(np.complex128)
-    vector = (transposed @ spectrum[..., None]).astype(np.complex128)
+    weighted = past * precision[:, None]
+    conjugate = past.conj().swapaxes(1, 2)
+    matrix = (weighted @ conjugate).conj().astype(np.complex128)
+    vector = (weighted.conj() @ spectrum[..., None]).astype(np.complex128)
     mean = matrix.diagonal(axis1=1, axis2=2).real.mean(axis=1)
-    matrix += (RIDGE * mean + RIDGE)[:, None, None] * np.eye(past.shape[2])
-    found: Complexes = (past @ np.linalg.solve(matrix, vector).astype(past.dtype))[..., 0]
+    matrix += (RIDGE * mean + RIDGE)[:, None, None] * np.eye(past.shape[1])
+    factors = np.linalg.solve(matrix, vector).astype(past.dtype)
+    found: Complexes = (factors.swapaxes(1, 2) @ past)[:, 0]
     return found
 
 

@@ -118,7 +118,7 @@ class Dereverberator(SecondStage):
     """
 
     kind = "dereverberator"
-    change: ClassVar[float] = 1.0
+    change: ClassVar[float] = 0.9
     cell_shapes: ClassVar[tuple[tuple[int, int], ...]] = (WITH_TAPS,)
 
 

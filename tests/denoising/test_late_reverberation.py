@@ -185,6 +185,13 @@ def test_a_voice_in_a_room_is_not_dry(rt60):
     assert late_reverberation([in_room(rt60)[2]], RATE)[0].share == 1
 
 
+def test_a_small_room_has_no_late_echo_though_its_past_explains_it():
+    (late,) = late_reverberation([in_room(0.2)[2]], RATE)
+    assert late._replace(rt60=None).share > 0.5
+    assert late.share == 0
+    assert late._replace(rt60=0.5).share > 0.5
+
+
 @pytest.mark.parametrize("preset", ["fast", "plain"])
 @pytest.mark.parametrize("rate", [8000, 16000])
 def test_denoise_takes_the_echo_out(preset, rate):

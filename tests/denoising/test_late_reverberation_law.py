@@ -56,7 +56,7 @@ def test_no_iteration_of_em_lowers_the_likelihood(seed):
 
 
 def factors_of(prediction, past):
-    return np.linalg.lstsq(past[0], prediction[0], rcond=None)[0]
+    return np.linalg.lstsq(past[0].T, prediction[0], rcond=None)[0]
 
 
 def sampled(spectrum, past, sweeps=3000):
@@ -65,7 +65,7 @@ def sampled(spectrum, past, sweeps=3000):
     Given S, 1 / Phi is a Gamma variable of shape 3 / 2; given Phi, G is Gaussian.
     """
     rng = np.random.default_rng(5)
-    x, y = past[0], spectrum[0]
+    x, y = past[0].T, spectrum[0]
     factors, draws = np.zeros(x.shape[1], complex), []
     for _ in range(sweeps):
         rate = SQUARED + np.abs(y - x @ factors) ** 2
