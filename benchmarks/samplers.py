@@ -11,8 +11,8 @@ which is from 0 to 1, over all cells. The row *HMC again* is a second chain of t
 another seed: what chance and separate modes make of the distance.
 
 *At equal time* every sampler makes as many steps as take the processor time that `hmc-positive`
-takes for the preset's, in the same parts of burn-in and averages; times are those of the process,
-which has one thread, so that other programs hardly change them.
+takes for the preset's, in the same parts of burn-in and averages. Times are those of the process,
+which has one thread: to wait for other programs does not count.
 """
 
 from __future__ import annotations
