@@ -9,7 +9,7 @@ and the verdict of `alphamf.inference.checks.check`.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from math import inf, log
 from pathlib import Path
@@ -42,9 +42,9 @@ class Case(NamedTuple):
     steps: int = 400
 
 
-def own() -> Iterator[Case]:
-    """Yield the samplers of the library that move on the whole line."""
-    for name in sampler_cases.CASES:
+def own(names: Iterable[str] = tuple(sampler_cases.CASES)) -> Iterator[Case]:
+    """Yield samplers of the library that move on the whole line."""
+    for name in names:
         sampler, _ = sampler_cases.made(name, TARGET)
         order = inf if name in sampler_cases.EXACT else 1.0
         steps = next((steps for part, steps in STEPS.items() if part in name), 400)
@@ -183,11 +183,15 @@ def main() -> None:
     """Check the samplers of a part, and print the table."""
     parser = options_of("benchmarks.checks", __doc__)
     parser.add_argument("part", choices=PARTS)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="print only these samplers")
     parser.add_argument("--chains", type=int, default=2000, metavar="N", help="(default 2000)")
     parser.add_argument("--write", action="store_true", help="put the table into docs/checks.md")
     asked = parser.parse_args()
+    known = sampler_cases.CASES if asked.part == "alphamf" and not asked.write else {}
+    if not known.keys() >= set(asked.names):
+        parser.error("NAME is a sampler in tests/support/sampler_cases.py: alphamf without --write")
     lines = []
-    for case in PARTS[asked.part]():
+    for case in own(asked.names) if asked.names else PARTS[asked.part]():
         named = replace(case.sampler, name=case.name) if isinstance(case.sampler, Kernel) else None
         report = check(
             named or case.sampler, TARGET, order=case.order, steps=case.steps, chains=asked.chains

@@ -9,6 +9,10 @@ The reference of each posterior is the mean gain of a longer chain of HMC within
 exact (`hmc-positive`). The distance to it is the root of the mean squared difference of the gain,
 which is from 0 to 1, over all cells. The row *HMC again* is a second chain of the reference with
 another seed: what chance and separate modes make of the distance.
+
+*At equal time* every sampler makes as many steps as take the processor time that `hmc-positive`
+takes for the preset's, in the same parts of burn-in and averages. Times are those of the process,
+which has one thread: to wait for other programs does not count.
 """
 
 from __future__ import annotations
@@ -113,6 +117,7 @@ def measured(clip: Clip, steps: int) -> dict[str, Any]:
     """
     rows: dict[str, Any] = {"noisy input": {"score": si_sdr(clip.clean, clip.noisy)}}
     references: dict[float, Floats] = {}
+    exact = run_chain(clip, replace(PLAIN, sampler=EXACT))
 
     def reference(shape: float) -> Floats:
         if shape not in references:
@@ -130,17 +135,35 @@ def measured(clip: Clip, steps: int) -> dict[str, Any]:
 
     for name in names():
         settings = replace(PLAIN, sampler=name)
-        rows[name] = numbers(run_chain(clip, settings), reference(settings.speech_prior.shape))
+        near = reference(settings.speech_prior.shape)
+        chain = exact if name == EXACT else run_chain(clip, settings)
+        longer = exact if name == EXACT else run_for(clip, settings, chain.seconds, exact.seconds)
+        rows[name] = numbers(chain, near) | {
+            "equal": distance(longer, near),
+            "longer": longer.seconds,
+        }
         print(f"{clip.name} {name} {json.dumps(rows[name])}", file=sys.stderr, flush=True)
     return rows
 
 
+def run_for(clip: Clip, settings: Settings, known: float, seconds: float) -> Chain:
+    """Sample for some seconds, given those that the settings' own number of steps takes."""
+    start = run_chain(clip, replace(settings, steps=1, keep=1)).seconds
+    times = (seconds - start) / (known - start)
+    steps, keep = (max(1, round(times * count)) for count in (settings.steps, settings.keep))
+    return run_chain(clip, replace(settings, steps=steps, keep=keep))
+
+
+def distance(chain: Chain, reference: Floats) -> float:
+    """Return the root of the mean squared difference of a chain's gain from the reference."""
+    return float(np.sqrt(np.mean((chain.gain - reference) ** 2)))
+
+
 def numbers(chain: Chain, reference: Floats) -> dict[str, float | None]:
     """Return what the table has of a chain."""
-    distance = float(np.sqrt(np.mean((chain.gain - reference) ** 2)))
     return {
         "score": chain.score,
-        "distance": distance,
+        "distance": distance(chain, reference),
         "seconds": chain.seconds,
         "accepted": chain.accepted,
     }
@@ -166,12 +189,13 @@ def table(rows: list[dict[str, Any]], sample: dict[str, Any]) -> str:
             "distance of the gain to HMC's",
             "CPU s",
             "accepted",
+            "distance at equal time",
         ],
         lines,
     )
 
 
-COLUMNS = {"score": 2, "distance": 3, "seconds": 1, "accepted": 2}
+COLUMNS = {"score": 2, "distance": 3, "seconds": 1, "accepted": 2, "equal": 3}
 """Numbers of a row, and their decimals."""
 
 

@@ -30,7 +30,10 @@ def test_a_clip_has_a_row_of_each_and_its_distance(monkeypatch, shared):
         if name != "noisy input":
             assert 0 < row["distance"] < 1 and row["seconds"] > 0
             assert (row["accepted"] is None) == (name in ("sgld", "sgrld"))
+            assert ("equal" in row) == (name in ("sgld", "sgrld", "hmc-positive"))
+    assert rows["hmc-positive"]["equal"] == rows["hmc-positive"]["distance"]
+    assert rows["sgld"]["equal"] != rows["sgld"]["distance"]  # it had more steps
     lines = samplers.table([rows, rows], rows).splitlines()
     assert len(lines) == 2 + len(rows)
-    assert lines[2].startswith("| noisy input |") and lines[2].endswith("| - | - | - |")
-    assert np.char.count([line for line in lines], "|").min() == 7
+    assert lines[2].startswith("| noisy input |") and lines[2].endswith("| - | - | - | - |")
+    assert np.char.count([line for line in lines], "|").min() == 8

@@ -6,6 +6,8 @@ the papers do not print has its own place, docs/experiments/searches.md, and its
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -25,7 +27,7 @@ from alphamf.research.experiments.hamcmc import (
 from alphamf.research.experiments.mass_em import synthetic, tables, topics, topics_report
 from alphamf.research.experiments.quasi_newton import bpmf, gaussian, mnist
 from alphamf.research.experiments.ratings import RatingSplit
-from alphamf.research.experiments.richardson import factors, gaussian_report, laws
+from alphamf.research.experiments.richardson import factors, gaussian_report, laws, rates
 from alphamf.research.experiments.richardson import gaussian as richardson
 
 
@@ -75,6 +77,8 @@ def test_linear_gaussian_has_table_1(size):
         "HAMCMC, M = 3": HAMCMC(hamcmc, memory=3, gamma=50.0, trust=1.0),
         "naive quasi-Newton, M = 2": NaiveQN(hamcmc, memory=2, gamma=50.0, trust=1.0),
     }
+    searched = tuple(make(size) for name, make in linear.METHODS.items() if "search" in name)
+    assert searched == linear.SEARCHED[size]
 
 
 def test_steps_fall_as_printed():
@@ -117,7 +121,7 @@ def test_speech_has_table_2_and_section_4_2(shared, monkeypatch):
     assert (settings.alpha_speech, settings.alpha_noise) == (1.2, 1.89)
     assert settings.noise_rank == 5  # K = 105, of which 100 are speech
     assert speech_chain.KEPT == 200 / 2500
-    assert len(speech_data.test_clips()) == 80
+    assert len(speech_data.test_clips()) == speech.CLIPS == 80
     assert all("_5dB/" in noisy for noisy, _ in speech_data.test_clips())
 
 
@@ -320,6 +324,9 @@ def test_bpmf_has_section_5_3():
     for key, value in {"step": 0.01, "leaps": 10, "users": None}.items():
         assert the(jobs, key) == value
     assert bpmf.RANK == 10
+    # The demo code's precision of the ratings; m is printed for section 5.2 only.
+    assert bpmf.DEMO_VARIANCE_X == 1 / 2
+    assert bpmf.sampler_of(full_jobs("bpmf", method="QNHMC")[0]).memory == 7
     assert bpmf.sampler_of(full_jobs("bpmf", method="HMC-BFGS")[0]).ensemble == 5
     assert bpmf.METHODS == {
         "MAP": ".8701, 27.67 s",
@@ -355,6 +362,8 @@ def test_richardson_has_section_5_1():
     assert gaussian_report.PAPER["step", "SGRRLD", 1e-3] == "bias 1e-4"
     orders = [gaussian_report.PAPER["slope", method] for method in ("SGLD", "SGRRLD")]
     assert orders == ["1", "2"]
+    falls = [gaussian_report.PAPER["rate", method] for method in ("SGLD", "SGRRLD")]
+    assert falls == ["-2/3", "-4/5"]  # of the MSE in K: theorem 2, and SGLD's known one
 
 
 def test_figure_3_has_its_k_and_its_constants():
@@ -365,6 +374,7 @@ def test_figure_3_has_its_k_and_its_constants():
         (own,) = [job for job in jobs if abs(job["exponent"] - best) < 1e-3]
         assert own["gamma"] == pytest.approx(constant * 1e6**-best, rel=1e-3)
         assert min(job["exponent"] for job in jobs) < best < max(job["exponent"] for job in jobs)
+        assert rates.BEST[quantity] == Fraction(best).limit_denominator(10)
 
 
 def test_richardson_mf_has_section_5_2(shared, monkeypatch):

@@ -35,7 +35,7 @@ def test_clips() -> list[Pair]:
     """
     rows = _manifest()
     chosen = [
-        (row["path"], _clean(row["speaker"]))
+        (row["path"], _clean(rows, row["speaker"]))
         for row in rows
         if row["split"] == "test" and row["snr_db"] == SNR
     ]
@@ -48,7 +48,7 @@ def tuning_clips() -> list[Pair]:
     """List the noisy files of `TUNING`, with their clean ones."""
     rows = _manifest()
     return [
-        (row["path"], _clean(row["speaker"]))
+        (row["path"], _clean(rows, row["speaker"]))
         for row in rows
         if row["snr_db"] == SNR and (row["speaker"], row["noise"]) in TUNING
     ]
@@ -77,11 +77,9 @@ def dictionary() -> Dictionary:
     return train(paths, rate=8000, rank=100, alpha=1.2, context=1, seed=0)
 
 
-def _clean(sentence: str) -> str:
+def _clean(rows: list[dict[str, str]], sentence: str) -> str:
     (path,) = (
-        row["path"]
-        for row in _manifest()
-        if row["speaker"] == sentence and row["snr_db"] == "clean"
+        row["path"] for row in rows if row["speaker"] == sentence and row["snr_db"] == "clean"
     )
     return path
 
