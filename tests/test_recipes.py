@@ -15,7 +15,7 @@ import soundfile
 from tests.support.places import DATA, ROOT
 
 GUIDE = ROOT / "docs/guide"
-RECIPES = ("podcast", "interview", "calls", "field", "obs", "corpus", "which")
+RECIPES = ("podcast", "interview", "room", "calls", "field", "obs", "corpus", "which")
 DEVICES = ("live", "plugin")
 """Commands with devices or files of the user: tests/live/ and tests/native/ run them."""
 
@@ -23,6 +23,7 @@ STEREO = ("interview.wav", "call.wav")
 MADE = {
     "podcast": {"episode.mp3", "check.mp3", "removed.wav", "softer.mp3", "clean/a.wav"},
     "interview": {"interview.denoised.wav", "clean/host.wav", "clean/guest.wav"},
+    "room": {"talk.denoised.wav", "half.wav"},
     "calls": {"call.denoised.wav", "clean/a.wav", "clean/b.wav"},
     "field": {"walk.denoised.wav", "voice.wav", "place.wav"},
     "corpus": {"clean/a.wav", "clean/b.wav"},
@@ -53,7 +54,7 @@ def here(tmp_path, monkeypatch):
         Path(folder).mkdir()
         for name in ("a.wav", "b.wav"):
             soundfile.write(Path(folder) / name, clean if "clean" in folder else audio, rate)
-    for name in ("episode.wav", "host.wav", "guest.wav", "walk.wav", *STEREO):
+    for name in ("episode.wav", "host.wav", "guest.wav", "walk.wav", "talk.wav", *STEREO):
         sound = np.stack([audio, 0.5 * audio[::-1]], 1) if name in STEREO else audio
         soundfile.write(name, sound, rate)
     return tmp_path
