@@ -133,12 +133,11 @@ def spectrograms(sounds: dict[str, Floats], rate: int, highest: int | None = Non
     highest
         Where the pictures end, in Hz; None: at half the rate.
     """
-    highest, rows = highest or rate // 2, len(sounds) // 2
+    highest, rows, frame = highest or rate // 2, len(sounds) // 2, Frame(1024, 256)
     figure = Figure((10, 3.5 * rows), layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(rows, 2, sharex=True, sharey=True).ravel()
     for panel, (title, sound) in zip(panels, sounds.items(), strict=True):
-        frame = Frame(1024, 256)
         spectra = forward(sound, frame)[: round(highest * frame.n_fft / rate)]
         levels = 20 * np.log10(np.abs(spectra) + 1e-6)
         span = (0, len(sound) / rate, 0, highest / 1000)

@@ -21,12 +21,10 @@ import soxr
 from numpy.typing import NDArray
 
 from alphamf.scores.score import si_sdr
-from alphamf.training.refiner.rooms import EARLY_SECONDS
-from alphamf.training.refiner.shaping import convolved
 from benchmarks.figures import small, spectrograms
 from benchmarks.front_clips import Clip
 from benchmarks.low_latency import run
-from benchmarks.room_clips import SEEDS
+from benchmarks.room_clips import SEEDS, in_room
 from benchmarks.room_responses import image_room
 from benchmarks.room_scores import SCORES, scores
 
@@ -180,15 +178,14 @@ def room(folder: Path) -> None:
     """Take the echo out of the sample's voice in a room by the image method, and draw both."""
     place = image_room((SEEDS["dev"], 2), RATE, (0.7, 0.7))
     clean = soundfile.read(CLEAN)[0]
-    early = place.voice[: round(EARLY_SECONDS * RATE)]
-    target, heard = (convolved(clean, response)[: len(clean)] for response in (early, place.voice))
-    scale = 0.5 / np.abs(heard).max()
+    target, heard = in_room(clean, place)
+    heard *= 0.5 / np.abs(heard).max()
     path = folder / "room.wav"
-    soundfile.write(path, scale * heard, RATE)
+    soundfile.write(path, heard, RATE)
     audio, _ = denoised(path, "--dereverb")
-    keep("room-before", scale * heard, RATE, 10)
-    keep("room-after", audio, RATE, 10)
-    sounds = {"before": scale * heard, "after": audio}
+    sounds = {"before": heard, "after": audio}
+    for name, sound in sounds.items():
+        keep(f"room-{name}", sound, RATE, 10)
     shown = {name: sound[: 5 * RATE].astype(np.float32) for name, sound in sounds.items()}
     figure = spectrograms(shown, RATE, highest=4000)
     picture = ROOT / "docs/figures/room.png"

@@ -101,7 +101,7 @@ def made(case: str, split: str, number: int) -> Iterator[RoomClip]:
         room = image_room((SEEDS[split], number), RATE, RANGES[number % len(RANGES)])
     else:
         room = recorded(split)[number % len(recorded(split))]
-    target, reverberant = _in_room(voice, room)
+    target, reverberant = in_room(voice, room)
     rng = np.random.default_rng((6, number))
     sound = _noise(split, number, rng)
     # The same piece of noise at every ratio, taken into the room before it is weighed.
@@ -117,7 +117,7 @@ def made(case: str, split: str, number: int) -> Iterator[RoomClip]:
         yield RoomClip(Clip(name, RATE, *sounds), condition, group_of(room.middle), room)
 
 
-def _in_room(voice: Floats, room: Room) -> tuple[Reals, Reals]:
+def in_room(voice: Floats, room: Room) -> tuple[Reals, Reals]:
     """Return the target and all that arrives, at the level of the dry voice."""
     early = room.voice[: round(EARLY_SECONDS * room.rate)]
     target, whole = (

@@ -19,6 +19,7 @@ from alphamf.denoising.late_reverberation import (
     predicted_frames,
 )
 from alphamf.scores.score import si_sdr
+from tests.support.echoes import echoing
 from tests.support.places import DATA
 
 RATE = 8000
@@ -31,16 +32,6 @@ def heavy(rng, shape):
     return (parts[..., 0] + 1j * parts[..., 1]) / np.abs(parts[..., 2])
 
 
-def echoing(innovations, factors):
-    """Make frames that repeat their past with these factors, from `DELAY` frames on."""
-    made = np.array(innovations)
-    for t in range(made.shape[-1]):
-        for k, factor in enumerate(factors):
-            if t >= DELAY + k:
-                made[..., t] += factor * made[..., t - DELAY - k]
-    return made.astype(np.complex64)
-
-
 def relative_error(found, truth):
     """Return the median over cells of |error| over the median of |truth|."""
     return np.median(np.abs(found - truth)) / np.median(np.abs(truth))
@@ -50,7 +41,7 @@ def predicted_late(seed=0):
     rng = np.random.default_rng(seed)
     clean = heavy(rng, (1, 20, 600))
     factors = 0.5 * 0.8 ** np.arange(6) * np.exp(1j * np.arange(6))
-    heard = echoing(clean, factors)
+    heard = echoing(clean, factors).astype(np.complex64)
     return relative_error(predicted_frames(heard)[0], heard - clean)
 
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from alphamf.denoising import late_reverberation as module
-from alphamf.denoising.late_reverberation import DELAY, mean_precision, predicted_frames
+from alphamf.denoising.late_reverberation import mean_precision, predicted_frames
 from alphamf.factorization.stable import positive_stable, symmetric_stable
+from tests.support.echoes import echoing
 
 SQUARED = 0.5
 """The g of `mean_precision` for `symmetric_stable` of alpha = 1 and dispersion 1."""
@@ -29,13 +30,10 @@ def test_the_mean_precision_is_that_of_the_positive_stable_law():
         assert np.abs(wrong / expected - 1).max() > 0.15
 
 
-def echoing(seed, frames=400):
+def frames_and_past(seed, frames=400):
     """Return frames with an echo, shape (1, 1, frames), complex128, and their past."""
     rng = np.random.default_rng(seed)
-    made = symmetric_stable(rng, 1.0, (1, 1, frames), np.float64)
-    for t in range(frames):
-        for k, factor in enumerate(FACTORS[: max(t - DELAY + 1, 0)]):
-            made[..., t] += factor * made[..., t - DELAY - k]
+    made = echoing(symmetric_stable(rng, 1.0, (1, 1, frames), np.float64), FACTORS)
     return made, module._past(made, len(FACTORS))
 
 
@@ -45,7 +43,7 @@ def negative_log_density(innovation):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_no_iteration_of_em_lowers_the_likelihood(seed):
-    (spectrum,), past = echoing(seed)
+    (spectrum,), past = frames_and_past(seed)
     found, values = np.zeros_like(spectrum), []
     for _ in range(20):
         values.append(negative_log_density(spectrum - found))
@@ -82,7 +80,7 @@ def test_the_sampler_of_the_factors_is_calibrated():
     """Over many echoes the truth is a draw of the posterior: ranks are uniform, levels right."""
     inside, squares = [], []
     for seed in range(60):
-        (spectrum,), past = echoing(seed, frames=150)
+        (spectrum,), past = frames_and_past(seed, frames=150)
         draws = sampled(spectrum, past, sweeps=400)
         parts = np.concatenate([draws.real, draws.imag], axis=1)
         truth = np.concatenate([FACTORS.real, FACTORS.imag])
@@ -94,7 +92,7 @@ def test_the_sampler_of_the_factors_is_calibrated():
 
 def test_em_finds_the_centre_of_the_posterior(monkeypatch):
     """It lies within a third of its deviation; Gaussian innovations lie well outside."""
-    (spectrum,), past = echoing(seed=2)
+    (spectrum,), past = frames_and_past(seed=2)
     draws = sampled(spectrum, past)
     deviation = np.sqrt(np.mean(np.abs(draws - draws.mean(axis=0)) ** 2))
 
