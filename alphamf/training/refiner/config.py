@@ -31,7 +31,6 @@ LOSSES = (
     "intelligibility",
     "resolutions",
     "perception",
-    "residue",
     "distance",
 )
 """Terms of the objective (`alphamf.training.refiner.losses`)."""
@@ -260,13 +259,6 @@ class Data:
         test.
     most
         Maximum number of files per speaker, evenly spaced; 0: all. The manifest names the speakers.
-    quiet
-        Take voices only whose quietest tenth of frames lies at least so many dB below the loudest
-        tenth, by the manifest's columns level_p10_db and level_p90_db; 0: all.
-    floorless
-        Voices whose quietest tenth of frames lies at least so many dB below the loudest tenth, by
-        the manifest, have targets without their own hiss (`alphamf.training.refiner.floors`).
-        Mixtures keep it, so that it counts as noise. 0: none.
     """
 
     voices: tuple[str, ...]
@@ -276,8 +268,6 @@ class Data:
     tilts: tuple[float, ...] = (0.0, 0.0)
     unscored: tuple[str, ...] = ()
     most: int = 0
-    quiet: float = 0.0
-    floorless: float = 0.0
 
 
 @dataclass(frozen=True)

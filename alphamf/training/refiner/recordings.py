@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,16 +24,12 @@ from alphamf.tools.arrays import Floats
 from alphamf.tools.files import atomic_file, printable_name, reason
 from alphamf.tools.manifest import MANIFEST, read_manifest
 from alphamf.training.refiner.config import Data
-from alphamf.training.refiner.floors import remove_floor
 from alphamf.training.refiner.synthetic_band import widen_band
 
 SPLITS = ("train", "dev")
 
 LEVELS = ("level_p10_db", "level_p90_db")
 """Columns of the levels of a recording's quietest and loudest tenth of frames."""
-
-RECORDED = ("voices", "sounds", "rooms")
-"""Fields of `SplitRecordings` that are decoded from files."""
 
 HELD_OUT = 5
 """In a folder without a manifest, one file in this many is used for scores."""
@@ -48,13 +44,10 @@ class SplitFile(NamedTuple):
         Its path.
     part
         Part of it to read, in fractions of its length.
-    depth
-        By how many dB its pauses lie below its speech; below 0: unknown.
     """
 
     path: str
     part: tuple[float, float] = (0.0, 1.0)
-    depth: float = -1.0
 
 
 class SplitRecordings(NamedTuple):
@@ -64,15 +57,11 @@ class SplitRecordings(NamedTuple):
     ----------
     voices, sounds, rooms
         Clean speech, other sounds, and responses of rooms from their direct sound on.
-    targets
-        The voices, in the same order, some of them without their own hiss; empty: the voices are
-        the targets.
     """
 
     voices: Sequence[Floats]
     sounds: Sequence[Floats]
     rooms: Sequence[Floats]
-    targets: Sequence[Floats] = ()
 
 
 def corpus(name: str) -> Path:
@@ -109,25 +98,19 @@ def sources(name: str, split: str, most: int = 0, quiet: float = 0.0) -> list[Sp
     folder = corpus(name)
     if not (folder / MANIFEST).is_file():
         if quiet:
-            _refuse(folder, "quiet")
+            raise AlphaMFError(f"{printable_name(folder)} has no {MANIFEST} with levels")
         return _without_manifest([str(path) for path in find([str(folder)])], split)
     columns = ["split", "path", *(["speaker"] if most else []), *(LEVELS if quiet else [])]
     rows = [row for row in read_manifest(folder, columns) if row["split"] == split]
     rows = [row for row in rows if not quiet or _depth(folder, row) >= quiet]
     chosen = _few(rows, most) if most else rows
-    return [SplitFile(str(folder / row["path"]), depth=_depth(folder, row)) for row in chosen]
-
-
-def _refuse(folder: Path, key: str) -> NoReturn:
-    raise AlphaMFError(
-        f"{printable_name(folder)} has no {MANIFEST}, whose levels [data] {key} needs"
-    )
+    return [SplitFile(str(folder / row["path"])) for row in chosen]
 
 
 def _depth(folder: Path, row: dict[str, str]) -> float:
     """Return by how many dB pauses lie below the speech; below 0 where that is unknown."""
     try:
-        low, high = (float(row.get(column) or "nan") for column in LEVELS)
+        low, high = (float(row[column] or "nan") for column in LEVELS)
     except ValueError as error:
         raise AlphaMFError(
             f"{printable_name(folder / MANIFEST)} cannot be read: the level of {row['path']} is "
@@ -177,14 +160,10 @@ def prepare_recordings(data: Data, rate: int, folder: Path, jobs: int = 1) -> No
     Raises
     ------
     AlphaMFError
-        A recording cannot be read, a split has no voice or no sound, or a folder of voices has no
-        manifest, and `floorless` is not 0.
+        A recording cannot be read, or a split has no voice or no sound.
     """
-    for name in (*data.voices, *data.narrow) if data.floorless else ():
-        if not (corpus(name) / MANIFEST).is_file():
-            _refuse(corpus(name), "floorless")
     for split in SPLITS:
-        for kind in RECORDED:
+        for kind in SplitRecordings._fields:
             names, target = getattr(data, kind), _file(folder, split, kind)
             if kind == "sounds" and split == "train":
                 names += data.unscored
@@ -203,54 +182,37 @@ def prepare_recordings(data: Data, rate: int, folder: Path, jobs: int = 1) -> No
                         "recording with sound in "
                         f"the split {split}"
                     )
-        targets = _file(folder, split, "targets")
-        if data.floorless and not targets.exists():
-            _write(targets, _voices(data, split, rate, jobs, data.floorless))
 
 
 def open_recordings(folder: Path, split: str) -> SplitRecordings:
     """Return the recordings of a split written by `prepare`, as memory-mapped views."""
-    found = {kind: _read(_file(folder, split, kind)) for kind in RECORDED}
-    targets = _file(folder, split, "targets")
-    return SplitRecordings(**found, targets=_read(targets) if targets.exists() else ())
+    return SplitRecordings(*(_read(_file(folder, split, kind)) for kind in SplitRecordings._fields))
 
 
 def _file(folder: Path, split: str, kind: str) -> Path:
     return folder / f"{kind}-{split}.f32"
 
 
-def _voices(
-    data: Data, split: str, rate: int, jobs: int, floorless: float = 0.0
-) -> Iterator[Floats]:
-    """Yield the voices; without their hiss where pauses lie `floorless` dB down, unless it is 0."""
-    limits = (data.most, data.quiet)
-    yield from _decoded(data.voices, split, rate, jobs, *limits, floorless)
-    files = [file for name in data.narrow for file in sources(name, split, *limits)]
+def _voices(data: Data, split: str, rate: int, jobs: int) -> Iterator[Floats]:
+    yield from _decoded(data.voices, split, rate, jobs, data.most)
+    files = [file for name in data.narrow for file in sources(name, split, data.most)]
     for k, file in enumerate(files):
         sound, found = read(file.path)
         if sound.any():
             rng = np.random.default_rng([k, *split.encode()])
-            wide = widen_band(rng, sound.mean(axis=1), found, data.tilts)
-            yield _without_hiss(wide, file, rate, floorless)
+            yield widen_band(rng, sound.mean(axis=1), found, data.tilts)
 
 
 def _decoded(
-    names: Sequence[str],
-    split: str,
-    rate: int,
-    jobs: int,
-    most: int = 0,
-    quiet: float = 0.0,
-    floorless: float = 0.0,
+    names: Sequence[str], split: str, rate: int, jobs: int, most: int = 0
 ) -> Iterator[Floats]:
-    files = [file for name in names for file in sources(name, split, most, quiet)]
-    decode = partial(_decode, rate=rate, floorless=floorless)
-    for sound in pool.results(decode, files, workers=jobs):
+    files = [file for name in names for file in sources(name, split, most)]
+    for sound in pool.results(partial(_decode, rate=rate), files, workers=jobs):
         if sound.any():
             yield sound
 
 
-def _decode(source: SplitFile, rate: int, floorless: float) -> Floats:
+def _decode(source: SplitFile, rate: int) -> Floats:
     """Return the mean of the channels of a part of a file at a rate, shape (samples,)."""
     sound, found = read(source.path)
     if found < rate:
@@ -259,12 +221,7 @@ def _decode(source: SplitFile, rate: int, floorless: float) -> Floats:
             "need at least that rate"
         )
     first, last = (int(part * len(sound)) for part in source.part)
-    resampled = resample(sound[first:last].mean(axis=1), found, rate)
-    return _without_hiss(resampled, source, rate, floorless)
-
-
-def _without_hiss(sound: Floats, source: SplitFile, rate: int, floorless: float) -> Floats:
-    return remove_floor(sound, rate) if 0 < floorless <= source.depth else sound
+    return resample(sound[first:last].mean(axis=1), found, rate)
 
 
 def _write(target: Path, sounds: Iterator[Floats]) -> int:
