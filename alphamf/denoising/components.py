@@ -2,25 +2,28 @@ r"""Channels that share a voice as one alpha-MF: their components, in which all 
 
 In each bin, the channels :math:`x` have a covariance R of the speech and N of the noise. With
 :math:`N = L L^H` and the unitary U of eigenvectors of :math:`L^{-1} R L^{-H}`, the columns of
-:math:`A = L U` are a basis in common,
+:math:`A = L U`, scaled to norm one, are a basis in common,
 
-.. math:: R = A \, \mathrm{diag}(\rho) \, A^H, \qquad N = A A^H,
+.. math:: R = A \, \mathrm{diag}(r) \, A^H, \qquad N = A \, \mathrm{diag}(n) \, A^H,
 
 so that the components :math:`y = A^{-1} x` are uncorrelated in the speech and in the noise. In this
 model they are independent alpha-stable mixtures that share the activations H:
 
 .. math:: y_m \mid \Phi \sim \mathcal{N}_c\Bigl(0, \sum_s \Phi^s_m
    \bigl(W^s_m H^s\bigr)^{2/\alpha_s}\Bigr), \qquad
-   W^\mathrm{speech}_m = \Bigl(\frac{\rho_m}{\sum_n \rho_n}\Bigr)^{\alpha/2} W .
+   W^\mathrm{speech}_m = \Bigl(\frac{r_m}{\sum_k r_k}\Bigr)^{\alpha/2} W .
 
-:math:`\rho` says in which component the speech is strong: from there H is learnt for all of them.
+:math:`r` says in which component the speech is strong: from there H is learnt for all of them.
 These are the rows of one ordinary alpha-MF (`sample` with `shares`), whose chain takes as long as
 those of all channels alone. W of the noise has rows for every component, and is learnt as ever.
 
-The posterior mean of the speech is :math:`\hat s = A\,\mathrm{diag}(E[g \mid x])\,y`. Its part in a
-channel, :math:`\mathrm{Re}(\hat s_c x_c^*) / |x_c|^2`, is the channel's own Wiener gain; the
-multichannel filter (`spatial`) gets these gains. A is that of a first estimate, a short chain for
-each channel.
+The gain of a channel is the mean of the posterior gains g of the components, weighted with their
+power there,
+
+.. math:: g_c = \sum_m |A_{cm} y_m|^2\, E[g_m \mid x] \Big/ \sum_m |A_{cm} y_m|^2 .
+
+These are what the spatial filter is made of (`spatial`), in place of the gains of each channel
+alone. A is that of a first estimate, a short chain for each channel.
 
 Derived here from "one H, and a basis in common in each bin", which is FastMNMF's for Gaussian
 sources of the references. Elliptically stable channels (Leglaive et al.) would have one Phi for all
@@ -59,9 +62,6 @@ from alphamf.tools.blas import one_thread
 LOADING = 1e-3
 """Added to the diagonal of a covariance, in units of its mean; also the least share of the speech
 in a component, in units of the largest."""
-
-MOST_VARIANCE = np.float32(0.25)
-"""Largest variance of a value from 0 to 1."""
 
 TINY = np.float32(1e-30)
 
@@ -138,21 +138,21 @@ def covariance(spectra: Complexes) -> Complexes:
 class ChannelGains:
     """Turns gains of the components into those of the channels.
 
-    A channel's gain is a weighted sum of those of its components; the weights of a cell add up to
-    one, and some are negative where components cancel.
+    A channel's gain is the mean of those of its components, weighted with their power in the
+    channel's cell: the part of the speech in its power, as the gain of a single channel is.
 
     Parameters
     ----------
-    spectra, parts
-        x and y, shape (channels, bins, frames).
+    parts
+        y, shape (channels, bins, frames).
     columns
         A, shape (bins, channels, components).
     """
 
-    def __init__(self, spectra: Complexes, parts: Complexes, columns: Complexes) -> None:
-        images = np.einsum("bcm,mbf->cmbf", columns.astype(parts.dtype), parts)
-        power = np.abs(spectra) ** 2 + TINY
-        self._weights: Floats = (images * spectra[:, None].conj()).real / power[:, None]
+    def __init__(self, parts: Complexes, columns: Complexes) -> None:
+        images = np.einsum("bcm,mbf->cmbf", np.abs(columns) ** 2, np.abs(parts) ** 2)
+        images += TINY
+        self._weights: Floats = (images / images.sum(axis=1, keepdims=True)).astype(np.float32)
 
     def posterior(self, found: Posterior) -> Posterior:
         """Return the gain and its deviation in the channels, also those of each chain.
@@ -183,11 +183,11 @@ class ChannelGains:
         return found._replace(mean=mean, variance=variance)
 
     def _mean(self, gain: Array) -> Floats:
-        return np.clip(self._sum(self._weights, gain), 0, 1)
+        return self._sum(self._weights, gain)
 
     def _variance(self, variance: Array) -> Floats:
-        """Add up the variances, as components are independent given H; a gain has 1/4 at most."""
-        return np.minimum(self._sum(self._weights**2, variance), MOST_VARIANCE)
+        """Add up the variances, as components are independent given H."""
+        return self._sum(self._weights**2, variance)
 
     def _sum(self, weights: Floats, values: Array) -> Floats:
         apart = rows_of_each(values, weights.shape[1])[..., : weights.shape[2], :]
@@ -251,7 +251,7 @@ def sample_components(
         progress,
         shares=_shares(np.concatenate([basis.speech, speech_above], axis=1)),
     )
-    turned = ChannelGains(spectra[..., heard], parts[..., heard], basis.columns).posterior(found)
+    turned = ChannelGains(parts[..., heard], basis.columns).posterior(found)
     units = [float(each.scale) ** -2 for each in channels]
     agreeing = agreements([*spectra[..., heard]], turned, lambda one: one.gain, grid.frame, units)
     rows = [rows_of_each(each, len(channels))[:, model.bins :] for each in found.arrays]

@@ -298,13 +298,13 @@ def _speech(
     xp: Any,
 ) -> tuple[list[Floats], bool]:
     """Return the speech of channels that are linked, and whether a network made it in link 5."""
-    least = least_gain(settings)
+    least, model = least_gain(settings), weights.dictionary
     network = weights.dereverberator if members[0].dereverb else weights.second_stage
     # Digital silence needs no second stage, nor does a sound that must not be attenuated.
     if not settings.refine or least == 1 or not all(each.spectra.sound.any() for each in members):
         network = None
     lowest = least if network is None else np.float32(0)
-    speech = limit_attenuation(members, gains, lowest, weights.dictionary)
+    speech = limit_attenuation(members, gains, lowest, model, refined=settings.refine)
     if network is None:
         return speech, False
     return correct_speech(members, speech, network, weights, least, xp), True
