@@ -21,17 +21,19 @@ crosstalk, two voices
 Compared with the clean images: the means over channels of SI-SDR, PESQ and ESTOI; the error of the
 level between the channels, in frames 10 to 30 dB below the loud ones of the voice, and of their
 phase there, weighted with the magnitude of the clean cells. In the table are means over voices, and
-differences from ``separate`` with standard errors.
+differences from the first way to take channels, with standard errors; ``-o`` writes all scores.
 """
 
 from __future__ import annotations
 
+import csv
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
+from functools import lru_cache
 from itertools import product
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -39,6 +41,7 @@ import soundfile
 
 from alphamf import PRESETS, denoise
 from alphamf.audio.stft import Frame, forward
+from alphamf.denoising.settings import ChannelsName
 from alphamf.scores.score import pesq, si_sdr, stoi
 from alphamf.tools import tables
 from alphamf.tools.arrays import Floats, Reals
@@ -81,13 +84,12 @@ def mixtures(count: int, snr: float, kinds: list[str], split: str) -> Iterator[M
     speech, noises = voices(split), noise_files(split)
     for k, kind in product(range(count), kinds):
         clean = images(kind, speech[k], speech[(k + 5) % len(speech)])
-        noise = noise_of(kind, *(noises[(3 * k + far) % len(noises)] for far in (0, 10)))
+        noise = noise_of(kind, *(loaded(noises[(3 * k + far) % len(noises)]) for far in (0, 10)))
         scale = np.sqrt((clean**2).mean(axis=0).max() / (noise**2).mean(axis=0))
         noisy = clean + 10 ** (-snr / 20) * scale * noise
         yield Mixture(kind, clean.astype(np.float32), noisy.astype(np.float32))
 
 
-@cache
 def voices(split: str) -> list[Reals]:
     """Return a clip of eight seconds of each voice, of languages in turn."""
     found: dict[str, Reals] = {}
@@ -98,12 +100,16 @@ def voices(split: str) -> list[Reals]:
     return [every[k] for first in range(3) for k in range(first, len(every), 3)][:VOICES]
 
 
-@cache
-def noise_files(split: str) -> list[Reals]:
-    """Return the steady and the unsteady noises that last twelve seconds, by name."""
+def noise_files(split: str) -> list[Path]:
+    """Return the steady and the unsteady noises that last twelve seconds."""
     files = [path for path, kind, _ in manifest("noise-48k", split) if kind.endswith("stationary")]
-    found = (np.asarray(mono(path, RATE), float) for path in files)
-    return [noise for noise in found if len(noise) >= 1.5 * SAMPLES]
+    return [path for path in files if soundfile.info(path).duration * RATE >= 1.5 * SAMPLES]
+
+
+@lru_cache(4)
+def loaded(path: Path) -> Reals:
+    """Return a noise, shape (samples,)."""
+    return np.asarray(mono(path, RATE), float)
 
 
 def images(kind: str, voice: Reals, other: Reals) -> Reals:
@@ -175,10 +181,10 @@ def scores(clean: Floats, found: Floats) -> list[float]:
     return [*np.mean(values, axis=0).tolist(), error, turned]
 
 
-def measured(mixture: Mixture, preset: str) -> dict[str, list[float]]:
+def measured(mixture: Mixture, preset: str, ways: list[ChannelsName]) -> dict[str, list[float]]:
     """Return `SCORES`, and seconds of processor time per second, by how channels are taken."""
     found = {"noisy": [*scores(mixture.clean, mixture.noisy), 0.0]}
-    for name in ("separate", "linked"):
+    for name in ways:
         started = time.process_time()
         audio = denoise(mixture.noisy, RATE, replace(PRESETS[preset], channels=name)).audio
         seconds = (time.process_time() - started) * RATE / SAMPLES
@@ -192,14 +198,25 @@ def lines_of(kind: str, rows: list[dict[str, list[float]]]) -> list[list[str]]:
     for name in rows[0]:
         line = [kind, name]
         for k, decimals in enumerate((*SCORES.values(), 2)):
-            own, base = (np.array([row[n][k] for row in rows]) for n in (name, "separate"))
+            first = list(rows[0])[1]
+            own, base = (np.array([row[n][k] for row in rows]) for n in (name, first))
             text = f"{own.mean():.{decimals}f}"
-            if name == "linked":
+            if name not in ("noisy", first):
                 change = tables.mean_and_error((own - base).tolist())
                 text += f" ({tables.format_mean(*change, decimals, '+')})"
             line.append(text)
         lines.append(line)
     return lines
+
+
+def write(path: Path, found: dict[str, list[dict[str, list[float]]]]) -> None:
+    """Write a line for each mixture and way."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["mixture", "channels", *SCORES, "CPU s per s"])
+        for kind, rows in found.items():
+            for row in rows:
+                writer.writerows([kind, name, *values] for name, values in row.items())
 
 
 @one_thread()
@@ -210,12 +227,17 @@ def main() -> None:
     parser.add_argument("--snr", type=float, default=5.0, help="in dB")
     parser.add_argument("--kinds", default=",".join(KINDS), help="with commas between")
     parser.add_argument("--preset", default="plain")
+    parser.add_argument("--channels", default="separate,linked", help="how they are taken")
     parser.add_argument("--split", default="dev", choices=("dev", "test"), help="of the corpora")
+    parser.add_argument("-o", "--output", type=Path, help="CSV file, a line for each sound")
     asked = parser.parse_args()
+    ways = asked.channels.split(",")
     found: dict[str, list[dict[str, list[float]]]] = {}
     for mixture in mixtures(asked.count, asked.snr, asked.kinds.split(","), asked.split):
-        found.setdefault(mixture.kind, []).append(measured(mixture, asked.preset))
+        found.setdefault(mixture.kind, []).append(measured(mixture, asked.preset, ways))
         print(mixture.kind, len(found[mixture.kind]), file=sys.stderr, flush=True)
+    if asked.output:
+        write(asked.output, found)
     lines = [line for kind, rows in found.items() for line in lines_of(kind, rows)]
     print(tables.markdown(["mixture", "channels", *SCORES, "CPU s per s"], lines))
     print(f"\n{caption('benchmarks.stereo', sys.argv[1:], ('alphamf', 'numpy'))}")

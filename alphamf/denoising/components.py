@@ -50,7 +50,7 @@ from alphamf.denoising.agreement import agreements
 from alphamf.denoising.gain import SegmentPosterior
 from alphamf.denoising.grids import grid_of
 from alphamf.denoising.posterior import Chains, Posterior, sample_posterior
-from alphamf.denoising.sampling import Progress
+from alphamf.denoising.sampling import QUIETEST, Progress
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights
 from alphamf.factorization.alpha_mf import FLOOR
@@ -241,7 +241,9 @@ def sample_components(
     basis = common_basis(covariance(first), covariance(spectra - first))
     parts = basis.components(spectra)
     above, speech_above = _above(channels, model)
-    power = np.concatenate([np.abs(parts) ** 2, above], axis=1)
+    power = np.abs(parts) ** 2
+    # Channels of one direction leave other components without sound, which no spectrum explains.
+    power = np.concatenate([np.maximum(power, QUIETEST * power.sum(axis=0)), above], axis=1)
     heard = power.mean(axis=(0, 1)) > FLOOR * power.mean()
     found = sample_posterior(
         xp.asarray(power[..., heard].reshape(-1, heard.sum())),
@@ -249,7 +251,7 @@ def sample_components(
         settings,
         stream,
         progress,
-        shares=_shares(np.concatenate([basis.speech, speech_above], axis=1)),
+        shares=_shares(np.concatenate([basis.speech, speech_above], axis=1), power.mean(axis=2)),
     )
     turned = ChannelGains(parts[..., heard], basis.columns).posterior(found)
     units = [float(each.scale) ** -2 for each in channels]
@@ -291,9 +293,16 @@ def _above(channels: Sequence[SegmentPosterior], model: Dictionary) -> tuple[Flo
     return power, speech
 
 
-def _shares(speech: Reals) -> Reals:
-    """Return variances of the speech as proportions, shape (components, rows), none too small."""
-    bounded = np.maximum(speech, LOADING * speech.max(axis=0) + FLOOR * speech.max())
+def _shares(speech: Reals, power: Reals) -> Reals:
+    """Return variances of the speech as proportions, above zero, and of no more than the power.
+
+    Parameters
+    ----------
+    speech, power
+        Shape (components, rows).
+    """
+    bounded = np.minimum(np.maximum(speech, LOADING * speech.max(axis=0)), power)
+    bounded = np.maximum(bounded, QUIETEST * bounded.max(axis=0) + TINY)
     shares: Reals = bounded / bounded.sum(axis=0)
     return shares
 
