@@ -1,6 +1,7 @@
 """The chain of gains: six links, in order, from a posterior to clean speech.
 
-1. `posterior_mean`: posterior mean of the speech's Wiener gain, and its standard deviation.
+1. `posterior_mean`: posterior mean of the speech's Wiener gain, and its standard deviation. Without
+   networks, channels that share a voice have those of one posterior (`components`).
 2. `refine_gain`: a network (the refiner) reads the posterior and predicts a new gain.
 3. `native_gain`: interpolates the gain from the dictionary's grid to the recording's own. Above the
    dictionary's band, it is that of the wide bands (`high_bands`).
