@@ -258,10 +258,8 @@ def sample_components(
     agreeing = agreements([*spectra[..., heard]], turned, lambda one: one.gain, grid.frame, units)
     rows = [rows_of_each(each, len(channels))[:, model.bins :] for each in found.arrays]
     high = [_with_silence(*each, heard) for each in zip(rows, (1, 0, 0, 0), strict=True)]
-    gains, deviations = (
-        _with_silence(turned.gain, 1, heard),
-        _with_silence(turned.gain_std, 0, heard),
-    )
+    gains = _with_silence(turned.gain, 1, heard)
+    deviations = _with_silence(turned.gain_std, 0, heard)
     return [
         one._replace(
             gain=gains[k],

@@ -62,7 +62,7 @@ class _Pending(NamedTuple):
     futures
         Estimates of the different sounds among the channels.
     tasks
-        How many tasks they are for the threads.
+        How many threads they keep busy.
     """
 
     places: list[int]
@@ -88,7 +88,8 @@ class Workers:
         Dictionary and networks.
     options
         Options of the stream: `settings`, `seed`, `device`, `jobs` and `hints`. On a GPU
-        `jobs` pieces are sampled in one batch, to use all of it.
+        `jobs` pieces are sampled in one batch, to use all of it; without networks those of several
+        channels one by one, as each has components of its own.
     progress
         Adds up what has been done.
     """
