@@ -29,7 +29,7 @@ from alphamf.tools.arrays import Floats
 
 ROOT = Path(__file__).parents[1]
 FLAGS = "-fno-math-errno -fno-trapping-math -ffp-contract=fast -Wl,--wrap=calloc".split()
-PARTS = "_chain.c", "_network.c", "_weights.c", "engine.c"
+PARTS = "_bands.c", "_chain.c", "_network.c", "_weights.c", "engine.c"
 KINDS = ((8000, 1), (16000, 1), (16000, 2), (48000, 1), (48000, 2))
 
 

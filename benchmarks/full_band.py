@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from alphamf.denoising.api import denoise
-from alphamf.denoising.weights import find
+from alphamf.denoising.stream import Stream
+from alphamf.denoising.weights import find, find_online
 from alphamf.evaluation.baselines.base import Clip
 from alphamf.evaluation.methods import method
 from alphamf.tools import jsonlines, tables
@@ -30,10 +31,11 @@ from benchmarks.report import caption, options_of, write_section
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "full-band.md"
-ONE_GAIN = "one-gain"
-"""`fast` without the bands above 7.5 kHz: all that lies there has the gain of the band's top."""
+ONE_GAIN, LOW_ONE_GAIN = "one-gain", "low-one-gain"
+"""`fast` and low latency without the bands above 7.5 kHz: all that lies there has the gain of the
+band's top."""
 
-METHODS = f"noisy,oracle-mask,rnnoise,deepfilternet,{ONE_GAIN},fast"
+METHODS = f"noisy,oracle-mask,rnnoise,deepfilternet,{ONE_GAIN},fast,{LOW_ONE_GAIN},low"
 HEADINGS = {
     "si_sdr": "SI-SDR dB",
     "segmental_snr": "segmental SNR dB",
@@ -52,7 +54,7 @@ ON_PAGE = ("si_sdr", "segmental_snr", "distance", "left", "sibilants")
 BY_KIND = ("si_sdr", "distance", "left", "left_in_voice", "fricatives")
 """Scores with a table of methods by kind of noise."""
 
-COLUMNS = ("oracle-mask", "rnnoise", "deepfilternet", ONE_GAIN, "fast")
+COLUMNS = ("oracle-mask", "rnnoise", "deepfilternet", ONE_GAIN, "fast", LOW_ONE_GAIN, "low")
 """Methods that stay on the page in those tables."""
 
 Found = dict[str, list[tuple[str, Scores]]]
@@ -67,12 +69,16 @@ def measured(mixture: Mixture, spec: str) -> Scores:
     mixture
         At 48 kHz.
     spec
-        As for ``alphamf evaluate --method``, or `ONE_GAIN`.
+        As for ``alphamf evaluate --method``, or `ONE_GAIN` or `LOW_ONE_GAIN`.
     """
     if spec == ONE_GAIN:
         weights = find(RATE)
         bare = replace(weights, dictionary=replace(weights.dictionary, above=None), high_band=None)
         found = denoise(mixture.noisy, RATE, "fast", model=bare).audio
+    elif spec == LOW_ONE_GAIN:
+        bare = replace(find_online(RATE), causal_high_band=None)
+        stream = Stream(RATE, 1, model=bare, latency="low")
+        found = np.concatenate([stream.process(mixture.noisy[:, None]), stream.flush()])[:, 0]
     else:
         found = method(spec).run(Clip(mixture.noisy, RATE, mixture.clean))
     return scores(mixture.clean, mixture.noisy, found)

@@ -51,6 +51,8 @@ def plugin_file() -> bytes:
     from alphamf.denoising.weights import find_online
     from alphamf.native import plugin, weights
 
-    found = [find_online(rate) for rate in (16000, 8000)]
-    wide, narrow = (weights.pack(each.dictionary, each.causal, 0) for each in found)
+    found = [find_online(rate) for rate in (48000, 8000)]
+    wide, narrow = (
+        weights.pack(each.dictionary, each.causal, each.causal_high_band, 0) for each in found
+    )
     return plugin.plugin(wide, narrow)

@@ -157,7 +157,14 @@ BAD = {
 }
 for each in ("thin", "warm_up", "coarse", "chains", "blocks", "noise_rank"):
     BAD[f"Settings.{each}"] = ANY_COUNT
-for each in ("refiner", "second_stage", "dereverberator", "high_band", "causal"):
+for each in (
+    "refiner",
+    "second_stage",
+    "dereverberator",
+    "high_band",
+    "causal",
+    "causal_high_band",
+):
     BAD[each] = OBJECT
 
 WORDS = {"chunk": ("audio",), "blocks": ("audio", "blocks"), "paths": ("paths", "files")}

@@ -60,6 +60,7 @@ class LowLatency:
             channels,
             weights.dictionary,
             weights.causal,
+            weights.causal_high_band,
             linked=settings.channels == "linked",
             least=float(least_gain(settings)),
             seed=seed,

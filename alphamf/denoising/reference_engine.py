@@ -2,8 +2,9 @@
 
 The steps for a hop: the spectrum of its channels at their own rate (`asymmetric_windows`), power
 on the dictionary's bins, the gain of the online chain (`alphamf.factorization.online`),
-interpolation to the rate's bins, one gain for channels that share a voice, limit, sound. These are
-links 1 to 4 of the chain of gains (`gain`); the network of link 2 is a causal one.
+interpolation to the rate's bins, the bands above the dictionary's (`online_bands`), one gain for
+channels that share a voice, limit, sound. These are links 1 to 4 of the chain of gains (`gain`);
+the networks are causal ones.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ import numpy as np
 from alphamf.audio.stft import Complexes, Frame
 from alphamf.denoising.asymmetric_windows import FRAME_HOPS, Frames, frame_of
 from alphamf.denoising.grids import Bins, Grid, nearest_hop
+from alphamf.denoising.high_bands import high_pooling
+from alphamf.denoising.online_bands import OnlineBands
 from alphamf.denoising.real_time import Presence, Sharing
 from alphamf.denoising.uncertainty import deviation, faint_levels
 from alphamf.factorization.online import OnlineAlphaMF
 from alphamf.inference.random import START, Key, generator
-from alphamf.learnt.causal import CausalRefiner
+from alphamf.learnt.causal import CausalHighBand, CausalRefiner
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.native.engine import REASONS, Hops
 from alphamf.tools.arrays import Floats
@@ -65,7 +68,7 @@ class ReferenceEngine:
 
     Parameters
     ----------
-    rate, channels, dictionary, network, linked, least, seed
+    rate, channels, dictionary, network, high_band, linked, least, seed
         As for `alphamf.native.engine.Engine`.
 
     Attributes
@@ -74,6 +77,8 @@ class ReferenceEngine:
         As there.
     acceptance
         Proportion of Phi proposals of the last hop that were accepted.
+    level
+        Level of the last hop that was not silent, shape (channels, 1): the unit of the networks.
     reset_reason
         Why it last reset itself, or None if it did not.
     """
@@ -84,6 +89,7 @@ class ReferenceEngine:
         channels: int,
         dictionary: Dictionary,
         network: CausalRefiner | None,
+        high_band: CausalHighBand | None = None,
         *,
         linked: bool,
         least: float,
@@ -101,12 +107,17 @@ class ReferenceEngine:
         seconds = self.hop / rate
         self._new_chain = partial(online_chain, dictionary, channels, seed, seconds)
         self._network = network
+        wide = rate > dictionary.rate and high_pooling(native).inside > 0
+        self._new_bands = (
+            partial(OnlineBands, high_band, native, channels) if high_band and wide else None
+        )
         self._new_sharing = partial(Sharing, channels, seconds) if linked and channels > 1 else None
         self._new_presence = partial(Presence, native, seconds)
         self._least = np.float32(least)
         self._unfit = 0
         self.reset_reason: str | None = None
         self.acceptance: float = 1.0
+        self.level: Floats = np.zeros((channels, 1), np.float32)
         self._begin()
 
     def _begin(self) -> None:
@@ -116,6 +127,7 @@ class ReferenceEngine:
         self._memories = self._network.memories(channels) if self._network else None
         self._sharing = self._new_sharing() if self._new_sharing else None
         self._presence = self._new_presence()
+        self._bands = self._new_bands() if self._new_bands else None
 
     def process(self, sound: Floats) -> Hops:
         """See `alphamf.native.engine.Engine.process`."""
@@ -160,6 +172,8 @@ class ReferenceEngine:
         # A silent channel gets the power of the others; its own gain has no effect.
         filled = np.where(loud[:, None], power, power[loud].mean(axis=0))
         gain, std = (self._outwards(each) for each in self._found(self._inwards(filled)))
+        if self._bands is not None:
+            gain = self._bands.extend_gains(filled, gain, self.level)
         if self._sharing is not None:
             gain = self._sharing.link_gains(spectrum, gain)
         return gain, std
@@ -176,7 +190,7 @@ class ReferenceEngine:
     def _refined(self, power: Floats) -> tuple[Floats, Floats]:
         """Return gain and standard deviation as `_found` does, which may not be finite."""
         found = self._chain.step(power)
-        self.acceptance = found.acceptance
+        self.acceptance, self.level = found.acceptance, found.level
         if self._network is None or self._memories is None:
             return found.gain, found.gain_std
         level = power / found.level

@@ -16,7 +16,7 @@ from alphamf.denoising.asymmetric_windows import frame_of
 from alphamf.errors import AlphaMFError
 from alphamf.learnt import dictionary as dictionaries
 from alphamf.learnt import network_file
-from alphamf.learnt.causal import CausalRefiner
+from alphamf.learnt.causal import CausalHighBand, CausalRefiner
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.high_band import HighBand
 from alphamf.learnt.network_file import TrainedNetwork
@@ -43,6 +43,7 @@ NETWORKS: dict[str, type[TrainedNetwork]] = {
     "dereverberator": Dereverberator,
     "high_band": HighBand,
     "causal": CausalRefiner,
+    "causal_high_band": CausalHighBand,
 }
 """The kind of each network of `Weights`."""
 
@@ -66,6 +67,9 @@ class Weights:
         band is used there.
     causal
         Network that reads the online chain, at low latency; None: the gain is the chain's.
+    causal_high_band
+        Network of the wide bands at low latency; None: the gain at the top of the dictionary's band
+        is used there.
 
     Raises
     ------
@@ -86,6 +90,7 @@ class Weights:
     dereverberator: Dereverberator | None = None
     high_band: HighBand | None = None
     causal: CausalRefiner | None = None
+    causal_high_band: CausalHighBand | None = None
 
     def __repr__(self) -> str:
         networks = {name: getattr(self, name) for name in NETWORKS}
@@ -97,7 +102,8 @@ class Weights:
         for name, kind in NETWORKS.items():
             if getattr(self, name) is not None:
                 check_instance(name, getattr(self, name), kind, f"a {kind.__name__} or None")
-        for each in (self.refiner, self.second_stage, self.dereverberator, self.causal):
+        networks = (getattr(self, name) for name in NETWORKS if name != "high_band")
+        for each in networks:
             if each is not None and not _fits(each, self.dictionary):
                 raise AlphaMFError(
                     f"the {_role(each)} {each.name} ({each.rate} Hz, windows of {each.frame.n_fft} "
@@ -148,7 +154,7 @@ def find(
         In the same way; ``"auto"`` is none without a shipped refiner. A shipped second stage comes
         with the high-band network, for sound that has these bands.
     causal
-        In the same way, for low latency.
+        In the same way, for low latency. A shipped one comes with the network of the wide bands.
     dereverb
         Whether the shipped dereverberator, if there is one, is loaded with a shipped second stage
         or refiner.
@@ -178,10 +184,14 @@ def find(
     online = network(CausalRefiner, causal, dictionary.rate)
     if online is not None and str(causal) == "auto" and not _fits(online, dictionary):
         online = None
+    wide = None
+    shipped = online is not None and online.name in network_file.shipped_networks()
+    if shipped and rate > dictionary.rate:
+        wide = network(CausalHighBand, "auto", dictionary.rate)
     room = None
     if dereverb and first is not None and first.name in network_file.shipped_networks():
         room = network(Dereverberator, "auto", dictionary.rate)
-    return Weights(dictionary, first, second, room, high, online)
+    return Weights(dictionary, first, second, room, high, online, wide)
 
 
 def find_online(

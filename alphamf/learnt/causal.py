@@ -1,17 +1,18 @@
-"""The causal refiner: a network that processes the online chain frame by frame, without lookahead.
+"""Causal networks: the refiner of the online chain, and the network of the bands above 7.5 kHz.
 
-It is a network as in `alphamf.learnt.network` whose taps all lie in the past. It stores the frames
-that it still needs, so that every frame costs the same.
+They process frame by frame, without lookahead: networks as in `alphamf.learnt.network` whose taps
+all lie in the past. They store the frames that they still need, so that every frame costs the same.
 """
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from alphamf.learnt import layers, network, packed
+from alphamf.audio.stft import Frame
+from alphamf.learnt import bands, layers, network, packed
 from alphamf.learnt.memory import Memories
 from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.tools.arrays import Array, Floats
@@ -44,6 +45,8 @@ class CausalRefiner(TrainedNetwork):
 
     kind = "causal"
     causal = True
+    fills_band_end: ClassVar[bool] = True
+    """Whether the features at the end of the band are replaced, as by `fill_band_end`."""
 
     @cached_property
     def packed(self) -> bytes:
@@ -52,7 +55,7 @@ class CausalRefiner(TrainedNetwork):
 
     def memories(self, channels: int) -> Memories:
         """Return empty memories for new channels."""
-        return Memories(channels, self.frame.bins, self.sizes)
+        return Memories(channels, self.cells(self.frame), self.sizes)
 
     def refine(
         self,
@@ -64,7 +67,7 @@ class CausalRefiner(TrainedNetwork):
         speech: Floats,
         noise: Floats,
     ) -> Floats:
-        """Predict the gain of the newest frame, shape (channels, bins).
+        """Predict the gain of the newest frame, shape (channels, cells).
 
         Parameters
         ----------
@@ -72,12 +75,29 @@ class CausalRefiner(TrainedNetwork):
             From `memories`; they take in the frame.
         power, gain, gain_std, speech, noise
             As the online chain found them, the powers in units of its level, shape (channels,
-            bins).
+            cells).
         """
         each = (np.log(values + np.float32(network.SILENT)) for values in (power, speech, noise))
         logs = [values[..., None] for values in each]
         pair = gain[..., None], gain_std[..., None]
-        features = fill_band_end(network.features(logs[0], *pair, logs[1], logs[2], np), np)
+        features = network.features(logs[0], *pair, logs[1], logs[2], np)
+        if self.fills_band_end:
+            features = fill_band_end(features, np)
         logit = network.logits(self.outputs(features, np, memories), features)[:, 0]
         refined: Floats = layers.logistic(logit, np) ** np.float32(self.exponent)
         return refined
+
+
+class CausalHighBand(CausalRefiner):
+    """A trained network that predicts the gains of wide bands frame by frame.
+
+    Its cells are those of `alphamf.learnt.bands`; only the gains above 7.5 kHz are used.
+    """
+
+    kind = "causal-high-band"
+    fills_band_end = False
+
+    @classmethod
+    def cells(cls, frame: Frame) -> int:
+        """Return the number of cells per frame: the bands, whatever the window."""
+        return bands.COUNT

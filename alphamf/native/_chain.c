@@ -1,8 +1,6 @@
-/* The online chain: alphamf/factorization/online.py, forgetting.py and response.py in C. */
+/* The online chain: alphamf/factorization/online.py and response.py in C. */
 #include "_frame.h"
-#include "_parts.h"
-
-#include <float.h>
+#include "_noise.h"
 
 /* As in online.py. */
 #define STEPS_OF_FRAME 12
@@ -10,14 +8,6 @@
 static const double LEVEL_SECONDS = 3.0, LEVEL_PART_SECONDS = 0.25;
 static const float MOST_OVER_LEVEL = 10.0f, SPEECH_SHARE = 0.01f, RATE = 100.0f, SHAPE = 0.1f;
 static const float DECAY = 0.5f, LEAST_H = 2e-3f, RELAXATION = 1.5f;
-
-/* As in forgetting.py. */
-#define PARTS 5
-static const double START_SECONDS = 0.1, NOISE_SECONDS = 0.16, SMOOTH_SECONDS = 0.08;
-static const double PART_SECONDS = 0.25, LOUD_SECONDS = 0.1, CALM_SECONDS = 1.0;
-static const double SOON_SECONDS = 0.2, SETTLED_SECONDS = 0.5;
-static const float SPEECH_RATIO = 31.6227766f, MOST = 0.99f, LEAST_SHARE = 0.5f;
-static const float FAINTEST = 1e-8f, MOST_OVER_NOISE = 100.0f, RISE = 1e3f;
 
 /* As in response.py. */
 static const double RESPONSE_SECONDS = 3.0, SMOOTH_HZ = 60.0;
@@ -28,28 +18,15 @@ static const float RESPONSE_RATE = 0.005f, RESPONSE_LEAST = 1e-4f, RESPONSE_MOST
 
 double forgetting(double hop, double seconds) { return -expm1(-hop / seconds); }
 
-static int frames_of(double seconds, double hop) { return (int)rint(seconds / hop); }
-
-static int larger_of(int x, int y) { return x > y ? x : y; }
-
-/* The least or largest of the last frames, in parts: `count` whole ones and the one that goes on. */
-struct extreme {
-    float *parts, none;
-    int32_t *clock; /* frames so far, and the part that goes on */
-    ptrdiff_t size;
-    int count, frames;
-};
-
 /* What a chain remembers beside arrays. */
 struct counts {
     uint64_t generator[4];
-    int64_t noise_frames;
 };
 
 struct chain {
     ptrdiff_t channels, bins, columns, wide, context, cells, depth;
-    int stride, start, part, calm, soon, settled, reach;
-    float alpha, level_share, noise_share, smooth_share, response_share;
+    int stride, reach;
+    float alpha, level_share, response_share;
     uint64_t first_generator[4];
     const float *basis;
     /* Constants. */
@@ -57,14 +34,14 @@ struct chain {
     /* State. */
     struct counts *counts;
     uint32_t *words;
-    float *powers, *noises, *phi, *h, *level, *noise, *presence, *smooth, *sums[2], *response;
-    int64_t *frames, *calm_frames, *since, *response_frames;
-    struct extreme loudest_level, least, loudest;
+    float *powers, *noises, *phi, *h, *level, *sums[2], *response;
+    int64_t *frames, *response_frames;
+    struct extreme loudest_level;
+    struct noise noise;
     /* Room for a hop. */
     struct source *sources;
     float *power_now, *noise_now, *phi_now, *v, *plus, *minus, *rate, *total, *square, *parts;
-    float *gain, *gain_std, *speech, *noise_out, *most, *floor, *slope, *mean, *padded;
-    unsigned char *risen;
+    float *gain, *gain_std, *speech, *noise_out, *slope, *mean, *padded;
 };
 
 /* SFC64, NumPy's, by Chris Doty-Humphrey. */
@@ -91,52 +68,6 @@ static void fill_phi(struct chain *c, float *out, ptrdiff_t count) {
     draw_stable(words, 0.5f * c->alpha, out, count);
 }
 
-static void place_extreme(struct memory *memory, struct extreme *e, float none, ptrdiff_t size,
-                          int count, int frames) {
-    e->none = none, e->size = size, e->count = count, e->frames = frames;
-    e->parts = take_floats(&memory->state, (size_t)((count + 1) * size));
-    e->clock = take(&memory->state, 2, sizeof *e->clock);
-}
-
-static void start_extreme(struct extreme *e) {
-    for (ptrdiff_t i = 0; i < (e->count + 1) * e->size; i++) e->parts[i] = e->none;
-    e->clock[0] = e->clock[1] = 0;
-}
-
-static void forget_extreme(struct extreme *e, ptrdiff_t from, ptrdiff_t count) {
-    for (int part = 0; part <= e->count; part++)
-        for (ptrdiff_t i = from; i < from + count; i++) e->parts[part * e->size + i] = e->none;
-}
-
-static void take_least(float *restrict x, const float *restrict y, ptrdiff_t count) {
-    for (ptrdiff_t i = 0; i < count; i++) x[i] = y[i] < x[i] ? y[i] : x[i];
-}
-
-static void take_most(float *restrict x, const float *restrict y, ptrdiff_t count) {
-    for (ptrdiff_t i = 0; i < count; i++) x[i] = y[i] > x[i] ? y[i] : x[i];
-}
-
-/* Take in a frame, and return the extreme in `out`. */
-static void add_extreme(struct extreme *e, const float *values, float *out) {
-    void (*function)(float *restrict, const float *restrict, ptrdiff_t) =
-        e->none > 0 ? take_least : take_most;
-    if (++e->clock[0] == e->frames) {
-        e->clock[0] = 0;
-        e->clock[1] = (e->clock[1] + 1) % (e->count + 1);
-        float *part = e->parts + e->clock[1] * e->size;
-        for (ptrdiff_t i = 0; i < e->size; i++) part[i] = e->none;
-    }
-    function(e->parts + e->clock[1] * e->size, values, e->size);
-    memcpy(out, e->parts, sizeof(float) * (size_t)e->size);
-    for (int part = 1; part <= e->count; part++) function(out, e->parts + part * e->size, e->size);
-}
-
-static float mean_of(const float *x, ptrdiff_t count) {
-    double sum = 0.0;
-    for (ptrdiff_t i = 0; i < count; i++) sum += x[i];
-    return (float)(sum / (double)count);
-}
-
 struct chain *place_chain(struct memory *memory, const struct weights *weights, int channels,
                           double hop) {
     const struct header *header = &weights->header;
@@ -153,15 +84,9 @@ struct chain *place_chain(struct memory *memory, const struct weights *weights, 
     c->basis = weights->basis;
     memcpy(c->first_generator, header->generator, sizeof c->first_generator);
     c->level_share = (float)forgetting(hop, LEVEL_SECONDS);
-    c->noise_share = (float)forgetting(hop, NOISE_SECONDS);
-    c->smooth_share = (float)forgetting(hop, SMOOTH_SECONDS);
     c->response_share = (float)forgetting(hop, RESPONSE_SECONDS);
-    c->start = larger_of(1, frames_of(START_SECONDS, hop));
-    c->part = larger_of(1, frames_of(PART_SECONDS, hop));
-    c->calm = frames_of(CALM_SECONDS, hop), c->soon = frames_of(SOON_SECONDS, hop);
-    c->settled = frames_of(SETTLED_SECONDS, hop);
-    int reach = larger_of(1, (int)(3.0 * SMOOTH_HZ / spacing));
-    c->reach = reach < MOST_REACH ? reach : MOST_REACH;
+    int reach = (int)(3.0 * SMOOTH_HZ / spacing);
+    c->reach = reach < 1 ? 1 : reach < MOST_REACH ? reach : MOST_REACH;
     c->back = take_floats(constants, (size_t)(context * bins * c->wide));
     c->kernel = take_floats(constants, (size_t)(2 * c->reach + 1));
 
@@ -172,32 +97,28 @@ struct chain *place_chain(struct memory *memory, const struct weights *weights, 
     c->phi = take_floats(state, (size_t)(c->depth * cells));
     c->h = take_floats(state, (size_t)(channels * columns));
     c->level = take_floats(state, (size_t)channels);
-    float **of_cells[] = {&c->noise, &c->presence, &c->smooth, &c->sums[0], &c->sums[1],
-                          &c->response};
+    float **of_cells[] = {&c->sums[0], &c->sums[1], &c->response};
     for (size_t k = 0; k < sizeof of_cells / sizeof *of_cells; k++)
         *of_cells[k] = take_floats(state, (size_t)cells);
-    int64_t **of_channels[] = {&c->frames, &c->calm_frames, &c->since, &c->response_frames};
+    int64_t **of_channels[] = {&c->frames, &c->response_frames};
     for (size_t k = 0; k < sizeof of_channels / sizeof *of_channels; k++)
         *of_channels[k] = take(state, (size_t)channels, sizeof(int64_t));
     place_extreme(memory, &c->loudest_level, -INFINITY, channels, 1,
-                  larger_of(1, frames_of(LEVEL_PART_SECONDS, hop)));
-    place_extreme(memory, &c->least, INFINITY, cells, PARTS, c->part);
-    place_extreme(memory, &c->loudest, -INFINITY, cells, 1,
-                  larger_of(1, frames_of(LOUD_SECONDS, hop)));
+                  frames_of(LEVEL_PART_SECONDS, hop));
+    place_noise(memory, &c->noise, channels, bins, hop);
 
     c->sources = take(constants, 2, sizeof *c->sources);
     float **of_context[] = {&c->power_now, &c->noise_now, &c->phi_now, &c->v, &c->plus, &c->minus};
     for (size_t k = 0; k < sizeof of_context / sizeof *of_context; k++)
         *of_context[k] = take_floats(constants, (size_t)all);
-    float **of_hop[] = {&c->total, &c->square,    &c->gain, &c->gain_std, &c->speech,
-                        &c->noise_out, &c->most, &c->floor, &c->slope};
+    float **of_hop[] = {&c->total,  &c->square,    &c->gain, &c->gain_std,
+                        &c->speech, &c->noise_out, &c->slope};
     for (size_t k = 0; k < sizeof of_hop / sizeof *of_hop; k++)
         *of_hop[k] = take_floats(constants, (size_t)cells);
     c->rate = take_floats(constants, (size_t)(channels * columns));
     c->parts = take_floats(constants, (size_t)(2 * channels * c->wide));
     c->mean = take_floats(constants, (size_t)channels);
     c->padded = take_floats(constants, (size_t)(3 * bins + 2 * c->reach));
-    c->risen = take(constants, (size_t)channels, 1);
     if (!placed) return NULL;
 
     for (ptrdiff_t t = 0; t < context; t++)
@@ -213,96 +134,22 @@ struct chain *place_chain(struct memory *memory, const struct weights *weights, 
     return placed;
 }
 
-static void set_all(float *x, ptrdiff_t count, float value) {
-    for (ptrdiff_t i = 0; i < count; i++) x[i] = value;
-}
+const float *chain_levels(const struct chain *c) { return c->level; }
 
 void start_chain(struct chain *c) {
     memcpy(c->counts->generator, c->first_generator, sizeof c->first_generator);
-    c->counts->noise_frames = 0;
     fill_phi(c, c->phi, c->depth * c->cells);
     if (c->alpha < 2.0f) draw_words(c->counts->generator, c->words);
-    float *zeros[] = {c->noise, c->smooth, c->sums[0], c->sums[1]};
+    float *zeros[] = {c->sums[0], c->sums[1]};
     for (size_t k = 0; k < sizeof zeros / sizeof *zeros; k++) set_all(zeros[k], c->cells, 0.0f);
     set_all(c->powers, c->depth * c->cells, 0.0f);
     set_all(c->noises, c->depth * c->cells, 0.0f);
     set_all(c->h, c->channels * c->columns, LEAST_H);
     set_all(c->level, c->channels, 0.0f);
-    set_all(c->presence, c->cells, 0.5f);
     set_all(c->response, c->cells, 1.0f);
-    for (ptrdiff_t k = 0; k < c->channels; k++) {
-        c->frames[k] = c->calm_frames[k] = c->response_frames[k] = 0;
-        c->since[k] = c->settled;
-    }
+    for (ptrdiff_t k = 0; k < c->channels; k++) c->frames[k] = c->response_frames[k] = 0;
     start_extreme(&c->loudest_level);
-    start_extreme(&c->least);
-    start_extreme(&c->loudest);
-}
-
-/* Forget the least power of channels most of whose bins rise. */
-static void notice_rise(struct chain *c, const float *power) {
-    for (ptrdiff_t k = 0; k < c->channels; k++) {
-        const float *own = power + k * c->bins, *noise = c->noise + k * c->bins;
-        ptrdiff_t count = 0;
-        for (ptrdiff_t i = 0; i < c->bins; i++) count += own[i] > RISE * noise[i];
-        int rise = 2 * count > c->bins;
-        c->risen[k] = rise && c->calm_frames[k] >= c->calm;
-        c->calm_frames[k] = rise ? 0 : c->calm_frames[k] + 1;
-        c->since[k] = c->risen[k] ? 0 : c->since[k] + 1;
-        if (!c->risen[k]) continue;
-        forget_extreme(&c->least, k * c->bins, c->bins);
-        memcpy(c->smooth + k * c->bins, own, sizeof(float) * (size_t)c->bins);
-    }
-}
-
-/* The noise with a frame, where it is forgotten by the probability of speech. */
-LOOP(void, follow, (float share, float *restrict noise, float *restrict presence,
-      const float *restrict power, ptrdiff_t count), (share, noise, presence, power, count)) {
-    for (ptrdiff_t i = 0; i < count; i++) {
-        float ratio = smaller(power[i], 80.0f * noise[i]) / noise[i];
-        float down = exp_(-(SPEECH_RATIO / (1.0f + SPEECH_RATIO)) * ratio);
-        float p = 1.0f / (1.0f + (1.0f + SPEECH_RATIO) * down);
-        presence[i] += share * (p - presence[i]);
-        p = presence[i] > MOST ? smaller(p, MOST) : p;
-        noise[i] += share * (1.0f - p) * (power[i] - noise[i]);
-    }
-}
-
-static void bound(float *x, const float *most, float least, ptrdiff_t count) {
-    for (ptrdiff_t i = 0; i < count; i++) {
-        x[i] = x[i] > most[i] ? most[i] : x[i];
-        x[i] = x[i] < least ? least : x[i];
-    }
-}
-
-static void learn_noise(struct chain *c, const float *power) {
-    int64_t frames = ++c->counts->noise_frames;
-    add_extreme(&c->loudest, power, c->most);
-    for (ptrdiff_t i = 0; i < c->cells; i++) c->most[i] *= MOST_OVER_NOISE;
-    notice_rise(c, power);
-    float first = 1.0f / (float)frames;
-    float share = c->smooth_share > first ? c->smooth_share : first;
-    for (ptrdiff_t i = 0; i < c->cells; i++) {
-        c->smooth[i] += share * (power[i] - c->smooth[i]);
-        c->smooth[i] = smaller(c->smooth[i], c->most[i]);
-    }
-    add_extreme(&c->least, c->smooth, c->floor);
-    if (frames <= c->start)
-        for (ptrdiff_t i = 0; i < c->cells; i++)
-            c->noise[i] += (power[i] - c->noise[i]) / (float)frames;
-    else
-        follow(c->noise_share, c->noise, c->presence, power, c->cells);
-    for (ptrdiff_t k = 0; k < c->channels; k++) {
-        float *noise = c->noise + k * c->bins, *least = c->floor + k * c->bins;
-        float faint = FAINTEST * mean_of(power + k * c->bins, c->bins) + FLT_MIN;
-        bound(noise, c->most + k * c->bins, faint, c->bins);
-        if (frames <= PARTS * c->part) continue;
-        float part = c->since[k] < c->soon               ? 0.0f
-                     : c->since[k] < PARTS * c->part ? 1.0f
-                                                         : LEAST_SHARE;
-        for (ptrdiff_t i = 0; i < c->bins; i++)
-            noise[i] = noise[i] < part * least[i] ? part * least[i] : noise[i];
-    }
+    start_noise(&c->noise);
 }
 
 /* Shift in the newest frame; where it is the first one, all are like it. */
@@ -317,10 +164,10 @@ static void shift_in(struct chain *c, float *frames, const float *newest) {
 
 /* As OnlineAlphaMF._take. */
 static void take_in(struct chain *c, const float *power) {
-    learn_noise(c, power);
+    learn_noise(&c->noise, power);
     for (ptrdiff_t k = 0; k < c->channels; k++) {
         c->frames[k]++;
-        if (c->risen[k]) {
+        if (c->noise.risen[k]) {
             for (int sum = 0; sum < 2; sum++) set_all(c->sums[sum] + k * c->bins, c->bins, 0.0f);
             set_all(c->response + k * c->bins, c->bins, 1.0f);
             c->response_frames[k] = 0;
@@ -340,7 +187,7 @@ static void take_in(struct chain *c, const float *power) {
     }
     fill_phi(c, c->slope, c->cells);
     shift_in(c, c->powers, power);
-    shift_in(c, c->noises, c->noise);
+    shift_in(c, c->noises, c->noise.power);
     shift_in(c, c->phi, c->slope);
 }
 
@@ -457,7 +304,7 @@ void step_chain(struct chain *c, const float *power, struct estimate *found) {
     for (ptrdiff_t k = 0; k < c->channels; k++) {
         ptrdiff_t at = k * c->bins;
         int speech = has_speech(c->gain + at, c->power_now + newest + at, c->bins);
-        if (speech && c->since[k] >= c->settled) learn_response(c, k);
+        if (speech && c->noise.since[k] >= c->noise.settled) learn_response(c, k);
     }
     *found = (struct estimate){
         c->gain,  c->gain_std, c->speech, c->noise_out,

@@ -1,4 +1,4 @@
-/* The causal network: alphamf/learnt/causal.py in C, by the layers of whole recordings. */
+/* The causal networks: alphamf/learnt/causal.py in C, by the layers of whole recordings. */
 #include "../learnt/_chain.h"
 #include "../learnt/_frames.h"
 #include "../learnt/_panels.h"
@@ -21,9 +21,10 @@ struct ring {
 };
 
 struct network {
-    struct header header;
+    struct sizes sizes;
     struct layers layers;
     ptrdiff_t channels, bins;
+    int fills_end;
     Chain chain;
     /* State. */
     struct ring blocks[MOST_BLOCKS], cells[MOST_DEEP + 2];
@@ -43,25 +44,26 @@ static void place_ring(struct memory *memory, struct ring *ring, ptrdiff_t count
 
 static ptrdiff_t distance_of(int block) { return (ptrdiff_t)1 << block % DILATIONS; }
 
-struct network *place_network(struct memory *memory, const struct weights *weights, int channels) {
+struct network *place_network(struct memory *memory, const struct sizes *sizes,
+                              const struct layers *layers, ptrdiff_t bins, double spacing,
+                              int channels) {
     struct arena *constants = &memory->constants;
-    const struct header *header = &weights->header;
     struct network none, *placed = take(constants, 1, sizeof none);
     struct network *n = placed ? placed : &none; /* which is only counted */
-    ptrdiff_t bins = header->bins, width = header->width;
-    n->header = *header, n->layers = weights->layers;
-    n->channels = channels, n->bins = bins;
-    for (int k = 0; k < header->blocks; k++)
+    ptrdiff_t width = sizes->width;
+    n->sizes = *sizes, n->layers = *layers;
+    n->channels = channels, n->bins = bins, n->fills_end = spacing > 0.0;
+    for (int k = 0; k < sizes->blocks; k++)
         place_ring(memory, &n->blocks[k], (TAPS - 1) * distance_of(k) + 1, channels * width);
     Chain *chain = &n->chain;
-    *chain = (Chain){.count = header->deep + 2, .causal = 1, .frames = 1, .bins = bins,
+    *chain = (Chain){.count = sizes->deep + 2, .causal = 1, .frames = 1, .bins = bins,
                      .stride = PAD + (bins + TILE - 1) / TILE * TILE, .skip = FEATURES};
     for (int k = 0; k < chain->count; k++) {
         int first = k == 0, last = k == chain->count - 1;
         Step *step = &chain->steps[k];
         step->weight = n->layers.weight[k], step->bias = n->layers.bias[k];
-        step->channels = first ? FEATURES + header->maps : header->local;
-        step->outputs = last ? OUTPUTS_OF_CELL : header->local;
+        step->channels = first ? FEATURES + sizes->maps : sizes->local;
+        step->outputs = last ? OUTPUTS_OF_CELL : sizes->local;
         step->late = first || last ? 1 : LATE_FRAMES[k - 1];
         step->high = first || last ? 1 : HIGH_BINS[k - 1];
         place_ring(memory, &n->cells[k], 2 * step->late + 1,
@@ -73,12 +75,12 @@ struct network *place_network(struct memory *memory, const struct weights *weigh
     n->planes = take_floats(constants, (size_t)(FEATURES * bins));
     n->x = take_floats(constants, (size_t)(channels * width));
     n->u = take_floats(constants, (size_t)(channels * width));
-    n->inner = take_floats(constants, (size_t)(channels * header->hidden));
-    n->maps = take_floats(constants, (size_t)(channels * bins * header->maps));
+    n->inner = take_floats(constants, (size_t)(channels * sizes->hidden));
+    n->maps = take_floats(constants, (size_t)(channels * bins * sizes->maps));
     n->out = take_floats(constants, (size_t)(channels * plane));
     if (!placed) return NULL;
     for (ptrdiff_t i = 0; i < bins; i++) {
-        double hertz = (double)i * ((double)header->rate / header->window) / BEND;
+        double hertz = (double)i * spacing / BEND;
         n->faint[i] = (float)(FAINT / (1.0 + hertz * hertz * hertz * hertz));
     }
     return placed;
@@ -90,7 +92,7 @@ static void start_ring(struct ring *ring) {
 }
 
 void start_network(struct network *n) {
-    for (int k = 0; k < n->header.blocks; k++) start_ring(&n->blocks[k]);
+    for (int k = 0; k < n->sizes.blocks; k++) start_ring(&n->blocks[k]);
     for (int k = 0; k < n->chain.count; k++) start_ring(&n->cells[k]);
 }
 
@@ -134,7 +136,7 @@ static void read_features(struct network *n, const float *power, const struct es
         float *plane = cells + k * (n->chain.steps[0].channels * stride + PAD) + PAD;
         for (int f = 0; f < FEATURES; f++, plane += stride) {
             float *feature = n->planes + f * bins;
-            fill_band_end(feature, bins);
+            if (n->fills_end) fill_band_end(feature, bins);
             memcpy(plane, feature, sizeof(float) * (size_t)bins);
             for (ptrdiff_t i = 0; i < bins; i++) n->features[(at + i) * FEATURES + f] = feature[i];
         }
@@ -149,7 +151,7 @@ static void add_bias(float *x, const float *bias, ptrdiff_t rows, ptrdiff_t widt
 static void run_block(struct network *n, int k) {
     const struct block *block = &n->layers.blocks[k];
     struct ring *ring = &n->blocks[k];
-    ptrdiff_t rows = n->channels, width = n->header.width, hidden = n->header.hidden;
+    ptrdiff_t rows = n->channels, width = n->sizes.width, hidden = n->sizes.hidden;
     normalise(n->x, block->scale, block->shift, advance(ring), rows, width);
     dilate(ring->frames, ring->count, *ring->newest, block->taps, TAPS, distance_of(k), n->u, rows,
            width);
@@ -161,8 +163,8 @@ static void run_block(struct network *n, int k) {
 
 /* The maps that the blocks made, as planes of the newest cells after the features. */
 static void write_maps(struct network *n, float *cells) {
-    ptrdiff_t bins = n->bins, maps = n->header.maps, stride = n->chain.stride;
-    product(n->x, n->layers.write, n->maps, n->channels, n->header.width, bins * maps);
+    ptrdiff_t bins = n->bins, maps = n->sizes.maps, stride = n->chain.stride;
+    product(n->x, n->layers.write, n->maps, n->channels, n->sizes.width, bins * maps);
     add_bias(n->maps, n->layers.write_bias, n->channels, bins * maps);
     for (ptrdiff_t k = 0; k < n->channels; k++) {
         const float *made = n->maps + k * bins * maps;
@@ -205,16 +207,16 @@ void refine(struct network *n, const float *power, const struct estimate *found,
     float *cells = advance(&n->cells[0]);
     for (int k = 1; k < n->chain.count; k++) advance(&n->cells[k]);
     read_features(n, power, found, cells);
-    product(n->features, n->layers.read, n->x, n->channels, n->bins * FEATURES, n->header.width);
-    add_bias(n->x, n->layers.read_bias, n->channels, n->header.width);
-    for (int k = 0; k < n->header.blocks; k++) run_block(n, k);
+    product(n->features, n->layers.read, n->x, n->channels, n->bins * FEATURES, n->sizes.width);
+    add_bias(n->x, n->layers.read_bias, n->channels, n->sizes.width);
+    for (int k = 0; k < n->sizes.blocks; k++) run_block(n, k);
     write_maps(n, cells);
     correlate_channels(n);
     ptrdiff_t bins = n->bins, stride = n->chain.stride;
     for (ptrdiff_t k = 0; k < n->channels; k++) {
         const float *logit = n->out + k * (OUTPUTS_OF_CELL * stride + PAD) + PAD;
         const float *plane = cells + k * (n->chain.steps[0].channels * stride + PAD) + PAD;
-        finish(n->header.exponent, found->level[k], logit, plane + stride, power + k * bins, n->faint,
+        finish(n->sizes.exponent, found->level[k], logit, plane + stride, power + k * bins, n->faint,
                gain + k * bins, gain_std + k * bins, bins);
     }
 }

@@ -28,19 +28,27 @@ struct memory {
     struct arena constants, state;
 };
 
+/* The sizes of a network, as alphamf.learnt.network.Sizes; without blocks there is none. */
+struct sizes {
+    int32_t width, hidden, blocks, maps, local, deep;
+    float exponent;
+};
+
 /* A file of weights begins with these numbers; alphamf/native/weights.py writes it. The arrays
- * follow, each at a multiple of ALIGNMENT: W of shape (context, columns, bins), and of the network,
- * if `blocks` is not 0, those of `struct layers`, matrices in half precision (learnt/_panels.h). */
+ * follow, each at a multiple of ALIGNMENT: W of shape (context, columns, bins), and those of `struct
+ * layers` of each network that there is, matrices in half precision (learnt/_panels.h). */
 struct header {
     char magic[8];
     int32_t rate, window, bins, context, columns, stride;
-    int32_t width, hidden, blocks, maps, local, deep;
-    float alpha, exponent;
-    int32_t unused[4]; /* zero, so that compilers add no room */
+    struct sizes refiner, bands;
+    float alpha;
+    int32_t unused; /* zero, so that compilers add no room */
     uint64_t generator[4];
 };
 
-#define MAGIC "alphamf1"
+#define MAGIC "alphamf2"
+/* As alphamf.learnt.bands.COUNT. */
+#define BANDS 30
 /* As alphamf.learnt.network has them. */
 #define FEATURES 5
 #define OUTPUTS_OF_CELL 2
@@ -64,7 +72,7 @@ struct layers {
 struct weights {
     struct header header;
     const float *basis;
-    struct layers layers;
+    struct layers layers, band_layers;
 };
 
 /* 0 unless these are weights. */
@@ -81,15 +89,29 @@ struct chain;
 struct chain *place_chain(struct memory *memory, const struct weights *weights, int channels,
                           double hop);
 void start_chain(struct chain *chain);
+const float *chain_levels(const struct chain *chain);
 void step_chain(struct chain *chain, const float *power, struct estimate *found);
 
 struct network;
-struct network *place_network(struct memory *memory, const struct weights *weights, int channels);
+/* `spacing` of the bins in Hz; 0 for bands, which have no uncertainty and no end to be replaced. */
+struct network *place_network(struct memory *memory, const struct sizes *sizes,
+                              const struct layers *layers, ptrdiff_t bins, double spacing,
+                              int channels);
 void start_network(struct network *network);
 
 /* The refined gain, and its standard deviation, shape (channels, bins). */
 void refine(struct network *network, const float *power, const struct estimate *found, float *gain,
             float *gain_std);
+
+struct bands;
+/* NULL where there is no network of the bands, or no band above the dictionary's. */
+struct bands *place_bands(struct memory *memory, const struct weights *weights, int channels,
+                          ptrdiff_t bins, double spacing, double hop);
+void start_bands(struct bands *bands);
+
+/* Replace the gains above the dictionary's band, shape (channels, bins), given |X|^2 and the level of
+ * the channels. */
+void extend_gains(struct bands *bands, const float *power, const float *level, float *gain);
 
 /* The weight of the newest frame in a running mean over `seconds`. */
 double forgetting(double hop, double seconds);

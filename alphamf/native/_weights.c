@@ -36,22 +36,26 @@ static const int16_t *panels(struct reader *reader, size_t depth, size_t columns
 
 static int is_size(int32_t value) { return value > 0 && value <= MOST; }
 
+static int is_network(const struct sizes *s) {
+    return is_size(s->width) && is_size(s->hidden) && s->blocks > 0 && s->blocks <= MOST_BLOCKS &&
+           s->maps > 1 && s->maps <= 256 && s->local > 0 && s->local <= 256 && s->deep >= 0 &&
+           s->deep <= MOST_DEEP && s->exponent > 0.0f && s->exponent < INFINITY;
+}
+
 static int suits(const struct header *h) {
     int sizes = is_size(h->window) && is_size(h->columns) && h->window % 2 == 0 &&
                 h->bins == h->window / 2 + 1 && h->bins > 16 && h->rate > 0 && h->rate <= 768000 &&
                 h->context > 0 && h->context <= 64 && h->stride > 0 && h->stride <= 64 &&
                 h->alpha > 0.0f && h->alpha <= 2.0f;
-    int network = is_size(h->width) && is_size(h->hidden) && h->blocks <= MOST_BLOCKS && h->maps > 1 &&
-                  h->maps <= 256 && h->local > 0 && h->local <= 256 && h->deep >= 0 &&
-                  h->deep <= MOST_DEEP && h->exponent > 0.0f && h->exponent < INFINITY;
-    return sizes && h->blocks >= 0 && (h->blocks == 0 || network);
+    return sizes && (h->refiner.blocks == 0 || is_network(&h->refiner)) &&
+           (h->bands.blocks == 0 || is_network(&h->bands));
 }
 
-static void read_layers(struct reader *r, const struct header *h, struct layers *layers) {
-    size_t bins = (size_t)h->bins, width = (size_t)h->width, hidden = (size_t)h->hidden;
-    size_t maps = (size_t)h->maps, local = (size_t)h->local;
+static void read_layers(struct reader *r, const struct sizes *s, size_t bins, struct layers *layers) {
+    size_t width = (size_t)s->width, hidden = (size_t)s->hidden;
+    size_t maps = (size_t)s->maps, local = (size_t)s->local;
     layers->read = panels(r, FEATURES * bins, width), layers->read_bias = floats(r, width);
-    for (int k = 0; k < h->blocks; k++) {
+    for (int k = 0; k < s->blocks; k++) {
         struct block *block = &layers->blocks[k];
         block->scale = floats(r, width), block->shift = floats(r, width);
         block->taps = floats(r, TAPS * width);
@@ -59,8 +63,8 @@ static void read_layers(struct reader *r, const struct header *h, struct layers 
         block->down = panels(r, hidden, width), block->down_bias = floats(r, width);
     }
     layers->write = panels(r, width, maps * bins), layers->write_bias = floats(r, maps * bins);
-    for (int k = 0; k < h->deep + 2; k++) {
-        size_t inputs = k ? local : FEATURES + maps, outputs = k == h->deep + 1 ? OUTPUTS_OF_CELL : local;
+    for (int k = 0; k < s->deep + 2; k++) {
+        size_t inputs = k ? local : FEATURES + maps, outputs = k == s->deep + 1 ? OUTPUTS_OF_CELL : local;
         layers->weight[k] = floats(r, 9 * inputs * outputs), layers->bias[k] = floats(r, outputs);
     }
 }
@@ -73,6 +77,8 @@ int read_weights(const void *data, size_t size, struct weights *weights) {
     memcpy(header, first, sizeof *header);
     if (memcmp(header->magic, MAGIC, sizeof header->magic) || !suits(header)) return 0;
     weights->basis = floats(&reader, (size_t)header->context * (size_t)header->columns * (size_t)header->bins);
-    if (header->blocks) read_layers(&reader, header, &weights->layers);
+    if (header->refiner.blocks)
+        read_layers(&reader, &header->refiner, (size_t)header->bins, &weights->layers);
+    if (header->bands.blocks) read_layers(&reader, &header->bands, BANDS, &weights->band_layers);
     return reader.start != NULL;
 }

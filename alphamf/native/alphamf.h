@@ -51,6 +51,10 @@ int alphamf_bins(const alphamf *engine);
 /* Of the last hop: the part of Metropolis proposals that were accepted. */
 float alphamf_acceptance(const alphamf *engine);
 
+/* Of the last hop that was not silent: the mean power of a channel's bins, which the networks have
+ * as unit. */
+float alphamf_level(const alphamf *engine, int channel);
+
 /* Why the engine last reset itself: 0: it did not; 1: samples were above 1e12; 2: a number was no
  * longer finite. */
 int alphamf_reset_reason(const alphamf *engine);

@@ -62,6 +62,7 @@ struct alphamf {
     struct fft fft;
     struct chain *chain;
     struct network *network;
+    struct bands *bands;
     /* State. */
     struct counts *counts;
     float *past, *sum, *cross_real, *cross_imaginary, *cross_power, *inputs, *outputs;
@@ -192,7 +193,15 @@ static void place(struct alphamf *e, struct memory *memory, int rate) {
     e->inputs = take_floats(state, hop), e->outputs = take_floats(state, hop);
     double seconds = (double)e->hop / rate;
     e->chain = place_chain(memory, &e->weights, (int)e->channels, seconds);
-    e->network = header->blocks ? place_network(memory, &e->weights, (int)e->channels) : NULL;
+    int channels = (int)e->channels;
+    double spacing = (double)rate / (double)e->length;
+    const struct sizes *refiner = &header->refiner;
+    e->network = refiner->blocks ? place_network(memory, refiner, &e->weights.layers, header->bins,
+                                                 (double)header->rate / header->window, channels)
+                                 : NULL;
+    e->bands = rate > header->rate
+                   ? place_bands(memory, &e->weights, channels, e->bins, spacing, seconds)
+                   : NULL;
     e->span_share = forgetting(seconds, SPAN / 2.0);
     e->loud_decay = 1.0 - forgetting(seconds, LOUD_SECONDS);
     e->coherence_share = (float)forgetting(seconds, COHERENCE_SECONDS);
@@ -249,6 +258,7 @@ static void begin(struct alphamf *e) {
     e->counts->loud = 0.0, e->counts->ratio = -RATIO_MOST, e->counts->level = LEVEL_LEAST;
     start_chain(e->chain);
     if (e->network) start_network(e->network);
+    if (e->bands) start_bands(e->bands);
 }
 
 static void reset_for(struct alphamf *e, int reason) {
@@ -278,6 +288,8 @@ PUBLIC int alphamf_bins(const alphamf *e) { return (int)e->bins; }
 PUBLIC int alphamf_latency(const alphamf *e) { return (int)(SYNTHESIS_HOPS * e->hop); }
 
 PUBLIC float alphamf_acceptance(const alphamf *e) { return e->counts->acceptance; }
+
+PUBLIC float alphamf_level(const alphamf *e, int channel) { return chain_levels(e->chain)[channel]; }
 
 PUBLIC int alphamf_reset_reason(const alphamf *e) { return e->counts->reset_reason; }
 
@@ -430,6 +442,7 @@ static void find_gains(struct alphamf *e) {
     }
     move_bins(&e->outwards, e->model_gain, e->gain, e->channels);
     move_bins(&e->outwards, e->model_std, e->gain_std, e->channels);
+    if (e->bands) extend_gains(e->bands, e->filled_power, chain_levels(e->chain), e->gain);
     if (e->linked) share_gains(e);
 }
 

@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from alphamf.errors import AlphaMFError
-from alphamf.learnt.causal import CausalRefiner
+from alphamf.learnt.causal import CausalHighBand, CausalRefiner
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.packed import ALIGNMENT
 from alphamf.native.weights import pack
@@ -67,6 +67,7 @@ def _open() -> Any:
         "hop": (whole, pointer),
         "bins": (whole, pointer),
         "acceptance": (ctypes.c_float, pointer),
+        "level": (ctypes.c_float, pointer, whole),
         "reset_reason": (whole, pointer),
         "state_size": (size, pointer),
         "save": (None, pointer, pointer),
@@ -85,24 +86,35 @@ AVAILABLE = _LIBRARY is not None
 class _Weights:
     """Weights of engines at a multiple of `ALIGNMENT`; it keeps alive what they were made of."""
 
-    def __init__(self, dictionary: Dictionary, network: CausalRefiner | None, seed: int) -> None:
-        self._made_of = dictionary, network
-        packed = pack(dictionary, network, seed)
+    def __init__(
+        self,
+        dictionary: Dictionary,
+        network: CausalRefiner | None,
+        high_band: CausalHighBand | None,
+        seed: int,
+    ) -> None:
+        self._made_of = dictionary, network, high_band
+        packed = pack(dictionary, network, high_band, seed)
         room = np.empty(len(packed) + ALIGNMENT, np.uint8)
         start = -room.ctypes.data % ALIGNMENT
         self.data = room[start : start + len(packed)]
         self.data[:] = np.frombuffer(packed, np.uint8)
 
 
-_IN_USE: WeakValueDictionary[tuple[int, int, int], _Weights] = WeakValueDictionary()
+_IN_USE: WeakValueDictionary[tuple[int, int, int, int], _Weights] = WeakValueDictionary()
 
 
-def _share_weights(dictionary: Dictionary, network: CausalRefiner | None, seed: int) -> _Weights:
+def _share_weights(
+    dictionary: Dictionary,
+    network: CausalRefiner | None,
+    high_band: CausalHighBand | None,
+    seed: int,
+) -> _Weights:
     """Return weights that engines of the same models share."""
-    key = id(dictionary), id(network), seed
+    key = id(dictionary), id(network), id(high_band), seed
     found = _IN_USE.get(key)
     if found is None:
-        found = _IN_USE[key] = _Weights(dictionary, network, seed)
+        found = _IN_USE[key] = _Weights(dictionary, network, high_band, seed)
     return found
 
 
@@ -119,6 +131,8 @@ class Engine:
         Of the speech.
     network
         That predicts the gain; None: the gain is the chain's.
+    high_band
+        That predicts the gains above the dictionary's band; None: they are that at its top.
     linked
         Whether channels that share a voice get one gain.
     least
@@ -140,6 +154,7 @@ class Engine:
         channels: int,
         dictionary: Dictionary,
         network: CausalRefiner | None,
+        high_band: CausalHighBand | None = None,
         *,
         linked: bool,
         least: float,
@@ -150,12 +165,13 @@ class Engine:
             "channels": channels,
             "dictionary": dictionary,
             "network": network,
+            "high_band": high_band,
             "linked": linked,
             "least": least,
             "seed": seed,
         }
         self._channels = channels
-        self._weights = _share_weights(dictionary, network, seed)
+        self._weights = _share_weights(dictionary, network, high_band, seed)
         data = self._weights.data
         self._engine = _LIBRARY.alphamf_create(
             data.ctypes.data, len(data), rate, channels, int(linked)
@@ -188,6 +204,12 @@ class Engine:
     def acceptance(self) -> float:
         """Proportion of Phi proposals of the last hop that were accepted."""
         return float(_LIBRARY.alphamf_acceptance(self._engine))
+
+    @property
+    def level(self) -> Floats:
+        """Level of the last hop that was not silent, shape (channels, 1): the networks' unit."""
+        each = [_LIBRARY.alphamf_level(self._engine, k) for k in range(self._channels)]
+        return np.array(each, np.float32)[:, None]
 
     @property
     def reset_reason(self) -> str | None:

@@ -1,4 +1,4 @@
-"""Run the high-band network on clips, and compute its losses from band energies.
+"""Run a high-band network on clips, and compute its losses from band energies.
 
 A common gain g of a band's cells gives the energy g^2 N for a mixture of energy N, and the error
 g^2 N - 2 g C + S for speech of energy S, where C is the inner product of both. So a clip needs no
@@ -40,7 +40,7 @@ class NetworkBandGains(NamedTuple):
 
 
 def run_band_network(
-    parameters: Mapping[str, Tensor], clips: BandClip, exponent: float = 1.0
+    parameters: Mapping[str, Tensor], clips: BandClip, exponent: float = 1.0, *, causal: bool
 ) -> NetworkBandGains:
     """Run the high-band network on clips.
 
@@ -52,9 +52,11 @@ def run_band_network(
         Each array has clips as its first axis.
     exponent
         Power of the gain: 1 in training.
+    causal
+        Whether all taps of the network lie in the past.
     """
     read = clips.features.float()
-    logit = network.logits(outputs(parameters, read), read)
+    logit = network.logits(outputs(parameters, read, causal), read)
     gain = layers.logistic(logit, torch).swapaxes(1, 2)[:, bands.BELOW :]
     return NetworkBandGains(gain**exponent, clips)
 

@@ -10,22 +10,27 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf.audio import stft
+from alphamf.audio.stft import Complexes, Frame
 from alphamf.denoising import high_bands
-from alphamf.denoising.asymmetric_windows import Frames, frame_of
+from alphamf.denoising.asymmetric_windows import FRAME_HOPS, Frames, frame_of
 from alphamf.denoising.coefficients import second_stage_coefficients
 from alphamf.denoising.estimate import sample_gains
 from alphamf.denoising.gain import native_gain, refine_gain
-from alphamf.denoising.grids import Spectra, native_grid
+from alphamf.denoising.grids import Grid, Spectra, native_grid
 from alphamf.denoising.late_reverberation import late_reverberation
+from alphamf.denoising.online_bands import BandReader
 from alphamf.denoising.posterior import Posterior, sample_posterior
-from alphamf.denoising.reference_engine import online_chain
+from alphamf.denoising.reference_engine import ReferenceEngine, online_chain
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights
 from alphamf.learnt import high_band
+from alphamf.learnt import network as layers
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.network import SILENT
+from alphamf.native.engine import AVAILABLE, Engine
 from alphamf.tools.arrays import Floats
 from alphamf.training.refiner.config import (
+    CausalHighBandKind,
     CausalKind,
     DereverberatorKind,
     HighBandKind,
@@ -184,6 +189,9 @@ class Maker(NamedTuple):
         clean, noisy = clean / unit, noisy / unit
         if isinstance(self.kind, CausalKind):
             return _causal(clean, noisy, dictionary, 2 * number + stream)
+        if isinstance(self.kind, CausalHighBandKind):
+            pair = Spectra(clean, rate), Spectra(noisy, rate)
+            return _causal_bands(*pair, self.weights, 2 * number + stream)
         settings = CHAINS[_drawn(rng, self.recipe.chains)]
         key = (self.recipe.seed, 2 * number + stream)
         if isinstance(self.kind, HighBandKind):
@@ -241,18 +249,51 @@ def _bands(
     factors = second_stage_coefficients(spectra, first, network, np)
     inputs = high_bands.features_of(spectra, first, factors, high, weights.dictionary, network)
     native = native_grid(network, noisy.rate)
-    pool = high_bands.high_pooling(native)
     mixed, speech = spectra.spectrum_on(native), found.scale * clean.spectrum_on(native)
-    squares = np.abs(mixed) ** 2, (mixed.conj() * speech).real, np.abs(speech) ** 2
+    return _band_clip(high_band.features(inputs, np), mixed, speech, native, len(high.gain))
+
+
+def _causal_bands(clean: Spectra, noisy: Spectra, weights: Weights, seed: int) -> BandClip:
+    """Run low latency on a mixture, frame by frame, up to the input of the network of the bands.
+
+    Above the end of the voice's band or of the mixture's nothing is learned.
+    """
+    rate, dictionary = noisy.rate, weights.dictionary
+    kind: Any = Engine if AVAILABLE else ReferenceEngine
+    engine = kind(rate, 1, dictionary, weights.causal, linked=False, least=0.0, seed=seed)
+    grid = Grid(rate, Frame(FRAME_HOPS * engine.hop, engine.hop))
+    reader, frames = BandReader(grid, 1), Frames(engine.hop, 2)
+    end = len(noisy.sound) // engine.hop * engine.hop
+    both = np.stack([noisy.sound[:end], clean.sound[:end]], axis=1)
+    spectra, rows = [], []
+    for block in both.reshape(-1, engine.hop, 2):
+        gain = engine.process(block[:, :1]).gain[..., 0]
+        spectra.append(frames.analyse(block))
+        power: Floats = (np.abs(spectra[-1][:1]) ** 2 / frames.filled_fraction).astype(np.float32)
+        level = np.maximum(engine.level, SILENCE)  # it is zero before the first sound
+        rows.append([each[0] for each in reader.read(power + SILENCE, gain, level)])
+    whole, gains, std, left, rest = (np.stack(each, axis=-1) for each in zip(*rows, strict=True))
+    log_power, log_left, log_rest = (np.log(each + SILENT) for each in (whole, left, rest))
+    features = layers.features(log_power, gains, std, log_left, log_rest, np)
+    mixed, speech = (np.stack(each, axis=-1) for each in zip(*spectra, strict=True))
+    count = min(high_bands.count_sounding_bands(each, dictionary) for each in (clean, noisy))
+    return _band_clip(features, mixed, speech, grid, count)
+
+
+def _band_clip(
+    features: Floats, mixed: Complexes, speech: Complexes, grid: Grid, count: int
+) -> BandClip:
+    """Return a clip, given the spectra of mixture and speech; `count` bands have sound."""
+    pool = high_bands.high_pooling(grid)
+    squares: list[Any] = [np.abs(mixed) ** 2, (mixed.conj() * speech).real, np.abs(speech) ** 2]
     energies = [pool(each) for each in squares]
     for each in energies:  # where there is no sound, nothing is to be found
-        each[len(high.gain) :] = 0
+        each[count:] = 0
     level = energies[0].mean(axis=1)
     level[level == 0] = 1
     floor = UNHEARD * squares[2].mean() / level
-    features = high_band.features(inputs, np).astype(np.float16)
     of_mixture, shared, of_speech = (each / level[:, None] for each in energies)
-    return BandClip(features, of_mixture, shared, of_speech, floor)
+    return BandClip(features.astype(np.float16), of_mixture, shared, of_speech, floor)
 
 
 def _drawn(rng: Rng, chances: dict[str, float]) -> str:

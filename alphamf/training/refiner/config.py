@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 from alphamf.audio.stft import Frame
 from alphamf.denoising import asymmetric_windows
 from alphamf.learnt import second_stage
 from alphamf.learnt.bands import FULL_BAND
-from alphamf.learnt.causal import CausalRefiner
+from alphamf.learnt.causal import CausalHighBand, CausalRefiner
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.high_band import HighBand
 from alphamf.learnt.network import Sizes
@@ -168,11 +168,33 @@ class HighBandKind:
         return FULL_BAND
 
 
-Kind = RefinerKind | CausalKind | SecondStageKind | DereverberatorKind | HighBandKind
-NETWORKS = {
-    kind.name: kind
-    for kind in (RefinerKind, CausalKind, SecondStageKind, DereverberatorKind, HighBandKind)
-}
+@dataclass(frozen=True)
+class CausalHighBandKind(HighBandKind):
+    """The network of the bands above 7.5 kHz at low latency, which runs after a causal refiner.
+
+    Attributes
+    ----------
+    after
+        The causal refiner; empty: that of the package.
+    """
+
+    name: ClassVar[str] = "causal-high-band"
+    network: ClassVar[type[TrainedNetwork]] = CausalHighBand
+
+    def frame(self, dictionary: Dictionary) -> Frame:
+        """Return the windows that the network reads, next to a dictionary."""
+        return asymmetric_windows.frame_of(dictionary.frame)
+
+
+Kind = (
+    RefinerKind
+    | CausalKind
+    | SecondStageKind
+    | DereverberatorKind
+    | HighBandKind
+    | CausalHighBandKind
+)
+NETWORKS = {kind.name: kind for kind in get_args(Kind)}
 """Kinds of networks by their names in a configuration."""
 
 
@@ -230,7 +252,7 @@ class Data:
         Folders of clean speech, of other sounds, and of room responses (may be empty).
     narrow
         Folders of clean speech at 16 kHz or more, which gets a synthetic band above 8 kHz
-        (`alphamf.training.refiner.synthetic_band`): only for the high-band network.
+        (`alphamf.training.refiner.synthetic_band`): only for the high-band networks.
     tilts
         As in `alphamf.training.refiner.synthetic_band.widen_band`.
     unscored

@@ -21,6 +21,7 @@ from alphamf.training.refiner.config import (
     LOSSES,
     NARROW,
     NETWORKS,
+    CausalHighBandKind,
     CausalKind,
     Config,
     Data,
@@ -178,7 +179,9 @@ def _check_network(network: Network) -> None:
     kind = network.kind
     if isinstance(kind, CausalKind) and kind.made_from and network.start:
         raise AlphaMFError("[network] start and kind.made_from exclude each other")
-    if isinstance(kind, HighBandKind) and len(kind.after) not in (0, 2):
+    if isinstance(kind, CausalHighBandKind) and len(kind.after) > 1:
+        raise AlphaMFError("[network] kind.after must name a causal refiner")
+    if type(kind) is HighBandKind and len(kind.after) not in (0, 2):
         raise AlphaMFError("[network] kind.after must name a refiner and a second stage")
     _above("[network] exponent", network.exponent)
     _within("[network] moved", network.moved, 0, 1)
@@ -189,7 +192,7 @@ def _check_network(network: Network) -> None:
 def _check_mixtures(config: Config) -> None:
     mixtures = config.mixtures
     _probabilities("mixtures.kinds", mixtures.kinds, KINDS)
-    if not isinstance(config.network.kind, CausalKind):
+    if not config.network.kind.network.causal:
         _probabilities("mixtures.chains", mixtures.chains, CHAINS)
     elif mixtures.chains:
         raise AlphaMFError(

@@ -30,7 +30,7 @@ from alphamf.tools.arrays import Array, Floats
 from alphamf.tools.files import atomic_file, printable_name
 from alphamf.training.refiner import band_losses, weight_tying
 from alphamf.training.refiner.clips import BandClip, TrainingClip
-from alphamf.training.refiner.config import CausalKind, Config, Schedule
+from alphamf.training.refiner.config import Config, Schedule
 from alphamf.training.refiner.losses import (
     BatchPart,
     NetworkSpeech,
@@ -255,7 +255,9 @@ class Fit:
         short, device = self.config.schedule.precision == "bfloat16", self._device
         with torch.device(device), torch.autocast(device, torch.bfloat16, enabled=short):
             if isinstance(batch, BandClip):
-                return band_losses.run_band_network(parameters, batch, exponent)
+                return band_losses.run_band_network(
+                    parameters, batch, exponent, causal=self.grid.causal
+                )
             return run_network(parameters, batch, self.grid, part, exponent)
 
     def _terms(self, made: NetworkSpeech | band_losses.NetworkBandGains) -> dict[str, Tensor]:
@@ -304,9 +306,7 @@ def _optimisers(
 def _grid(config: Config, dictionary: Dictionary) -> TrainingGrid:
     """Return the grid of a configuration's network."""
     kind = config.network.kind
-    return TrainingGrid(
-        kind.frame(dictionary), dictionary.rate, causal=isinstance(kind, CausalKind)
-    )
+    return TrainingGrid(kind.frame(dictionary), dictionary.rate, causal=kind.network.causal)
 
 
 def step_size(config: Config, step: int, spent: float = 0.0) -> float:

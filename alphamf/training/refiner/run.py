@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from alphamf.audio.stft import Frame
+from alphamf.denoising.asymmetric_windows import frame_of
 from alphamf.errors import AlphaMFError
 from alphamf.learnt import second_stage
+from alphamf.learnt.causal import CausalRefiner
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.dictionary import load as load_dictionary
 from alphamf.learnt.network import Sizes, shapes
@@ -28,7 +31,13 @@ from alphamf.tools.extras import install_torch
 from alphamf.tools.files import atomic_file, exclusive_lock, printable_name, reason, refuse_links
 from alphamf.tools.paths import current_folder
 from alphamf.training.refiner import curves, shards
-from alphamf.training.refiner.config import CausalKind, Config, SecondStageKind
+from alphamf.training.refiner.config import (
+    CausalHighBandKind,
+    CausalKind,
+    Config,
+    Kind,
+    SecondStageKind,
+)
 from alphamf.training.refiner.shards import Clips
 
 if TYPE_CHECKING:
@@ -184,7 +193,7 @@ def _start(config: Config, dictionary: Dictionary) -> dict[str, Array] | None:
     if bands >= cells:
         raise AlphaMFError(f"[network] bands must be fewer than the {cells} bins, not {bands}")
     kind = config.network.kind
-    _check_before(kind.earlier_networks, dictionary)
+    _check_before(kind, dictionary)
     if isinstance(kind, CausalKind) and kind.made_from:
         return _made_causal(config, kind.made_from, dictionary)
     if not config.network.start:
@@ -206,11 +215,14 @@ def _start(config: Config, dictionary: Dictionary) -> dict[str, Array] | None:
     return weight_tying.fit_tied(found.parameters, cells, bands)
 
 
-def _check_before(names: Sequence[str], dictionary: Dictionary) -> None:
-    """Check the preceding networks, if any: a refiner, and a second stage."""
-    short = second_stage.frame(dictionary.rate)
-    wanted = ((Refiner, dictionary.frame), (SecondStage, short))
-    for name, (kind, frame) in zip(names, wanted, strict=False):
+def _check_before(trained: Kind, dictionary: Dictionary) -> None:
+    """Check the preceding networks, if any: a refiner and a second stage, or a causal refiner."""
+    short, online = second_stage.frame(dictionary.rate), frame_of(dictionary.frame)
+    wanted: list[tuple[type[TrainedNetwork], Frame]]
+    wanted = [(Refiner, dictionary.frame), (SecondStage, short)]
+    if isinstance(trained, CausalHighBandKind):
+        wanted = [(CausalRefiner, online)]
+    for name, (kind, frame) in zip(trained.earlier_networks, wanted, strict=False):
         found = kind.load(find(name))
         if (found.rate, found.frame) != (dictionary.rate, frame):
             raise AlphaMFError(

@@ -1,20 +1,30 @@
 """Training of the network of the bands above: its clips, its losses, and a run."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import soundfile
 
+from alphamf import Stream
+from alphamf.audio.stft import Frame
 from alphamf.denoising import high_bands
-from alphamf.denoising.grids import Spectra, native_grid
-from alphamf.denoising.weights import find
+from alphamf.denoising.asymmetric_windows import frame_of
+from alphamf.denoising.grids import Grid, Spectra, native_grid
+from alphamf.denoising.reference_engine import ReferenceEngine
+from alphamf.denoising.weights import find, find_online
 from alphamf.errors import AlphaMFError
 from alphamf.learnt import high_band, network
-from alphamf.learnt.bands import ABOVE, COUNT
+from alphamf.learnt.bands import ABOVE, BELOW, COUNT, edges
+from alphamf.learnt.causal import CausalHighBand
 from alphamf.learnt.high_band import HighBand
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
 from alphamf.training.refiner import run as runs
 from alphamf.training.refiner.config_file import parse_config
+from alphamf.training.refiner.mixtures import mixture
+from alphamf.training.refiner.recordings import open_recordings
+from alphamf.training.refiner.shaping import rms
 from tests.support import tones
 
 torch = pytest.importorskip("torch", reason="training needs PyTorch: pip install 'alphamf[learn]'")
@@ -40,11 +50,13 @@ def corpora(tmp_path_factory):
     return folder
 
 
-def config(corpora, after=()):
+def config(corpora, after=(), kind="high-band"):
     """Return a small run on the shipped weights below, but for those that are named."""
     table = tones.table(corpora)
     table["network"] |= SIZES | {"model": "speech-16k"}
-    table["network"]["kind"] = {"name": "high-band", "after": after}
+    table["network"]["kind"] = {"name": kind, "after": after}
+    if kind == "causal-high-band":
+        table["mixtures"]["chains"] = {}
     table["data"] = {"voices": [str(corpora / "speech")], "sounds": [str(corpora / "noise")]}
     table["mixtures"] |= {"clips": 4, "dev_clips": 2, "rooms": 0, "codec": 0, "telephone": 0}
     table["losses"] = {"distortion": 1.0, "distance": 0.2}
@@ -117,7 +129,7 @@ def test_the_network_in_training_is_the_one_that_denoises():
     read = torch.from_numpy(np.array(high_band.features(inputs, np)))[None]
     tensors = {name: torch.from_numpy(value) for name, value in values.items()}
     clip = BandClip(read, None, None, None, None)
-    made = band_losses.run_band_network(tensors, clip, 0.7)
+    made = band_losses.run_band_network(tensors, clip, 0.7, causal=False)
     np.testing.assert_allclose(made.gain[0].numpy(), wanted[-ABOVE:], atol=2e-2)
 
 
@@ -144,12 +156,14 @@ def test_mixtures_are_read_after_the_networks_that_are_named(corpora, tmp_path):
     [
         (("refiner-8k", "second-stage-16k"), "refiner-8k has another rate or window"),
         (("refiner-16k", "nowhere.npz"), "the second-stage nowhere.npz does not exist"),
+        (("causal-8k",), "causal-8k has another rate or window"),
     ],
 )
 def test_networks_that_do_not_fit_are_refused_before_mixtures_are_made(
     corpora, tmp_path, after, sentence
 ):
-    run = runs.Run(config(corpora, after), tmp_path / "run", tmp_path / "made", 1, print)
+    kind = "high-band" if len(after) == 2 else "causal-high-band"
+    run = runs.Run(config(corpora, after, kind), tmp_path / "run", tmp_path / "made", 1, print)
     with pytest.raises(AlphaMFError, match=sentence):
         runs.train(run)
     assert not (tmp_path / "made").exists()
@@ -169,3 +183,51 @@ def test_a_run_makes_a_network_that_denoising_reads(corpora, tmp_path):
     frames = spectra.spectrum_on(native_grid(weights.second_stage, RATE)).shape[1]
     inputs = [np.ones((COUNT, frames), np.float32) / 2] * 5
     assert high_bands.gains(inputs, 10, learnt, np).shape == (10, frames)
+
+
+def test_clips_of_low_latency_hold_what_the_engine_reads(corpora, tmp_path):
+    """The network in training gives the gains that the engine gives for the same mixture."""
+    asked = config(corpora, kind="causal-high-band")
+    run = runs.Run(asked, tmp_path / "run", tmp_path / "mixtures", 1, print)
+    clip = runs.prepare_clips(run, 0)[1][0]
+    hops = int(RATE * asked.mixtures.seconds) // 384
+    assert clip.features.shape == (hops, COUNT, network.FEATURES)
+    assert clip.noisy.shape == (ABOVE, hops) and np.isfinite(clip.features).all()
+    rng = np.random.default_rng(2)
+    values = network.start(rng, COUNT, network.Sizes(**SIZES))
+    values["map.bias"] += rng.standard_normal(values["map.bias"].shape).astype(np.float32)
+    tensors = {name: torch.from_numpy(value) for name, value in values.items()}
+    read = torch.from_numpy(clip.features)[None]
+    empty = BandClip(read, None, None, None, None)
+    gains = band_losses.run_band_network(tensors, empty, causal=True).gain[0].numpy()
+
+    weights = find_online(RATE)
+    model = CausalHighBand(values, 16000, frame_of(weights.dictionary.frame))
+    recordings = open_recordings(tmp_path / "mixtures" / "recordings", "dev")
+    rng = np.random.default_rng([asked.mixtures.seed, 1, 0])
+    _, noisy = mixture(rng, int(RATE * asked.mixtures.seconds), RATE, recordings, asked.mixtures)
+    options = {"linked": False, "least": 0.0, "seed": 1}
+    engine = ReferenceEngine(RATE, 1, weights.dictionary, weights.causal, model, **options)
+    noisy = (noisy / rms(noisy.astype(float))).astype(np.float32)
+    found = engine.process(noisy[: hops * engine.hop, None]).gain[0]
+    grid = Grid(RATE, Frame(8 * engine.hop, engine.hop))
+    centres = (edges()[BELOW:-1] + edges()[BELOW + 1 :]) / 2
+    places = np.searchsorted(grid.frequencies, centres)
+    np.testing.assert_allclose(found[places[1:]], gains[1:], atol=0.03)
+
+
+@pytest.mark.slow
+def test_a_run_makes_a_network_that_low_latency_reads(corpora, tmp_path):
+    asked = config(corpora, kind="causal-high-band")
+    run = runs.Run(asked, tmp_path / "run", tmp_path / "mixtures", 1, print)
+    rows = runs.train(run)
+    assert [row["step"] for row in rows] == [2, 4] and np.isfinite(rows[-1]["dev distance"])
+    learnt = CausalHighBand.load(tmp_path / "run" / "network.npz")
+    weights = find_online(RATE)
+    made = replace(weights, causal_high_band=learnt)
+    sound = np.random.default_rng(0).standard_normal((RATE // 2, 1)).astype(np.float32)
+    outs = []
+    for each in (made, replace(weights, causal_high_band=None)):
+        stream = Stream(RATE, 1, latency="low", model=each)
+        outs.append(np.concatenate([stream.process(sound), stream.flush()]))
+    assert np.abs(outs[0] - outs[1]).max() > 0

@@ -7,7 +7,7 @@ from dataclasses import asdict
 import pytest
 
 from alphamf.errors import AlphaMFError
-from alphamf.learnt.causal import CausalRefiner
+from alphamf.learnt.causal import CausalHighBand, CausalRefiner
 from alphamf.learnt.dictionary import folder
 from alphamf.learnt.high_band import HighBand
 from alphamf.learnt.network import shapes
@@ -24,14 +24,8 @@ NAMES = sorted(shipped_networks())
 @pytest.mark.parametrize("name", NAMES)
 def test_the_configuration_of_a_shipped_network_has_its_sizes(name):
     found = config_file.load(folder() / f"{name}.toml").network
-    kinds = {
-        "causal": CausalRefiner,
-        "dereverberator": Dereverberator,
-        "high": HighBand,
-        "second": SecondStage,
-        "refiner": Refiner,
-    }
-    kind = kinds[name.split("-")[0]]
+    kinds = Refiner, SecondStage, Dereverberator, HighBand, CausalRefiner, CausalHighBand
+    kind = {each.kind: each for each in kinds}[name.rpartition("-")[0]]
     network = kind.load(shipped_networks()[name])
     assert found.sizes == network.sizes
     assert network.shapes == shapes(network.cells(network.frame), found.sizes)
@@ -70,6 +64,10 @@ WRONG = [
      r"\[network.kind\] taps must be true or false, not 1"),
     ({"network": {"kind": {"name": "high-band", "after": ["x"]}}},
      "must name a refiner and a second stage"),
+    ({"network": {"kind": {"name": "causal-high-band", "after": ["x", "y"]}},
+      "mixtures": {"chains": {}}}, "must name a causal refiner"),
+    ({"network": {"kind": {"name": "causal-high-band"}}},
+     r"\[mixtures.chains\] cannot be used for a causal network"),
     ({"data": {"voices": []}}, r"\[data\] voices names no folder"),
     ({"data": {"rooms": []}}, r"\[data\] rooms names no folder"),
     ({"data": {"tilts": [0.0, 0.9]}}, r"\[data\] tilts needs voices in \[data\] narrow"),
