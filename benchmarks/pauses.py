@@ -16,7 +16,8 @@ Three tables are printed:
   cell of the voice, mean over voices and noises at `CURVE_SNR`; the truth is the column `clean`;
 - what is kept of the first 60 ms of speech after a pause of 200 ms where they are weak, `WEAK` dB
   below the loudest frame, in dB, median over all such onsets: what is in common with the clean
-  sound, so that noise does not count.
+  sound, so that noise does not count. Those with more power above `FRICATIVE` than below, such as
+  S and F, are shown apart, too.
 
 Other denoisers come with ``pip install 'alphamf[peers]'``.
 """
@@ -74,6 +75,9 @@ WEAK = (22.0, 40.0)
 ONSET, BEFORE = 3, 10
 """Frames of an onset, and of the pause before it at least."""
 
+FRICATIVE = 4000.0
+"""Frequency in Hz above which a fricative has more power than below."""
+
 LEVELS = tuple(range(0, -90, -10))
 """Upper ends of the classes of cells in dB; the last class has no lower one."""
 
@@ -93,13 +97,13 @@ class Found(NamedTuple):
         Mean power of the cells in each of the classes `LEVELS`, and the number of cells in it, of
         the loudest clean cell's power; shape (classes, 2).
     onsets
-        What is kept of each weak onset, in dB.
+        What is kept of each weak onset, in dB, and whether it is a fricative.
     """
 
     left: float
     left_above: float
     curve: Reals
-    onsets: list[float]
+    onsets: list[tuple[float, bool]]
 
 
 def white(rng: np.random.Generator, samples: int, rate: int) -> Reals:
@@ -220,8 +224,8 @@ def curve(clean: Floats, out: Floats, rate: int) -> Reals:
     return np.array([[heard[each].sum() / truth.max(), each.sum()] for each in classes])
 
 
-def onsets(clean: Floats, out: Floats, rate: int) -> list[float]:
-    """Return what is kept of each weak onset after a pause, in dB."""
+def onsets(clean: Floats, out: Floats, rate: int) -> list[tuple[float, bool]]:
+    """Return what is kept of each weak onset, in dB, and whether it is a fricative."""
     levels = 10 * np.log10(frame_levels(clean, rate) + 1e-20)
     levels -= levels.max()
     size, found = round(FRAME * rate), []
@@ -232,7 +236,10 @@ def onsets(clean: Floats, out: Floats, rate: int) -> list[float]:
             said, heard = (
                 each[k * size : (k + ONSET) * size].astype(float) for each in (clean, out)
             )
-            found.append(20 * np.log10(max(said @ heard, 0) / (said @ said) + 1e-3))
+            kept = 20 * np.log10(max(said @ heard, 0) / (said @ said) + 1e-3)
+            power = np.abs(np.fft.rfft(said)) ** 2
+            high = np.fft.rfftfreq(len(said), 1 / rate) > FRICATIVE
+            found.append((float(kept), bool(power[high].sum() > power[~high].sum())))
     return found
 
 
@@ -280,18 +287,21 @@ def curve_table(results: Results, methods: list[str]) -> str:
 
 
 def onset_table(results: Results, methods: list[str]) -> str:
-    """Return the table of what is kept of weak onsets."""
+    """Return the table of what is kept of weak onsets, of all and by their sound."""
     lines = []
     for snr in SNRS:
-        kept = {
-            method: [
-                value for each in results for n in NOISES for value in each[n, snr, method].onsets
-            ]
+        kept = [
+            [onset for each in results for n in NOISES for onset in each[n, snr, method].onsets]
             for method in methods
-        }
-        count = len(kept[methods[0]])
-        cells = (f"{np.median(each):.1f}" if each else "-" for each in kept.values())
-        lines.append([f"{snr} dB ({count})", *cells])
+        ]
+        for name, sounds in {
+            "": (True, False),
+            ", fricatives": (True,),
+            ", others": (False,),
+        }.items():
+            chosen = [[level for level, high in each if high in sounds] for each in kept]
+            cells = (f"{np.median(each):.1f}" if each else "-" for each in chosen)
+            lines.append([f"{snr} dB{name} ({len(chosen[0])})", *cells])
     return tables.markdown(["kept of weak onsets, dB", *methods], lines)
 
 
@@ -316,11 +326,14 @@ def main() -> None:
     results = list(pool.results(work, files, workers=asked.jobs))
     with asked.output.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["voice", "noise", "snr", "method", "left", "left above 8 kHz", "onsets"])
+        writer.writerow(
+            ["voice", "noise", "snr", "method", "left", "left above 8 kHz", "onsets", "fricatives"]
+        )
         for path, each in zip(files, results, strict=True):
             for (noise, snr, method), row in each.items():
-                kept = " ".join(f"{value:.1f}" for value in row.onsets)
-                values = (f"{row.left:.2f}", f"{row.left_above:.2f}", kept)
+                kept = " ".join(f"{level:.1f}" for level, _ in row.onsets)
+                high = " ".join(f"{level:.1f}" for level, high in row.onsets if high)
+                values = (f"{row.left:.2f}", f"{row.left_above:.2f}", kept, high)
                 writer.writerow([path.stem, noise, snr, method, *values])
     parts = [left_table(results, names, "left")]
     if asked.rate > 2 * EDGE:

@@ -264,8 +264,9 @@ class Data:
         Take voices only whose quietest tenth of frames lies at least so many dB below the loudest
         tenth, by the manifest's columns level_p10_db and level_p90_db; 0: all.
     floorless
-        Whether targets are the voices without their own hiss (`alphamf.training.refiner.floors`).
-        Mixtures keep it, so that it counts as noise.
+        Voices whose quietest tenth of frames lies at least so many dB below the loudest tenth, by
+        the manifest, have targets without their own hiss (`alphamf.training.refiner.floors`).
+        Mixtures keep it, so that it counts as noise. 0: none.
     """
 
     voices: tuple[str, ...]
@@ -276,7 +277,7 @@ class Data:
     unscored: tuple[str, ...] = ()
     most: int = 0
     quiet: float = 0.0
-    floorless: bool = False
+    floorless: float = 0.0
 
 
 @dataclass(frozen=True)

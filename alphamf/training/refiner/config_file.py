@@ -203,6 +203,7 @@ def _check_mixtures(config: Config) -> None:
             raise AlphaMFError(f"[data] {key} names no folder")
     _within("[data] most", config.data.most, 0, math.inf)
     _within("[data] quiet", config.data.quiet, 0, math.inf)
+    _within("[data] floorless", config.data.floorless, 0, math.inf)
     if config.data.narrow and not isinstance(config.network.kind, HighBandKind):
         raise AlphaMFError("[data] narrow can be used for a high-band network only")
     if any(config.data.tilts) and not config.data.narrow:

@@ -10,9 +10,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 
@@ -41,10 +40,21 @@ HELD_OUT = 5
 
 
 class SplitFile(NamedTuple):
-    """A file of a split, and the part of it to read, in fractions of its length."""
+    """A file of a split.
+
+    Attributes
+    ----------
+    path
+        Its path.
+    part
+        Part of it to read, in fractions of its length.
+    depth
+        By how many dB its pauses lie below its speech; below 0: unknown.
+    """
 
     path: str
     part: tuple[float, float] = (0.0, 1.0)
+    depth: float = -1.0
 
 
 class SplitRecordings(NamedTuple):
@@ -55,7 +65,8 @@ class SplitRecordings(NamedTuple):
     voices, sounds, rooms
         Clean speech, other sounds, and responses of rooms from their direct sound on.
     targets
-        The voices without their own hiss, in the same order; empty: the voices are the targets.
+        The voices, in the same order, some of them without their own hiss; empty: the voices are
+        the targets.
     """
 
     voices: Sequence[Floats]
@@ -98,21 +109,25 @@ def sources(name: str, split: str, most: int = 0, quiet: float = 0.0) -> list[Sp
     folder = corpus(name)
     if not (folder / MANIFEST).is_file():
         if quiet:
-            raise AlphaMFError(
-                f"{printable_name(folder)} has no {MANIFEST}, whose levels [data] quiet needs"
-            )
+            _refuse(folder, "quiet")
         return _without_manifest([str(path) for path in find([str(folder)])], split)
     columns = ["split", "path", *(["speaker"] if most else []), *(LEVELS if quiet else [])]
     rows = [row for row in read_manifest(folder, columns) if row["split"] == split]
     rows = [row for row in rows if not quiet or _depth(folder, row) >= quiet]
     chosen = _few(rows, most) if most else rows
-    return [SplitFile(str(folder / row["path"])) for row in chosen]
+    return [SplitFile(str(folder / row["path"]), depth=_depth(folder, row)) for row in chosen]
+
+
+def _refuse(folder: Path, key: str) -> NoReturn:
+    raise AlphaMFError(
+        f"{printable_name(folder)} has no {MANIFEST}, whose levels [data] {key} needs"
+    )
 
 
 def _depth(folder: Path, row: dict[str, str]) -> float:
     """Return by how many dB pauses lie below the speech; below 0 where that is unknown."""
     try:
-        low, high = (float(row[column] or "nan") for column in LEVELS)
+        low, high = (float(row.get(column) or "nan") for column in LEVELS)
     except ValueError as error:
         raise AlphaMFError(
             f"{printable_name(folder / MANIFEST)} cannot be read: the level of {row['path']} is "
@@ -162,19 +177,22 @@ def prepare_recordings(data: Data, rate: int, folder: Path, jobs: int = 1) -> No
     Raises
     ------
     AlphaMFError
-        A recording cannot be read, or a split has no voice or no sound.
+        A recording cannot be read, a split has no voice or no sound, or a folder of voices has no
+        manifest, and `floorless` is not 0.
     """
+    for name in (*data.voices, *data.narrow) if data.floorless else ():
+        if not (corpus(name) / MANIFEST).is_file():
+            _refuse(corpus(name), "floorless")
     for split in SPLITS:
         for kind in RECORDED:
             names, target = getattr(data, kind), _file(folder, split, kind)
             if kind == "sounds" and split == "train":
                 names += data.unscored
             if not target.exists():
-                chosen = (data.most, data.quiet) if kind == "voices" else (0, 0.0)
-                sounds = _decoded(names, split, rate, jobs, *chosen)
-                if kind == "voices" and data.narrow:
-                    sounds = chain(sounds, _widened(data, split))
-                count = _write(target, sounds)
+                if kind == "voices":
+                    count = _write(target, _voices(data, split, rate, jobs))
+                else:
+                    count = _write(target, _decoded(names, split, rate, jobs))
                 # A corpus may have no dev rooms: those of training do then, as no voice is in them.
                 if not count and kind == "rooms" and split == "dev":
                     _write(target, _decoded(names, "train", rate, jobs))
@@ -187,9 +205,7 @@ def prepare_recordings(data: Data, rate: int, folder: Path, jobs: int = 1) -> No
                     )
         targets = _file(folder, split, "targets")
         if data.floorless and not targets.exists():
-            voices = _read(_file(folder, split, "voices"))
-            cleaned = partial(remove_floor, rate=rate)
-            _write(targets, pool.results(cleaned, voices, workers=jobs))
+            _write(targets, _voices(data, split, rate, jobs, data.floorless))
 
 
 def open_recordings(folder: Path, split: str) -> SplitRecordings:
@@ -203,16 +219,38 @@ def _file(folder: Path, split: str, kind: str) -> Path:
     return folder / f"{kind}-{split}.f32"
 
 
+def _voices(
+    data: Data, split: str, rate: int, jobs: int, floorless: float = 0.0
+) -> Iterator[Floats]:
+    """Yield the voices; without their hiss where pauses lie `floorless` dB down, unless it is 0."""
+    limits = (data.most, data.quiet)
+    yield from _decoded(data.voices, split, rate, jobs, *limits, floorless)
+    files = [file for name in data.narrow for file in sources(name, split, *limits)]
+    for k, file in enumerate(files):
+        sound, found = read(file.path)
+        if sound.any():
+            rng = np.random.default_rng([k, *split.encode()])
+            wide = widen_band(rng, sound.mean(axis=1), found, data.tilts)
+            yield _without_hiss(wide, file, rate, floorless)
+
+
 def _decoded(
-    names: Sequence[str], split: str, rate: int, jobs: int, most: int = 0, quiet: float = 0.0
+    names: Sequence[str],
+    split: str,
+    rate: int,
+    jobs: int,
+    most: int = 0,
+    quiet: float = 0.0,
+    floorless: float = 0.0,
 ) -> Iterator[Floats]:
     files = [file for name in names for file in sources(name, split, most, quiet)]
-    for sound in pool.results(partial(_decode, rate=rate), files, workers=jobs):
+    decode = partial(_decode, rate=rate, floorless=floorless)
+    for sound in pool.results(decode, files, workers=jobs):
         if sound.any():
             yield sound
 
 
-def _decode(source: SplitFile, rate: int) -> Floats:
+def _decode(source: SplitFile, rate: int, floorless: float) -> Floats:
     """Return the mean of the channels of a part of a file at a rate, shape (samples,)."""
     sound, found = read(source.path)
     if found < rate:
@@ -221,21 +259,12 @@ def _decode(source: SplitFile, rate: int) -> Floats:
             "need at least that rate"
         )
     first, last = (int(part * len(sound)) for part in source.part)
-    return resample(sound[first:last].mean(axis=1), found, rate)
+    resampled = resample(sound[first:last].mean(axis=1), found, rate)
+    return _without_hiss(resampled, source, rate, floorless)
 
 
-def _widened(data: Data, split: str) -> Iterator[Floats]:
-    """Yield the voices of a lower rate with a synthetic band above, always the same for a voice."""
-    paths = [
-        source.path
-        for name in data.narrow
-        for source in sources(name, split, data.most, data.quiet)
-    ]
-    for k, path in enumerate(paths):
-        sound, found = read(path)
-        if sound.any():
-            rng = np.random.default_rng([k, *split.encode()])
-            yield widen_band(rng, sound.mean(axis=1), found, data.tilts)
+def _without_hiss(sound: Floats, source: SplitFile, rate: int, floorless: float) -> Floats:
+    return remove_floor(sound, rate) if 0 < floorless <= source.depth else sound
 
 
 def _write(target: Path, sounds: Iterator[Floats]) -> int:

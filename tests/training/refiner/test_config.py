@@ -37,7 +37,7 @@ def test_every_configuration_beside_the_networks_is_read():
     found = {path.stem: config_file.load(path) for path in folder().glob("*.toml")}
     assert set(NAMES) < set(found)
     eighth = found["refiner-16k-eighth"]
-    assert eighth.data.floorless and eighth.data.quiet == 30 and eighth.losses["residue"] > 0
+    assert eighth.data.floorless == eighth.data.quiet == 30 and eighth.losses["residue"] > 0
 
 
 def test_a_configuration_comes_back_from_its_dictionary(tmp_path):

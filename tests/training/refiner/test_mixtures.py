@@ -497,16 +497,28 @@ def test_a_mixture_keeps_the_hiss_that_its_target_does_not_have():
     assert ratios[2] > ratios[1] + 3  # the hiss of the voice is noise
 
 
-def test_targets_are_prepared_beside_the_voices(tmp_path):
+def test_targets_without_hiss_are_prepared_where_pauses_are_deep_enough(tmp_path):
+    rows = ["path,split,level_p10_db,level_p90_db"]
     (tmp_path / "speech").mkdir()
-    for k in range(5):
+    for k, levels in enumerate(["-60,-9", "-30,-9", ",", "-54,-9", "-60,-9", "-30,-9"]):
         soundfile.write(tmp_path / "speech" / f"{k}.wav", spoken(k, RATE, -40)[1], RATE)
-    data = {"voices": [str(tmp_path / "speech")], "sounds": [str(tmp_path)], "rooms": []}
-    asked = tones.changed(tmp_path, data=data | {"floorless": True}, mixtures={"rooms": 0}).data
+        rows.append(f"{k}.wav,{'train' if k < 4 else 'dev'},{levels}")
+    (tmp_path / "speech" / "MANIFEST.csv").write_text("\n".join(rows))
+    (tmp_path / "noise").mkdir()
+    for k in range(5):
+        soundfile.write(tmp_path / "noise" / f"{k}.wav", SOUNDS[0], RATE)
+    data = {"voices": ["speech"], "sounds": ["noise"], "rooms": []}
+    data = {key: [str(tmp_path / name) for name in names] for key, names in data.items()}
+    asked = tones.changed(tmp_path, data=data | {"floorless": 45}, mixtures={"rooms": 0}).data
     (tmp_path / "made").mkdir()
     recordings.prepare_recordings(asked, RATE, tmp_path / "made")
-    for split in recordings.SPLITS:
+    for split, wanted in (("train", [True, False, False, True]), ("dev", [True, False])):
         found = recordings.open_recordings(tmp_path / "made", split)
-        assert len(found.targets) == len(found.voices) > 0
-        for target, each in zip(found.targets, found.voices, strict=True):
-            np.testing.assert_array_equal(target, floors.remove_floor(each, RATE))
+        assert len(found.targets) == len(found.voices) == len(wanted)
+        for target, each, without in zip(found.targets, found.voices, wanted, strict=True):
+            np.testing.assert_array_equal(
+                target, floors.remove_floor(each, RATE) if without else each
+            )
+    (tmp_path / "speech" / "MANIFEST.csv").unlink()
+    with pytest.raises(AlphaMFError, match=r"whose levels \[data\] floorless needs"):
+        recordings.prepare_recordings(asked, RATE, tmp_path / "made")
