@@ -191,11 +191,13 @@ class Maker(NamedTuple):
             return _causal(clean, noisy, dictionary, 2 * number + stream)
         if isinstance(self.kind, CausalHighBandKind):
             pair = Spectra(clean, rate), Spectra(noisy, rate)
-            return _causal_bands(*pair, self.weights, 2 * number + stream)
+            seed = 2 * number + stream
+            return _causal_bands(*pair, self.weights, seed, until_edge=self.recipe.until_edge)
         settings = CHAINS[_drawn(rng, self.recipe.chains)]
         key = (self.recipe.seed, 2 * number + stream)
         if isinstance(self.kind, HighBandKind):
-            return _bands(Spectra(clean, rate), Spectra(noisy, rate), self.weights, settings, key)
+            pair = Spectra(clean, rate), Spectra(noisy, rate)
+            return _bands(*pair, self.weights, settings, key, until_edge=self.recipe.until_edge)
         heard = noisy
         if isinstance(self.kind, DereverberatorKind):
             heard = noisy - late_reverberation([noisy], rate)[0].below
@@ -234,7 +236,13 @@ def _causal(clean: Floats, noisy: Floats, dictionary: Dictionary, seed: int) -> 
 
 
 def _bands(
-    clean: Spectra, noisy: Spectra, weights: Weights, settings: Settings, key: tuple[int, int]
+    clean: Spectra,
+    noisy: Spectra,
+    weights: Weights,
+    settings: Settings,
+    key: tuple[int, int],
+    *,
+    until_edge: bool,
 ) -> BandClip:
     """Denoise a mixture at its own rate, up to the input of the high-band network."""
     network: Any = weights.second_stage
@@ -250,14 +258,16 @@ def _bands(
     inputs = high_bands.features_of(spectra, first, factors, high, weights.dictionary, network)
     native = native_grid(network, noisy.rate)
     mixed, speech = spectra.spectrum_on(native), found.scale * clean.spectrum_on(native)
-    return _band_clip(high_band.features(inputs, np), mixed, speech, native, len(high.gain))
+    count = len(high.gain)
+    if until_edge:
+        count = min(count, high_bands.count_sounding_bands(clean, weights.dictionary))
+    return _band_clip(high_band.features(inputs, np), mixed, speech, native, count)
 
 
-def _causal_bands(clean: Spectra, noisy: Spectra, weights: Weights, seed: int) -> BandClip:
-    """Run low latency on a mixture, frame by frame, up to the input of the network of the bands.
-
-    Above the end of the voice's band or of the mixture's nothing is learned.
-    """
+def _causal_bands(
+    clean: Spectra, noisy: Spectra, weights: Weights, seed: int, *, until_edge: bool
+) -> BandClip:
+    """Run low latency on a mixture, frame by frame, up to the input of the network of the bands."""
     rate, dictionary = noisy.rate, weights.dictionary
     kind: Any = Engine if AVAILABLE else ReferenceEngine
     engine = kind(rate, 1, dictionary, weights.causal, linked=False, least=0.0, seed=seed)
@@ -276,7 +286,8 @@ def _causal_bands(clean: Spectra, noisy: Spectra, weights: Weights, seed: int) -
     log_power, log_left, log_rest = (np.log(each + SILENT) for each in (whole, left, rest))
     features = layers.features(log_power, gains, std, log_left, log_rest, np)
     mixed, speech = (np.stack(each, axis=-1) for each in zip(*spectra, strict=True))
-    count = min(high_bands.count_sounding_bands(each, dictionary) for each in (clean, noisy))
+    ends = (clean, noisy) if until_edge else (noisy,)
+    count = min(high_bands.count_sounding_bands(each, dictionary) for each in ends)
     return _band_clip(features, mixed, speech, grid, count)
 
 

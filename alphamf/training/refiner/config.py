@@ -318,6 +318,9 @@ class Mixtures:
         Share whose peaks are cut off.
     sibilant
         Share whose voice is chosen for strong sibilants.
+    until_edge
+        Whether nothing is learned from above the end of the voice's band, which may be that of MP3;
+        only for the high-band networks.
     kinds
         Probabilities of the kinds of a layer of noise.
     chains
@@ -345,6 +348,7 @@ class Mixtures:
     chains: dict[str, float] = field(default_factory=dict)
     echo: float = 0.0
     sibilant: float = 0.0
+    until_edge: bool = False
 
 
 @dataclass(frozen=True)

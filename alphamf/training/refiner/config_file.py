@@ -206,6 +206,8 @@ def _check_mixtures(config: Config) -> None:
     _within("[data] floorless", config.data.floorless, 0, math.inf)
     if config.data.narrow and not isinstance(config.network.kind, HighBandKind):
         raise AlphaMFError("[data] narrow can be used for a high-band network only")
+    if mixtures.until_edge and not isinstance(config.network.kind, HighBandKind):
+        raise AlphaMFError("[mixtures] until_edge can be used for a high-band network only")
     if any(config.data.tilts) and not config.data.narrow:
         raise AlphaMFError("[data] tilts needs voices in [data] narrow")
     if mixtures.rooms and not config.data.rooms:
