@@ -45,6 +45,10 @@ FIRST = replace(PRESETS["fast"], refine=False)
 """Settings of the first estimate of channels that may share a voice, a sixteenth of the time of
 `plain`: which of them do, and the basis of their components."""
 
+LONG = 100
+"""Steps from which on channels are one alpha-MF: shorter chains are better for each channel alone
+(docs/quality.md)."""
+
 MOST_COMPONENTS = 8
 """Most channels of one alpha-MF, which bounds the memory."""
 
@@ -184,7 +188,8 @@ def _silent(
 
 def models_components(settings: Settings) -> bool:
     """Return whether channels that share a voice are sampled as one alpha-MF (`components`)."""
-    return settings.channels == "linked" and not settings.refine and bool(least_gain(settings) < 1)
+    wanted = settings.channels == "linked" and not settings.refine and settings.steps >= LONG
+    return wanted and bool(least_gain(settings) < 1)
 
 
 def sample_groups(

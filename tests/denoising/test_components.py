@@ -27,6 +27,12 @@ QUICK = replace(PRESETS["plain"], warm_up=12, steps=24, keep=12)
 PLANTED = replace(PRESETS["plain"], alpha_noise=2.0, noise_rank=1, learn_channel=False, warm_up=100)
 
 
+@pytest.fixture(autouse=True)
+def _short_chains_count(monkeypatch):
+    """Let chains that are short enough for a test model components."""
+    monkeypatch.setattr("alphamf.denoising.estimate.LONG", 1)
+
+
 def matrices(rng, channels, rank):
     """Return Hermitian matrices of a rank for seven bins."""
     roots = rng.standard_normal((2, 7, channels, rank))
@@ -265,6 +271,17 @@ def test_other_channels_are_as_alone(voice):
     )
     np.testing.assert_array_equal(found.audio, alone.audio)
     np.testing.assert_array_equal(found.gain_std, alone.gain_std)
+
+
+def test_short_chains_are_for_each_channel_alone(voice, monkeypatch):
+    clean, rate = voice
+    noisy = clean[:12000, None] + diffuse(12000, 2, 0.5 * clean.std())
+    joint = denoise(noisy, rate, QUICK).gain
+    for steps, same in ((QUICK.steps, True), (QUICK.steps + 1, False)):
+        monkeypatch.setattr("alphamf.denoising.estimate.LONG", steps)
+        assert np.array_equal(joint, denoise(noisy, rate, QUICK).gain) == same
+    alone = denoise(noisy, rate, replace(QUICK, channels="separate")).gain
+    np.testing.assert_array_equal(denoise(noisy, rate, QUICK).gain, alone)
 
 
 def test_many_channels_are_modelled_in_parts(voice, monkeypatch):
