@@ -42,6 +42,8 @@ class Channel:
     burn_in
         Steps of burn-in; d moves from the first tenth to the third quarter of them, at most forty
         times.
+    components
+        Number of components among the rows of a frame (`components`): each has a d of its own.
 
     Attributes
     ----------
@@ -54,10 +56,17 @@ class Channel:
     context: int
 
     def __init__(
-        self, target: AlphaMF, source: int, context: int, spacing: float, burn_in: int
+        self,
+        target: AlphaMF,
+        source: int,
+        context: int,
+        spacing: float,
+        burn_in: int,
+        components: int = 1,
     ) -> None:
         xp = namespace(target.power)
         self.target, self.source, self.context = target, source, context
+        self._components = components
         self.steps: range = range(burn_in // 10 + 1, 3 * burn_in // 4 + 1, max(1, burn_in // 40))
         reach = int(3 * SMOOTH_HZ / spacing)
         distance = xp.arange(-reach, reach + 1) * (spacing / SMOOTH_HZ)
@@ -79,20 +88,21 @@ class Channel:
         basis *= xp.tile(xp.exp(log_ratio), self.context)[..., None]
 
     def _fold(self, rows: Array) -> Array:
-        """Sum over chains and over the stacked frames, and smooth over frequency.
+        """Sum over chains and over the stacked frames, and smooth each component over frequency.
 
         Returns
         -------
         ndarray
-            Shape (*clips, bins).
+            Shape (*clips, components * bins).
         """
         xp = namespace(rows)
         chains = rows.ndim - 1 - (self.target.power.ndim - 2)
         rows = rows.sum(tuple(range(chains)))
-        bins = rows.reshape(*rows.shape[:-1], self.context, -1).sum(-2)
+        frame = rows.reshape(*rows.shape[:-1], self.context, -1).sum(-2)
+        bins = frame.reshape(*frame.shape[:-1], self._components, -1)
         reach = len(self._kernel) // 2
         smooth: Array = xp.empty_like(bins)
-        for clip in np.ndindex(bins.shape[:-1]):
-            padded = xp.pad(bins[clip], reach, mode="edge")
-            smooth[clip] = xp.convolve(padded, self._kernel, mode="valid")
-        return smooth
+        for place in np.ndindex(bins.shape[:-1]):
+            padded = xp.pad(bins[place], reach, mode="edge")
+            smooth[place] = xp.convolve(padded, self._kernel, mode="valid")
+        return smooth.reshape(frame.shape)

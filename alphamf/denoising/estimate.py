@@ -1,12 +1,14 @@
 """Estimate the clean speech of segments of equal length through the chain of gains (`gain`).
 
 `sample_gains` applies links 1 and 2, channel by channel; `estimate_speech` applies links 3 to 5 to
-the channels of a segment, which may be linked.
+the channels of a segment, which may be linked. Without networks, `sample_groups` applies link 1 to
+the channels of a segment in place of `sample_gains`, those that share a voice as one alpha-MF.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,6 +18,7 @@ from numpy.typing import NDArray
 from alphamf.denoising import high_bands, uncertainty
 from alphamf.denoising.activity import probability
 from alphamf.denoising.agreement import Agreement, agreements
+from alphamf.denoising.components import sample_components
 from alphamf.denoising.gain import (
     SegmentPosterior,
     correct_speech,
@@ -29,14 +32,25 @@ from alphamf.denoising.grids import Spectra, grid_of, native_grid
 from alphamf.denoising.hints import lowest_rows
 from alphamf.denoising.posterior import Posterior, sample_posterior
 from alphamf.denoising.sampling import Progress
-from alphamf.denoising.settings import METROPOLIS, Settings
+from alphamf.denoising.settings import METROPOLIS, PRESETS, Settings
 from alphamf.denoising.spatial import sharing_groups
 from alphamf.denoising.weights import Weights
 from alphamf.factorization.alpha_mf import FLOOR
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools import allocator
-from alphamf.tools.arrays import Array, Floats, Reals, to_host
+from alphamf.tools.arrays import Array, Floats, Reals, parts, to_host
 from alphamf.tools.blas import one_thread
+
+FIRST = replace(PRESETS["fast"], refine=False)
+"""Settings of the first estimate of channels that may share a voice, a sixteenth of the time of
+`plain`: which of them do, and the basis of their components."""
+
+LONG = 100
+"""Steps from which on channels are one alpha-MF: shorter chains are better for each channel alone
+(docs/quality.md)."""
+
+MOST_COMPONENTS = 8
+"""Most channels of one alpha-MF, which bounds the memory."""
 
 
 class ChannelEstimate(NamedTuple):
@@ -48,7 +62,8 @@ class ChannelEstimate(NamedTuple):
         After link 5, shape (samples,), float32.
     gain, gain_std
         Gain of the speech, from 0 to 1, and its standard deviation: that of the posterior or, with
-        networks, of `uncertainty`; shape (bins, frames).
+        networks, of `uncertainty`; shape (bins, frames). Of linked channels it is what is known of
+        this channel's cell before the spatial filter, the part of the speech in it.
     acceptance
         Proportion of accepted Phi proposals of speech and noise, and of moves of W and H if the
         sampler is one of `METROPOLIS`.
@@ -132,10 +147,10 @@ def sample_gains(
         arrays = [_by_clip(each, len(group)) for each in (refined, std, mean, *high.arrays)]
         for place, k in enumerate(group):
             one = found[k]
-            for each, part in zip(
+            for each, values in zip(
                 (one.gain, one.gain_std, one.mean, *one.high.arrays), arrays, strict=True
             ):
-                each[:, frames] = part[place]
+                each[:, frames] = values[place]
             found[k] = one._replace(
                 high=one.high._replace(acceptance=posterior.acceptance), agreement=agreeing[place]
             )
@@ -171,9 +186,83 @@ def _silent(
     return SegmentPosterior(spectra, scale, gain, std, mean, high)
 
 
+def models_components(settings: Settings) -> bool:
+    """Return whether channels that share a voice are sampled as one alpha-MF (`components`)."""
+    wanted = settings.channels == "linked" and not settings.refine and settings.steps >= LONG
+    return wanted and bool(least_gain(settings) < 1)
+
+
+def sample_groups(
+    channels: Sequence[SegmentPosterior],
+    weights: Weights,
+    settings: Settings,
+    stream: tuple[int, int],
+    xp: Any,
+    progress: Progress,
+) -> tuple[list[SegmentPosterior], list[list[int]]]:
+    """Sample the channels of a segment after a first estimate, those that share a voice as one.
+
+    Parameters
+    ----------
+    channels
+        From `sample_gains` with the settings `FIRST`, without known noise.
+    weights, settings
+        Weights and settings of the run, as for `models_components`.
+    stream
+        Seed and stream number.
+    xp
+        Array module that samples.
+    progress
+        Called with the number of steps so far, out of `Settings.steps`.
+
+    Returns
+    -------
+    channels : list of SegmentPosterior
+        A channel that shares its voice with none has the posterior of `sample_gains`.
+    groups : list of list of int
+        Which channels share a voice.
+    """
+    gains = [native_gain(each, weights.dictionary)[0] for each in channels]
+    groups = _linked_groups(channels, gains, weights.dictionary, settings)
+    together = [group[part] for group in groups for part in parts(len(group), MOST_COMPONENTS)]
+    found, done = list(channels), 0
+    for places in together:
+
+        def advance(steps: float, done: int = done, count: int = len(places)) -> None:
+            progress((done * settings.steps + count * steps) / len(channels))
+
+        members = [channels[k] for k in places]
+        sampler = sample_components if len(places) > 1 else _sample_alone
+        sampled = sampler(members, weights, settings, stream, xp, advance)
+        for k, one in zip(places, sampled, strict=True):
+            found[k] = one
+        done += len(places)
+    return found, groups
+
+
+def _sample_alone(
+    channels: Sequence[SegmentPosterior],
+    weights: Weights,
+    settings: Settings,
+    stream: tuple[int, int],
+    xp: Any,
+    progress: Progress,
+) -> list[SegmentPosterior]:
+    """Sample one channel after a first estimate; the parameters are those of `sample_groups`."""
+    (first,) = channels
+    sound = first.spectra.sound / first.scale  # exact: the scale is a power of two
+    rate, nothing = first.spectra.rate, [None]
+    (found,) = sample_gains([sound], rate, weights, settings, stream, xp, progress, nothing)
+    return [found._replace(with_echo=first.with_echo, dereverb=first.dereverb)]
+
+
 @one_thread()
 def estimate_speech(
-    channels: Sequence[SegmentPosterior], weights: Weights, settings: Settings, xp: Any
+    channels: Sequence[SegmentPosterior],
+    weights: Weights,
+    settings: Settings,
+    xp: Any,
+    groups: Sequence[Sequence[int]] | None = None,
 ) -> list[ChannelEstimate]:
     """Estimate the speech in the channels of a segment, linked if the settings say so.
 
@@ -185,11 +274,15 @@ def estimate_speech(
         Weights and settings of the run; without `settings.refine` there is no second stage.
     xp
         Array module that the networks run on.
+    groups
+        The channels that share a voice, as from `sample_groups`; None: as their gains say.
     """
     model = weights.dictionary
     gains = [native_gain(each, model) for each in channels]
     estimates: dict[int, ChannelEstimate] = {}
-    for group in _linked_groups(channels, gains, model, settings):
+    if groups is None:
+        groups = _linked_groups(channels, [gain for gain, _ in gains], model, settings)
+    for group in groups:
         members = [channels[k] for k in group]
         speech, staged = _speech(members, [gains[k][0] for k in group], weights, settings, xp)
         share = np.float32(members[0].dereverb)
@@ -210,13 +303,13 @@ def _speech(
     xp: Any,
 ) -> tuple[list[Floats], bool]:
     """Return the speech of channels that are linked, and whether a network made it in link 5."""
-    least = least_gain(settings)
+    least, model = least_gain(settings), weights.dictionary
     network = weights.dereverberator if members[0].dereverb else weights.second_stage
     # Digital silence needs no second stage, nor does a sound that must not be attenuated.
     if not settings.refine or least == 1 or not all(each.spectra.sound.any() for each in members):
         network = None
     lowest = least if network is None else np.float32(0)
-    speech = limit_attenuation(members, gains, lowest, weights.dictionary)
+    speech = limit_attenuation(members, gains, lowest, model, refined=settings.refine)
     if network is None:
         return speech, False
     return correct_speech(members, speech, network, weights, least, xp), True
@@ -224,7 +317,7 @@ def _speech(
 
 def _linked_groups(
     channels: Sequence[SegmentPosterior],
-    gains: Sequence[tuple[Floats, Floats]],
+    gains: Sequence[Floats],
     model: Dictionary,
     settings: Settings,
 ) -> list[list[int]]:
@@ -234,7 +327,7 @@ def _linked_groups(
         return [[k] for k in range(len(channels))]
     native = native_grid(model, channels[0].spectra.rate)
     spectra = [each.spectra.spectrum_on(native) for each in channels]
-    return sharing_groups(spectra, [gain for gain, _ in gains])
+    return sharing_groups(spectra, gains)
 
 
 def _estimate(

@@ -1,6 +1,7 @@
 """The chain of gains: six links, in order, from a posterior to clean speech.
 
-1. `posterior_mean`: posterior mean of the speech's Wiener gain, and its standard deviation.
+1. `posterior_mean`: posterior mean of the speech's Wiener gain, and its standard deviation. Without
+   networks, channels that share a voice have those of one posterior (`components`).
 2. `refine_gain`: a network (the refiner) reads the posterior and predicts a new gain.
 3. `native_gain`: interpolates the gain from the dictionary's grid to the recording's own. Above the
    dictionary's band, it is that of the wide bands (`high_bands`).
@@ -152,6 +153,8 @@ def limit_attenuation(
     gains: Sequence[Floats],
     least: np.float32,
     model: Dictionary,
+    *,
+    refined: bool = True,
 ) -> list[Floats]:
     """Apply link 4: return the speech of each channel, attenuated within the limit.
 
@@ -165,6 +168,10 @@ def limit_attenuation(
         Smallest gain of a cell; 0 where link 5 applies the limit.
     model
         The dictionary.
+    refined
+        Whether the gains of linked channels are a network's, and have some of the posterior's
+        beside them. Others are squared: the filter estimates the power of the speech by that of
+        the sound which the gains leave (docs/quality.md).
 
     Returns
     -------
@@ -176,8 +183,12 @@ def limit_attenuation(
     if len(channels) == 1:
         found = [spectra[0] * (np.maximum(gains[0], least) if least else gains[0])]
     else:
-        means = np.stack([_regrid_to_native(each.mean, each.spectra, model) for each in channels])
-        mixed: Floats = np.stack(gains) ** (1 - MEAN_WEIGHT) * means**MEAN_WEIGHT
+        mixed: Floats = np.stack(gains)
+        if refined:
+            means = [_regrid_to_native(each.mean, each.spectra, model) for each in channels]
+            mixed = mixed ** (1 - MEAN_WEIGHT) * np.stack(means) ** MEAN_WEIGHT
+        else:
+            mixed = mixed**2
         if len(channels[0].high.gain):
             # The posterior of the wide bands says less about a voice's place than the bins below.
             mixed = high_bands.extend_gains_upwards(mixed, native)

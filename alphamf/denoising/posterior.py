@@ -11,7 +11,7 @@ from alphamf.factorization.stacking import unstack
 from alphamf.inference.moments import Moments, merge_moments
 from alphamf.inference.records import Mean
 from alphamf.learnt.dictionary import Dictionary
-from alphamf.tools.arrays import Array
+from alphamf.tools.arrays import Array, Floats
 
 LEAST_OF_HALF = 2
 """Minimum number of draws of half a chain that have a variance."""
@@ -93,13 +93,15 @@ def sample_posterior(
     stream: tuple[int, int],
     progress: Progress | None = None,
     noise: Array | None = None,
+    shares: Floats | None = None,
 ) -> Posterior:
     """Sample the posterior of speech and noise given |X|^2.
 
     Parameters
     ----------
     power
-        |X|^2, shape (bins, frames) or (clips, bins, frames), nowhere zero throughout a clip.
+        |X|^2, shape (bins, frames) or (clips, bins, frames), nowhere zero throughout a clip. With
+        `shares`, the bins of the first component, then those of the next.
     dictionary
         The speech's W.
     settings
@@ -108,7 +110,7 @@ def sample_posterior(
         Seed and stream number.
     progress
         Called after every step.
-    noise
+    noise, shares
         As for `sample`.
 
     Raises
@@ -117,7 +119,9 @@ def sample_posterior(
         The chain diverged.
     """
     summary = _Summary(settings, dictionary.context, power.ndim - 2)
-    level, acceptance = sample(power, dictionary, settings, stream, summary, progress, noise)
+    level, acceptance = sample(
+        power, dictionary, settings, stream, summary, progress, noise, shares
+    )
     return summary.posterior(level, acceptance)
 
 

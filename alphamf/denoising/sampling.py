@@ -16,7 +16,7 @@ from alphamf.inference.chain import run
 from alphamf.inference.random import START, Key, generator
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools import memory
-from alphamf.tools.arrays import Array, namespace
+from alphamf.tools.arrays import Array, Floats, namespace
 
 QUIETEST = 1e-6
 """Minimum mean power of a bin that counts as sound, as a fraction of the mean over bins."""
@@ -65,13 +65,15 @@ def sample(
     summary: Summary,
     progress: Progress | None = None,
     noise: Array | None = None,
+    shares: Floats | None = None,
 ) -> tuple[Array, list[float]]:
     """Run a chain given |X|^2, and pass every state to `summary`.
 
     Parameters
     ----------
     power
-        |X|^2, shape (bins, frames) or (clips, bins, frames), nowhere zero throughout a clip.
+        |X|^2, shape (bins, frames) or (clips, bins, frames), nowhere zero throughout a clip. With
+        `shares`, the bins of the first component, then those of the next.
     dictionary
         The speech's W.
     settings
@@ -85,6 +87,10 @@ def sample(
     noise
         Known spectra of the noise, as from `hints.noise_spectra`, shape (stacked bins, K) or
         (clips, stacked bins, K); they are a source of their own, whose W is fixed. Or None.
+    shares
+        For a mixture in several components (`components`), which have H in common: the speech's
+        power in each as a proportion of that in all, above zero, shape (components, bins). None:
+        there is one component.
 
     Returns
     -------
@@ -98,12 +104,12 @@ def sample(
     level = bin_levels(power)
     target = AlphaMF(
         stack(power / level, dictionary.context),
-        sources(dictionary, settings, level, noise),
+        sources(dictionary, settings, level, noise, shares),
         blocks=settings.blocks,
     )
     seed, number = stream
     chains = (settings.chains,) if settings.chains > 1 else ()
-    channel = _channel(target, dictionary, settings)
+    channel = _channel(target, dictionary, settings, 1 if shares is None else len(shares))
 
     def request(step: int) -> None:
         rows = channel is not None and step in channel.steps
@@ -181,7 +187,7 @@ def check_memory(power: Array, dictionary: Dictionary, settings: Settings) -> No
     most = memory.total()
     if most is None or not isinstance(power, np.ndarray):
         return
-    rows = dictionary.context * dictionary.bins
+    rows = dictionary.context * power.shape[-2]
     columns = power.shape[-1] + dictionary.context - 1
     size = columns * (dictionary.rank + settings.noise_rank) + rows * settings.noise_rank
     numbers = CELL_ARRAYS * rows * columns + STATE_ARRAYS * size
@@ -208,12 +214,14 @@ def bin_levels(power: Array) -> Array:
     return levels
 
 
-def _channel(target: AlphaMF, dictionary: Dictionary, settings: Settings) -> Channel | None:
+def _channel(
+    target: AlphaMF, dictionary: Dictionary, settings: Settings, components: int
+) -> Channel | None:
     if not settings.learn_channel:
         return None
     spacing = dictionary.rate / dictionary.frame.n_fft
     burn_in = settings.steps - settings.keep
-    return Channel(target, 0, dictionary.context, spacing, burn_in)
+    return Channel(target, 0, dictionary.context, spacing, burn_in, components)
 
 
 def start_chain(
@@ -279,7 +287,11 @@ def warm_up(target: AlphaMF, start: Array, steps: int, seed: int, key: int) -> A
 
 
 def sources(
-    dictionary: Dictionary, settings: Settings, level: Array, noise: Array | None = None
+    dictionary: Dictionary,
+    settings: Settings,
+    level: Array,
+    noise: Array | None = None,
+    shares: Floats | None = None,
 ) -> list[Source]:
     """Return the speech and the noise source for power in units of `level`.
 
@@ -291,12 +303,16 @@ def sources(
         Dictionary and settings of the run.
     level
         As from `bin_levels`, shape (..., bins, 1).
-    noise
+    noise, shares
         As for `sample`.
     """
     xp = namespace(level)
     alpha = settings.alpha_speech or dictionary.alpha
     basis = xp.asarray(dictionary.basis) ** np.float32(alpha / dictionary.alpha)
+    if shares is not None:
+        basis = basis.reshape(dictionary.context, 1, -1, dictionary.rank)
+        basis = basis * xp.asarray(shares, basis.dtype)[..., None] ** np.float32(alpha / 2)
+        basis = basis.reshape(-1, dictionary.rank)
     basis = basis / xp.tile(level, (dictionary.context, 1)) ** np.float32(alpha / 2)
     basis /= basis.mean(axis=-2, keepdims=True)
     found = [

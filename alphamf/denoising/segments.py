@@ -34,7 +34,9 @@ class Segment(NamedTuple):
     gain, gain_std
         Gain of the speech, from 0 to 1, and its standard deviation: that of the posterior or, with
         networks, the expected error of the gain; shape (channels, bins, frames), for the frames
-        that start in this segment.
+        that start in this segment. Without networks, those of channels that share a voice are what
+        is known of each channel before their spatial filter: the means of what is known of their
+        components, weighted with the power of these in the cell.
     acceptance
         Proportion of accepted Phi proposals of speech and noise; and of moves of W and H, if the
         sampler accepts or rejects them, as ``"hmc-positive"`` does.

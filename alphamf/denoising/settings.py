@@ -138,7 +138,8 @@ class Settings:
         Whether the dictionary is fitted to the recording's frequency response (`channel`).
     refine
         Whether the networks in `Weights` are used: the refiner, which reads the posterior, and the
-        second stage; otherwise the gain is the posterior mean. They were trained on posteriors of
+        second stage; otherwise the gain is the posterior mean, and channels that share a voice are
+        sampled as one alpha-MF (`components`). They were trained on posteriors of
         15 to 60 steps; with settings far from these the result may be worse than without networks.
     dry
         Proportion of the input in the output, from 0 to 1: 1 minus the strength.

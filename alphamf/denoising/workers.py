@@ -12,11 +12,19 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from alphamf.denoising.estimate import ChannelEstimate, estimate_speech, sample_gains
+from alphamf.denoising.estimate import (
+    FIRST,
+    ChannelEstimate,
+    estimate_speech,
+    models_components,
+    sample_gains,
+    sample_groups,
+)
 from alphamf.denoising.gain import SegmentPosterior
 from alphamf.denoising.grids import BAND_TOP, Spectra
 from alphamf.denoising.hints import noise_spectra
 from alphamf.denoising.late_reverberation import Late, late_reverberation
+from alphamf.denoising.settings import Settings
 from alphamf.denoising.stream_options import SoundProgress, StreamOptions
 from alphamf.denoising.weights import Weights
 from alphamf.errors import AlphaMFError
@@ -53,10 +61,13 @@ class _Pending(NamedTuple):
         For each channel its place among the estimates of all futures.
     futures
         Estimates of the different sounds among the channels.
+    tasks
+        How many threads they keep busy.
     """
 
     places: list[int]
     futures: list[Future[list[ChannelEstimate]]]
+    tasks: int
 
     def channels(self) -> list[ChannelEstimate]:
         """Wait for the estimate of every channel."""
@@ -77,7 +88,8 @@ class Workers:
         Dictionary and networks.
     options
         Options of the stream: `settings`, `seed`, `device`, `jobs` and `hints`. On a GPU
-        `jobs` pieces are sampled in one batch, to use all of it.
+        `jobs` pieces are sampled in one batch, to use all of it; without networks those of several
+        channels one by one, as each has components of its own.
     progress
         Adds up what has been done.
     """
@@ -91,6 +103,7 @@ class Workers:
         if noise is not None:
             self._noise = noise_spectra(noise, rate, weights.dictionary, settings, seed)
         self._rate, self._weights, self._settings = rate, weights.to_module(xp), settings
+        self._models_components = models_components(settings) and noise is None
         self._seed, self._xp, self._jobs = seed, xp, options.jobs
         self._progress = progress
         self._together = xp is not np
@@ -104,7 +117,8 @@ class Workers:
     def __getstate__(self) -> dict[str, Any]:
         self._check_process()
         pending = [
-            (places, [future.result() for future in futures]) for places, futures in self._pending
+            (places, [future.result() for future in futures], tasks)
+            for places, futures, tasks in self._pending
         ]
         changed = {"_pending": pending, "_xp": self._xp.__name__}
         return {**self.__dict__, **changed, "_threads": None, "_process": None}
@@ -113,8 +127,8 @@ class Workers:
         self.__dict__.update(state)
         self._xp = np if state["_xp"] == "numpy" else module("cuda")
         self._pending = deque(
-            _Pending(places, [_done(each) for each in results])
-            for places, results in state["_pending"]
+            _Pending(places, [_done(each) for each in results], tasks)
+            for places, results, tasks in state["_pending"]
         )
         self._threads = self._pool()
 
@@ -125,12 +139,19 @@ class Workers:
         """Start to estimate a piece: immediately, in threads, or once a GPU batch is full."""
         if self._together:
             self._waiting.append(piece)
-            return
+        else:
+            self._pending.append(self._begin(piece))
+
+    def _begin(self, piece: Piece) -> _Pending:
+        """Start to estimate a piece."""
         places, sounds = _different([piece])
         noises = self._noises(places)
         number, seconds = self._number(1), piece.step / self._rate / len(sounds)
         # It needs all channels, and starts first, so that the others never wait for a thread.
         late = self._start(partial(self._late, sounds)) if self._settings.dereverb else None
+        if len(sounds) > 1 and self._models_components:
+            task = partial(self._estimate_groups, late, sounds, number, seconds)
+            return _Pending(places, [self._start(task)], tasks=1)
         samplings = [
             partial(self._sample_one, late, sound, number, seconds, k, noise)
             for k, (sound, noise) in enumerate(zip(sounds, noises, strict=True))
@@ -143,7 +164,7 @@ class Workers:
             *earlier, last = samplings
             others = [self._start(task) for task in earlier]
             futures = [self._start(partial(self._finish, last, others))]
-        self._pending.append(_Pending(places, futures))
+        return _Pending(places, futures, tasks=len(sounds))
 
     def next_estimates(self, *, last: bool = False) -> list[ChannelEstimate] | None:
         """Return the estimates of the next piece in order, one per channel.
@@ -167,8 +188,8 @@ class Workers:
             if not self._ready and self._waiting and (last or len(self._waiting) == self._jobs):
                 self._batch()
             return self._ready.popleft() if self._ready else None
-        # Pieces in progress need memory: there are no more different sounds than jobs.
-        many = sum(len(set(each.places)) for each in self._pending) >= self._jobs
+        # Pieces in progress need memory: there are no more tasks than jobs.
+        many = sum(each.tasks for each in self._pending) >= self._jobs
         if not self._pending or not (many or last):
             return None
         self._check_process()
@@ -241,6 +262,7 @@ class Workers:
         place: int,
         noises: Sequence[Reals | None],
         late: Sequence[Late] | None = None,
+        settings: Settings | None = None,
     ) -> list[SegmentPosterior]:
         """Sample the gains of sounds of equal length.
 
@@ -258,12 +280,14 @@ class Workers:
             Known spectra of the noise of each, or None.
         late
             Late reverberation of each, which is taken away first; None: it stays.
+        settings
+            None: those of the run.
         """
-        progress = partial(self._progress.advance, (number, place), seconds / self._settings.steps)
-        stream = self._seed, number
+        settings = settings or self._settings
+        progress = partial(self._progress.advance, (number, place), seconds / settings.steps)
+        stream, weights = (self._seed, number), self._weights
 
         def sample(given: Sequence[Floats]) -> list[SegmentPosterior]:
-            settings, weights = self._settings, self._weights
             return sample_gains(
                 given, self._rate, weights, settings, stream, self._xp, progress, noises
             )
@@ -293,11 +317,40 @@ class Workers:
         channels = [*(one for other in others for one in other.result()), *last]
         return estimate_speech(channels, self._weights, self._settings, self._xp)
 
+    def _estimate_groups(
+        self,
+        late: Future[list[Late]] | None,
+        sounds: Sequence[Floats],
+        number: int,
+        seconds: float,
+    ) -> list[ChannelEstimate]:
+        """Estimate the speech in the sounds of a piece, those that share a voice as one alpha-MF.
+
+        Parameters
+        ----------
+        late
+            Late reverberation of all sounds, which is taken away first; None: it stays.
+        sounds, number, seconds
+            As for `_sample`.
+        """
+        weights, settings, xp = self._weights, self._settings, self._xp
+        parts = None if late is None else late.result()
+        noises = [None] * len(sounds)
+        first = self._sample(sounds, number, 0, 0, noises, parts, FIRST)
+        step = len(sounds) * seconds / settings.steps
+        progress = partial(self._progress.advance, (number, 0), step)
+        stream = self._seed, number
+        channels, groups = sample_groups(first, weights, settings, stream, xp, progress)
+        return estimate_speech(channels, weights, settings, xp, groups)
+
     def _batch(self) -> None:
         """Estimate in one batch the waiting pieces, or those as long as the first one."""
         _, group = next(groupby(self._waiting, key=lambda piece: len(piece.audio)))
         pieces = list(group)
         del self._waiting[: len(pieces)]
+        if self._models_components and pieces[0].audio.shape[1] > 1:
+            self._ready.extend(self._begin(piece).channels() for piece in pieces)
+            return
         places, sounds = _different(pieces)
         seconds = sum(piece.step for piece in pieces) / self._rate
         noises = self._noises(places)

@@ -49,6 +49,33 @@ def test_a_smooth_response_is_recovered(context):
     np.testing.assert_allclose(ratio[:BINS], ratio[-BINS:], rtol=1e-4)
 
 
+def learnt(power, basis, components):
+    """Return the response in dB that a channel has learnt, shape (rows,)."""
+    target = AlphaMF(power, [Source(2.0, RANK, basis.copy())])
+    rng = generator(1)
+    channel = Channel(target, 0, 1, spacing=31.25, burn_in=200, components=components)
+    sampler = EM(1.5)
+    state = sampler.init(rng, target.start(rng))
+    for _ in range(200):
+        state = sampler.step(rng, state, target)
+        channel.move(state)
+    return 10 * np.log10((target.sources[0].basis / basis).mean(1))
+
+
+def test_components_are_smoothed_apart():
+    """The response falls by 20 dB towards the end of a component, where the next one begins."""
+    power, basis, response_db = coloured(1)
+    power, basis = np.concatenate([power] * 2), np.concatenate([basis] * 2) / 2
+    wanted = np.concatenate([response_db] * 2)
+    edge = slice(BINS - 3, BINS + 3)
+    apart, mixed = (
+        np.abs((found - found.mean() - wanted + wanted.mean())[edge]).mean()
+        for found in (learnt(power, basis, 2), learnt(power, basis, 1))
+    )
+    assert apart < 2
+    assert mixed > 2 * apart
+
+
 def test_the_basis_rests_outside_of_its_steps():
     power, basis, _ = coloured(1)
     target = AlphaMF(power, [Source(2.0, RANK, basis.copy())])

@@ -23,7 +23,7 @@ from alphamf.denoising.gain import (
     refine_gain,
 )
 from alphamf.denoising.grids import Spectra, grid_of
-from alphamf.denoising.posterior import sample_posterior
+from alphamf.denoising.posterior import Posterior, sample_posterior
 from alphamf.denoising.weights import find
 from alphamf.tools.blas import one_thread
 
@@ -57,6 +57,27 @@ def test_the_six_links_in_order_make_the_output(refine):
 
     np.testing.assert_array_equal(output, denoise(sound, rate, settings).audio)
     assert np.abs(refined - mean).max() > 0.1 if refine else refined is mean
+
+
+def test_linked_channels_without_networks_are_filtered_by_the_squares_of_their_gains():
+    """Of gains g and means m, the filter of refined ones has g ** .75 * m ** .25, others g ** 2."""
+    sound, rate = soundfile.read(ROOT / "data/sample-noisy.wav", frames=16000, dtype="float32")
+    model = find(rate).dictionary
+    spectra = [Spectra(each, rate) for each in (sound, 0.5 * np.roll(sound, 3))]
+    shape = spectra[0].spectrum_on(grid_of(model)).shape
+    gains = np.random.default_rng(0).random((2, *shape), dtype=np.float32)
+    none = Posterior(*np.zeros((4, 0, shape[1]), np.float32), [1.0, 1.0], draws=1)
+
+    def speech(values, refined):
+        members = [
+            SegmentPosterior(one, np.float32(1), gain, 0 * gain, gain, none)
+            for one, gain in zip(spectra, values, strict=True)
+        ]
+        return limit_attenuation(members, [*values], np.float32(0), model, refined=refined)
+
+    plain, squared, refined = speech(gains, False), speech(gains**2, True), speech(gains, True)
+    np.testing.assert_allclose(plain, squared, atol=1e-5)
+    assert np.abs(np.subtract(plain, refined)).max() > 0.01
 
 
 def test_the_documents_name_the_links_in_their_order():

@@ -1,0 +1,318 @@
+r"""Channels that share a voice as one alpha-MF: their components, in which all is independent.
+
+In each bin, the channels :math:`x` have a covariance R of the speech and N of the noise. With
+:math:`N = L L^H` and the unitary U of eigenvectors of :math:`L^{-1} R L^{-H}`, the columns of
+:math:`A = L U`, scaled to norm one, are a basis in common,
+
+.. math:: R = A \, \mathrm{diag}(r) \, A^H, \qquad N = A \, \mathrm{diag}(n) \, A^H,
+
+so that the components :math:`y = A^{-1} x` are uncorrelated in the speech and in the noise. In this
+model they are independent alpha-stable mixtures that share the activations H:
+
+.. math:: y_m \mid \Phi \sim \mathcal{N}_c\Bigl(0, \sum_s \Phi^s_m
+   \bigl(W^s_m H^s\bigr)^{2/\alpha_s}\Bigr), \qquad
+   W^\mathrm{speech}_m = \Bigl(\frac{r_m}{\sum_k r_k}\Bigr)^{\alpha/2} W .
+
+:math:`r` says in which component the speech is strong: from there H is learnt for all of them.
+These are the rows of one ordinary alpha-MF (`sample` with `shares`), whose chain takes as long as
+those of all channels alone. W of the noise has rows for every component, and is learnt as ever.
+
+The gain of a channel is the mean of the posterior gains g of the components, weighted with their
+power there,
+
+.. math:: g_c = \sum_m |A_{cm} y_m|^2\, E[g_m \mid x] \Big/ \sum_m |A_{cm} y_m|^2 .
+
+These are what the spatial filter is made of (`spatial`), in place of the gains of each channel
+alone. A is that of a first estimate, a short chain for each channel.
+
+Derived here from "one H, and a basis in common in each bin", which is FastMNMF's for Gaussian
+sources of the references. Elliptically stable channels (Leglaive et al.) would have one Phi for all
+components of a cell; here each has its own, as the cells of an alpha-MF do.
+
+References
+----------
+Sekiguchi, Nugraha, Bando and Yoshii, "Fast multichannel source separation based on jointly
+diagonalizable spatial covariance matrices", EUSIPCO 2019; Leglaive, Simsekli, Liutkus, Badeau and
+Richard, "Alpha-stable multichannel audio source separation", ICASSP 2017.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alphamf.audio.stft import Complexes
+from alphamf.denoising import high_bands, spatial
+from alphamf.denoising.agreement import agreements
+from alphamf.denoising.gain import SegmentPosterior
+from alphamf.denoising.grids import grid_of
+from alphamf.denoising.posterior import Chains, Posterior, sample_posterior
+from alphamf.denoising.sampling import QUIETEST, Progress
+from alphamf.denoising.settings import Settings
+from alphamf.denoising.weights import Weights
+from alphamf.factorization.alpha_mf import FLOOR
+from alphamf.inference.moments import Moments
+from alphamf.learnt.dictionary import Dictionary
+from alphamf.tools.arrays import Array, Floats, Reals, to_host
+from alphamf.tools.blas import one_thread
+
+LOADING = 1e-3
+"""Added to the diagonal of a covariance, in units of its mean; also the least share of the speech
+in a component, in units of the largest."""
+
+TINY = np.float32(1e-30)
+
+
+class Basis(NamedTuple):
+    """A common basis of the covariances of speech and noise, in each bin.
+
+    Attributes
+    ----------
+    columns
+        A, shape (bins, channels, components), with columns of norm one, that of the most speech for
+        its noise first.
+    speech, noise
+        Variances of both sources in the components, shape (components, bins).
+    """
+
+    columns: Complexes
+    speech: Reals
+    noise: Reals
+
+    def components(self, spectra: Complexes) -> Complexes:
+        """Return y of x, both of the shape (channels, bins, frames)."""
+        inverse = np.linalg.inv(self.columns).astype(spectra.dtype)
+        found: Complexes = np.einsum("bmc,cbf->mbf", inverse, spectra)
+        return found
+
+
+def common_basis(speech: Complexes, noise: Complexes) -> Basis:
+    """Return the basis in which two covariances are diagonal.
+
+    Parameters
+    ----------
+    speech, noise
+        Hermitian matrices for each bin, shape (bins, channels, channels); that of the noise is
+        positive definite.
+
+    Examples
+    --------
+    >>> speech, noise = np.array([[[2.0, 2.0], [2.0, 2.0]]]), np.array([[[1.0, 0.0], [0.0, 3.0]]])
+    >>> a, of_speech, of_noise = common_basis(speech, noise)
+    >>> np.allclose(a * of_speech.T[:, None] @ a.conj().swapaxes(1, 2), speech)
+    True
+    >>> np.allclose(a * of_noise.T[:, None] @ a.conj().swapaxes(1, 2), noise)
+    True
+    """
+    root = np.linalg.cholesky(noise)
+    inverse = np.linalg.inv(root)
+    ratio, vectors = np.linalg.eigh(inverse @ speech @ inverse.conj().swapaxes(1, 2))
+    columns = (root @ vectors)[..., ::-1]
+    square = (np.abs(columns) ** 2).sum(axis=1)
+    return Basis(columns / np.sqrt(square)[:, None], (ratio[:, ::-1] * square).T, square.T)
+
+
+def covariance(spectra: Complexes) -> Complexes:
+    """Return the covariance of channels in each bin, positive definite by `LOADING`.
+
+    Parameters
+    ----------
+    spectra
+        Shape (channels, bins, frames).
+
+    Returns
+    -------
+    ndarray
+        Shape (bins, channels, channels), complex128.
+    """
+    rows = spectra.swapaxes(0, 1).astype(complex)
+    matrix: Complexes = rows @ rows.conj().swapaxes(1, 2) / spectra.shape[-1]
+    load = LOADING * np.trace(matrix, axis1=1, axis2=2).real / len(spectra) + FLOOR
+    matrix += load[:, None, None] * np.eye(len(spectra))
+    return matrix
+
+
+class ChannelGains:
+    """Turns gains of the components into those of the channels.
+
+    A channel's gain is the mean of those of its components, weighted with their power in the
+    channel's cell: the part of the speech in its power, as the gain of a single channel is.
+
+    Parameters
+    ----------
+    parts
+        y, shape (channels, bins, frames).
+    columns
+        A, shape (bins, channels, components).
+    """
+
+    def __init__(self, parts: Complexes, columns: Complexes) -> None:
+        images = np.einsum("bcm,mbf->cmbf", np.abs(columns) ** 2, np.abs(parts) ** 2)
+        images += TINY
+        self._weights: Floats = (images / images.sum(axis=1, keepdims=True)).astype(np.float32)
+
+    def posterior(self, found: Posterior) -> Posterior:
+        """Return the gain and its deviation in the channels, also those of each chain.
+
+        Parameters
+        ----------
+        found
+            Posterior of the components: their rows follow each other, and those of wide bands the
+            bins of each.
+
+        Returns
+        -------
+        Posterior
+            Arrays of the shape (channels, bins, frames), but for the variances of speech and noise,
+            which stay those of the components.
+        """
+        chains = found.chains
+        if chains is not None:
+            halves = chains.halves
+            if halves is not None:
+                halves = self._moments(halves[0]), self._moments(halves[1])
+            chains = Chains([self.posterior(each) for each in chains.posteriors], halves)
+        gain_std = np.sqrt(self._variance(found.gain_std**2))
+        return found._replace(gain=self._mean(found.gain), gain_std=gain_std, chains=chains)
+
+    def _moments(self, found: Moments) -> Moments:
+        mean, variance = self._mean(found.mean), self._variance(found.variance)
+        return found._replace(mean=mean, variance=variance)
+
+    def _mean(self, gain: Array) -> Floats:
+        return self._sum(self._weights, gain)
+
+    def _variance(self, variance: Array) -> Floats:
+        """Add up the variances, as components are independent given H."""
+        return self._sum(self._weights**2, variance)
+
+    def _sum(self, weights: Floats, values: Array) -> Floats:
+        apart = rows_of_each(values, weights.shape[1])[..., : weights.shape[2], :]
+        found: Floats = np.einsum("cmbf,...mbf->...cbf", weights, apart)
+        return found
+
+
+def rows_of_each(values: Array, components: int) -> Floats:
+    """Return rows that follow each other as (..., components, rows of each, frames) on the host."""
+    host: Floats = to_host(values)
+    return host.reshape(*host.shape[:-2], components, -1, host.shape[-1])
+
+
+@one_thread()
+def sample_components(
+    channels: Sequence[SegmentPosterior],
+    weights: Weights,
+    settings: Settings,
+    stream: tuple[int, int],
+    xp: Any,
+    progress: Progress,
+) -> list[SegmentPosterior]:
+    """Sample the gains of channels that share a voice as one alpha-MF of their components.
+
+    Wide bands above the dictionary (`high_bands`) have no phases: the rows of each channel follow
+    the bins of one component, and have the same H.
+
+    Parameters
+    ----------
+    channels
+        Two or more of a segment, with a first estimate of their gains.
+    weights, settings
+        Weights and settings of the run; networks are not used.
+    stream
+        Seed and stream number.
+    xp
+        Array module that samples.
+    progress
+        Called after every step.
+
+    Returns
+    -------
+    list of SegmentPosterior
+        For each channel its own gain, the part of the speech in what it recorded, and the standard
+        deviation of this part over the posterior.
+    """
+    model = weights.dictionary
+    grid = grid_of(model)
+    spectra = np.stack([each.spectra.spectrum_on(grid) for each in channels])
+    first = spatial.speech(spectra, np.stack([each.mean for each in channels]))
+    basis = common_basis(covariance(first), covariance(spectra - first))
+    parts = basis.components(spectra)
+    above, speech_above = _above(channels, model)
+    power = np.abs(parts) ** 2
+    # Channels of one direction leave other components without sound, which no spectrum explains.
+    power = np.concatenate([np.maximum(power, QUIETEST * power.sum(axis=0)), above], axis=1)
+    heard = power.mean(axis=(0, 1)) > FLOOR * power.mean()
+    found = sample_posterior(
+        xp.asarray(power[..., heard].reshape(-1, heard.sum())),
+        model.with_bands(above.shape[1]),
+        settings,
+        stream,
+        progress,
+        shares=_shares(np.concatenate([basis.speech, speech_above], axis=1), power.mean(axis=2)),
+    )
+    turned = ChannelGains(parts[..., heard], basis.columns).posterior(found)
+    units = [float(each.scale) ** -2 for each in channels]
+    agreeing = agreements([*spectra[..., heard]], turned, lambda one: one.gain, grid.frame, units)
+    rows = [rows_of_each(each, len(channels))[:, model.bins :] for each in found.arrays]
+    high = [_with_silence(*each, heard) for each in zip(rows, (1, 0, 0, 0), strict=True)]
+    gains = _with_silence(turned.gain, 1, heard)
+    deviations = _with_silence(turned.gain_std, 0, heard)
+    return [
+        one._replace(
+            gain=gains[k],
+            gain_std=deviations[k],
+            mean=gains[k],
+            high=_high(one.high, [each[k] for each in high], found),
+            agreement=agreeing[k],
+        )
+        for k, one in enumerate(channels)
+    ]
+
+
+def _above(channels: Sequence[SegmentPosterior], model: Dictionary) -> tuple[Floats, Floats]:
+    """Return the power in all wide bands that a channel has, and the speech's by first estimate.
+
+    Returns
+    -------
+    power, speech : ndarray
+        Shape (channels, bands, frames), and the mean over frames, (channels, bands).
+    """
+    most = max(len(each.high.gain) for each in channels)
+    power = np.stack(
+        [high_bands.power(each.spectra, model, most)[model.bins :] for each in channels]
+    )
+    speech = np.zeros(power.shape[:2], power.dtype)
+    for own, rows, each in zip(speech, power, channels, strict=True):
+        gain = each.high.gain
+        own[: len(gain)] = (gain * rows[: len(gain)]).mean(axis=1)
+    return power, speech
+
+
+def _shares(speech: Reals, power: Reals) -> Reals:
+    """Return variances of the speech as proportions, above zero, and of no more than the power.
+
+    Parameters
+    ----------
+    speech, power
+        Shape (components, rows).
+    """
+    bounded = np.minimum(np.maximum(speech, LOADING * speech.max(axis=0)), power)
+    bounded = np.maximum(bounded, QUIETEST * bounded.max(axis=0) + TINY)
+    shares: Reals = bounded / bounded.sum(axis=0)
+    return shares
+
+
+def _with_silence(values: Floats, silent: float, heard: NDArray[np.bool_]) -> Floats:
+    """Return values with the frames that were not heard, where they are `silent`."""
+    found = np.full((*values.shape[:-1], len(heard)), silent, np.float32)
+    found[..., heard] = values
+    return found
+
+
+def _high(first: Posterior, rows: Sequence[Floats], found: Posterior) -> Posterior:
+    """Return the posterior of a channel's wide bands, as many as in its first estimate."""
+    gain, gain_std, speech, noise = (each[: len(first.gain)] for each in rows)
+    return Posterior(gain, gain_std, speech, noise, found.acceptance, found.draws)
