@@ -27,4 +27,4 @@ def _print(path: Path, summary: str) -> None:
 
 
 def _row(name: str, summary: str, size: str) -> str:
-    return f"{name:19}{summary:48}{size:>9}"
+    return f"{name:22}{summary:48}{size:>9}"
