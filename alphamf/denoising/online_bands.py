@@ -24,7 +24,7 @@ class BandReader:
     Parameters
     ----------
     grid
-        Grid of the frames.
+        Grid of the frames, with one wide band or more.
     channels
         Number of channels.
 
@@ -38,7 +38,7 @@ class BandReader:
         self._low, self._high = low_pooling(grid), high_pooling(grid)
         self.count: int = self._high.inside
         hop = grid.frame.hop_length / grid.rate
-        self._noise = NoiseVariance(channels, self.count, hop) if self.count else None
+        self._noise = NoiseVariance(channels, self.count, hop)
 
     def read(self, power: Floats, gain: Floats, level: Floats) -> list[Floats]:
         """Return power, gain, its deviation, and powers of the speech and of the noise.
@@ -59,29 +59,18 @@ class BandReader:
         left, removed = gain**2 * power, (1 - gain) ** 2 * power
         below = [self._low(each.T).T for each in (power, left, removed)]
         above = [np.zeros((len(power), bands.ABOVE), np.float32) for _ in range(3)]
-        if self._noise is not None:
-            whole = self._high(power.T).T[:, : self.count]
-            self._noise.learn(whole)
-            noise = self._noise.power
-            for each, found in zip(above, (whole, whole - noise, noise), strict=True):
-                each[:, : self.count] = np.maximum(found, 0)
-        whole, speech, noise = (
+        heard = self._high(power.T).T[:, : self.count]
+        self._noise.learn(heard)
+        noise = self._noise.power
+        for each, found in zip(above, (heard, heard - noise, noise), strict=True):
+            each[:, : self.count] = np.maximum(found, 0)
+        kept = np.sqrt(below[1] / (below[0] + TINY))
+        wiener = above[1] / (above[0] + TINY)
+        gains = np.minimum(np.concatenate([kept, wiener], axis=1), 1)
+        whole, speech, rest = (
             np.concatenate(pair, axis=1) / level for pair in zip(below, above, strict=True)
         )
-        return [
-            whole,
-            np.minimum(_gain_of(below, above), 1),
-            np.zeros_like(whole),
-            speech,
-            noise,
-        ]
-
-
-def _gain_of(below: list[Floats], above: list[Floats]) -> Floats:
-    """Return what the gains leave of each band below, as a gain, and Wiener's gain above."""
-    lower = np.sqrt(below[1] / (below[0] + TINY))
-    found: Floats = np.concatenate([lower, above[1] / (above[0] + TINY)], axis=1)
-    return found
+        return [whole, gains, np.zeros_like(whole), speech, rest]
 
 
 class OnlineBands:
@@ -92,7 +81,7 @@ class OnlineBands:
     network
         Of the bands.
     grid
-        Grid of the frames.
+        As for `BandReader`.
     channels
         Number of channels.
     """

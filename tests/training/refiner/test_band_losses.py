@@ -216,6 +216,30 @@ def test_clips_of_low_latency_hold_what_the_engine_reads(corpora, tmp_path):
     np.testing.assert_allclose(found[places[1:]], gains[1:], atol=0.03)
 
 
+@pytest.mark.parametrize("kind", ["high-band", "causal-high-band"])
+def test_nothing_is_learned_above_the_end_of_a_voices_band(tmp_path, kind):
+    """The voice ends at 12 kHz, and the noise does not."""
+    rng = np.random.default_rng(0)
+    for name, end in (("speech", 12000), ("noise", 24000)):
+        (tmp_path / name).mkdir()
+        spectrum = np.fft.rfft(0.1 * rng.standard_normal(3 * RATE))
+        spectrum[np.fft.rfftfreq(3 * RATE, 1 / RATE) > end] = 0
+        for k in range(5):
+            sound = np.roll(np.fft.irfft(spectrum), k * RATE // 3)
+            soundfile.write(tmp_path / name / f"{k}.wav", sound, RATE, subtype="FLOAT")
+    heard = {}
+    for until_edge in (False, True):
+        asked = config(tmp_path, kind=kind)
+        recipe = replace(asked.mixtures, until_edge=until_edge, band=0.0, codec=0.0, clipped=0.0)
+        asked = replace(asked, mixtures=recipe)
+        run = runs.Run(asked, tmp_path / "run", tmp_path / f"{until_edge}", 1, print)
+        clip = runs.prepare_clips(run, 0)[1][0]
+        heard[until_edge] = clip.noisy.sum(axis=-1) > 0
+    above = edges()[BELOW:-1] > 15000  # a voice may be played a quarter faster
+    assert heard[False].all()
+    assert not heard[True][above].any() and heard[True][:4].all()
+
+
 @pytest.mark.slow
 def test_a_run_makes_a_network_that_low_latency_reads(corpora, tmp_path):
     asked = config(corpora, kind="causal-high-band")
