@@ -5,9 +5,10 @@ For example, below and above 8 kHz::
     python -m benchmarks.pauses --rate 16000 -o pauses-16k.csv
     python -m benchmarks.pauses --rate 48000 -o pauses-48k.csv
 
-Voices are those of the split dev whose pauses lie `QUIET` dB below their speech or more, by the
-manifests of `CORPORA`: recordings with a hiss of their own cannot tell. They are mixed with white
-and pink noise, a fan and hum at `SNRS`. OUTPUT.csv has a line per voice, noise, SNR and method.
+Voices are those of the split dev whose pauses lie `QUIET_PAUSES_DB` below their speech or more, by
+the manifests of `CORPORA`: recordings with a hiss of their own cannot tell. They are mixed with
+white and pink noise, a fan and hum at `SNRS`. OUTPUT.csv has a line per voice, noise, SNR and
+method.
 Three tables are printed:
 
 - what is left in pauses, in dB of the speech (at 48 kHz also of both above 8 kHz alone), median
@@ -34,6 +35,7 @@ from typing import NamedTuple
 import numpy as np
 
 from alphamf.audio import stft
+from alphamf.audio.speech_level import QUIET_PAUSES_DB
 from alphamf.audio.stft import Frame
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.methods import all_methods
@@ -51,10 +53,7 @@ CORPORA = {
 }
 """Corpora of voices by rate in Hz."""
 
-QUIET = 50.0
-"""Least distance in dB of a voice's quietest tenth of frames from its loudest tenth."""
-
-SNRS = (10, 20, 30, 40)
+SNRS = (10, 20, 25, 30, 40)
 CURVE_SNR = 20
 METHODS = "noisy,rnnoise,deepfilternet,low,fast"
 LONGEST = 6.0
@@ -149,7 +148,7 @@ def voices(rate: int, count: int) -> list[Path]:
     """Return files of voices with quiet pauses, evenly apart, as many of each corpus."""
     found = []
     for name in CORPORA[rate]:
-        files = [Path(each.path) for each in sources(name, "dev", 0, QUIET)]
+        files = [Path(each.path) for each in sources(name, "dev", 0, QUIET_PAUSES_DB)]
         share = min(-(-count // len(CORPORA[rate])), len(files))
         found += [files[k * len(files) // share] for k in range(share)]
     return found[:count]

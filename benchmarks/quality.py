@@ -96,10 +96,15 @@ def overall(rows: list[Row]) -> str:
     return tables.markdown(["method", *SCORES], lines)
 
 
+def group_names(rows: list[Row]) -> list[str]:
+    """Return the names of all groups in order: first what clips are of first."""
+    places = zip_longest(*(row.groups for row in rows))  # a clip may be of fewer groups
+    return list(dict.fromkeys(name for place in places for name in place if name))
+
+
 def by_group(rows: list[Row]) -> str:
     """Return a table for each score: a line for each group, and a column for each method."""
-    places = zip_longest(*(row.groups for row in rows))  # a clip may be of fewer groups
-    groups = dict.fromkeys(name for place in places for name in place if name)
+    groups = group_names(rows)
     parts = []
     for k, (score, decimals) in enumerate(SCORES.items()):
         lines = []
@@ -116,8 +121,8 @@ def by_group(rows: list[Row]) -> str:
 def kept(rows: list[Row]) -> str:
     """Return the table of the share of clips with a PESQ of `GOOD` or more, by group."""
     lines = []
-    for group in dict.fromkeys(row.groups[0] for row in rows):
-        some = [row for row in rows if row.groups[0] == group]
+    for group in group_names(rows):
+        some = [row for row in rows if group in row.groups]
         shares = (np.mean([row.scores[name][1] >= GOOD for row in some]) for name in some[0].scores)
         lines.append([f"{group} ({len(some)})", *(f"{share:.0%}" for share in shares)])
     return tables.markdown([f"PESQ of {GOOD} or more", *rows[0].scores], lines)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from alphamf.audio.speech_level import QUIET_PAUSES_DB, pause_depth
 from alphamf.evaluation.mixing import mixture
 from alphamf.tools.arrays import Floats
-from alphamf.training.refiner.recordings import sources
 from benchmarks.front_clips import KINDS, SNRS, Clip, clips, manifest, mono, shuffled
 
 RATE = 16000
@@ -19,8 +18,8 @@ RATE = 16000
 LEVELS = {"30 dB": 30, "40 dB": 40, "clean": None}
 """SNRs in dB of recordings that hardly need denoising; None: the recording itself."""
 
-QUIET, LEAST_DEPTH = "quiet pauses", 50.0
-"""Name of the group of clips whose references have pauses this many dB below the speech."""
+QUIET = "quiet pauses"
+"""Name of the group of clips whose references have pauses `QUIET_PAUSES_DB` below the speech."""
 
 TOP = 60.0
 """Frequency in Hz below which there is rumble."""
@@ -43,7 +42,7 @@ Made = Iterator[tuple[tuple[str, ...], Clip]]
 def unheard(number: int, clip: Clip, split: str) -> Made:
     """Yield a clip with its kind of noise, its level, its language and what its pauses are."""
     kind, snr = KINDS[number % len(KINDS)], SNRS[number // len(KINDS) % len(SNRS)]
-    pauses = QUIET if quiet(clip, split) else "louder pauses"
+    pauses = QUIET if quiet(clip) else "louder pauses"
     yield (kind, f"{snr} dB", f"language {clip.name.partition('_')[0]}", pauses), clip
 
 
@@ -58,23 +57,16 @@ def nearly_clean(number: int, clip: Clip, split: str) -> Made:
             noisy, _ = mixture.mix(
                 clip.clean, mixture.power(clip.clean, RATE, "plain"), noise, snr, rng
             )
-        groups = (name, f"{name}, {QUIET}") if quiet(clip, split) else (name,)
+        groups = (name, f"{name}, {QUIET}") if quiet(clip) else (name,)
         yield groups, clip._replace(noisy=noisy)
 
 
-def quiet(clip: Clip, split: str) -> bool:
-    """Return whether the pauses of a clip's reference are at least `LEAST_DEPTH` below the speech.
+def quiet(clip: Clip) -> bool:
+    """Return whether the pauses of a clip's reference are quiet.
 
     What is removed of the hiss of other references counts as an error.
     """
-    return clip.name.startswith(quiet_voices(split))
-
-
-@cache
-def quiet_voices(split: str) -> tuple[str, ...]:
-    """Return the names of the files of ``speech-16k`` with such pauses, without their endings."""
-    found = sources("speech-16k", split, quiet=LEAST_DEPTH)
-    return tuple(Path(source.path).stem for source in found)
+    return pause_depth(clip.clean, clip.rate) >= QUIET_PAUSES_DB
 
 
 def rumble(number: int, clip: Clip, split: str) -> Made:

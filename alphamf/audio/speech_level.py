@@ -1,4 +1,4 @@
-"""Active speech level: the power of speech, excluding pauses."""
+"""Active speech level, which excludes pauses, and how far pauses lie below the speech."""
 
 from __future__ import annotations
 
@@ -17,6 +17,19 @@ HANGOVER = 0.2
 
 MARGIN_DB = 15.9
 """How far the threshold lies below the active level."""
+
+FRAME = 0.02
+"""Length of a frame in seconds."""
+
+DEEPEST_DB = 100.0
+"""Frames this far below the loudest one, or more, are digital silence."""
+
+QUIET_PAUSES_DB = 50.0
+"""Depth of pauses from which on a recording can stand for speech without noise.
+
+If a reference has white or pink hiss at this depth, a denoiser that removes the hiss and nothing
+else has a PESQ of 4.3 instead of 4.64; at 40 dB it has 3.5 (ten voices of ``speech-16k``).
+"""
 
 _OCTAVES = 40
 
@@ -95,3 +108,42 @@ def active_power(audio: Floats, rate: int) -> float:
     raise AlphaMFError(
         "the active speech level needs speech that is not silent and lasts about 0.1 s or more"
     )
+
+
+def pause_depth(audio: Floats, rate: int) -> float:
+    """Return by how many dB the pauses of a recording lie below its speech.
+
+    This is the distance between the 10th and the 90th percentile of the levels of frames of 20 ms,
+    each without its mean. Digital silence at the ends, such as padding, is left out; elsewhere it
+    counts as `DEEPEST_DB` below the loudest frame.
+
+    Parameters
+    ----------
+    audio
+        Speech, shape (samples,).
+    rate
+        Samples per second.
+
+    Returns
+    -------
+    float
+        From 0 to `DEEPEST_DB`; NaN where no frame has any sound. A clip that is cut so closely that
+        fewer than a tenth of its frames are pauses has a depth of weak speech.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> hiss = np.random.default_rng(0).standard_normal(8000)
+    >>> round(pause_depth(np.concatenate([hiss, 0.01 * hiss]), 8000))
+    40
+    """
+    size = max(1, round(FRAME * rate))
+    frames = audio[: len(audio) // size * size].reshape(-1, size)
+    power = frames.var(axis=1, dtype=np.float64)
+    floor = power.max(initial=0) * 10 ** (-DEEPEST_DB / 10)
+    sound = np.flatnonzero(power > floor)
+    if not sound.size:
+        return math.nan
+    levels = 10 * np.log10(np.maximum(power[sound[0] : sound[-1] + 1], floor))
+    low, high = np.percentile(levels, (10, 90))
+    return float(high - low)

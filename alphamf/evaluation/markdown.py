@@ -13,6 +13,7 @@ import numpy as np
 from alphamf.evaluation.results import Result
 from alphamf.evaluation.summary import (
     BREAKDOWN,
+    HISS,
     SCORES,
     clips,
     costs,
@@ -43,19 +44,22 @@ def overview(results: Sequence[Result]) -> tuple[list[str], list[list[str]]]:
 
 
 def markdown(results: Sequence[Result]) -> str:
-    """Return the tables of methods, of noises and of input SNRs, and the failures."""
+    """Return the tables of methods, noises, input SNRs and clean files, and the failures."""
     headings, rows = overview(results)
     parts = [tables.markdown(headings, [[_plain(name), *cells] for name, *cells in rows])]
-    for field, text in (("noise", _plain), ("snr", "{:g} dB".format)):
+    notes = [LEGEND]
+    for field, text in (("noise", _plain), ("snr", "{:g} dB".format), ("reference", str)):
+        found = {getattr(result, field) for result in results}
+        if field == "reference":
+            found.discard(None)  # of results that failed before their clean file was read
         # Unknown ones come last.
-        conditions = sorted(
-            {getattr(result, field) for result in results}, key=lambda each: (each is None, each)
-        )
+        conditions = sorted(found, key=lambda each: (each is None, each))
         if len(conditions) > 1:
             labels = ["not known" if each is None else text(each) for each in conditions]
             kinds = dict(zip(conditions, labels, strict=True))
             parts += [_breakdown(results, field, kinds, name) for name in BREAKDOWN]
-    notes = [LEGEND, *_failures(results), *_missing(results)]
+            notes += [f"- {HISS}"] * (field == "reference")
+    notes += [*_failures(results), *_missing(results)]
     return "\n\n".join([*parts, "\n".join(notes)])
 
 
@@ -81,7 +85,7 @@ def _breakdown(results: Sequence[Result], field: str, labels: dict[Any, str], sc
     methods = list(dict.fromkeys(result.method for result in results))
     cells = groups(results, (field, "method"))
     total = {each: len(clips(r for r in results if getattr(r, field) == each)) for each in labels}
-    label = {"noise": "noise", "snr": "SNR"}[field]
+    label = {"noise": "noise", "snr": "SNR", "reference": "clean file"}[field]
     return tables.markdown(
         [f"{SCORES[score].heading} by {label}", *map(_plain, methods)],
         [

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from alphamf.audio.reader import read
+from alphamf.audio.speech_level import pause_depth
 from alphamf.audio.writer import open_writer
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.baselines.base import Clip, fit
@@ -137,11 +138,12 @@ def _complete(
     reasons: dict[str, str],
     cost: Cost | None,
 ) -> Result:
-    seconds = len(clip.noisy) / clip.rate
+    seconds, depth = len(clip.noisy) / clip.rate, pause_depth(clip.clean, clip.rate)
     return replace(
         job.result,
         rate=clip.rate,
         seconds=seconds,
+        pause_depth=depth if math.isfinite(depth) else None,
         scores=found,
         reasons=reasons,
         cpu_seconds=cost and cost.cpu,

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, field, fields
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
+from alphamf.audio.speech_level import QUIET_PAUSES_DB
+
 
 @dataclass(frozen=True)
 class Result:
@@ -30,6 +32,9 @@ class Result:
         Seed of the method.
     rate, seconds
         Sampling rate in Hz and length of the clip; None if it could not be read.
+    pause_depth
+        By how many dB the pauses of the clean file lie below its speech, as from
+        `alphamf.audio.speech_level.pause_depth`; None if that is not known.
     scores
         Name in `alphamf.evaluation.summary.SCORES` to value, None for an undefined score; empty
         after an error.
@@ -56,6 +61,7 @@ class Result:
     seed: int
     rate: int | None = None
     seconds: float | None = None
+    pause_depth: float | None = None
     scores: dict[str, float | None] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
     cpu_seconds: float | None = None
@@ -63,6 +69,14 @@ class Result:
     peak_memory_mb: float | None = None
     audio: str | None = None
     error: str | None = None
+
+    @property
+    def reference(self) -> str | None:
+        """Whether the clean file's pauses are quiet enough for a reference; None if unknown."""
+        if self.pause_depth is None:
+            return None
+        side = "at least" if self.pause_depth >= QUIET_PAUSES_DB else "less than"
+        return f"pauses {side} {QUIET_PAUSES_DB:g} dB down"
 
     @classmethod
     def from_json(cls, item: Mapping[str, Any]) -> Result:
@@ -75,6 +89,7 @@ class Result:
         TypeError
             A field is of another type.
         """
+        item = {"pause_depth": None, **item}  # older lines do not have it
         for name, kind in get_type_hints(cls).items():
             if not _is(item[name], kind):
                 raise TypeError(f"{name} is not a {kind}")

@@ -62,7 +62,13 @@ FEWEST = 10
 """Minimum number of clips for an interval: with fewer, the bootstrap interval is too narrow."""
 
 BREAKDOWN = ("si_sdr", "pesq", "estoi")
-"""Scores that have tables by noise and by level."""
+"""Scores that have tables by noise, by level and by clean file."""
+
+HISS = (
+    "Hiss in a clean file counts as speech, so a denoiser that removes it is rated lower. Read the "
+    "scores of clips with quiet pauses first."
+)
+"""What to know about tables by clean file."""
 
 
 class Difference(NamedTuple):

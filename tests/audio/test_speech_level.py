@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from alphamf.audio.speech_level import active_power
+from alphamf.audio.speech_level import DEEPEST_DB, active_power, pause_depth
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.mixing.mixture import power
 from tests.support.mixes import RATE, babble, decibels
@@ -99,3 +99,29 @@ def test_noizeus_was_mixed_by_active_level(shared):
     ]
     assert len(errors) == 3 * 8 * 4
     assert np.abs(errors).max() < 0.02
+
+
+def steps(*levels):
+    """Return white noise for half a second at each level in dB; -inf is digital silence."""
+    rng = np.random.default_rng(0)
+    return np.concatenate([10 ** (each / 20) * rng.standard_normal(RATE // 2) for each in levels])
+
+
+@pytest.mark.parametrize("depth", [0, 20, 50, 90])
+def test_pauses_lie_as_deep_as_they_were_made_whatever_the_loudness_and_the_offset(depth):
+    sound = steps(0, -depth, 0, -depth, 0)
+    for other in (sound, 1e-3 * sound, sound.astype(np.float32), sound + 0.25):
+        # The 10th percentile of some noise lies below its mean, the 90th of the rest above.
+        assert pause_depth(other, RATE) == pytest.approx(depth, abs=1.5)
+
+
+def test_digital_silence_is_a_pause_between_words_and_nothing_at_the_ends():
+    hissy, padding = steps(0, -30, 0), steps(*[-math.inf] * 3)
+    found = pause_depth(hissy, RATE)
+    assert pause_depth(np.concatenate([padding, hissy, padding]), RATE) == pytest.approx(found)
+    assert pause_depth(steps(0, -math.inf, 0), RATE) == pytest.approx(DEEPEST_DB, abs=1)
+
+
+def test_there_are_no_pauses_without_sound():
+    for sound in (np.zeros(RATE), np.full(RATE, 0.5), np.zeros(0), steps(0)[: RATE // 100]):
+        assert math.isnan(pause_depth(sound, RATE))

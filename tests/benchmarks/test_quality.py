@@ -32,8 +32,6 @@ def clip(monkeypatch):
     recordings = {"soft": soft.astype(np.float32), "loud": loud.astype(np.float32)}
     monkeypatch.setattr(quality_clips, "manifest", lambda *_: [("soft", "", ""), ("loud", "", "")])
     monkeypatch.setattr(quality_clips, "mono", lambda path, rate: recordings[path])
-    voices = {"test": ("en_a",), "dev": ()}
-    monkeypatch.setattr(quality_clips, "quiet_voices", voices.get)
     quality_clips.rumbles.cache_clear()
     yield Clip("en_a", RATE, noise[0].astype(np.float32), noise.sum(0).astype(np.float32))
     quality_clips.rumbles.cache_clear()
@@ -62,16 +60,18 @@ def test_the_noise_lies_as_far_down_as_the_group_says(clip):
     assert list(found) == ["30 dB", "40 dB", "clean"] and ratios[2] == np.inf
 
 
-def test_groups_of_a_clip_are_its_noise_level_and_language(clip):
+def test_groups_of_a_clip_are_its_noise_level_language_and_pauses(clip):
     ((groups, made),) = quality_clips.unheard(5, clip, "test")
-    assert groups == ("babble", "0 dB", "language en", "quiet pauses") and made is clip
+    assert groups == ("babble", "0 dB", "language en", "louder pauses") and made is clip
 
 
 def test_references_with_quiet_pauses_are_a_group_of_their_own(clip):
-    ((groups, _),) = quality_clips.unheard(5, clip, "dev")
-    assert groups[-1] == "louder pauses"
-    for split, more in (("test", ["clean, quiet pauses"]), ("dev", [])):
-        *_, (groups, _) = quality_clips.nearly_clean(0, clip, split)
+    levels = np.repeat([1.0, 10 ** (-55 / 20)], RATE)
+    quiet = clip._replace(clean=(levels * clip.clean).astype(np.float32))
+    ((groups, _),) = quality_clips.unheard(5, quiet, "test")
+    assert groups[-1] == "quiet pauses"
+    for voice, more in ((quiet, ["clean, quiet pauses"]), (clip, [])):
+        *_, (groups, _) = quality_clips.nearly_clean(0, voice, "test")
         assert groups == ("clean", *more)
 
 
@@ -101,7 +101,11 @@ def test_means_over_all_and_by_group():
 
 def test_how_many_recordings_sound_as_they_were():
     rows = [quality.Row("a", ("clean",), {"fast": [1.0, pesq, 0.9]}) for pesq in (4.2, 4.4)]
-    assert quality.kept(rows).splitlines()[2] == "| clean (2) | 50% |"
+    rows[1] = rows[1]._replace(groups=("clean", "clean, quiet pauses"))
+    assert quality.kept(rows).splitlines()[2:] == [
+        "| clean (2) | 50% |",
+        "| clean, quiet pauses (1) | 100% |",
+    ]
 
 
 def test_what_was_not_changed_has_an_infinite_ratio():

@@ -68,6 +68,29 @@ def test_a_corpus(corpus):
     assert Path("evaluation/report.html").read_text().lstrip().startswith("<!doctype html>")
 
 
+def test_scores_of_clean_files_with_hiss_are_apart(corpus, plain_page):
+    voice, hiss = speech("clean", 0.5, 1.0), np.random.default_rng(0).standard_normal(4000)
+    for name, depth in (("a", 66), ("b", 20)):
+        pause = voice.std() * 10 ** (-depth / 20) * hiss
+        clean = np.concatenate([voice, pause])
+        write(Path(f"clean/{name}.wav"), clean)
+        for path in (f"noisy/fan_5dB/{name}.wav", f"noisy/{name}_fan_sn11.wav"):
+            write(Path(path), clean + 0.02 * np.resize(hiss[::-1], len(clean)))
+    evaluate(*CORPUS)
+    depths = {item["clean"]: item["pause_depth"] for item in lines()}
+    assert depths["a.wav"] > 60 and 15 < depths["b.wav"] < 35
+    summary = Path("evaluation/summary.md").read_text()
+    assert "| SI-SDR dB by clean file | noisy | logmmse |" in summary
+    assert "| pauses less than 50 dB down |" in summary
+    # Lines that were written before pauses were measured count still.
+    path = Path("evaluation/results.jsonl")
+    old = [{k: v for k, v in item.items() if k != "pause_depth"} for item in lines()]
+    path.write_text("".join(json.dumps(item) + "\n" for item in old))
+    evaluate(*CORPUS)
+    assert lines() == old
+    assert "by clean file" not in Path("evaluation/summary.md").read_text()
+
+
 @pytest.mark.slow
 def test_a_finished_run_is_not_done_again(corpus, plain_page):
     shown = evaluate(*CORPUS).stdout

@@ -26,7 +26,9 @@ from alphamf.evaluation.summary import (
 from alphamf.tools.tables import mean_and_error
 
 
-def result(method="fast", clip=0, noise=None, snr=None, error=None, reasons=None, **scores):
+def result(
+    method="fast", clip=0, noise=None, snr=None, error=None, reasons=None, depth=None, **scores
+):
     return Result(
         version="1",
         key=f"{method} {clip}",
@@ -38,6 +40,7 @@ def result(method="fast", clip=0, noise=None, snr=None, error=None, reasons=None
         seed=0,
         rate=8000,
         seconds=2.0,
+        pause_depth=depth,
         scores=scores,
         reasons=reasons or {},
         cpu_seconds=1.0,
@@ -65,6 +68,12 @@ def test_a_result_is_json_and_back():
         Result.from_json({"version": "1"})
 
 
+def test_a_line_from_before_pauses_were_measured_can_be_read():
+    line = result(si_sdr=1.5, depth=52.5).to_json()
+    del line["pause_depth"]
+    assert Result.from_json(line) == result(si_sdr=1.5)
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -78,6 +87,7 @@ def test_a_result_is_json_and_back():
         ("seed", 1.0),
         ("rate", 8000.5),
         ("seconds", "2"),
+        ("pause_depth", math.nan),
         ("scores", None),
         ("scores", {"pesq": {"nested": 1}}),
         ("scores", {"pesq": math.nan}),
@@ -244,3 +254,27 @@ def test_tables_of_noises_and_levels():
     unknown = [result("a", k, noise, si_sdr=1.0) for k, noise in enumerate((None, "fan"))]
     _, by_noise, *_ = rows(markdown.markdown(unknown))
     assert [row[0] for row in by_noise[2:]] == ["fan", "not known"]
+
+
+def test_tables_of_clean_files_with_quiet_pauses_and_without():
+    def results(*depths):
+        return [
+            result(method, k, si_sdr=value + k, depth=depth)
+            for method, value in (("a", 0.0), ("b", 1.0))
+            for k, depth in enumerate(depths)
+        ]
+
+    failed = result("b", 9, error="it broke")
+    text = markdown.markdown([*results(49.9, 50.0, 80.0), failed])
+    _, *tables = rows(text)
+    assert [table[0] for table in tables] == [
+        [f"{score} by clean file", "a", "b"] for score in ("SI-SDR dB", "PESQ", "ESTOI")
+    ]
+    assert tables[0][2:] == [
+        ["pauses at least 50 dB down", "1.50 ± 0.50", "2.50 ± 0.50"],
+        ["pauses less than 50 dB down", "0.00", "1.00"],
+    ]
+    assert "- Hiss in a clean file counts as speech" in text
+    for depths in ((50.0, 80.0), (10.0, 20.0), (None, 60.0), (None, None)):
+        text = markdown.markdown([*results(*depths), failed])
+        assert "by clean file" not in text and "Hiss" not in text

@@ -21,10 +21,13 @@ from alphamf.evaluation.page.text import (
     verdict,
 )
 from alphamf.evaluation.results import Result
-from alphamf.evaluation.summary import BREAKDOWN, values
+from alphamf.evaluation.summary import BREAKDOWN, HISS, values
 
 _MOST_FAILURES = 200
 """Maximum number of lines of the table of failures."""
+
+_GROUPS = {"noise": "By noise", "snr": "By input SNR", "reference": "By clean file"}
+"""Fields of `Result` that have tables, and their titles."""
 
 
 def content(output: Path, results: list[Result], settings: dict[str, Any]) -> dict[str, Any]:
@@ -88,14 +91,15 @@ def _parts(
 
 def _breakdown(
     results: list[Result], found: dict[str, Style]
-) -> list[tuple[str, list[tables.Table]]]:
-    """Return the tables by noise and by input SNR, each only if it has several values."""
+) -> list[tuple[str, str, list[tables.Table]]]:
+    """Return title, note and tables of each field of `_GROUPS` that has several values."""
     parts = []
-    for field, title in (("noise", "By noise"), ("snr", "By input SNR")):
+    for field, title in _GROUPS.items():
         if len({getattr(result, field) for result in results} - {None}) > 1:
             there = [name for name in BREAKDOWN if values(results, name)]
-            parts.append((title, [tables.breakdown(results, found, field, s) for s in there]))
-    return [part for part in parts if part[1]]
+            note = HISS if field == "reference" else ""
+            parts.append((title, note, [tables.breakdown(results, found, field, s) for s in there]))
+    return [part for part in parts if part[2]]
 
 
 def _sections(parts: Mapping[str, Any], rival: str | None) -> list[tuple[str, str]]:
@@ -103,7 +107,7 @@ def _sections(parts: Mapping[str, Any], rival: str | None) -> list[tuple[str, st
     names = [
         ("summary", "Summary", True),
         ("difference", f"Difference to {rival}", parts["difference"]),
-        ("breakdown", "By noise and level", parts["breakdown"]),
+        ("breakdown", "Groups of clips", parts["breakdown"]),
         ("spread", "Spread and speed", parts["box_charts"] or parts["speed_chart"]),
         ("listen", "Listen", parts["samples"]),
         ("failures", "What failed", True),

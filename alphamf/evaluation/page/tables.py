@@ -164,7 +164,7 @@ def _mark_best(rows: list[Row], column: int, *, highest: bool) -> None:
 
 
 def breakdown(results: list[Result], styles: dict[str, Style], field: str, score: str) -> Table:
-    """Return the means of a score for each value of ``noise`` or ``snr``.
+    """Return the means of a score for each value of ``noise``, ``snr`` or ``reference``.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def breakdown(results: list[Result], styles: dict[str, Style], field: str, score
     styles
         Styles of all methods, in the order of the rows.
     field
-        ``noise`` or ``snr``.
+        ``noise``, ``snr`` or ``reference``.
     score
         A name in `alphamf.evaluation.summary.SCORES`.
     """

@@ -154,6 +154,23 @@ def test_the_breakdown_has_the_means_of_each_noise_and_level(tmp_path):
     )
 
 
+def test_clips_whose_clean_file_has_hiss_are_apart(tmp_path):
+    results = [
+        result(method, k, si_sdr=base + k, pause_depth=depth)
+        for method, base in (("logmmse", 2.0), ("fast", 3.0))
+        for k, depth in enumerate([62.5, 20.0])
+    ]
+    found = written(tmp_path, results)
+    deep, shallow = (f"pauses {side} 50 dB down" for side in ("at least", "less than"))
+    table = next(rows for rows in found.tables.values() if rows[0][1][0] == deep)
+    assert [cell[0] for cell in table[0]] == ["method", deep, shallow]
+    assert [cell[1] for cell in table[2]] == ["fast", "3.0", "4.0"]
+    text = " ".join(found.text.split())
+    assert "By clean file Hiss in a clean file counts as speech" in text
+    found = written(tmp_path, [each for each in results if each.pause_depth == 20.0])
+    assert "By clean file" not in found.text
+
+
 @pytest.mark.parametrize(
     ("gains", "sentence"),
     [
