@@ -22,8 +22,8 @@ from benchmarks.report import options_of, write_section
 
 REPOSITORY = Path(__file__).parents[1]
 COLUMNS = "method,SI-SDR dB,PESQ,ESTOI,CPU s per s"
-METHODS = ("noisy", "logmmse", "rnnoise", "low", "fast")
-"""Columns of the tables by noise and by SNR that stay on the page."""
+METHODS = ("noisy", "logmmse", "rnnoise", "deepfilternet", "low", "fast")
+"""Columns of the tables by noise, by SNR and by clean file that stay on the page."""
 
 
 def caption(settings: dict[str, Any]) -> str:

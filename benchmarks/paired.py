@@ -7,7 +7,8 @@ For example, denoisers that `alphamf evaluate` cannot run, on the mixtures of BE
 
 The second file has the columns method, noisy, noise, si_sdr, pesq_wb and estoi, a line per clip.
 There is a table for each score: mean differences over the clips that both have, with their standard
-errors. With ``--by voice`` clips are grouped by the folder that they lie in, their speaker's.
+errors. With ``--by voice`` clips are grouped by the folder that they lie in, their speaker's, and
+with ``--by pauses`` by whether the pauses of their clean file are quiet.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
+from alphamf.evaluation.results import describe_pauses
 from alphamf.tools import tables
 from benchmarks.clip_scores import SCORES
 from benchmarks.report import caption, options_of, publish
@@ -35,7 +37,10 @@ def read(path: Path, by: str) -> dict[str, Scores]:
         for row in csv.DictReader(file):
             quality = row.get("pesq_wb") or row["pesq"]
             values = [float(each) for each in (row["si_sdr"], quality, row["estoi"])]
-            group = row["noise"] if by == "noise" else Path(row["noisy"]).parent.name
+            if by == "pauses":
+                group = describe_pauses(float(row.get("pause_depth") or "nan"))
+            else:
+                group = row["noise"] if by == "noise" else Path(row["noisy"]).parent.name
             found.setdefault(row["method"], {})[row["noisy"]] = (group, values)
     return found
 
@@ -65,7 +70,7 @@ def main() -> None:
     parser.add_argument("own", type=Path, metavar="RESULTS.csv")
     parser.add_argument("others", type=Path, metavar="PEERS.csv")
     parser.add_argument("--method", default="fast", help="(default fast)")
-    parser.add_argument("--by", choices=("noise", "voice"), default="noise", help="(default noise)")
+    parser.add_argument("--by", choices=("noise", "voice", "pauses"), default="noise", help="(default noise)")
     parser.add_argument("--write", action="store_true", help=f"put the tables into {PAGE.name}")
     asked = parser.parse_args()
     own, others = (read(path, asked.by) for path in (asked.own, asked.others))

@@ -41,7 +41,7 @@ from benchmarks import paired
 from benchmarks.clip_scores import SCORES, scores
 from benchmarks.front_clips import Clip
 from benchmarks.low_latency import run
-from benchmarks.quality_clips import CASES, RATE, sounds
+from benchmarks.quality_clips import CASES, QUIET, RATE, sounds
 from benchmarks.report import caption, options_of, publish
 
 ROOT = Path(__file__).parents[1]
@@ -82,18 +82,23 @@ def mean(values: Any, decimals: int) -> str:
 
 
 def overall(rows: list[Row]) -> str:
-    """Return the table of the means over all clips, a line for each method."""
+    """Return the means over all clips and over those of `QUIET`, a line for each method."""
+    parts = {"": rows}
+    if some := [row for row in rows if QUIET in row.groups]:
+        parts[f", {QUIET} ({len(some)})"] = some
     lines = [
         [
             name,
             *(
-                mean([row.scores[name][k] for row in rows], decimals)
+                mean([row.scores[name][k] for row in part], decimals)
+                for part in parts.values()
                 for k, decimals in enumerate(SCORES.values())
             ),
         ]
         for name in rows[0].scores
     ]
-    return tables.markdown(["method", *SCORES], lines)
+    headings = [f"{score}{part}" for part in parts for score in SCORES]
+    return tables.markdown(["method", *headings], lines)
 
 
 def group_names(rows: list[Row]) -> list[str]:

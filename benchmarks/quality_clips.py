@@ -114,7 +114,7 @@ class Case(NamedTuple):
 
 CASES = {
     "unheard": Case(unheard, 100, "noisy,logmmse,rnnoise,gtcrn,dtln,deepfilternet,low,fast"),
-    "nearly-clean": Case(nearly_clean, 40, "noisy,logmmse,rnnoise,plain,fast"),
+    "nearly-clean": Case(nearly_clean, 40, "noisy,logmmse,rnnoise,deepfilternet,plain,low,fast"),
     "rumble": Case(rumble, 40, "noisy,plain,dtln,low,fast"),
 }
 

@@ -72,11 +72,8 @@ class Result:
 
     @property
     def reference(self) -> str | None:
-        """Whether the clean file's pauses are quiet enough for a reference; None if unknown."""
-        if self.pause_depth is None:
-            return None
-        side = "at least" if self.pause_depth >= QUIET_PAUSES_DB else "less than"
-        return f"pauses {side} {QUIET_PAUSES_DB:g} dB down"
+        """The clean file's pauses in words, as from `describe_pauses`; None if unknown."""
+        return None if self.pause_depth is None else describe_pauses(self.pause_depth)
 
     @classmethod
     def from_json(cls, item: Mapping[str, Any]) -> Result:
@@ -98,6 +95,12 @@ class Result:
     def to_json(self) -> dict[str, Any]:
         """Return the fields as an object of JSON values."""
         return asdict(self)
+
+
+def describe_pauses(depth: float) -> str:
+    """Return in words whether pauses are quiet enough for a reference: `QUIET_PAUSES_DB` or not."""
+    side = "at least" if depth >= QUIET_PAUSES_DB else "less than"
+    return f"pauses {side} {QUIET_PAUSES_DB:g} dB down"
 
 
 def _is(value: Any, kind: Any) -> bool:

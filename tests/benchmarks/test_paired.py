@@ -54,6 +54,21 @@ def test_clips_are_grouped_by_voice(tmp_path, monkeypatch, capsys):
     assert lines[4].startswith("| bob | -4.00")
 
 
+def test_clips_are_grouped_by_the_pauses_of_their_clean_file(files, tmp_path, monkeypatch, capsys):
+    own, other = files
+    depths = ["pause_depth", "62.5", "30.25", "70"]
+    lines = own.read_text().splitlines()
+    own.write_text("\n".join(f"{a},{b}" for a, b in zip(lines, depths, strict=True)) + "\n")
+    monkeypatch.setattr(sys, "argv", ["paired", str(own), str(other), "--by", "pauses"])
+    paired.main()
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "| SI-SDR dB, by pauses | less Other |"
+    assert lines[3:5] == [
+        "| pauses at least 50 dB down | -1.00 |",
+        "| pauses less than 50 dB down | +1.00 |",
+    ]
+
+
 def test_a_method_that_is_not_there_is_named(files, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["paired", *map(str, files), "--method", "best"])
     with pytest.raises(SystemExit):

@@ -85,6 +85,10 @@ def test_means_over_all_and_by_group():
     lines = quality.overall(ROWS).splitlines()
     assert lines[0] == "| method | SI-SDR dB | PESQ | ESTOI |"
     assert lines[3] == "| fast | 4.00 ± 2.00 | 2.500 | 0.650 ± 0.050 |"
+    quiet = ROWS[1]._replace(groups=("street", "quiet pauses"))
+    lines = quality.overall([ROWS[0], quiet]).splitlines()
+    assert lines[0].count("quiet pauses (1)") == 3
+    assert lines[2].endswith(" | 0.600 ± 0.100 | 3.00 | 3.000 | 0.700 |")
     parts = [part.splitlines() for part in quality.by_group(ROWS).split("\n\n")]
     assert [part[0] for part in parts] == [
         f"| {score} | noisy | fast |" for score in ("SI-SDR dB", "PESQ", "ESTOI")
