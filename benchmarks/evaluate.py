@@ -22,7 +22,7 @@ from benchmarks.report import options_of, write_section
 
 REPOSITORY = Path(__file__).parents[1]
 COLUMNS = "method,SI-SDR dB,PESQ,ESTOI,CPU s per s"
-METHODS = ("noisy", "logmmse", "rnnoise", "deepfilternet", "low", "fast")
+METHODS = ("noisy", "rnnoise", "deepfilternet", "low", "fast")
 """Columns of the tables by noise, by SNR and by clean file that stay on the page."""
 
 

