@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from alphamf.audio.speech_level import QUIET_PAUSES_DB
 from alphamf.evaluation.results import Result
 from alphamf.tools.tables import mean_and_error
 
@@ -65,8 +66,8 @@ BREAKDOWN = ("si_sdr", "pesq", "estoi")
 """Scores that have tables by noise, by level and by clean file."""
 
 HISS = (
-    "Hiss in a clean file counts as speech, so a denoiser that removes it is rated lower. Read the "
-    "scores of clips with quiet pauses first."
+    "Hiss in a clean file counts as speech, so a denoiser that removes it is rated lower. First "
+    f"read the scores of clips whose pauses lie at least {QUIET_PAUSES_DB:g} dB below the speech."
 )
 """What to know about tables by clean file."""
 
