@@ -11,6 +11,9 @@ unheard
 nearly-clean
     Recordings that hardly need it: with noise 30 or 40 dB down, or none; and how many keep a PESQ
     of `GOOD`.
+hiss
+    What hiss in clean files costs a denoiser that removes it and nothing else: the clean file is a
+    voice with white hiss at several depths, and the input is the voice alone.
 rumble
     The clips of `unheard` with what recordings of LibriSpeech have below 60 Hz: 7 to 13 dB below
     the voice, as a part of it, which a denoiser is to keep; the very same, as a part of the noise;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,9 @@ LEVELS = {"30 dB": 30, "40 dB": 40, "clean": None}
 
 QUIET = "quiet pauses"
 """Name of the group of clips whose references have pauses `QUIET_PAUSES_DB` below the speech."""
+
+HISS = (60, 50, 45, 40, 35, 30)
+"""Depths in dB of pauses of clean files with hiss; the voices' own pauses are at least as deep."""
 
 TOP = 60.0
 """Frequency in Hz below which there is rumble."""
@@ -69,6 +73,16 @@ def quiet(clip: Clip) -> bool:
     return pause_depth(clip.clean, clip.rate) >= QUIET_PAUSES_DB
 
 
+def hiss(number: int, clip: Clip, split: str) -> Made:
+    """Yield a voice as the input, and the voice with white hiss as its clean file."""
+    noise = np.random.default_rng((13, number)).standard_normal(len(clip.clean))
+    noise *= 0.01 * clip.clean.std()
+    depth = pause_depth(clip.clean + noise, RATE)
+    for wanted in HISS:
+        clean = clip.clean + noise * 10 ** ((depth - wanted) / 20)
+        yield (f"{wanted} dB",), clip._replace(clean=clean.astype(np.float32), noisy=clip.clean)
+
+
 def rumble(number: int, clip: Clip, split: str) -> Made:
     """Yield a clip in each of `RUMBLES`; the voice's own rumble is in both of its sounds."""
     for name, levels in RUMBLES.items():
@@ -115,13 +129,16 @@ class Case(NamedTuple):
 CASES = {
     "unheard": Case(unheard, 100, "noisy,logmmse,rnnoise,gtcrn,dtln,deepfilternet,low,fast"),
     "nearly-clean": Case(nearly_clean, 40, "noisy,logmmse,rnnoise,deepfilternet,plain,low,fast"),
+    "hiss": Case(hiss, 23, "noisy"),
     "rumble": Case(rumble, 40, "noisy,plain,dtln,low,fast"),
 }
 
 
 def sounds(case: str, count: int, split: str) -> list[Clip]:
-    """Return the clips of a case; those of ``nearly-clean`` are voices without noise."""
-    if case != "nearly-clean":
+    """Return the clips of a case; those of ``nearly-clean`` and ``hiss`` are voices alone."""
+    if case not in ("nearly-clean", "hiss"):
         return clips(RATE, count, split)
-    voices = [path for path, _, _ in shuffled("speech-16k", split)][:count]
-    return [Clip(path.stem, RATE, sound, sound) for path in voices for sound in [mono(path, RATE)]]
+    sounds = ((path.stem, mono(path, RATE)) for path, _, _ in shuffled("speech-16k", split))
+    voices = (Clip(name, RATE, sound, sound) for name, sound in sounds)
+    least = HISS[0] if case == "hiss" else 0
+    return list(islice((clip for clip in voices if pause_depth(clip.clean, RATE) >= least), count))

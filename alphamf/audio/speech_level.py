@@ -27,8 +27,9 @@ DEEPEST_DB = 100.0
 QUIET_PAUSES_DB = 50.0
 """Depth of pauses from which on a recording can stand for speech without noise.
 
-If a reference has white or pink hiss at this depth, a denoiser that removes the hiss and nothing
-else has a PESQ of 4.3 instead of 4.64; at 40 dB it has 3.5 (ten voices of ``speech-16k``).
+If a reference has white hiss at this depth, a denoiser that removes the hiss and nothing else has a
+PESQ of 4.0 instead of 4.64; at 40 dB it has 2.9 (``python -m benchmarks.quality hiss``). A deeper
+border would leave few clips: half of ``speech-16k`` and a tenth of LibriSpeech reach this one.
 """
 
 _OCTAVES = 40

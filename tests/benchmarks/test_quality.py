@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+from alphamf.audio.speech_level import pause_depth
 from alphamf.scores.score import si_sdr
 from benchmarks import quality, quality_clips
 from benchmarks.front_clips import Clip
@@ -58,6 +59,15 @@ def test_the_noise_lies_as_far_down_as_the_group_says(clip):
     ratios = [si_sdr(made.clean, made.noisy) for made in found.values()]
     np.testing.assert_allclose(ratios[:2], [30, 40], atol=0.2)
     assert list(found) == ["30 dB", "40 dB", "clean"] and ratios[2] == np.inf
+
+
+def test_hiss_of_clean_files_lies_as_deep_as_the_group_says(clip):
+    levels = np.repeat([1.0, 1e-5], RATE)
+    clip = clip._replace(clean=(levels * clip.clean).astype(np.float32))
+    made = list(quality_clips.hiss(0, clip, "dev"))
+    depths = [pause_depth(made.clean, RATE) for _, made in made]
+    np.testing.assert_allclose(depths, quality_clips.HISS, atol=0.5)
+    assert made[1][0] == ("50 dB",) and all(made.noisy is clip.clean for _, made in made)
 
 
 def test_groups_of_a_clip_are_its_noise_level_language_and_pauses(clip):
