@@ -31,6 +31,7 @@ LOSSES = (
     "intelligibility",
     "resolutions",
     "perception",
+    "residue",
     "distance",
 )
 """Terms of the objective (`alphamf.training.refiner.losses`)."""
@@ -259,6 +260,12 @@ class Data:
         test.
     most
         Maximum number of files per speaker, evenly spaced; 0: all. The manifest names the speakers.
+    quiet
+        Take voices only whose quietest tenth of frames lies at least so many dB below the loudest
+        tenth, by the manifest's columns level_p10_db and level_p90_db; 0: all.
+    floorless
+        Whether the targets are the voices without their own hiss
+        (`alphamf.training.refiner.floors`). Mixtures keep it, so that it counts as noise.
     """
 
     voices: tuple[str, ...]
@@ -268,6 +275,8 @@ class Data:
     tilts: tuple[float, ...] = (0.0, 0.0)
     unscored: tuple[str, ...] = ()
     most: int = 0
+    quiet: float = 0.0
+    floorless: bool = False
 
 
 @dataclass(frozen=True)

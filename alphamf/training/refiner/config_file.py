@@ -202,6 +202,7 @@ def _check_mixtures(config: Config) -> None:
         if not getattr(config.data, key):
             raise AlphaMFError(f"[data] {key} names no folder")
     _within("[data] most", config.data.most, 0, math.inf)
+    _within("[data] quiet", config.data.quiet, 0, math.inf)
     if config.data.narrow and not isinstance(config.network.kind, HighBandKind):
         raise AlphaMFError("[data] narrow can be used for a high-band network only")
     if mixtures.until_edge and not isinstance(config.network.kind, HighBandKind):

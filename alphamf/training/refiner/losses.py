@@ -24,6 +24,10 @@ COMPRESSED = 0.3
 """Power of the magnitudes in `compression` and `resolutions`: it weights faint cells nearly as much
 as loud ones."""
 
+RARELY_HEARD, NEVER_HEARD = 1e-3, 1e-5
+"""Power below which a cell of the clean speech is faint, and the one to which what is left in there
+is compared, in the clean speech's mean: some 60 and 80 dB below the loudest cell of speech."""
+
 FAINT = 1e-7
 """Power that is added to a cell before taking a root, to bound the gradient: -70 dB relative to the
 mean."""
@@ -170,7 +174,8 @@ def losses(found: NetworkSpeech, grid: TrainingGrid, wanted: Collection[str]) ->
         causal window adds nothing; ``compression``, mean squared error of the magnitudes to the
         power of `COMPRESSED`, over the mean square of the clean speech's; ``resolutions``, the
         same in windows of `RESOLUTIONS`; ``intelligibility``, one minus ESTOI; ``perception``, a
-        disturbance as in PESQ.
+        disturbance as in PESQ; ``residue``, what is left in cells where the clean speech is
+        faint, in nepers of power over the clean speech or over what is never heard.
 
     Returns
     -------
@@ -185,6 +190,7 @@ def losses(found: NetworkSpeech, grid: TrainingGrid, wanted: Collection[str]) ->
         "resolutions": lambda: _resolutions(clean, estimate, grid),
         "intelligibility": lambda: (1 - estoi(clean, estimate, grid.rate)).mean(),
         "perception": lambda: disturbance(clean, estimate, grid.rate).mean(),
+        "residue": lambda: _residue(found),
     }
     return {name: terms[name]() for name in wanted}
 
@@ -205,6 +211,14 @@ def _compression(clean: Tensor, estimate: Tensor) -> Tensor:
     loud, other = ((spectra.power(each) + FAINT) ** (COMPRESSED / 2) for each in (clean, estimate))
     error = ((loud - other) ** 2).mean((1, 2))
     return (error / (loud * loud).mean((1, 2))).mean()
+
+
+def _residue(found: NetworkSpeech) -> Tensor:
+    ours, theirs = (spectra.power(each) for each in (found.clean, found.estimate))
+    mean = ours.mean((1, 2), keepdim=True) + FAINT
+    least = NEVER_HEARD * mean
+    excess = torch.log((theirs + least) / (ours + least)).clamp(min=0)
+    return (excess * (ours < RARELY_HEARD * mean)).mean()
 
 
 def _resolutions(clean: Tensor, estimate: Tensor, grid: TrainingGrid) -> Tensor:

@@ -21,6 +21,7 @@ from alphamf.training.refiner.shaping import (
     rms,
     room,
     shape_spectrum,
+    spoken,
 )
 
 SPEEDS = tuple(range(80, 125, 2))
@@ -58,7 +59,8 @@ def mixture(
     -------
     clean, noisy : ndarray
         Shape (samples,), float32; the clean speech includes the room's, the telephone's and the
-        codec's response, and is not clipped; where there is echo, it is the early part.
+        codec's response, and is not clipped. Where the recordings have targets, it is of these, and
+        the recording's own hiss is a part of the noise; where there is echo, it is the early part.
     """
     voice = _voice(rng, samples, rate, recordings, recipe)
     rest = noise(rng, samples, rate, recordings.voices, recordings.sounds, recipe)
@@ -94,8 +96,15 @@ def mixture(
 def _voice(
     rng: Rng, samples: int, rate: int, recordings: SplitRecordings, recipe: Mixtures
 ) -> Reals:
-    """Draw a voice at a random speed, sometimes filtered or with reverberation."""
-    voice = change_speed(rng, pick(rng, recordings.voices), SPEEDS)
+    """Draw a voice at a random speed, sometimes filtered or with reverberation.
+
+    Where the recordings have targets, the result has two rows: the target and the voice.
+    """
+    which = int(rng.integers(len(recordings.voices)))
+    voice = recordings.voices[which]
+    if recordings.targets:
+        voice = np.stack([recordings.targets[which], voice])
+    voice = change_speed(rng, voice, SPEEDS)
     speech = cut_loud_piece(rng, voice, samples, 0.4).astype(float)
     # No number is drawn where none are asked for: recipes of before give the same mixtures.
     if recipe.sibilant and rng.random() < recipe.sibilant:
@@ -113,6 +122,7 @@ def _voice(
 
 def _sibilance(speech: Reals, rate: int) -> float:
     """Return the fraction of a piece's energy in sibilants; at 8 kHz, above 2 kHz."""
+    speech = spoken(speech)
     energy = np.abs(np.fft.rfft(speech)) ** 2
     above = np.fft.rfftfreq(len(speech), 1 / rate) > min(SIBILANT, rate / 4)
     return float(energy[above].sum() / energy.sum())

@@ -97,17 +97,17 @@ def _most(data: Data, room: float) -> int:
 def _files(data: Data, most: int) -> dict[str, set[Path]]:
     """Return the files of each corpus that trainings read."""
     found: dict[str, set[Path]] = {}
-    for names, splits, limit in (
-        ([*data.voices, *data.narrow], SPLITS, most),
-        ([*data.sounds, *data.rooms], SPLITS, 0),
-        (data.unscored, SPLITS[:1], 0),
+    for names, splits, limits in (
+        ([*data.voices, *data.narrow], SPLITS, (most, data.quiet)),
+        ([*data.sounds, *data.rooms], SPLITS, (0, 0.0)),
+        (data.unscored, SPLITS[:1], (0, 0.0)),
     ):
         for name in names:
             if not (corpus(name) / MANIFEST).is_file():
                 raise AlphaMFError(f"{printable_name(corpus(name))} has no {MANIFEST}")
             for split in splits:
                 found.setdefault(name, set()).update(
-                    Path(source.path) for source in sources(name, split, limit)
+                    Path(source.path) for source in sources(name, split, *limits)
                 )
     return found
 

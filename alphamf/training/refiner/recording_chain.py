@@ -20,6 +20,7 @@ from alphamf.training.refiner.shaping import (
     decibels_to_amplitude,
     log_uniform,
     rms,
+    spoken,
 )
 
 MOST_CLIPPED = 9.0
@@ -70,7 +71,7 @@ def recorded_room(rng: Rng, sound: Reals, rate: int, response: Reals) -> Reals:
     rng
         Source of random numbers: a part of the reverberation is taken away, as if one were nearer.
     sound, rate
-        Shape (samples,), and its sampling rate in Hz.
+        Shape (..., samples), and its sampling rate in Hz.
     response
         Response of the room, shape (n,), at that rate; it begins with the direct sound.
     """
@@ -78,8 +79,8 @@ def recorded_room(rng: Rng, sound: Reals, rate: int, response: Reals) -> Reals:
     direct = int(np.abs(response).argmax())
     near = direct + rate // 400  # 2.5 ms
     response[near:] *= decibels_to_amplitude(-rng.uniform(0, 12))
-    made = convolved(sound, response)[direct : direct + len(sound)]
-    result: Reals = made * (rms(sound) / rms(made))
+    made = convolved(sound, response)[..., direct : direct + sound.shape[-1]]
+    result: Reals = made * (rms(spoken(sound)) / rms(spoken(made)))
     return result
 
 

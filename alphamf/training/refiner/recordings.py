@@ -24,12 +24,16 @@ from alphamf.tools.arrays import Floats
 from alphamf.tools.files import atomic_file, printable_name, reason
 from alphamf.tools.manifest import MANIFEST, read_manifest
 from alphamf.training.refiner.config import Data
+from alphamf.training.refiner.floors import remove_floor
 from alphamf.training.refiner.synthetic_band import widen_band
 
 SPLITS = ("train", "dev")
 
 LEVELS = ("level_p10_db", "level_p90_db")
 """Columns of the levels of a recording's quietest and loudest tenth of frames."""
+
+RECORDED = ("voices", "sounds", "rooms")
+"""Fields of `SplitRecordings` that are decoded from files."""
 
 HELD_OUT = 5
 """In a folder without a manifest, one file in this many is used for scores."""
@@ -57,11 +61,14 @@ class SplitRecordings(NamedTuple):
     ----------
     voices, sounds, rooms
         Clean speech, other sounds, and responses of rooms from their direct sound on.
+    targets
+        The voices without their own hiss, in the same order; empty: the voices are the targets.
     """
 
     voices: Sequence[Floats]
     sounds: Sequence[Floats]
     rooms: Sequence[Floats]
+    targets: Sequence[Floats] = ()
 
 
 def corpus(name: str) -> Path:
@@ -163,7 +170,7 @@ def prepare_recordings(data: Data, rate: int, folder: Path, jobs: int = 1) -> No
         A recording cannot be read, or a split has no voice or no sound.
     """
     for split in SPLITS:
-        for kind in SplitRecordings._fields:
+        for kind in RECORDED:
             names, target = getattr(data, kind), _file(folder, split, kind)
             if kind == "sounds" and split == "train":
                 names += data.unscored
@@ -182,37 +189,55 @@ def prepare_recordings(data: Data, rate: int, folder: Path, jobs: int = 1) -> No
                         "recording with sound in "
                         f"the split {split}"
                     )
+        targets = _file(folder, split, "targets")
+        if data.floorless and not targets.exists():
+            _write(targets, _voices(data, split, rate, jobs, floorless=True))
 
 
 def open_recordings(folder: Path, split: str) -> SplitRecordings:
     """Return the recordings of a split written by `prepare`, as memory-mapped views."""
-    return SplitRecordings(*(_read(_file(folder, split, kind)) for kind in SplitRecordings._fields))
+    found = {kind: _read(_file(folder, split, kind)) for kind in RECORDED}
+    targets = _file(folder, split, "targets")
+    return SplitRecordings(**found, targets=_read(targets) if targets.exists() else ())
 
 
 def _file(folder: Path, split: str, kind: str) -> Path:
     return folder / f"{kind}-{split}.f32"
 
 
-def _voices(data: Data, split: str, rate: int, jobs: int) -> Iterator[Floats]:
-    yield from _decoded(data.voices, split, rate, jobs, data.most)
-    files = [file for name in data.narrow for file in sources(name, split, data.most)]
+def _voices(
+    data: Data, split: str, rate: int, jobs: int, *, floorless: bool = False
+) -> Iterator[Floats]:
+    """Yield the voices, or if they are to be `floorless`, the same without their own hiss."""
+    limits = (data.most, data.quiet)
+    yield from _decoded(data.voices, split, rate, jobs, *limits, floorless=floorless)
+    files = [file for name in data.narrow for file in sources(name, split, *limits)]
     for k, file in enumerate(files):
         sound, found = read(file.path)
         if sound.any():
             rng = np.random.default_rng([k, *split.encode()])
-            yield widen_band(rng, sound.mean(axis=1), found, data.tilts)
+            wide = widen_band(rng, sound.mean(axis=1), found, data.tilts)
+            yield remove_floor(wide, rate) if floorless else wide
 
 
 def _decoded(
-    names: Sequence[str], split: str, rate: int, jobs: int, most: int = 0
+    names: Sequence[str],
+    split: str,
+    rate: int,
+    jobs: int,
+    most: int = 0,
+    quiet: float = 0.0,
+    *,
+    floorless: bool = False,
 ) -> Iterator[Floats]:
-    files = [file for name in names for file in sources(name, split, most)]
-    for sound in pool.results(partial(_decode, rate=rate), files, workers=jobs):
+    files = [file for name in names for file in sources(name, split, most, quiet)]
+    decode = partial(_decode, rate=rate, floorless=floorless)
+    for sound in pool.results(decode, files, workers=jobs):
         if sound.any():
             yield sound
 
 
-def _decode(source: SplitFile, rate: int) -> Floats:
+def _decode(source: SplitFile, rate: int, *, floorless: bool) -> Floats:
     """Return the mean of the channels of a part of a file at a rate, shape (samples,)."""
     sound, found = read(source.path)
     if found < rate:
@@ -221,7 +246,8 @@ def _decode(source: SplitFile, rate: int) -> Floats:
             "need at least that rate"
         )
     first, last = (int(part * len(sound)) for part in source.part)
-    return resample(sound[first:last].mean(axis=1), found, rate)
+    resampled = resample(sound[first:last].mean(axis=1), found, rate)
+    return remove_floor(resampled, rate) if floorless else resampled
 
 
 def _write(target: Path, sounds: Iterator[Floats]) -> int:

@@ -32,6 +32,15 @@ def rms(sound: Reals) -> float:
     return float(np.sqrt(np.mean(sound * sound)) + 1e-12)
 
 
+def spoken(sound: Reals) -> Reals:
+    """Return the last row of a sound of shape (rows, samples): of a target and a voice, the voice.
+
+    A sound of shape (samples,) is returned as it is.
+    """
+    row: Reals = sound[-1] if sound.ndim > 1 else sound
+    return row
+
+
 def decibels_to_amplitude(level: float) -> float:
     """Return the amplitude factor of a level in dB."""
     return float(10 ** (level / 20))
@@ -63,12 +72,12 @@ def change_speed(rng: Rng, sound: Reals, speeds: Sequence[int]) -> Reals:
     rng
         Source of random numbers.
     sound
-        Shape (samples,), float32.
+        Shape (..., samples), float32.
     speeds
         Speeds in per cent, one of which is drawn.
     """
     speed = int(rng.choice(speeds))
-    return sound if speed == 100 else resample(sound, 100, 10000 // speed)
+    return sound if speed == 100 else resample(sound.T, 100, 10000 // speed).T
 
 
 def cut_piece(rng: Rng, sound: Reals, samples: int) -> Reals:
@@ -79,14 +88,15 @@ def cut_piece(rng: Rng, sound: Reals, samples: int) -> Reals:
     rng
         Source of random numbers.
     sound
-        Shape (n,).
+        Shape (..., n).
     samples
         Length of the piece.
     """
-    if len(sound) < samples:
-        sound = np.tile(sound, -(-samples // len(sound)))
-    start = int(rng.integers(len(sound) - samples + 1))
-    return sound[start : start + samples]
+    length = sound.shape[-1]
+    if length < samples:
+        sound = np.tile(sound, -(-samples // length))
+    start = int(rng.integers(sound.shape[-1] - samples + 1))
+    return sound[..., start : start + samples]
 
 
 def put(result: Reals, sound: Reals, start: int) -> None:
@@ -119,7 +129,7 @@ def cut_loud_piece(rng: Rng, sound: Reals, samples: int, fraction: float) -> Rea
     """
     for _ in range(TRIES):
         piece = cut_piece(rng, sound, samples)
-        if rms(piece) > fraction * rms(sound):
+        if rms(spoken(piece)) > fraction * rms(spoken(sound)):
             break
     return piece
 
@@ -138,13 +148,13 @@ def shape_spectrum(
     rng
         Source of random numbers.
     sound, rate
-        Shape (samples,), and its sampling rate in Hz.
+        Shape (..., samples), and its sampling rate in Hz.
     spread
         Standard deviation of the filter's level at each of `KNOTS` frequencies, in dB.
     slope
         Range of its slope, in multiples of `DB_PER_OCTAVE`: -0.5 makes white noise pink, -1 brown.
     """
-    samples = len(sound)
+    samples = sound.shape[-1]
     frequencies = np.fft.rfftfreq(samples, 1 / rate)
     octaves = np.log2(np.maximum(frequencies, LOWEST) / 1000.0)  # from 1 kHz
     knots = np.linspace(octaves[0], octaves[-1], KNOTS)
@@ -197,14 +207,14 @@ def room(rng: Rng, sound: Reals, rate: int) -> Reals:
     decay = np.exp(-6.9 * np.arange(length) / length)  # e^-6.9 is -60 dB
     response = rng.standard_normal(length) * decay * rng.uniform(0.05, 0.5)
     response[0] = 1
-    return convolved(sound, response)[: len(sound)]
+    return convolved(sound, response)[..., : sound.shape[-1]]
 
 
 def convolved(sound: Reals, response: Reals) -> Reals:
-    """Convolve a sound of shape (samples,) with a response of shape (n,)."""
+    """Convolve sounds of shape (..., samples) with one response, of shape (n,)."""
     from scipy.signal import fftconvolve
 
-    result: Reals = fftconvolve(sound, response)
+    result: Reals = fftconvolve(sound, response.reshape((1,) * (sound.ndim - 1) + (-1,)), axes=-1)
     return result
 
 
@@ -213,10 +223,8 @@ def filter_telephone(rng: Rng, sound: Reals, rate: int) -> Reals:
 
     Parameters
     ----------
-    rng
-        Source of random numbers.
-    sound, rate
-        Shape (..., samples), and its sampling rate in Hz.
+    rng, sound, rate
+        As in `shape_spectrum`.
     """
     samples = sound.shape[-1]
     frequencies = np.fft.rfftfreq(samples, 1 / rate)

@@ -36,6 +36,8 @@ def test_the_configuration_of_a_shipped_network_has_its_sizes(name):
 def test_every_configuration_beside_the_networks_is_read():
     found = {path.stem: config_file.load(path) for path in folder().glob("*.toml")}
     assert set(NAMES) < set(found)
+    refiner = found["refiner-16k"]
+    assert refiner.data.floorless and refiner.data.quiet == 30 and refiner.losses["residue"] > 0
 
 
 def test_a_configuration_comes_back_from_its_dictionary(tmp_path):

@@ -249,3 +249,25 @@ def test_the_first_pass_is_in_order_and_every_clip_is_seen_once_in_each():
     assert orders[0] == list(range(12))
     assert all(sorted(order) == list(range(12)) for order in orders)
     assert orders[1] != orders[2] != orders[0]
+
+
+def test_the_residue_is_what_is_left_where_the_speech_is_faint():
+    """Noise that is left in pauses costs, the more the louder; errors of speech do not."""
+    said = np.concatenate([voice(0), np.zeros(RATE, np.float32)])
+    noise = np.random.default_rng(0).standard_normal(len(said)).astype(np.float32)
+    grid = losses.TrainingGrid(Frame(256, 64), RATE)
+    clean = grid.forward(torch.from_numpy(said)[None])
+    hiss = grid.forward(torch.from_numpy(noise * np.sqrt(np.mean(said**2)))[None])
+
+    def residue(estimate):
+        found = losses.losses(losses.NetworkSpeech(clean, estimate), grid, ("residue",))
+        return float(found["residue"])
+
+    left = [residue(clean + 10 ** (level / 20) * hiss) for level in (-20, -40, -60, -100)]
+    assert left[0] > 2 * left[1] > 8 * left[2] > 0 and left[3] < 1e-3
+    assert residue(clean) == residue(0.1 * clean) == residue(0 * clean) == 0
+    power = clean.abs() ** 2
+    faint = power < losses.RARELY_HEARD * power.mean()
+    assert residue(torch.where(faint, clean, 2 * clean)) == 0
+    steps = np.log(10) * 2  # twenty decibels in nepers of power
+    assert left[0] - left[1] == pytest.approx(steps * float(faint.float().mean()), rel=0.1)

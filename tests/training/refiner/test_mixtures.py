@@ -7,12 +7,14 @@ import pytest
 import soundfile
 
 from alphamf.audio import stft
+from alphamf.audio.resample import resample
 from alphamf.errors import AlphaMFError
 from alphamf.learnt import network
 from alphamf.learnt.refiner import Refiner
 from alphamf.training.refiner import (
     clips,
     events,
+    floors,
     mixtures,
     music,
     noises,
@@ -437,3 +439,81 @@ def test_of_voices_with_quiet_pauses_no_others_are_read(tmp_path):
     (tmp_path / "MANIFEST.csv").unlink()
     with pytest.raises(AlphaMFError, match=r"has no MANIFEST\.csv with levels"):
         recordings.sources(str(tmp_path), "train", 0, 50)
+
+
+def spoken(seed, rate, hiss_db):
+    """Return a second of a voice, another of pause, and that twice, with a hiss of its own."""
+    rng = np.random.default_rng(seed)
+    said = resample(voice(seed, 1.0), RATE, rate)
+    speech = np.concatenate([said, 0 * said] * 2)
+    level = 10 ** (hiss_db / 20) * shaping.rms(said.astype(float))
+    return speech, speech + (level * rng.standard_normal(len(speech))).astype(np.float32)
+
+
+@pytest.mark.parametrize("rate", [8000, 16000])
+def test_a_floor_is_taken_away_and_the_speech_left(rate):
+    for seed in range(4):
+        for hiss_db in (-60, -45, -30):
+            speech, heard = spoken(seed, rate, hiss_db)
+            kept = floors.remove_floor(heard, rate)
+            assert kept.shape == heard.shape and kept.dtype == np.float32
+            pause = slice(int(1.1 * rate), int(1.9 * rate))
+            fallen = shaping.rms(kept[pause]) / shaping.rms(heard[pause])
+            assert 20 * np.log10(fallen) < -25
+            frame = stft.Frame(rate // 32 * 2, rate // 64)
+            powers = [np.abs(stft.forward(each, frame)) ** 2 for each in (speech, heard, kept)]
+            # Cells where the speech is 20 dB above the hiss's mean power in a cell.
+            hiss = (np.abs(stft.forward(heard - speech, frame)) ** 2).mean()
+            loud = powers[0] > 100 * hiss
+            change = 10 * np.log10(powers[2][loud].sum() / powers[1][loud].sum())
+            assert loud.sum() > 100 and abs(change) < 0.1
+
+
+def test_a_recording_without_a_floor_stays_as_it_is():
+    speech, _ = spoken(0, RATE, -60)
+    kept = floors.remove_floor(speech, RATE)
+    assert shaping.rms(kept - speech) < 1e-3 * shaping.rms(speech)
+    np.testing.assert_array_equal(floors.remove_floor(0 * speech, RATE), 0 * speech)
+
+
+def test_a_mixture_keeps_the_hiss_that_its_target_does_not_have():
+    pairs = [spoken(seed, RATE, -40) for seed in range(5)]
+    plain, hissing = ([pair[k] for pair in pairs] for k in (0, 1))
+    recipe = {**PLAIN, "rooms": 0.3, "telephone": 0.3, "made_up_rooms": 0.2, "codec": 0.0}
+    asked = tones.changed(Path("x"), mixtures=recipe | {"sibilant": 0.5, "snr": [60, 60]}).mixtures
+    without = SplitRecordings(hissing, SOUNDS, [ROOM])
+    same, other = (without._replace(targets=each) for each in (hissing, plain))
+    rests = []
+    for seed in range(20):
+        made = [
+            mixtures.mixture(np.random.default_rng(seed), SAMPLES, RATE, known, asked)
+            for known in (without, same, other)
+        ]
+        # Targets that are the voices change no bit, and others do not change the mixture.
+        np.testing.assert_array_equal(made[0], made[1])
+        np.testing.assert_array_equal(made[0][1], made[2][1])
+        rests.append([shaping.rms(noisy - clean) / shaping.rms(clean) for clean, noisy in made])
+    ratios = 20 * np.log10(np.median(rests, axis=0))
+    assert ratios[2] > ratios[1] + 3  # the hiss of the voice is noise
+
+
+def test_targets_without_hiss_are_prepared_with_their_voices(tmp_path):
+    rows = ["path,split"]
+    (tmp_path / "speech").mkdir()
+    for k in range(6):
+        soundfile.write(tmp_path / "speech" / f"{k}.wav", spoken(k, RATE, -40)[1], RATE)
+        rows.append(f"{k}.wav,{'train' if k < 4 else 'dev'}")
+    (tmp_path / "speech" / "MANIFEST.csv").write_text("\n".join(rows))
+    (tmp_path / "noise").mkdir()
+    for k in range(5):
+        soundfile.write(tmp_path / "noise" / f"{k}.wav", SOUNDS[0], RATE)
+    data = {"voices": ["speech"], "sounds": ["noise"], "rooms": []}
+    data = {key: [str(tmp_path / name) for name in names] for key, names in data.items()}
+    asked = tones.changed(tmp_path, data=data | {"floorless": True}, mixtures={"rooms": 0}).data
+    (tmp_path / "made").mkdir()
+    recordings.prepare_recordings(asked, RATE, tmp_path / "made")
+    for split, count in (("train", 4), ("dev", 2)):
+        found = recordings.open_recordings(tmp_path / "made", split)
+        assert len(found.targets) == len(found.voices) == count
+        for target, each in zip(found.targets, found.voices, strict=True):
+            np.testing.assert_array_equal(target, floors.remove_floor(each, RATE))

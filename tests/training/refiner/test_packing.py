@@ -21,15 +21,15 @@ def config(tmp_path, monkeypatch):
     monkeypatch.setenv("ALPHAMF_DATA", str(tmp_path / "data"))
     base = tmp_path / "data" / "corpora"
     tones.write_corpora(base)
-    rows = ["path,split,speaker"]
+    rows = ["path,split,speaker,level_p10_db,level_p90_db"]
     for k in range(12):
         soundfile.write(base / "speech" / f"{k}.wav", tones.voice(k), tones.RATE)
         split = "dev" if k == 11 else "test" if k == 10 else "train"
-        rows.append(f"{k}.wav,{split},speaker {k % 3}")
+        rows.append(f"{k}.wav,{split},speaker {k % 3},-60,{-20 if k else -50}")
     (base / "speech" / "MANIFEST.csv").write_text("\n".join(rows))
     sounds = [f"deeper/{k}.wav,{'dev' if k == 4 else 'train'}" for k in range(5)]
     (base / "noise" / "MANIFEST.csv").write_text("\n".join(["path,split", *sounds]))
-    names = {"voices": ["speech"], "sounds": ["noise"], "rooms": ["room"]}
+    names = {"voices": ["speech"], "sounds": ["noise"], "rooms": ["room"], "quiet": 30.0}
     return tones.changed(base, data=names)
 
 
@@ -42,7 +42,8 @@ def test_an_archive_has_what_the_training_reads(config, tmp_path, monkeypatch):
     archive = tmp_path / "data.tar"
     assert pack(config, archive) == 0
     speech = {name for name in names(archive) if name.startswith("corpora/speech/")}
-    wanted = {f"corpora/speech/{k}.wav" for k in (*range(10), 11)}  # not the test file
+    # Neither the loud pauses of the first voice, nor the test file.
+    wanted = {f"corpora/speech/{k}.wav" for k in (*range(1, 10), 11)}
     assert speech == wanted | {"corpora/speech/MANIFEST.csv"}
     decoded = []
     for folder in ("here", "there"):
