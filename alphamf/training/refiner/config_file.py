@@ -49,6 +49,7 @@ SHARES = (
     "codec",
     "clipped",
     "sibilant",
+    "late",
 )
 """Keys of `Mixtures` that are probabilities."""
 
