@@ -317,8 +317,6 @@ class Mixtures:
         Share whose peaks are cut off.
     sibilant
         Share whose voice is chosen for strong sibilants.
-    late
-        Share in which the voice begins late, so that noise is alone before it.
     until_edge
         Whether nothing is learned from above the end of the voice's band, which may be that of MP3;
         only for the high-band networks.
@@ -349,7 +347,6 @@ class Mixtures:
     chains: dict[str, float] = field(default_factory=dict)
     echo: float = 0.0
     sibilant: float = 0.0
-    late: float = 0.0
     until_edge: bool = False
 
 

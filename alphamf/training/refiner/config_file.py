@@ -49,7 +49,6 @@ SHARES = (
     "codec",
     "clipped",
     "sibilant",
-    "late",
 )
 """Keys of `Mixtures` that are probabilities."""
 

@@ -34,9 +34,6 @@ SIBILANT, PIECES = 4000.0, 4
 """Frequency in Hz above which sibilants have most of their energy, and the number of pieces of a
 voice from which the one with most sibilants is chosen, if sibilants are requested."""
 
-LATE, FADE = (0.2, 0.8), 0.01
-"""Range of the part of a mixture before a voice that begins late, and its fade-in in seconds."""
-
 FILTERED, FLOOR, FAR_END = 0.5, 0.3, 0.85
 """Fractions of voices that are filtered, of mixtures with a faint noise floor, and of telephones
 that are in the noise."""
@@ -115,9 +112,6 @@ def _voice(
         speech = max([speech, *others], key=lambda piece: _sibilance(piece, rate))
     if rng.random() < FILTERED:
         speech = shape_spectrum(rng, speech, rate, 3.0, (-0.6, 0.6))
-    if recipe.late and rng.random() < recipe.late:
-        first = rng.uniform(*LATE) * samples
-        speech = speech * np.clip((np.arange(samples) - first) / (FADE * rate), 0, 1)
     where = rng.random()
     if where < recipe.rooms:
         return recording_chain.recorded_room(rng, speech, rate, pick(rng, recordings.rooms))

@@ -159,20 +159,6 @@ def test_a_voice_may_be_chosen_for_its_sibilants():
     assert 0.1 < shares[0] < 0.5 and shares[1] > shares[0] + 0.15
 
 
-def test_a_voice_may_begin_late_while_the_noise_does_not():
-    firsts = []
-    for seed in range(20):
-        clean, noisy = drawn(seed, **PLAIN | {"late": 1}, snr=[0, 0])
-        first = np.flatnonzero(clean)[0] / SAMPLES
-        firsts.append(first)
-        before = slice(round(0.19 * SAMPLES))
-        assert noisy[before].any() and not clean[before].any()
-        assert shaping.rms(clean[int(first * SAMPLES) :]) > 0
-    assert 0.19 < min(firsts) < 0.4 and 0.6 < max(firsts) < 0.9
-    starts = [drawn(seed, **PLAIN)[0][: SAMPLES // 10].any() for seed in range(20)]
-    assert np.mean(starts) > 0.5
-
-
 def test_a_clipped_mixture_has_flat_tops_and_its_speech_has_none():
     flat = [0, 0]
     for seed in range(10):
