@@ -191,7 +191,8 @@ def prepare_recordings(data: Data, rate: int, folder: Path, jobs: int = 1) -> No
                     )
         targets = _file(folder, split, "targets")
         if data.floorless and not targets.exists():
-            _write(targets, _voices(data, split, rate, jobs, floorless=True))
+            voices = _read(_file(folder, split, "voices"))
+            _write(targets, pool.results(partial(remove_floor, rate=rate), voices, workers=jobs))
 
 
 def open_recordings(folder: Path, split: str) -> SplitRecordings:
@@ -205,19 +206,15 @@ def _file(folder: Path, split: str, kind: str) -> Path:
     return folder / f"{kind}-{split}.f32"
 
 
-def _voices(
-    data: Data, split: str, rate: int, jobs: int, *, floorless: bool = False
-) -> Iterator[Floats]:
-    """Yield the voices, or if they are to be `floorless`, the same without their own hiss."""
+def _voices(data: Data, split: str, rate: int, jobs: int) -> Iterator[Floats]:
     limits = (data.most, data.quiet)
-    yield from _decoded(data.voices, split, rate, jobs, *limits, floorless=floorless)
+    yield from _decoded(data.voices, split, rate, jobs, *limits)
     files = [file for name in data.narrow for file in sources(name, split, *limits)]
     for k, file in enumerate(files):
         sound, found = read(file.path)
         if sound.any():
             rng = np.random.default_rng([k, *split.encode()])
-            wide = widen_band(rng, sound.mean(axis=1), found, data.tilts)
-            yield remove_floor(wide, rate) if floorless else wide
+            yield widen_band(rng, sound.mean(axis=1), found, data.tilts)
 
 
 def _decoded(
@@ -227,17 +224,14 @@ def _decoded(
     jobs: int,
     most: int = 0,
     quiet: float = 0.0,
-    *,
-    floorless: bool = False,
 ) -> Iterator[Floats]:
     files = [file for name in names for file in sources(name, split, most, quiet)]
-    decode = partial(_decode, rate=rate, floorless=floorless)
-    for sound in pool.results(decode, files, workers=jobs):
+    for sound in pool.results(partial(_decode, rate=rate), files, workers=jobs):
         if sound.any():
             yield sound
 
 
-def _decode(source: SplitFile, rate: int, *, floorless: bool) -> Floats:
+def _decode(source: SplitFile, rate: int) -> Floats:
     """Return the mean of the channels of a part of a file at a rate, shape (samples,)."""
     sound, found = read(source.path)
     if found < rate:
@@ -246,8 +240,7 @@ def _decode(source: SplitFile, rate: int, *, floorless: bool) -> Floats:
             "need at least that rate"
         )
     first, last = (int(part * len(sound)) for part in source.part)
-    resampled = resample(sound[first:last].mean(axis=1), found, rate)
-    return remove_floor(resampled, rate) if floorless else resampled
+    return resample(sound[first:last].mean(axis=1), found, rate)
 
 
 def _write(target: Path, sounds: Iterator[Floats]) -> int:
