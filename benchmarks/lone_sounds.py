@@ -21,11 +21,10 @@ from pathlib import Path
 import numpy as np
 
 from alphamf.errors import AlphaMFError
-from alphamf.evaluation.methods import all_methods
 from alphamf.tools import tables
 from alphamf.tools.arrays import Floats
 from benchmarks.front_clips import Clip, manifest, mono
-from benchmarks.low_latency import run
+from benchmarks.low_latency import method_names, run
 from benchmarks.report import caption, options_of
 
 RATE = 16000
@@ -75,10 +74,8 @@ def main() -> None:
     parser.add_argument("--methods", default=METHODS, metavar="A,B,...")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.csv")
     asked = parser.parse_args()
-    methods = asked.methods.split(",")
     try:
-        if unknown := [name for name in methods if name not in all_methods()]:
-            raise AlphaMFError(f"there is no method {unknown[0]!r}")
+        methods = method_names(asked.methods)
         sounds = {kind: _sounds(kind, asked.split) for kind in KINDS}
     except AlphaMFError as error:
         parser.error(str(error))

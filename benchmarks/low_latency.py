@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import csv
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +40,20 @@ CHAIN = "chain"
 SECONDS, CHANGE = 12, 6
 RATE = 16000
 PAIRS = (("stationary", "nonstationary"), ("stationary", "stationary"))
+
+
+def method_names(text: str, others: Collection[str] = ()) -> list[str]:
+    """Return the methods that a text names, with commas between.
+
+    Raises
+    ------
+    AlphaMFError
+        One is neither a method of `alphamf evaluate` nor one of `others`.
+    """
+    names = text.split(",")
+    if unknown := [name for name in names if name not in (*all_methods(), *others)]:
+        raise AlphaMFError(f"there is no method {unknown[0]!r}")
+    return names
 
 
 def run(name: str, clip: Clip) -> Floats:

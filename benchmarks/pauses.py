@@ -38,12 +38,11 @@ from alphamf.audio import stft
 from alphamf.audio.speech_level import QUIET_PAUSES_DB
 from alphamf.audio.stft import Frame
 from alphamf.errors import AlphaMFError
-from alphamf.evaluation.methods import all_methods
 from alphamf.tools import pool, tables
 from alphamf.tools.arrays import Floats, Reals
 from alphamf.training.refiner.recordings import sources
 from benchmarks.front_clips import Clip, mono
-from benchmarks.low_latency import run
+from benchmarks.low_latency import method_names, run
 from benchmarks.report import caption, options_of
 
 CORPORA = {
@@ -313,10 +312,8 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="(default 1)")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.csv")
     asked = parser.parse_args()
-    methods = asked.methods.split(",")
     try:
-        if unknown := [name for name in methods if name not in all_methods()]:
-            raise AlphaMFError(f"there is no method {unknown[0]!r}")
+        methods = method_names(asked.methods)
         files = voices(asked.rate, asked.voices)
     except AlphaMFError as error:
         parser.error(str(error))

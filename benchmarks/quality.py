@@ -38,13 +38,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf.errors import AlphaMFError
-from alphamf.evaluation.methods import all_methods
 from alphamf.tools import pool, tables
 from benchmarks import paired
 from benchmarks.clip_scores import SCORES, scores
 from benchmarks.evaluate import METHODS
 from benchmarks.front_clips import Clip
-from benchmarks.low_latency import run
+from benchmarks.low_latency import method_names, run
 from benchmarks.quality_clips import CASES, QUIET, RATE, sounds
 from benchmarks.report import caption, options_of, publish
 
@@ -154,10 +153,8 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="put the tables into the pages")
     asked = parser.parse_args()
     case = CASES[asked.case]
-    methods = (asked.methods or case.methods).split(",")
     try:
-        if unknown := [name for name in methods if name not in all_methods()]:
-            raise AlphaMFError(f"there is no method {unknown[0]!r}")
+        methods = method_names(asked.methods or case.methods)
         jobs = list(enumerate(sounds(asked.case, asked.clips or case.clips, asked.split)))
     except AlphaMFError as error:
         parser.error(str(error))

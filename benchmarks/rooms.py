@@ -46,12 +46,11 @@ from alphamf.audio.room import BANDS, estimate_room
 from alphamf.denoising.late_reverberation import late_reverberation
 from alphamf.denoising.settings import PRESETS
 from alphamf.errors import AlphaMFError
-from alphamf.evaluation.methods import all_methods
 from alphamf.tools import pool, tables
 from alphamf.tools.arrays import Floats
 from alphamf.tools.blas import one_thread
 from benchmarks.front_clips import Clip
-from benchmarks.low_latency import run
+from benchmarks.low_latency import method_names, run
 from benchmarks.quality import mean
 from benchmarks.report import caption, options_of, publish
 from benchmarks.room_clips import CASES, GROUPS, made
@@ -237,11 +236,9 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.csv")
     parser.add_argument("--write", action="store_true", help=f"put the tables into {PAGE.name}")
     asked = parser.parse_args()
-    methods = asked.methods.split(",")
     numbers = range(asked.clips)
     try:
-        if unknown := [n for n in methods if n not in (*all_methods(), WPE, LATE, DEREVERB)]:
-            raise AlphaMFError(f"there is no method {unknown[0]!r}")
+        methods = method_names(asked.methods, (WPE, LATE, DEREVERB))
         if asked.case == ESTIMATES:
             works = [
                 partial(estimated, case=each, split=asked.split) for each in ("image", "recorded")
