@@ -85,8 +85,11 @@ def test_references_with_quiet_pauses_are_a_group_of_their_own(clip):
         assert groups == ("clean", *more)
 
 
-def test_tables_of_a_page_have_clips_with_quiet_pauses_apart(clip, monkeypatch, capsys, tmp_path):
-    def printed(*words):
+@pytest.fixture
+def printed(clip, monkeypatch, capsys, tmp_path):
+    """Return what the command prints about two clips, the second of which has quiet pauses."""
+
+    def command(*words):
         arguments = ["quality", *words, "--jobs", "1", "--split", "test", "-o", str(tmp_path / "a")]
         monkeypatch.setattr(sys, "argv", arguments)
         quality.main()
@@ -95,11 +98,20 @@ def test_tables_of_a_page_have_clips_with_quiet_pauses_apart(clip, monkeypatch, 
     levels = np.repeat([1.0, 10 ** (-55 / 20)], RATE)
     quiet = clip._replace(clean=(levels * clip.clean).astype(np.float32))
     monkeypatch.setattr(quality, "sounds", lambda *_: [clip, quiet])
+    return command
+
+
+def test_tables_of_a_page_have_clips_with_quiet_pauses_apart(printed):
     found = printed("unheard", "--methods", "noisy")
     assert "The 1 clips whose clean file has quiet pauses:\n\n| method | SI-SDR dB |" in found
     found = printed("nearly-clean", "--methods", "noisy,logmmse")
     # The first table is for a page where tables are narrow.
     assert found.startswith("| PESQ | noisy |\n") and "| PESQ | noisy | logmmse |\n" in found
+
+
+def test_clean_recordings_with_quiet_pauses_keep_their_pesq_apart(printed):
+    pytest.importorskip("pesq", reason="PESQ needs pip install 'alphamf[eval]'")
+    found = printed("nearly-clean", "--methods", "noisy,logmmse")
     assert "| clean, quiet pauses (1) | 4.644 |" in found
     assert "| clean, quiet pauses (1) | 100% |" in found
 
