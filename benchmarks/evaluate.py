@@ -7,9 +7,9 @@ For example::
     python -m benchmarks.evaluate evaluation --table noizeus-5dB --groups 'PESQ by noise'
 
 The folder's summary.md becomes the section evaluate:NAME, above the command that made it, on the
-page that has such a section already, or else on BENCHMARKS.md. Its
-tables go to docs/benchmarks/*.csv as they are. On the page stay ``--columns`` of the first one, and
-`METHODS` of those that ``--groups`` names.
+page that has such a section already, or else on BENCHMARKS.md. Its tables go to
+docs/benchmarks/evaluate-FOLDER.csv as they are. On the page stay ``--columns`` of the first one,
+and `METHODS` of those that ``--groups`` names.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def main() -> None:
     marker = f"<!-- evaluate:{asked.table} -->"
     page = next((each for each in pages if each.exists() and marker in each.read_text()), pages[0])
     columns = [*asked.columns.split(","), *asked.groups.split(","), *METHODS]
-    folder = REPOSITORY / "docs" / "benchmarks"
-    write_section(page, f"evaluate:{asked.table}", text, columns=columns, folder=folder)
+    stem = REPOSITORY / "docs" / "benchmarks" / f"evaluate-{asked.folder.resolve().name}"
+    write_section(page, f"evaluate:{asked.table}", text, columns=columns, stem=stem)
     print(text)
 
 

@@ -113,7 +113,7 @@ def draw_full_band(path: Path, seconds: int = 4) -> None:
     bare = replace(weights, dictionary=replace(weights.dictionary, above=None), high_band=None)
     sounds = {
         f"noisy ({mixture.kind}, {mixture.snr} dB)": mixture.noisy,
-        "one gain above 7 kHz": denoise(mixture.noisy, RATE, "fast", model=bare).audio,
+        "one gain above 7.6 kHz": denoise(mixture.noisy, RATE, "fast", model=bare).audio,
         "with the bands": denoise(mixture.noisy, RATE, "fast", model=weights).audio,
         "the voice alone": mixture.clean,
     }

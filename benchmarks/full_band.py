@@ -179,8 +179,8 @@ def main() -> None:
         columns = ["method", f"less {asked.against}", *COLUMNS]
         columns += [HEADINGS[field] for field in ON_PAGE]
         columns += [f"{HEADINGS[field]} by noise" for field in BY_KIND]
-        folder = ROOT / "docs" / "benchmarks"
-        write_section(PAGE, f"full-band:{asked.split}", text, columns=columns, folder=folder)
+        stem = ROOT / "docs" / "benchmarks" / f"full-band-{asked.split}"
+        write_section(PAGE, f"full-band:{asked.split}", text, columns=columns, stem=stem)
     else:
         print(text)
 

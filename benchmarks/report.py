@@ -47,7 +47,7 @@ def write_section(
     text: str,
     *,
     columns: Collection[str] | None = (),
-    folder: Path | None = None,
+    stem: Path | None = None,
 ) -> None:
     """Replace what stands between the markers of a section, or add the section at the end.
 
@@ -61,11 +61,11 @@ def write_section(
         Its Markdown.
     columns
         Headings that stay on the page of tables wider than `WIDEST`, see `narrowed`; None: all.
-    folder
-        Where the whole of such tables goes; by default docs/benchmarks beside `path`.
+    stem
+        Path without suffix of the files with the whole of such tables; by default that of the
+        section's name in docs/benchmarks beside `path`.
     """
-    folder = folder or path.parent / "docs" / "benchmarks"
-    stem = folder / name.replace(":", "-")
+    stem = stem or path.parent / "docs" / "benchmarks" / name.replace(":", "-")
     opening, closing = f"<!-- {name} -->", f"<!-- /{name} -->"
     if columns is not None:
         text = narrowed(text, columns, stem, path.parent)

@@ -159,8 +159,8 @@ def main() -> None:
         denoise(synthetic_sound(1, 16000), 16000, PRESET)  # loads what is loaded once
         part, page = PARTS[name]
         text = f"{part(ROUNDS)}\n\n{caption('benchmarks.speed', [name], ('alphamf', 'numpy'))}"
-        folder = REPOSITORY / "docs" / "benchmarks"
-        write_section(REPOSITORY / page, f"speed:{name}", text, columns=COLUMNS, folder=folder)
+        stem = REPOSITORY / "docs" / "benchmarks" / f"speed-{name}"
+        write_section(REPOSITORY / page, f"speed:{name}", text, columns=COLUMNS, stem=stem)
         print(text)
 
 

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from alphamf.evaluation.pairs import read_pairs
+from alphamf.tools.tables import markdown
 from benchmarks import evaluate, pairs
 
 MANIFEST = """path,sample_rate,seconds,split,speaker,noise,snr_db
@@ -78,3 +79,20 @@ def test_a_summary_replaces_its_section(tmp_path, monkeypatch, capsys):
     ]
     with pytest.raises(SystemExit, match="2"):
         run(evaluate, monkeypatch, tmp_path / "nothing", "--table", "small")
+
+
+def test_sections_of_one_evaluation_share_its_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(evaluate, "REPOSITORY", tmp_path)
+    (found := tmp_path / "found").mkdir()
+    (tmp_path / "BENCHMARKS.md").write_text("# Benchmarks\n")
+    settings = dict.fromkeys(("command", "date", "python", "cpus", "seed"), 1) | {"packages": {}}
+    (found / "settings.json").write_text(json.dumps(settings))
+    headings = ["method", *"ABCDEF"]
+    table = markdown(headings, [["one", *"123456"]])
+    (found / "summary.md").write_text(f"{table}\n\n{table.replace('method', 'A by noise', 1)}")
+    for name in ("whole", "by-group"):
+        run(evaluate, monkeypatch, found, "--table", name, "--columns", "method,A")
+    files = {path.name for path in (tmp_path / "docs" / "benchmarks").iterdir()}
+    assert files == {"evaluate-found.csv", "evaluate-found-groups.csv"}
+    page = (tmp_path / "BENCHMARKS.md").read_text()
+    assert page.count("[evaluate-found.csv](docs/benchmarks/evaluate-found.csv)") == 2
