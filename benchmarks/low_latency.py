@@ -4,11 +4,13 @@ For example::
 
     python -m benchmarks.low_latency quality --rate 16000 --clips 40 -o low-16k
     python -m benchmarks.low_latency quality --rate 8000 --clips 40 -o low-8k
+    python -m benchmarks.low_latency quality low fast --rate 44100 --of 8000 -o calls
     python -m benchmarks.low_latency change -o docs/figures/noise-change
 
 ``quality`` goes through clips of ``benchmarks.front_clips``, writes OUTPUT.csv, a line per clip and
-method, and prints means with standard errors; at 48 kHz they are those of 16 kHz, resampled there
-and back, so that the scores compare. ``change`` denoises speech in a stationary noise that
+method, and prints means with standard errors. With ``--of 8000`` or, above 16 kHz, ``--of 16000``
+the clips of that rate are taken to ``--rate`` and what comes out back, so that the scores
+compare. ``change`` denoises speech in a stationary noise that
 gives way to another one in mid-recording, and writes the SI-SDR of every second as OUTPUT.csv and
 OUTPUT.png, means over several pairs.
 """
@@ -71,13 +73,13 @@ def at_rate(rate: int, name: str, clip: Clip) -> Floats:
     return found[: len(clip.clean)]
 
 
-def quality(rate: int, count: int, names: list[str], output: Path) -> None:
+def quality(rate: int, own: int, count: int, names: list[str], output: Path) -> None:
     """Print the table of scores, and write those of each clip."""
     found: dict[str, list[list[float]]] = {name: [] for name in names}
     with output.with_suffix(".csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["clip", "method", *SCORES])
-        for number, clip in enumerate(clips(min(rate, RATE), count)):
+        for number, clip in enumerate(clips(own, count)):
             for name in names:
                 row = scores(clip.clean, at_rate(rate, name, clip), clip.rate)
                 found[name].append(row)
@@ -160,13 +162,15 @@ def main() -> None:
     )
     parser.add_argument("what", choices=("quality", "change"))
     parser.add_argument("methods", nargs="*", default=[*PEERS, CHAIN, "low", "fast"])
-    parser.add_argument("--rate", type=int, choices=(8000, RATE, 48000), default=RATE)
+    parser.add_argument("--rate", type=int, default=RATE)
+    parser.add_argument("--of", type=int, choices=(8000, RATE), help="(default: up to --rate)")
     parser.add_argument("--clips", type=int, default=40)
     parser.add_argument("-o", "--output", type=Path, default=Path("low"))
     asked = parser.parse_args()
     try:
         if asked.what == "quality":
-            quality(asked.rate, asked.clips, asked.methods, asked.output)
+            own = asked.of or (RATE if asked.rate >= RATE else 8000)
+            quality(asked.rate, own, asked.clips, asked.methods, asked.output)
         else:
             change(asked.clips, asked.output)
     except AlphaMFError as error:

@@ -7,6 +7,7 @@ of 16 ms, a small network reads the posterior of these bands and the result belo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,10 @@ from alphamf.tools.arrays import Array, Floats, Reals, to_host
 QUIETEST = 1e-8
 """Mean power of a band, relative to that of all bins, below which the band counts as empty:
 telephones, MP3 and sound of a lower rate end at an edge; above it only rounding noise is left."""
+
+NARROW, NARROWEST = 4400.0, 1e-5
+"""Frequency in Hz, a tenth above the band of telephones, and power, relative to the mean over the
+bins of that band, under which all bins above must stay if a sound is to count as narrow."""
 
 MOST_RAISED = np.float32(3.0)
 """Largest factor of the first speech in a band."""
@@ -61,13 +66,38 @@ def count_modelled_bands(spectra: Spectra, dictionary: Dictionary) -> int:
 def count_sounding_bands(spectra: Spectra, dictionary: Dictionary) -> int:
     """Return the number of wide bands up to the highest one with sound, for one channel."""
     native = native_grid(dictionary, spectra.rate)
-    pool, length = high_pooling(native), native.frame.n_fft
-    sound = np.pad(spectra.sound, (0, max(0, length - len(spectra.sound))))
-    # Blackman's window: that of the STFT would leak more than there is beyond an edge.
-    pieces = sliding_window_view(sound, length)[:: length // 2] * np.blackman(length)
-    power = (np.abs(np.fft.rfft(pieces)) ** 2).mean(axis=0)[:, None]
+    pool, power = high_pooling(native), _mean_power(spectra.sound, native.frame.n_fft)[:, None]
     loud = pool(power)[: pool.inside, 0] > QUIETEST * power.mean()
     return int(np.flatnonzero(loud)[-1]) + 1 if loud.any() else 0
+
+
+def is_narrow(sounds: Sequence[Floats], rate: int) -> bool:
+    """Return whether none of some sounds has anything above the band of telephones.
+
+    Parameters
+    ----------
+    sounds
+        Shape (samples,) each. Digital silence alone is not narrow.
+    rate
+        Sampling rate in Hz, 16000 or more.
+    """
+    length = rate // 16
+    frequencies = np.fft.rfftfreq(length, 1 / rate)
+    powers = [_mean_power(sound, length) for sound in sounds]
+    inside = [power[frequencies <= NARROW].mean() for power in powers]
+    above = [power[frequencies > NARROW].max() for power in powers]
+    return max(inside) > 0 and all(
+        high <= NARROWEST * low for high, low in zip(above, inside, strict=True)
+    )
+
+
+def _mean_power(sound: Floats, length: int) -> Reals:
+    """Return the mean power of each bin over windows of some samples, shape (bins,)."""
+    sound = np.pad(sound, (0, max(0, length - len(sound))))
+    # Blackman's window: that of the STFT would leak more than there is beyond an edge.
+    pieces = sliding_window_view(sound, length)[:: length // 2] * np.blackman(length)
+    power: Reals = (np.abs(np.fft.rfft(pieces)) ** 2).mean(axis=0)
+    return power
 
 
 def count_possible_bands(rate: int, dictionary: Dictionary) -> int:

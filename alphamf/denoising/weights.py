@@ -34,6 +34,9 @@ Choice = str | os.PathLike[str]
 MODELS = "a file, the name of a shipped dictionary, a Dictionary or Weights"
 """What a model can be."""
 
+NARROW_RATE = 8000
+"""Rate in Hz of the weights for sound with nothing above half of it, such as telephone calls."""
+
 _load_once = cache(call)
 """Calls a function of a file, once for each file."""
 
@@ -70,6 +73,8 @@ class Weights:
     causal_high_band
         Network of the wide bands at low latency; None: the gain at the top of the dictionary's band
         is used there.
+    narrow
+        Whether segments without sound above 4 kHz take the shipped weights for 8 kHz instead.
 
     Raises
     ------
@@ -91,6 +96,7 @@ class Weights:
     high_band: HighBand | None = None
     causal: CausalRefiner | None = None
     causal_high_band: CausalHighBand | None = None
+    narrow: bool = False
 
     def __repr__(self) -> str:
         networks = {name: getattr(self, name) for name in NETWORKS}
@@ -115,6 +121,11 @@ class Weights:
             raise AlphaMFError(
                 f"the second stage {self.second_stage.name} needs a refiner, but there is none"
             )
+
+    def for_narrow_sound(self) -> Weights:
+        """Return the shipped weights for 8 kHz, with a refiner and a dereverberator as here."""
+        refiner = "none" if self.refiner is None else "auto"
+        return find(NARROW_RATE, refiner=refiner, dereverb=self.dereverberator is not None)
 
     def to_module(self, xp: Any) -> Weights:
         """Return a copy with the networks' parameters on the device of the module `xp`."""
@@ -152,7 +163,8 @@ def find(
         dictionary's rate and window, if there is one; ``"none"``.
     second_stage
         In the same way; ``"auto"`` is none without a shipped refiner. A shipped second stage comes
-        with the high-band network, for sound that has these bands.
+        with the high-band network, for sound that has these bands. If all three are shipped ones,
+        or none, segments without sound above 4 kHz take those for 8 kHz.
     causal
         In the same way, for low latency. A shipped one comes with the network of the wide bands.
     dereverb
@@ -166,6 +178,7 @@ def find(
     """
     if isinstance(model, Weights):
         return model
+    chosen = [str(each) for each in (model, refiner, second_stage)]
     if isinstance(model, Dictionary):
         dictionary = model
     else:
@@ -191,7 +204,9 @@ def find(
     room = None
     if dereverb and first is not None and first.name in network_file.shipped_networks():
         room = network(Dereverberator, "auto", dictionary.rate)
-    return Weights(dictionary, first, second, room, high, online, wide)
+    narrow = chosen[0] == "auto" and {*chosen[1:]} <= {"auto", "none"}
+    narrow = narrow and str(causal) == "none" and dictionary.rate > NARROW_RATE
+    return Weights(dictionary, first, second, room, high, online, wide, narrow=narrow)
 
 
 def find_online(

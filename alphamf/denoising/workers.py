@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from alphamf.denoising import high_bands
 from alphamf.denoising.estimate import (
     FIRST,
     ChannelEstimate,
@@ -103,12 +104,13 @@ class Workers:
         if noise is not None:
             self._noise = noise_spectra(noise, rate, weights.dictionary, settings, seed)
         self._rate, self._weights, self._settings = rate, weights.to_module(xp), settings
+        self._narrow: Weights | None = None
         self._models_components = models_components(settings) and noise is None
         self._seed, self._xp, self._jobs = seed, xp, options.jobs
         self._progress = progress
         self._together = xp is not np
         self._threads = self._pool()
-        self._waiting: list[Piece] = []
+        self._waiting: list[tuple[Piece, Weights]] = []
         self._pending: deque[_Pending] = deque()
         self._ready: deque[list[ChannelEstimate]] = deque()
         self._count = 0
@@ -138,32 +140,34 @@ class Workers:
     def submit(self, piece: Piece) -> None:
         """Start to estimate a piece: immediately, in threads, or once a GPU batch is full."""
         if self._together:
-            self._waiting.append(piece)
+            self._waiting.append((piece, self._weights_for(piece)))
         else:
             self._pending.append(self._begin(piece))
 
     def _begin(self, piece: Piece) -> _Pending:
         """Start to estimate a piece."""
         places, sounds = _different([piece])
-        noises = self._noises(places)
+        noises, weights = self._noises(places), self._weights_for(piece)
         number, seconds = self._number(1), piece.step / self._rate / len(sounds)
         # It needs all channels, and starts first, so that the others never wait for a thread.
-        late = self._start(partial(self._late, sounds)) if self._settings.dereverb else None
+        late = None
+        if self._settings.dereverb:
+            late = self._start(partial(self._late, weights, sounds))
         if len(sounds) > 1 and self._models_components:
-            task = partial(self._estimate_groups, late, sounds, number, seconds)
+            task = partial(self._estimate_groups, weights, late, sounds, number, seconds)
             return _Pending(places, [self._start(task)], tasks=1)
         samplings = [
-            partial(self._sample_one, late, sound, number, seconds, k, noise)
+            partial(self._sample_one, weights, late, sound, number, seconds, k, noise)
             for k, (sound, noise) in enumerate(zip(sounds, noises, strict=True))
         ]
         if self._settings.channels == "separate":
-            futures = [self._start(partial(self._finish, task)) for task in samplings]
+            futures = [self._start(partial(self._finish, weights, task)) for task in samplings]
         else:
             # The task that starts last does the rest when the others are about to end, so that no
             # thread waits long.
             *earlier, last = samplings
             others = [self._start(task) for task in earlier]
-            futures = [self._start(partial(self._finish, last, others))]
+            futures = [self._start(partial(self._finish, weights, last, others))]
         return _Pending(places, futures, tasks=len(sounds))
 
     def next_estimates(self, *, last: bool = False) -> list[ChannelEstimate] | None:
@@ -228,21 +232,34 @@ class Workers:
             return [None] * len(set(places))
         return [known[places.index(k) % len(known)] for k in range(len(set(places)))]
 
-    def _late(self, sounds: Sequence[Floats]) -> list[Late]:
+    def _weights_for(self, piece: Piece) -> Weights:
+        """Return the weights for a piece; without sound above 4 kHz they may be those for 8 kHz."""
+        # The noise that is known is that of the dictionary's whole band.
+        wide = not self._weights.narrow or self._noise is not None
+        if wide or not high_bands.is_narrow(piece.audio.T, self._rate):
+            return self._weights
+        if self._narrow is None:
+            self._narrow = self._weights.for_narrow_sound().to_module(self._xp)
+        return self._narrow
+
+    def _late(self, weights: Weights, sounds: Sequence[Floats]) -> list[Late]:
         """Return the late reverberation of the different sounds of a piece."""
-        edge = BAND_TOP[1] * self._weights.dictionary.rate / 2
+        edge = BAND_TOP[1] * weights.dictionary.rate / 2
         return late_reverberation(sounds, self._rate, edge)
 
-    def _lates(self, sounds: Sequence[Floats], pieces: Sequence[Sequence[int]]) -> list[Late]:
+    def _lates(
+        self, weights: Weights, sounds: Sequence[Floats], pieces: Sequence[Sequence[int]]
+    ) -> list[Late]:
         """Return that of the sounds of several pieces, given the places of their channels."""
         found: dict[int, Late] = {}
         for places in pieces:
             used = sorted(set(places))
-            found |= zip(used, self._late([sounds[k] for k in used]), strict=True)
+            found |= zip(used, self._late(weights, [sounds[k] for k in used]), strict=True)
         return [found[k] for k in range(len(sounds))]
 
     def _sample_one(
         self,
+        weights: Weights,
         late: Future[list[Late]] | None,
         sound: Floats,
         number: int,
@@ -252,10 +269,11 @@ class Workers:
     ) -> list[SegmentPosterior]:
         """Sample the gain of one sound of a piece; `late` is what is late in all of them."""
         own = None if late is None else [late.result()[place]]
-        return self._sample([sound], number, seconds, place, [noise], own)
+        return self._sample(weights, [sound], number, seconds, place, [noise], own)
 
     def _sample(
         self,
+        weights: Weights,
         sounds: Sequence[Floats],
         number: int,
         seconds: float,
@@ -268,6 +286,8 @@ class Workers:
 
         Parameters
         ----------
+        weights
+            Those for the sounds.
         sounds
             Shape (samples,) each.
         number
@@ -285,7 +305,7 @@ class Workers:
         """
         settings = settings or self._settings
         progress = partial(self._progress.advance, (number, place), seconds / settings.steps)
-        stream, weights = (self._seed, number), self._weights
+        stream = self._seed, number
 
         def sample(given: Sequence[Floats]) -> list[SegmentPosterior]:
             return sample_gains(
@@ -309,16 +329,18 @@ class Workers:
 
     def _finish(
         self,
+        weights: Weights,
         sampling: Callable[[], list[SegmentPosterior]],
         others: Sequence[Future[list[SegmentPosterior]]] = (),
     ) -> list[ChannelEstimate]:
         """Sample the last of some channels, and estimate the speech in all of them."""
         last = sampling()
         channels = [*(one for other in others for one in other.result()), *last]
-        return estimate_speech(channels, self._weights, self._settings, self._xp)
+        return estimate_speech(channels, weights, self._settings, self._xp)
 
     def _estimate_groups(
         self,
+        weights: Weights,
         late: Future[list[Late]] | None,
         sounds: Sequence[Floats],
         number: int,
@@ -330,13 +352,13 @@ class Workers:
         ----------
         late
             Late reverberation of all sounds, which is taken away first; None: it stays.
-        sounds, number, seconds
+        weights, sounds, number, seconds
             As for `_sample`.
         """
-        weights, settings, xp = self._weights, self._settings, self._xp
+        settings, xp = self._settings, self._xp
         parts = None if late is None else late.result()
         noises = [None] * len(sounds)
-        first = self._sample(sounds, number, 0, 0, noises, parts, FIRST)
+        first = self._sample(weights, sounds, number, 0, 0, noises, parts, FIRST)
         step = len(sounds) * seconds / settings.steps
         progress = partial(self._progress.advance, (number, 0), step)
         stream = self._seed, number
@@ -344,9 +366,9 @@ class Workers:
         return estimate_speech(channels, weights, settings, xp, groups)
 
     def _batch(self) -> None:
-        """Estimate in one batch the waiting pieces, or those as long as the first one."""
-        _, group = next(groupby(self._waiting, key=lambda piece: len(piece.audio)))
-        pieces = list(group)
+        """Estimate in one batch the waiting pieces, or those like the first one."""
+        _, group = next(groupby(self._waiting, key=lambda each: (len(each[0].audio), id(each[1]))))
+        pieces, (weights, *_) = zip(*group, strict=True)
         del self._waiting[: len(pieces)]
         if self._models_components and pieces[0].audio.shape[1] > 1:
             self._ready.extend(self._begin(piece).channels() for piece in pieces)
@@ -356,13 +378,13 @@ class Workers:
         noises = self._noises(places)
         channels = len(places) // len(pieces)
         every = [places[k * channels : (k + 1) * channels] for k in range(len(pieces))]
-        late = self._lates(sounds, every) if self._settings.dereverb else None
+        late = self._lates(weights, sounds, every) if self._settings.dereverb else None
         number = self._number(len(pieces))
-        found = self._sample(sounds, number, seconds, 0, noises, late)
+        found = self._sample(weights, sounds, number, seconds, 0, noises, late)
         for own in every:
             used = sorted(set(own))
             segment = [found[place] for place in used]
-            estimates = estimate_speech(segment, self._weights, self._settings, self._xp)
+            estimates = estimate_speech(segment, weights, self._settings, self._xp)
             self._ready.append([estimates[used.index(place)] for place in own])
 
 
