@@ -66,7 +66,7 @@ def count_modelled_bands(spectra: Spectra, dictionary: Dictionary) -> int:
 def count_sounding_bands(spectra: Spectra, dictionary: Dictionary) -> int:
     """Return the number of wide bands up to the highest one with sound, for one channel."""
     native = native_grid(dictionary, spectra.rate)
-    pool, power = high_pooling(native), _mean_power(spectra.sound, native.frame.n_fft)[:, None]
+    pool, power = high_pooling(native), _mean_power(spectra.sound, native.frame.n_fft, 2)[:, None]
     loud = pool(power)[: pool.inside, 0] > QUIETEST * power.mean()
     return int(np.flatnonzero(loud)[-1]) + 1 if loud.any() else 0
 
@@ -83,7 +83,7 @@ def is_narrow(sounds: Sequence[Floats], rate: int) -> bool:
     """
     length = rate // 16
     frequencies = np.fft.rfftfreq(length, 1 / rate)
-    powers = [_mean_power(sound, length) for sound in sounds]
+    powers = [_mean_power(sound, length, 1) for sound in sounds]
     inside = [power[frequencies <= NARROW].mean() for power in powers]
     above = [power[frequencies > NARROW].max() for power in powers]
     return max(inside) > 0 and all(
@@ -91,11 +91,11 @@ def is_narrow(sounds: Sequence[Floats], rate: int) -> bool:
     )
 
 
-def _mean_power(sound: Floats, length: int) -> Reals:
-    """Return the mean power of each bin over windows of some samples, shape (bins,)."""
+def _mean_power(sound: Floats, length: int, overlap: int) -> Reals:
+    """Return the mean power of each bin over windows of `length` samples, shape (bins,)."""
     sound = np.pad(sound, (0, max(0, length - len(sound))))
     # Blackman's window: that of the STFT would leak more than there is beyond an edge.
-    pieces = sliding_window_view(sound, length)[:: length // 2] * np.blackman(length)
+    pieces = sliding_window_view(sound, length)[:: length // overlap] * np.blackman(length)
     power: Reals = (np.abs(np.fft.rfft(pieces)) ** 2).mean(axis=0)
     return power
 

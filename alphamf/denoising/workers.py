@@ -236,7 +236,7 @@ class Workers:
         """Return the weights for a piece; without sound above 4 kHz they may be those for 8 kHz."""
         # The noise that is known is that of the dictionary's whole band.
         wide = not self._weights.narrow or self._noise is not None
-        if wide or not high_bands.is_narrow(piece.audio.T, self._rate):
+        if wide or not high_bands.is_narrow([*piece.audio.T], self._rate):
             return self._weights
         if self._narrow is None:
             self._narrow = self._weights.for_narrow_sound().to_module(self._xp)
