@@ -128,6 +128,7 @@ BAD = {
     "prior_noise": [*OBJECT, None],
     "prior_noise_basis": [*OBJECT, None],
     "learn_channel": FLAG,
+    "narrow": FLAG,
     "refine": FLAG,
     "dry": REAL,
     "dereverb": [value for value in REAL if value is not None],
@@ -199,7 +200,9 @@ REALS = {
     "alpha": 1.5,
     "seconds": 1.0,
 }
-FLAGS = {"channels_first": False, "learn_channel": True, "refine": False, "stream": False}
+FLAGS = dict.fromkeys(("channels_first", "narrow", "refine", "stream"), False) | {
+    "learn_channel": True
+}
 
 
 def arguments(call):

@@ -23,7 +23,7 @@ from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import Dereverberator, SecondStage
 from alphamf.learnt.second_stage import frame as second_stage_frame
-from alphamf.tools.arguments import check_instance, file_name
+from alphamf.tools.arguments import check_instance, file_name, flag
 
 N = TypeVar("N", bound=TrainedNetwork)
 
@@ -79,8 +79,8 @@ class Weights:
     Raises
     ------
     AlphaMFError
-        A network is for another rate or window than the dictionary asks for, or there is a second
-        stage and no refiner.
+        A network is for another rate or window than the dictionary asks for, there is a second
+        stage and no refiner, or `narrow` is neither True nor False.
 
     Examples
     --------
@@ -105,6 +105,7 @@ class Weights:
 
     def __post_init__(self) -> None:
         check_instance("dictionary", self.dictionary, Dictionary, "a Dictionary")
+        object.__setattr__(self, "narrow", flag("narrow", self.narrow))
         for name, kind in NETWORKS.items():
             if getattr(self, name) is not None:
                 check_instance(name, getattr(self, name), kind, f"a {kind.__name__} or None")
@@ -178,7 +179,7 @@ def find(
     """
     if isinstance(model, Weights):
         return model
-    chosen = [str(each) for each in (model, refiner, second_stage)]
+    networks = {str(refiner), str(second_stage)}
     if isinstance(model, Dictionary):
         dictionary = model
     else:
@@ -204,8 +205,8 @@ def find(
     room = None
     if dereverb and first is not None and first.name in network_file.shipped_networks():
         room = network(Dereverberator, "auto", dictionary.rate)
-    narrow = chosen[0] == "auto" and {*chosen[1:]} <= {"auto", "none"}
-    narrow = narrow and str(causal) == "none" and dictionary.rate > NARROW_RATE
+    own = isinstance(model, str) and model == "auto" and networks <= {"auto", "none"}
+    narrow = own and str(causal) == "none" and dictionary.rate > NARROW_RATE
     return Weights(dictionary, first, second, room, high, online, wide, narrow=narrow)
 
 
