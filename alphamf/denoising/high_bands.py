@@ -34,16 +34,16 @@ QUIETEST = 1e-8
 """Mean power of a band, relative to that of all bins, below which the band counts as empty:
 telephones, MP3 and sound of a lower rate end at an edge; above it only rounding noise is left."""
 
-NARROW, NARROWEST = 4400.0, 1e-5
-"""Frequency in Hz, a tenth above the band of telephones, and power, relative to the mean over the
-bins of that band, under which all bins above must stay if a sound is to count as narrow."""
+NARROW_TOP, MOST_ABOVE = 4400.0, 1e-5
+"""A sound counts as narrow if no bin above this frequency in Hz has more power than this part of
+the mean over the bins below. Telephones end at 4 kHz, and resampling needs a tenth more."""
 
 MOST_RAISED = np.float32(3.0)
 """Largest factor of the first speech in a band."""
 
 CROSSED = (7600.0, 8000.0)
 """Range in Hz where the gains below fade into those of the bands: above the resampler's edge. The
-gains of bins keep more of fine structure, which PESQ hears up to 8 kHz."""
+gains of single bins follow the speech more closely, which PESQ hears up to 8 kHz."""
 
 
 def count_modelled_bands(spectra: Spectra, dictionary: Dictionary) -> int:
@@ -84,10 +84,10 @@ def is_narrow(sounds: Sequence[Floats], rate: int) -> bool:
     length = rate // 16
     frequencies = np.fft.rfftfreq(length, 1 / rate)
     powers = [_mean_power(sound, length, 1) for sound in sounds]
-    inside = [power[frequencies <= NARROW].mean() for power in powers]
-    above = [power[frequencies > NARROW].max() for power in powers]
+    inside = [power[frequencies <= NARROW_TOP].mean() for power in powers]
+    above = [power[frequencies > NARROW_TOP].max() for power in powers]
     return max(inside) > 0 and all(
-        high <= NARROWEST * low for high, low in zip(above, inside, strict=True)
+        high <= MOST_ABOVE * low for high, low in zip(above, inside, strict=True)
     )
 
 

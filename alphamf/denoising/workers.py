@@ -140,14 +140,14 @@ class Workers:
     def submit(self, piece: Piece) -> None:
         """Start to estimate a piece: immediately, in threads, or once a GPU batch is full."""
         if self._together:
-            self._waiting.append((piece, self._weights_for(piece)))
+            self._waiting.append((piece, self._weights_for([*piece.audio.T])))
         else:
             self._pending.append(self._begin(piece))
 
     def _begin(self, piece: Piece) -> _Pending:
         """Start to estimate a piece."""
         places, sounds = _different([piece])
-        noises, weights = self._noises(places), self._weights_for(piece)
+        noises, weights = self._noises(places), self._weights_for(sounds)
         number, seconds = self._number(1), piece.step / self._rate / len(sounds)
         # It needs all channels, and starts first, so that the others never wait for a thread.
         late = None
@@ -232,11 +232,11 @@ class Workers:
             return [None] * len(set(places))
         return [known[places.index(k) % len(known)] for k in range(len(set(places)))]
 
-    def _weights_for(self, piece: Piece) -> Weights:
-        """Return the weights for a piece; without sound above 4 kHz they may be those for 8 kHz."""
+    def _weights_for(self, sounds: Sequence[Floats]) -> Weights:
+        """Return the weights for the sounds of a piece; for calls they may be those for 8 kHz."""
         # The noise that is known is that of the dictionary's whole band.
         wide = not self._weights.narrow or self._noise is not None
-        if wide or not high_bands.is_narrow([*piece.audio.T], self._rate):
+        if wide or not high_bands.is_narrow(sounds, self._rate):
             return self._weights
         if self._narrow is None:
             self._narrow = self._weights.for_narrow_sound().to_module(self._xp)
