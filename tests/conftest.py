@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from functools import cache
 from pathlib import Path
 
@@ -17,6 +18,12 @@ from tests.support.places import ROOT
 
 # Typer would build all commands anew, from their signatures, whenever a test runs one.
 typer.testing._get_command = cache(typer.testing._get_command)
+
+# Ctrl-C is ignored in the background of a shell, and a hang-up under nohup. A program that a test
+# starts inherits what is ignored, but not what a function handles.
+for number in {signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGINT)}:
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, lambda *_: None)
 
 settings.register_profile("busy", deadline=None)  # beside other tests an example may take long
 settings.load_profile("busy")

@@ -70,10 +70,8 @@ def test_a_terminal_shows_a_narrow_table(corpus, plain_page):
 
 
 def start(*arguments: str) -> subprocess.Popen:
-    # What a shell starts in the background inherits a Ctrl-C that is ignored.
-    interruptible = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
     return subprocess.Popen(
-        [*COMMAND[:2], f"{interruptible}; {COMMAND[2]}", "evaluate", *CORPUS, *arguments, "--json"],
+        [*COMMAND, "evaluate", *CORPUS, *arguments, "--json"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
 

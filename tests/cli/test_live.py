@@ -34,7 +34,6 @@ def desk(monkeypatch):
 def started(*words, seconds=1000, **options):
     """Start the command in a process of its own, with devices that run."""
     script = (
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         f"from tests.support import sound_cards; sound_cards.run_alone({seconds})\n"
         "from alphamf.cli.app import main; main()"
     )

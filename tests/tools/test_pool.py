@@ -147,14 +147,13 @@ def test_a_suspect_is_never_done_in_this_process(monkeypatch):
 
 
 @pytest.fixture
-def interruptible(tmp_path):
-    """Start Python code in a session of its own, which a Ctrl-C can stop; nothing outlives it."""
-    start = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+def start(tmp_path):
+    """Start Python code in a session of its own, nothing outlives it."""
     with ExitStack() as stack:
 
         def run(code: str) -> subprocess.Popen:
             process = subprocess.Popen(
-                [sys.executable, "-c", start + code], cwd=tmp_path, start_new_session=True,
+                [sys.executable, "-c", code], cwd=tmp_path, start_new_session=True,
                 env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
                 stderr=subprocess.DEVNULL,
             )  # fmt: skip
@@ -191,9 +190,9 @@ list(pool.each(stuck, [Path("pipe").absolute()] * 2, workers=2))
         ([signal.SIGKILL], -signal.SIGKILL, GRACE),
     ],
 )
-def test_a_stop_ends_workers_that_are_stuck(tmp_path, interruptible, numbers, code, seconds):
+def test_a_stop_ends_workers_that_are_stuck(tmp_path, start, numbers, code, seconds):
     os.mkfifo(tmp_path / "pipe")
-    process = interruptible(STUCK)
+    process = start(STUCK)
     until(lambda: len(list(tmp_path.glob("*.stuck"))) == 2)
     started = time.monotonic()
     for number in numbers:
@@ -217,8 +216,8 @@ for _ in range(2):  # the second waits for ever, in C, where no exception comes
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the mutex is that of Linux")
-def test_a_second_signal_ends_what_hangs_in_c(tmp_path, interruptible):
-    process = interruptible(HANGING)
+def test_a_second_signal_ends_what_hangs_in_c(tmp_path, start):
+    process = start(HANGING)
     until((tmp_path / "started").exists)
     process.send_signal(signal.SIGTERM)
     time.sleep(0.3)
@@ -230,9 +229,9 @@ def test_a_second_signal_ends_what_hangs_in_c(tmp_path, interruptible):
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the mutex is that of Linux")
 @pytest.mark.parametrize(("count", "least", "most"), [(1, 18, 30), (2, 18, 30), (3, 0, 2)])
-def test_what_hangs_in_c_ends_for_certain(tmp_path, interruptible, count, least, most):
+def test_what_hangs_in_c_ends_for_certain(tmp_path, start, count, least, most):
     """Two signals in a row are one, as `timeout` sends them; apart, a third ends it at once."""
-    process = interruptible(HANGING)
+    process = start(HANGING)
     until((tmp_path / "started").exists)
     started = time.monotonic()
     for k in range(count):
@@ -262,8 +261,8 @@ list(pool.each(work, [1], workers=1))
 
 
 @posix
-def test_an_exception_that_was_lost_comes_again(tmp_path, interruptible):
-    process = interruptible(LOST)
+def test_an_exception_that_was_lost_comes_again(tmp_path, start):
+    process = start(LOST)
     until((tmp_path / "started").exists)
     process.send_signal(signal.SIGINT)
     assert process.wait(10) == 130
