@@ -6,8 +6,8 @@ x {8, 16, 48 kHz} x {mono, stereo}; digests are of this processor, NumPy and BLA
 
 from __future__ import annotations
 
+import argparse
 import hashlib
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,8 +49,13 @@ def digest(preset: str, rate: int, channels: int) -> str:
 
 def main() -> None:
     """Print a row of a Markdown table for each preset, rate and number of channels."""
+    parser = argparse.ArgumentParser("python -m benchmarks.digests", description=__doc__)
+    parser.add_argument("presets", nargs="*", metavar="PRESET", help="default: all")
+    asked = parser.parse_args()
+    if unknown := set(asked.presets) - set(PRESETS):
+        parser.error(f"there is no preset {unknown.pop()!r}")
     print("| preset | kHz | channels | SHA-256 |\n|---|---|---|---|")
-    for preset in sys.argv[1:] or PRESETS:
+    for preset in asked.presets or PRESETS:
         for rate in (8000, 16000, 48000):
             for channels in (1, 2):
                 found = digest(preset, rate, channels)
