@@ -131,8 +131,8 @@ class _Progress:
 
 def _options(output: str, rate: int) -> str:
     """Return the denoising settings and weights with which the network is evaluated."""
-    stage = " --network second-stage-16k" if rate == 16000 else ""
-    return f"--model speech-{rate // 1000}k --network {printable_name(output)}{stage}"
+    own, band = printable_name(output), f"{rate // 1000}k"
+    return f"--model speech-{band} --network {own} --network second-stage-{band}"
 
 
 def _print(found: FineTuningResult) -> None:

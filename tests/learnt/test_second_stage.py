@@ -193,13 +193,13 @@ def test_no_more_is_removed_than_the_limit():
     np.testing.assert_allclose(found, 0.1 * given, atol=1e-6)
 
 
-def test_a_second_stage_is_shipped_for_16_khz_alone():
-    found = find(48000).second_stage
-    assert found is not None and (found.rate, found.frame) == (16000, second_stage.frame(16000))
-    assert found.frame == Frame(256, 128)
-    expected = network.shapes(129, SECOND_STAGE_SIZES)
+@pytest.mark.parametrize(("rate", "window"), [(8000, 128), (16000, 256)])
+def test_a_second_stage_is_shipped_for_each_rate(rate, window):
+    found = find(rate).second_stage
+    assert (found.rate, found.frame) == (rate, second_stage.frame(rate))
+    assert found.frame == Frame(window, window // 2)
+    expected = network.shapes(window // 2 + 1, SECOND_STAGE_SIZES)
     assert {name: value.shape for name, value in found.parameters.items()} == expected
-    assert find(8000).second_stage is None
     other = replace(
         choose_dictionary("auto", 16000), frame=Frame(256, 64), basis=np.ones((387, 1)), above=None
     )
