@@ -54,7 +54,10 @@ LEFT_OUT = ("noisy", "oracle-mask", "is-nmf", "kl-nmf", "paper")
 UNIT = ("rnnoise", "logmmse")
 """The first of these that is installed is the unit of the ratios."""
 
-COLUMNS = ("method", *(f"CPU s per s, {rate // 1000} kHz" for rate in RATES), "rnnoise = 1, 16 kHz")
+COLUMNS = (
+    "method",
+    *(f"{what}, {rate // 1000} kHz" for rate in RATES for what in ("CPU s per s", "rnnoise = 1")),
+)
 
 
 def synthetic_sound(seconds: float, rate: int) -> Floats:
