@@ -148,7 +148,7 @@ def test_a_suspect_is_never_done_in_this_process(monkeypatch):
 
 @pytest.fixture
 def start(tmp_path):
-    """Start Python code in a session of its own, nothing outlives it."""
+    """Start Python code in a session of its own; nothing outlives it."""
     with ExitStack() as stack:
 
         def run(code: str) -> subprocess.Popen:
