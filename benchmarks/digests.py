@@ -6,7 +6,6 @@ x {8, 16, 48 kHz} x {mono, stereo}; digests are of this processor, NumPy and BLA
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ import soundfile
 import soxr
 
 from alphamf import PRESETS, denoise
+from benchmarks.report import options_of
 
 SAMPLE = Path(__file__).parents[1] / "data" / "sample-noisy.wav"
 SECONDS = 2.5
@@ -49,7 +49,7 @@ def digest(preset: str, rate: int, channels: int) -> str:
 
 def main() -> None:
     """Print a row of a Markdown table for each preset, rate and number of channels."""
-    parser = argparse.ArgumentParser("python -m benchmarks.digests", description=__doc__)
+    parser = options_of("benchmarks.digests", __doc__)
     parser.add_argument("presets", nargs="*", metavar="PRESET", help="default: all")
     asked = parser.parse_args()
     if unknown := set(asked.presets) - set(PRESETS):

@@ -130,7 +130,7 @@ class _Progress:
 
 
 def _options(output: str, rate: int) -> str:
-    """Return the denoising settings and weights with which the network is evaluated."""
+    """Return the options of ``alphamf denoise`` that name the network and what goes with it."""
     own, band = printable_name(output), f"{rate // 1000}k"
     return f"--model speech-{band} --network {own} --network second-stage-{band}"
 

@@ -120,7 +120,7 @@ def test_files_are_read_once_a_run(monkeypatch):
     denoise(noise[:4000, 0], 8000, settings)
     once = len(folders)
     denoise(noise, 8000, settings)
-    assert len(folders) == 2 * once
+    assert once <= 4 and len(folders) == 2 * once
 
 
 @pytest.mark.slow
