@@ -29,7 +29,7 @@ from alphamf.tools.arrays import Floats
 
 ROOT = Path(__file__).parents[1]
 FLAGS = "-fno-math-errno -fno-trapping-math -ffp-contract=fast -Wl,--wrap=calloc".split()
-PARTS = "_bands.c", "_chain.c", "_network.c", "_weights.c", "engine.c"
+PARTS = "_bands.c", "_chain.c", "_fft.c", "_network.c", "_second.c", "_weights.c", "engine.c"
 KINDS = ((8000, 1), (16000, 1), (16000, 2), (48000, 1), (48000, 2))
 
 
@@ -49,7 +49,7 @@ def write_weights(folder: Path, rate: int) -> Path:
     """Write the weights for a rate to a folder, and return the file."""
     found = find_online(rate)
     path = folder / f"weights-{rate}"
-    path.write_bytes(pack(found.dictionary, found.causal, 0))
+    path.write_bytes(pack(found.dictionary, found.online, 0))
     return path
 
 

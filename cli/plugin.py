@@ -52,7 +52,5 @@ def plugin_file() -> bytes:
     from alphamf.native import plugin, weights
 
     found = [find_online(rate) for rate in (48000, 8000)]
-    wide, narrow = (
-        weights.pack(each.dictionary, each.causal, each.causal_high_band, 0) for each in found
-    )
+    wide, narrow = (weights.pack(each.dictionary, each.online, 0) for each in found)
     return plugin.plugin(wide, narrow)

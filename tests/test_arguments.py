@@ -164,6 +164,7 @@ for each in (
     "dereverberator",
     "high_band",
     "causal",
+    "causal_second_stage",
     "causal_high_band",
 ):
     BAD[each] = OBJECT

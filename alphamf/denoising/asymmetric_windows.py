@@ -69,6 +69,9 @@ class Frames:
     ----------
     latency
         Samples after which a sample is out, at most.
+    noisy_pair, speech_pair
+        Sound and speech of the hop that was synthesised last and of the next one, shape (channels,
+        2 * hop). The next one's speech lacks the next frame, and is as loud as with it.
     """
 
     def __init__(self, hop: int, channels: int) -> None:
@@ -80,6 +83,12 @@ class Frames:
         energy = np.cumsum(self.windows.analysis[::-1] ** 2)[hop - 1 :: hop]
         self._filled = energy / energy[-1]
         self._count = 0
+        self.noisy_pair: Floats = np.zeros((channels, 2 * hop), np.float32)
+        self.speech_pair: Floats = np.zeros((channels, 2 * hop), np.float32)
+        place = length - self.latency
+        missing = self.windows.analysis * self.windows.synthesis
+        self._unit: Floats = np.ones(2 * hop, np.float32)
+        self._unit[hop:] /= 1 - missing[place : place + hop]
 
     def analyse(self, block: Floats) -> Complexes:
         """Analyse one hop, shape (hop, channels); return the spectrum, shape (channels, bins)."""
@@ -108,6 +117,13 @@ class Frames:
         self._sum += frame.astype(np.float32, copy=False) * self.windows.synthesis
         place = length - self.latency
         done = self._sum[:, place : place + hop].T.copy()
+        self.noisy_pair = self._past[:, place : place + 2 * hop]
+        self.speech_pair = self._sum[:, place : place + 2 * hop] * self._unit
         self._sum[:, :-hop] = self._sum[:, hop:]
         self._sum[:, -hop:] = 0
         return done if self._count >= SYNTHESIS_HOPS else done[:0]
+
+    @property
+    def reaches_sound(self) -> bool:
+        """Whether the pair of hops reaches into the recording."""
+        return self._count >= SYNTHESIS_HOPS - 1

@@ -34,7 +34,7 @@ class LowLatency:
     channels
         Number of channels.
     weights
-        Dictionary of the speech, and causal refiner.
+        Dictionary of the speech, and causal networks.
     settings
         Settings of the run: dry, max_attenuation and channels are used.
     seed
@@ -59,8 +59,7 @@ class LowLatency:
             rate,
             channels,
             weights.dictionary,
-            weights.causal,
-            weights.causal_high_band,
+            weights.online,
             linked=settings.channels == "linked",
             least=float(least_gain(settings)),
             seed=seed,

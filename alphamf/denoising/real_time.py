@@ -6,6 +6,7 @@ They correspond to `activity` and `spatial`, with averages over the past in plac
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from alphamf.audio.stft import Complexes
 from alphamf.denoising.activity import BAND, LEVEL, RATIO, SPAN, WEIGHTS
@@ -73,9 +74,15 @@ class Sharing:
         Two or more.
     hop
         Distance between frames in seconds.
+
+    Attributes
+    ----------
+    together
+        Which channels had the common gain in the last frame, shape (channels,).
     """
 
     def __init__(self, channels: int, hop: float) -> None:
+        self.together: NDArray[np.bool_] = np.zeros(channels, bool)
         self._share = np.float32(forgetting_factor(hop, COHERENCE_SECONDS))
         self._cross: Complexes | None = None
         self._power = np.zeros((channels, 1), np.float32)
@@ -98,6 +105,7 @@ class Sharing:
         most = (np.sqrt(self._power) * np.sqrt(self._power[0])).sum(axis=-1)
         together = np.abs(self._cross).sum(axis=-1) >= np.float32(SHARED) * most
         together[0] = True
+        self.together = together
         total = power[together].sum(axis=0) + np.finfo(np.float32).tiny
         common = (power[together] * gain[together]).sum(axis=0) / total
         found: Floats = np.where(together[:, None], common, gain).astype(np.float32)

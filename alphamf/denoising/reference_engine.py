@@ -3,8 +3,8 @@
 The steps for a hop: the spectrum of its channels at their own rate (`asymmetric_windows`), power
 on the dictionary's bins, the gain of the online chain (`alphamf.factorization.online`),
 interpolation to the rate's bins, the bands above the dictionary's (`online_bands`), one gain for
-channels that share a voice, limit, sound. These are links 1 to 4 of the chain of gains (`gain`);
-the networks are causal ones.
+channels that share a voice, limit, sound, the second stage (`online_second_stage`). These are links
+1 to 5 of the chain of gains (`gain`); the networks are causal ones.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from alphamf.denoising.asymmetric_windows import FRAME_HOPS, Frames, frame_of
 from alphamf.denoising.grids import Bins, Grid, nearest_hop
 from alphamf.denoising.high_bands import high_pooling
 from alphamf.denoising.online_bands import OnlineBands
+from alphamf.denoising.online_second_stage import OnlineSecondStage
 from alphamf.denoising.real_time import Presence, Sharing
 from alphamf.denoising.uncertainty import deviation, faint_levels
 from alphamf.factorization.online import OnlineAlphaMF
 from alphamf.inference.random import START, Key, generator
-from alphamf.learnt.causal import CausalHighBand, CausalRefiner
+from alphamf.learnt.causal import CausalNetworks
 from alphamf.learnt.dictionary import Dictionary
-from alphamf.native.engine import REASONS, Hops
+from alphamf.native.engine import NONE, REASONS, Hops
 from alphamf.tools.arrays import Floats
 
 SILENT = 1e-14
@@ -68,7 +69,7 @@ class ReferenceEngine:
 
     Parameters
     ----------
-    rate, channels, dictionary, network, high_band, linked, least, seed
+    rate, channels, dictionary, networks, linked, least, seed
         As for `alphamf.native.engine.Engine`.
 
     Attributes
@@ -88,8 +89,7 @@ class ReferenceEngine:
         rate: int,
         channels: int,
         dictionary: Dictionary,
-        network: CausalRefiner | None,
-        high_band: CausalHighBand | None = None,
+        networks: CausalNetworks = NONE,
         *,
         linked: bool,
         least: float,
@@ -106,10 +106,15 @@ class ReferenceEngine:
         self.latency: int = self._frames.latency
         seconds = self.hop / rate
         self._new_chain = partial(online_chain, dictionary, channels, seed, seconds)
-        self._network = network
+        self._network, second_stage, high_band = networks
         wide = rate > dictionary.rate and high_pooling(native).inside > 0
         self._new_bands = (
             partial(OnlineBands, high_band, native, channels) if high_band and wide else None
+        )
+        self._new_second_stage = (
+            partial(OnlineSecondStage, second_stage, rate, self.hop, channels)
+            if second_stage
+            else None
         )
         self._new_sharing = partial(Sharing, channels, seconds) if linked and channels > 1 else None
         self._new_presence = partial(Presence, native, seconds)
@@ -128,6 +133,7 @@ class ReferenceEngine:
         self._sharing = self._new_sharing() if self._new_sharing else None
         self._presence = self._new_presence()
         self._bands = self._new_bands() if self._new_bands else None
+        self._second_stage = self._new_second_stage() if self._new_second_stage else None
 
     def process(self, sound: Floats) -> Hops:
         """See `alphamf.native.engine.Engine.process`."""
@@ -152,7 +158,18 @@ class ReferenceEngine:
         gain, std = self._gains(spectrum, power)
         probability = self._presence.probability(power, gain)
         gain = np.maximum(gain, self._least)
-        return self._frames.synthesise(spectrum * gain), gain, std, probability
+        speech = self._frames.synthesise(spectrum * gain)
+        return self._corrected(speech), gain, std, probability
+
+    def _corrected(self, speech: Floats) -> Floats:
+        """Return the speech of a hop, shape (hop, channels), after the second stage."""
+        if self._second_stage is None or not self._frames.reaches_sound:
+            return speech
+        sharing, frames = self._sharing, self._frames
+        together = sharing.together if sharing else np.zeros(len(self.level), bool)
+        pair = frames.noisy_pair, frames.speech_pair
+        found = self._second_stage.correct(*pair, self.level, together, self._least)
+        return found[: len(speech)]
 
     def _reset_after_unfit(self, block: Floats) -> None:
         """Reset the state once samples that are too large to be sound have left the window."""

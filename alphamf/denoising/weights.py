@@ -16,7 +16,12 @@ from alphamf.denoising.asymmetric_windows import frame_of
 from alphamf.errors import AlphaMFError
 from alphamf.learnt import dictionary as dictionaries
 from alphamf.learnt import network_file
-from alphamf.learnt.causal import CausalHighBand, CausalRefiner
+from alphamf.learnt.causal import (
+    CausalHighBand,
+    CausalNetworks,
+    CausalRefiner,
+    CausalSecondStage,
+)
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.high_band import HighBand
 from alphamf.learnt.network_file import TrainedNetwork
@@ -46,6 +51,7 @@ NETWORKS: dict[str, type[TrainedNetwork]] = {
     "dereverberator": Dereverberator,
     "high_band": HighBand,
     "causal": CausalRefiner,
+    "causal_second_stage": CausalSecondStage,
     "causal_high_band": CausalHighBand,
 }
 """The kind of each network of `Weights`."""
@@ -70,6 +76,8 @@ class Weights:
         band is used there.
     causal
         Network that reads the online chain, at low latency; None: the gain is the chain's.
+    causal_second_stage
+        Network that corrects the result of low latency in windows of 16 ms; None for none.
     causal_high_band
         Network of the wide bands at low latency; None: the gain at the top of the dictionary's band
         is used there.
@@ -95,6 +103,7 @@ class Weights:
     dereverberator: Dereverberator | None = None
     high_band: HighBand | None = None
     causal: CausalRefiner | None = None
+    causal_second_stage: CausalSecondStage | None = None
     causal_high_band: CausalHighBand | None = None
     narrow: bool = False
 
@@ -122,6 +131,11 @@ class Weights:
             raise AlphaMFError(
                 f"the second stage {self.second_stage.name} needs a refiner, but there is none"
             )
+
+    @property
+    def online(self) -> CausalNetworks:
+        """The networks of low latency."""
+        return CausalNetworks(self.causal, self.causal_second_stage, self.causal_high_band)
 
     def for_narrow_sound(self) -> Weights:
         """Return the shipped weights for 8 kHz, with a refiner and a dereverberator as here."""
@@ -167,7 +181,8 @@ def find(
         with the high-band network, for sound that has these bands. If all three are shipped ones,
         or none, segments without sound above 4 kHz take those for 8 kHz.
     causal
-        In the same way, for low latency. A shipped one comes with the network of the wide bands.
+        In the same way, for low latency. A shipped one comes with its second stage, and with the
+        network of the wide bands.
     dereverb
         Whether the shipped dereverberator, if there is one, is loaded with a shipped second stage
         or refiner.
@@ -198,16 +213,18 @@ def find(
     online = network(CausalRefiner, causal, dictionary.rate)
     if online is not None and str(causal) == "auto" and not _fits(online, dictionary):
         online = None
-    wide = None
-    shipped = online is not None and online.name in network_file.shipped_networks()
-    if shipped and rate > dictionary.rate:
-        wide = network(CausalHighBand, "auto", dictionary.rate)
+    corrected = wide = None
+    if online is not None and online.name in network_file.shipped_networks():
+        corrected = network(CausalSecondStage, "auto", dictionary.rate)
+        if rate > dictionary.rate:
+            wide = network(CausalHighBand, "auto", dictionary.rate)
     room = None
     if dereverb and first is not None and first.name in network_file.shipped_networks():
         room = network(Dereverberator, "auto", dictionary.rate)
     own = isinstance(model, str) and model == "auto" and networks <= {"auto", "none"}
     narrow = own and str(causal) == "none" and dictionary.rate > NARROW_RATE
-    return Weights(dictionary, first, second, room, high, online, wide, narrow=narrow)
+    every = first, second, room, high, online, corrected, wide
+    return Weights(dictionary, *every, narrow=narrow)
 
 
 def find_online(
@@ -293,7 +310,7 @@ def _fits(network: TrainedNetwork, dictionary: Dictionary) -> bool:
 
 def _frame_for(network: TrainedNetwork, dictionary: Dictionary) -> Frame:
     """Return the window and hop that a network must have to fit a dictionary."""
-    if isinstance(network, SecondStage):  # a dereverberator, too
+    if isinstance(network, SecondStage | CausalSecondStage):  # a dereverberator, too
         return second_stage_frame(dictionary.rate)
     return frame_of(dictionary.frame) if isinstance(network, CausalRefiner) else dictionary.frame
 
@@ -301,7 +318,7 @@ def _frame_for(network: TrainedNetwork, dictionary: Dictionary) -> Frame:
 def _role(network: TrainedNetwork) -> str:
     if isinstance(network, Dereverberator):
         return "dereverberator"
-    return "second stage" if isinstance(network, SecondStage) else "refiner"
+    return "second stage" if isinstance(network, SecondStage | CausalSecondStage) else "refiner"
 
 
 def missing_refiner_note(weights: Weights, refiner: Choice) -> str | None:

@@ -1,4 +1,4 @@
-"""Causal networks: the refiner of the online chain, and the network of the bands above 7.5 kHz.
+"""Causal networks: the refiner of the online chain, its second stage, and that of the wide bands.
 
 They process frame by frame, without lookahead: networks as in `alphamf.learnt.network` whose taps
 all lie in the past. They store the frames that they still need, so that every frame costs the same.
@@ -7,12 +7,12 @@ all lie in the past. They store the frames that they still need, so that every f
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from alphamf.audio.stft import Frame
-from alphamf.learnt import bands, layers, network, packed
+from alphamf.learnt import bands, layers, network, packed, second_stage
 from alphamf.learnt.memory import Memories
 from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.tools.arrays import Array, Floats
@@ -40,13 +40,10 @@ def fill_band_end(features: Array, xp: Any) -> Array:
     return kept
 
 
-class CausalRefiner(TrainedNetwork):
-    """A trained network that predicts the gain frame by frame."""
+class CausalNetwork(TrainedNetwork):
+    """A trained network that runs frame by frame."""
 
-    kind = "causal"
     causal = True
-    fills_band_end: ClassVar[bool] = True
-    """Whether the features at the end of the band are replaced, as by `fill_band_end`."""
 
     @cached_property
     def packed(self) -> bytes:
@@ -56,6 +53,14 @@ class CausalRefiner(TrainedNetwork):
     def memories(self, channels: int) -> Memories:
         """Return empty memories for new channels."""
         return Memories(channels, self.cells(self.frame), self.sizes)
+
+
+class CausalRefiner(CausalNetwork):
+    """A trained network that predicts the gain frame by frame."""
+
+    kind = "causal"
+    fills_band_end: ClassVar[bool] = True
+    """Whether the features at the end of the band are replaced, as by `fill_band_end`."""
 
     def refine(
         self,
@@ -88,6 +93,34 @@ class CausalRefiner(TrainedNetwork):
         return refined
 
 
+class CausalSecondStage(CausalNetwork):
+    """A trained network that corrects the speech of low latency in windows of 16 ms.
+
+    As `second_stage.SecondStage`, it reads the sound and the speech, and predicts coefficients of
+    both; these are real, and of the frame itself.
+    """
+
+    kind = "causal-second-stage"
+    change: ClassVar[float] = second_stage.CHANGE
+
+    def coefficients(self, memories: Memories, noisy: Array, first: Array) -> tuple[Array, Array]:
+        """Predict the coefficients of sound and speech in the newest frame, (channels, bins) each.
+
+        Parameters
+        ----------
+        memories
+            From `memories`; they take in the frame.
+        noisy, first
+            Spectra of the sound and of the refiner's speech, in units of the sound's level;
+            complex, shape (channels, bins).
+        """
+        read = second_stage.features(noisy[..., None], first[..., None], 0.0, np)
+        made = self.outputs(read[..., : network.FEATURES], np, memories)
+        found = second_stage.coefficients(made, np)
+        sound, speech = found.sound[..., 0], found.speech[..., 0]
+        return self.change * sound, self.change * speech + (1 - self.change)
+
+
 class CausalHighBand(CausalRefiner):
     """A trained network that predicts the gains of wide bands frame by frame.
 
@@ -101,3 +134,21 @@ class CausalHighBand(CausalRefiner):
     def cells(cls, frame: Frame) -> int:
         """Return the number of cells per frame: the bands, whatever the window."""
         return bands.COUNT
+
+
+class CausalNetworks(NamedTuple):
+    """The networks of low latency, each of which may be absent.
+
+    Attributes
+    ----------
+    refiner
+        Predicts the gain; None: the gain is the chain's.
+    second_stage
+        Corrects the speech in short windows.
+    high_band
+        Predicts the gains of wide bands above the dictionary's; None: they are that at its top.
+    """
+
+    refiner: CausalRefiner | None = None
+    second_stage: CausalSecondStage | None = None
+    high_band: CausalHighBand | None = None

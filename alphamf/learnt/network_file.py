@@ -218,7 +218,8 @@ def holds_network(path: Path) -> bool:
 
 def shipped_networks() -> dict[str, Path]:
     """Return the networks in the package: name to file."""
-    kinds = ("refiner", "second-stage", "dereverberator", "high-band", "causal", "causal-high-band")
+    whole = "refiner", "second-stage", "dereverberator", "high-band"
+    kinds = (*whole, "causal", "causal-second-stage", "causal-high-band")
     paths = [path for kind in kinds for path in folder().glob(f"{kind}-*.npz")]
     return {path.stem: path for path in sorted(paths)}
 

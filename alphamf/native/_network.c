@@ -9,6 +9,10 @@ static const float LOGIT = 3.0f, NARROWEST = 1e-3f, SILENT = 1e-10f;
 static const double EDGE_LOW = 0.85, EDGE_HIGH = 0.9;
 static const ptrdiff_t LATE_FRAMES[MOST_DEEP] = {1, 1, 8}, HIGH_BINS[MOST_DEEP] = {4, 16, 1};
 
+/* As in second_stage.py: START with the other sign. */
+static const float SILENT_PAIR = 1e-7f, MOST_SPEECH = 1.5f, CHANGE = 0.75f;
+static const float START_OF_SOUND = 4.0f, START_OF_SPEECH = -0.69314718f;
+
 /* As alphamf.denoising.uncertainty.CHOSEN. */
 static const float SCALE = 0.78f, POWER = 0.4f, LEAST = 0.001f, FAINT_STD = 0.38f;
 static const double FAINT = 0.001, BEND = 6000.0;
@@ -125,21 +129,37 @@ static void fill_band_end(float *plane, ptrdiff_t bins) {
     for (ptrdiff_t i = high; i < bins; i++) plane[i] = (float)(sum / (double)(high - low));
 }
 
-/* Write the features of all channels, cell by cell and as planes of the newest cells. */
-static void read_features(struct network *n, const float *power, const struct estimate *found,
-                          float *cells) {
-    ptrdiff_t bins = n->bins, stride = n->chain.stride;
-    for (ptrdiff_t k = 0; k < n->channels; k++) {
-        ptrdiff_t at = k * bins;
-        describe(found->level[k], power + at, found->gain + at, found->gain_std + at,
-                 found->speech + at, found->noise + at, n->planes, bins);
-        float *plane = cells + k * (n->chain.steps[0].channels * stride + PAD) + PAD;
-        for (int f = 0; f < FEATURES; f++, plane += stride) {
-            float *feature = n->planes + f * bins;
-            if (n->fills_end) fill_band_end(feature, bins);
-            memcpy(plane, feature, sizeof(float) * (size_t)bins);
-            for (ptrdiff_t i = 0; i < bins; i++) n->features[(at + i) * FEATURES + f] = feature[i];
-        }
+/* The features of a pair, as alphamf.learnt.second_stage.features. */
+LOOP(void, describe_pair, (float scale, const float *restrict xr, const float *restrict xi,
+      const float *restrict yr, const float *restrict yi, float *restrict out, ptrdiff_t bins),
+     (scale, xr, xi, yr, yi, out, bins)) {
+    for (ptrdiff_t i = 0; i < bins; i++) {
+        float a = xr[i] * scale, b = xi[i] * scale, c = yr[i] * scale, d = yi[i] * scale;
+        float sound = a * a + b * b, speech = c * c + d * d, inner = a * c + b * d;
+        float rest = (a - c) * (a - c) + (b - d) * (b - d);
+        float g = clipped(inner / (sound + 1e-9f), NARROWEST, 1.0f - NARROWEST);
+        out[i] = log_(sound + SILENT_PAIR) * 0.25f;
+        out[bins + i] = log_(g / (1.0f - g)) / LOGIT;
+        out[2 * bins + i] = inner / sqrtf(sound * speech + 1e-12f);
+        out[3 * bins + i] = clipped(log_(rest + SILENT_PAIR), -14.0f, 12.0f) * 0.25f;
+        out[4 * bins + i] = clipped(log_(speech + SILENT_PAIR), -14.0f, 12.0f) * 0.25f;
+    }
+}
+
+/* The planes of a channel's newest cells. */
+static float *planes_of(const struct network *n, float *cells, ptrdiff_t channel) {
+    return cells + channel * (n->chain.steps[0].channels * n->chain.stride + PAD) + PAD;
+}
+
+/* Write the features of a channel, cell by cell and as planes of the newest cells. */
+static void write_features(struct network *n, float *cells, ptrdiff_t channel) {
+    ptrdiff_t bins = n->bins;
+    float *plane = planes_of(n, cells, channel), *out = n->features + channel * bins * FEATURES;
+    for (int f = 0; f < FEATURES; f++, plane += n->chain.stride) {
+        float *feature = n->planes + f * bins;
+        if (n->fills_end) fill_band_end(feature, bins);
+        memcpy(plane, feature, sizeof(float) * (size_t)bins);
+        for (ptrdiff_t i = 0; i < bins; i++) out[i * FEATURES + f] = feature[i];
     }
 }
 
@@ -168,7 +188,7 @@ static void write_maps(struct network *n, float *cells) {
     add_bias(n->maps, n->layers.write_bias, n->channels, bins * maps);
     for (ptrdiff_t k = 0; k < n->channels; k++) {
         const float *made = n->maps + k * bins * maps;
-        float *plane = cells + k * (n->chain.steps[0].channels * stride + PAD) + PAD;
+        float *plane = planes_of(n, cells, k);
         for (ptrdiff_t m = 0; m < maps; m++)
             for (ptrdiff_t i = 0; i < bins; i++)
                 plane[(FEATURES + m) * stride + i] = made[i * maps + m];
@@ -202,23 +222,66 @@ LOOP(void, finish, (float exponent, float unit, const float *restrict logit,
     }
 }
 
-void refine(struct network *n, const float *power, const struct estimate *found, float *gain,
-            float *gain_std) {
-    float *cells = advance(&n->cells[0]);
+/* The cells of a new frame, for its features. */
+static float *begin_frame(struct network *n) {
     for (int k = 1; k < n->chain.count; k++) advance(&n->cells[k]);
-    read_features(n, power, found, cells);
+    return advance(&n->cells[0]);
+}
+
+/* Run the layers on the features of all channels. */
+static void run_layers(struct network *n, float *cells) {
     product(n->features, n->layers.read, n->x, n->channels, n->bins * FEATURES, n->sizes.width);
     add_bias(n->x, n->layers.read_bias, n->channels, n->sizes.width);
     for (int k = 0; k < n->sizes.blocks; k++) run_block(n, k);
     write_maps(n, cells);
     correlate_channels(n);
-    ptrdiff_t bins = n->bins, stride = n->chain.stride;
+}
+
+/* The first output of a channel's cells; the second is a stride further. */
+static const float *outputs_of(const struct network *n, ptrdiff_t channel) {
+    return n->out + channel * (OUTPUTS_OF_CELL * n->chain.stride + PAD) + PAD;
+}
+
+void refine(struct network *n, const float *power, const struct estimate *found, float *gain,
+            float *gain_std) {
+    float *cells = begin_frame(n);
+    ptrdiff_t bins = n->bins;
     for (ptrdiff_t k = 0; k < n->channels; k++) {
-        const float *logit = n->out + k * (OUTPUTS_OF_CELL * stride + PAD) + PAD;
-        const float *plane = cells + k * (n->chain.steps[0].channels * stride + PAD) + PAD;
-        finish(n->sizes.exponent, found->level[k], logit, plane + stride, power + k * bins, n->faint,
-               gain + k * bins, gain_std + k * bins, bins);
+        ptrdiff_t at = k * bins;
+        describe(found->level[k], power + at, found->gain + at, found->gain_std + at,
+                 found->speech + at, found->noise + at, n->planes, bins);
+        write_features(n, cells, k);
     }
+    run_layers(n, cells);
+    for (ptrdiff_t k = 0; k < n->channels; k++)
+        finish(n->sizes.exponent, found->level[k], outputs_of(n, k),
+               planes_of(n, cells, k) + n->chain.stride, power + k * bins, n->faint, gain + k * bins,
+               gain_std + k * bins, bins);
+}
+
+/* As alphamf.learnt.causal.CausalSecondStage.coefficients, with CHANGE of the network's change. */
+LOOP(void, finish_pair, (const float *restrict of_sound, const float *restrict of_speech,
+      float *restrict sound, float *restrict speech, ptrdiff_t bins),
+     (of_sound, of_speech, sound, speech, bins)) {
+    for (ptrdiff_t i = 0; i < bins; i++) {
+        sound[i] = CHANGE / (1.0f + exp_(START_OF_SOUND - of_sound[i]));
+        speech[i] = CHANGE * MOST_SPEECH / (1.0f + exp_(START_OF_SPEECH - of_speech[i])) + 1.0f - CHANGE;
+    }
+}
+
+void mix_pairs(struct network *n, const struct pair *pairs, float *of_sound, float *of_speech) {
+    float *cells = begin_frame(n);
+    ptrdiff_t bins = n->bins;
+    for (ptrdiff_t k = 0; k < n->channels; k++) {
+        const struct pair *pair = &pairs[k];
+        describe_pair(1.0f / pair->unit, pair->sound[0], pair->sound[1], pair->speech[0],
+                      pair->speech[1], n->planes, bins);
+        write_features(n, cells, k);
+    }
+    run_layers(n, cells);
+    for (ptrdiff_t k = 0; k < n->channels; k++)
+        finish_pair(outputs_of(n, k), outputs_of(n, k) + n->chain.stride, of_sound + k * bins,
+                    of_speech + k * bins, bins);
 }
 
 __attribute__((constructor)) static void choose_copies(void) { choose_level(); }

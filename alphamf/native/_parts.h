@@ -40,13 +40,12 @@ struct sizes {
 struct header {
     char magic[8];
     int32_t rate, window, bins, context, columns, stride;
-    struct sizes refiner, bands;
+    struct sizes refiner, second, bands;
     float alpha;
-    int32_t unused; /* zero, so that compilers add no room */
     uint64_t generator[4];
 };
 
-#define MAGIC "alphamf2"
+#define MAGIC "alphamf3"
 /* As alphamf.learnt.bands.COUNT. */
 #define BANDS 30
 /* As alphamf.learnt.network has them. */
@@ -56,6 +55,14 @@ struct header {
 #define DILATIONS 7
 #define MOST_BLOCKS 64
 #define MOST_DEEP 3
+
+/* Hops of a window, as in asymmetric_windows.py. */
+#define FRAME_HOPS 8
+
+/* The bins of the second stage, whose windows are two hops long. */
+static inline ptrdiff_t second_bins(const struct header *header) {
+    return header->window / FRAME_HOPS + 1;
+}
 
 struct block {
     const float *scale, *shift, *taps, *up_bias, *down_bias;
@@ -72,7 +79,7 @@ struct layers {
 struct weights {
     struct header header;
     const float *basis;
-    struct layers layers, band_layers;
+    struct layers layers, second_layers, band_layers;
 };
 
 /* 0 unless these are weights. */
@@ -93,7 +100,7 @@ const float *chain_levels(const struct chain *chain);
 void step_chain(struct chain *chain, const float *power, struct estimate *found);
 
 struct network;
-/* `spacing` of the bins in Hz; 0 for bands, which have no uncertainty and no end to be replaced. */
+/* `spacing` of the bins in Hz; 0 for networks that have no uncertainty and no end to be replaced. */
 struct network *place_network(struct memory *memory, const struct sizes *sizes,
                               const struct layers *layers, ptrdiff_t bins, double spacing,
                               int channels);
@@ -102,6 +109,37 @@ void start_network(struct network *network);
 /* The refined gain, and its standard deviation, shape (channels, bins). */
 void refine(struct network *network, const float *power, const struct estimate *found, float *gain,
             float *gain_std);
+
+/* Sound and first-stage speech on a network's bins, parts apart, and the unit of their magnitudes. */
+struct pair {
+    const float *sound[2], *speech[2];
+    float unit;
+};
+
+/* The coefficients of sound and speech of every channel, shape (channels, bins). */
+void mix_pairs(struct network *network, const struct pair *pairs, float *of_sound, float *of_speech);
+
+struct second;
+/* NULL where there is no second stage. */
+struct second *place_second(struct memory *memory, const struct weights *weights, int channels,
+                            ptrdiff_t hop, int rate);
+void start_second(struct second *second);
+
+/* Say what the window of the first stage is. */
+void set_energy(struct second *second, const float *analysis, ptrdiff_t length);
+
+/* What is corrected: the sound of two hops, whose channels lie `apart`, and their speech, shape
+ * (channels, 2 * hop); the level of each channel; which channels have one correction, or NULL; and the
+ * least gain. */
+struct due {
+    const float *sound, *speech, *level;
+    ptrdiff_t apart;
+    const unsigned char *together;
+    float least;
+};
+
+/* Write the first of both hops, shape (channels, hop). */
+void correct_hop(struct second *second, const struct due *due, float *out);
 
 struct bands;
 /* NULL where there is no network of the bands, or no band above the dictionary's. */

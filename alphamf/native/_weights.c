@@ -47,8 +47,9 @@ static int suits(const struct header *h) {
                 h->bins == h->window / 2 + 1 && h->bins > 16 && h->rate > 0 && h->rate <= 768000 &&
                 h->context > 0 && h->context <= 64 && h->stride > 0 && h->stride <= 64 &&
                 h->alpha > 0.0f && h->alpha <= 2.0f;
-    return sizes && (h->refiner.blocks == 0 || is_network(&h->refiner)) &&
-           (h->bands.blocks == 0 || is_network(&h->bands));
+    const struct sizes *networks[] = {&h->refiner, &h->second, &h->bands};
+    for (int k = 0; k < 3; k++) sizes = sizes && (networks[k]->blocks == 0 || is_network(networks[k]));
+    return sizes;
 }
 
 static void read_layers(struct reader *r, const struct sizes *s, size_t bins, struct layers *layers) {
@@ -79,6 +80,8 @@ int read_weights(const void *data, size_t size, struct weights *weights) {
     weights->basis = floats(&reader, (size_t)header->context * (size_t)header->columns * (size_t)header->bins);
     if (header->refiner.blocks)
         read_layers(&reader, &header->refiner, (size_t)header->bins, &weights->layers);
+    if (header->second.blocks)
+        read_layers(&reader, &header->second, (size_t)second_bins(header), &weights->second_layers);
     if (header->bands.blocks) read_layers(&reader, &header->bands, BANDS, &weights->band_layers);
     return reader.start != NULL;
 }

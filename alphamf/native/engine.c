@@ -10,12 +10,12 @@
 #include <xmmintrin.h>
 #endif
 
+#include "../inference/_float32.h"
 #include "_fft.h"
 
 #define PUBLIC __attribute__((visibility("default")))
 
 /* As in asymmetric_windows.py and low_latency.py. */
-#define FRAME_HOPS 8
 #define SYNTHESIS_HOPS 5
 static const float HIGHEST_SAMPLE = 1e12f;
 static const double SILENT = 1e-14;
@@ -63,13 +63,16 @@ struct alphamf {
     struct chain *chain;
     struct network *network;
     struct bands *bands;
+    struct second *second;
+    float *whole; /* what a hop that lacks a frame is multiplied by */
     /* State. */
     struct counts *counts;
     float *past, *sum, *cross_real, *cross_imaginary, *cross_power, *inputs, *outputs;
+    unsigned char *together;
     /* Room for a hop. */
     float *real, *imaginary, *power, *filled_power, *model_power, *gain, *gain_std, *model_gain;
-    float *model_std, *common, *total, *made;
-    unsigned char *loud, *together;
+    float *model_std, *common, *total, *made, *pair;
+    unsigned char *loud;
 };
 
 static int is_smooth(int hop) {
@@ -153,6 +156,9 @@ static void fill_windows(struct alphamf *e) {
         sums[k] = energy;
     }
     for (int k = 0; k < FRAME_HOPS; k++) e->filled[k] = (float)(sums[k] / energy);
+    for (ptrdiff_t i = 0, at = e->length - used; i < e->hop; i++, at++)
+        e->whole[i] = 1.0f / (1.0f - e->analysis[at] * e->synthesis[at]);
+    if (e->second) set_energy(e->second, e->analysis, e->length);
 }
 
 static void place_band(struct alphamf *e, int rate) {
@@ -179,8 +185,9 @@ static void place(struct alphamf *e, struct memory *memory, int rate) {
     e->common = take_floats(constants, (size_t)e->bins);
     e->total = take_floats(constants, (size_t)e->bins);
     e->made = take_floats(constants, hop);
+    e->pair = take_floats(constants, 2 * hop);
+    e->whole = take_floats(constants, (size_t)e->hop);
     e->loud = take(constants, (size_t)e->channels, 1);
-    e->together = take(constants, (size_t)e->channels, 1);
     place_bins(memory, &e->inwards, rate, (int)e->length, header->rate, header->window);
     place_bins(memory, &e->outwards, header->rate, header->window, rate, (int)e->length);
     place_fft(constants, &e->fft, e->length);
@@ -190,6 +197,7 @@ static void place(struct alphamf *e, struct memory *memory, int rate) {
     float **of_cross[] = {&e->cross_real, &e->cross_imaginary, &e->cross_power};
     for (size_t k = 0; k < sizeof of_cross / sizeof *of_cross; k++)
         *of_cross[k] = e->linked ? take_floats(state, cells) : NULL;
+    e->together = take(state, (size_t)e->channels, 1);
     e->inputs = take_floats(state, hop), e->outputs = take_floats(state, hop);
     double seconds = (double)e->hop / rate;
     e->chain = place_chain(memory, &e->weights, (int)e->channels, seconds);
@@ -202,6 +210,7 @@ static void place(struct alphamf *e, struct memory *memory, int rate) {
     e->bands = rate > header->rate
                    ? place_bands(memory, &e->weights, channels, e->bins, spacing, seconds)
                    : NULL;
+    e->second = place_second(memory, &e->weights, channels, e->hop, rate);
     e->span_share = forgetting(seconds, SPAN / 2.0);
     e->loud_decay = 1.0 - forgetting(seconds, LOUD_SECONDS);
     e->coherence_share = (float)forgetting(seconds, COHERENCE_SECONDS);
@@ -259,6 +268,7 @@ static void begin(struct alphamf *e) {
     start_chain(e->chain);
     if (e->network) start_network(e->network);
     if (e->bands) start_bands(e->bands);
+    if (e->second) start_second(e->second);
 }
 
 static void reset_for(struct alphamf *e, int reason) {
@@ -476,25 +486,39 @@ static double presence(struct alphamf *e) {
     return 1.0 / (1.0 + exp_((float)-logit));
 }
 
-/* Write the oldest sound that was not written yet, and mix the input in. */
-static void synthesise_hop(struct alphamf *e, float *out, struct samples at) {
-    ptrdiff_t rest = e->length - e->hop, oldest = e->length - SYNTHESIS_HOPS * e->hop;
-    float before = e->counts->strength, change = (e->strength - before) / (float)e->hop;
+/* Add the frame, and take the oldest hop that was not written yet. */
+static void synthesise_hop(struct alphamf *e) {
+    ptrdiff_t hop = e->hop, rest = e->length - hop, oldest = e->length - SYNTHESIS_HOPS * hop;
     for (ptrdiff_t c = 0; c < e->channels; c++) {
-        float *sum = e->sum + c * e->length;
-        const float *past = e->past + c * e->length + oldest;
+        float *sum = e->sum + c * e->length, *pair = e->pair + 2 * c * hop;
         ptrdiff_t first = c * e->bins;
         for (ptrdiff_t k = first; k < first + e->bins; k++)
             e->real[k] *= e->gain[k], e->imaginary[k] *= e->gain[k];
         synthesise(&e->fft, e->real + first, e->imaginary + first, e->synthesis, sum);
-        for (ptrdiff_t i = 0; out && i < e->hop; i++) {
-            float strength = before + change * (float)(i + 1), speech = sum[oldest + i];
+        memcpy(e->made + c * hop, sum + oldest, sizeof(float) * (size_t)hop);
+        memcpy(pair, sum + oldest, sizeof(float) * (size_t)hop);
+        for (ptrdiff_t i = 0; i < hop; i++) pair[hop + i] = sum[oldest + hop + i] * e->whole[i];
+        memmove(sum, sum + hop, sizeof(float) * (size_t)rest);
+        memset(sum + rest, 0, sizeof(float) * (size_t)hop);
+    }
+    if (!e->second || e->counts->hops < SYNTHESIS_HOPS - 1) return;
+    struct due due = {e->past + oldest, e->pair, chain_levels(e->chain), e->length,
+                      e->linked ? e->together : NULL, e->least};
+    correct_hop(e->second, &due, e->made);
+}
+
+/* Write the hop, and mix the input in. */
+static void write_hop(struct alphamf *e, float *out, struct samples at) {
+    ptrdiff_t oldest = e->length - SYNTHESIS_HOPS * e->hop;
+    float before = e->counts->strength, change = (e->strength - before) / (float)e->hop;
+    for (ptrdiff_t c = 0; out && c < e->channels; c++) {
+        const float *past = e->past + c * e->length + oldest, *made = e->made + c * e->hop;
+        for (ptrdiff_t i = 0; i < e->hop; i++) {
+            float strength = before + change * (float)(i + 1), speech = made[i];
             if (before != 1.0f || change != 0.0f)
                 speech = strength * speech + (1.0f - strength) * past[i];
             out[c * at.apart + i * at.step] = speech;
         }
-        memmove(sum, sum + e->hop, sizeof(float) * (size_t)rest);
-        memset(sum + rest, 0, sizeof(float) * (size_t)e->hop);
     }
     e->counts->strength = e->strength;
 }
@@ -533,7 +557,8 @@ static int process_hop(struct alphamf *e, const float *in, struct samples in_at,
     for (ptrdiff_t i = 0; i < e->channels * e->bins; i++)
         e->gain[i] = e->gain[i] < e->least ? e->least : e->gain[i];
     int whole = e->counts->hops >= SYNTHESIS_HOPS;
-    synthesise_hop(e, whole ? out : NULL, out_at);
+    synthesise_hop(e);
+    write_hop(e, whole ? out : NULL, out_at);
     return whole;
 }
 

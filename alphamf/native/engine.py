@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from alphamf.errors import AlphaMFError
-from alphamf.learnt.causal import CausalHighBand, CausalRefiner
+from alphamf.learnt.causal import CausalNetworks
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.packed import ALIGNMENT
 from alphamf.native.weights import pack
@@ -22,6 +22,9 @@ from alphamf.tools.arrays import Floats
 
 REASONS = None, "samples were too large to be sound", "its state was no longer finite"
 """Why an engine reset itself, as ``alphamf_reset_reason`` numbers it."""
+
+
+NONE = CausalNetworks()
 
 
 class Hops(NamedTuple):
@@ -86,35 +89,24 @@ AVAILABLE = _LIBRARY is not None
 class _Weights:
     """Weights of engines at a multiple of `ALIGNMENT`; it keeps alive what they were made of."""
 
-    def __init__(
-        self,
-        dictionary: Dictionary,
-        network: CausalRefiner | None,
-        high_band: CausalHighBand | None,
-        seed: int,
-    ) -> None:
-        self._made_of = dictionary, network, high_band
-        packed = pack(dictionary, network, high_band, seed)
+    def __init__(self, dictionary: Dictionary, networks: CausalNetworks, seed: int) -> None:
+        self._made_of = dictionary, networks
+        packed = pack(dictionary, networks, seed)
         room = np.empty(len(packed) + ALIGNMENT, np.uint8)
         start = -room.ctypes.data % ALIGNMENT
         self.data = room[start : start + len(packed)]
         self.data[:] = np.frombuffer(packed, np.uint8)
 
 
-_IN_USE: WeakValueDictionary[tuple[int, int, int, int], _Weights] = WeakValueDictionary()
+_IN_USE: WeakValueDictionary[tuple[int, ...], _Weights] = WeakValueDictionary()
 
 
-def _share_weights(
-    dictionary: Dictionary,
-    network: CausalRefiner | None,
-    high_band: CausalHighBand | None,
-    seed: int,
-) -> _Weights:
+def _share_weights(dictionary: Dictionary, networks: CausalNetworks, seed: int) -> _Weights:
     """Return weights that engines of the same models share."""
-    key = id(dictionary), id(network), id(high_band), seed
+    key = id(dictionary), *(id(each) for each in networks), seed
     found = _IN_USE.get(key)
     if found is None:
-        found = _IN_USE[key] = _Weights(dictionary, network, high_band, seed)
+        found = _IN_USE[key] = _Weights(dictionary, networks, seed)
     return found
 
 
@@ -129,10 +121,8 @@ class Engine:
         Number of channels.
     dictionary
         Of the speech.
-    network
-        That predicts the gain; None: the gain is the chain's.
-    high_band
-        That predicts the gains above the dictionary's band; None: they are that at its top.
+    networks
+        Its networks.
     linked
         Whether channels that share a voice get one gain.
     least
@@ -153,8 +143,7 @@ class Engine:
         rate: int,
         channels: int,
         dictionary: Dictionary,
-        network: CausalRefiner | None,
-        high_band: CausalHighBand | None = None,
+        networks: CausalNetworks = NONE,
         *,
         linked: bool,
         least: float,
@@ -164,14 +153,13 @@ class Engine:
             "rate": rate,
             "channels": channels,
             "dictionary": dictionary,
-            "network": network,
-            "high_band": high_band,
+            "networks": networks,
             "linked": linked,
             "least": least,
             "seed": seed,
         }
         self._channels = channels
-        self._weights = _share_weights(dictionary, network, high_band, seed)
+        self._weights = _share_weights(dictionary, networks, seed)
         data = self._weights.data
         self._engine = _LIBRARY.alphamf_create(
             data.ctypes.data, len(data), rate, channels, int(linked)

@@ -26,7 +26,7 @@ def weights(tmp_path_factory):
     for rate in (8000, 48000):
         found = find_online(rate)
         paths[rate] = folder / f"{rate}"
-        content = pack(found.dictionary, found.causal, found.causal_high_band, 0)
+        content = pack(found.dictionary, found.online, 0)
         paths[rate].write_bytes(content)
     return paths
 

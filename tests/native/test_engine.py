@@ -22,7 +22,12 @@ from alphamf.denoising.weights import find_online
 from alphamf.factorization import compiled
 from alphamf.learnt import network
 from alphamf.learnt.bands import COUNT
-from alphamf.learnt.causal import CausalHighBand, CausalRefiner
+from alphamf.learnt.causal import (
+    CausalHighBand,
+    CausalNetworks,
+    CausalRefiner,
+    CausalSecondStage,
+)
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.native import engine
 from alphamf.native.engine import Engine
@@ -42,13 +47,18 @@ def small_models(alpha, sizes=ODD, bins=129, columns=37):
     basis = rng.gamma(1.0, 1.0, (3 * bins, columns)).astype(np.float32) + np.float32(0.01)
     dictionary = Dictionary(basis, alpha, 8000, Frame(2 * (bins - 1), (bins - 1) // 2), 3)
     if sizes is None:
-        return dictionary, None, None
-    frame = Frame(dictionary.frame.n_fft, dictionary.frame.n_fft // 8)
-    refiner, high_band = (
-        kind(untrained(rng, cells, sizes), 8000, frame, 0.85)
-        for kind, cells in ((CausalRefiner, bins), (CausalHighBand, COUNT))
+        return dictionary, CausalNetworks()
+    hop = dictionary.frame.n_fft // 8
+    frame, short = Frame(8 * hop, hop), Frame(2 * hop, hop)
+    refiner, high_band, second_stage = (
+        kind(untrained(rng, cells, sizes), 8000, windows, 0.85)
+        for kind, cells, windows in (
+            (CausalRefiner, bins, frame),
+            (CausalHighBand, COUNT, frame),
+            (CausalSecondStage, short.bins, short),
+        )
     )
-    return dictionary, refiner, high_band
+    return dictionary, CausalNetworks(refiner, second_stage, high_band)
 
 
 def untrained(rng, cells, sizes):
@@ -86,7 +96,7 @@ def both(rate, channels, models, audio, **options):
 @pytest.mark.parametrize("rate", [1000, 8000, 11025, 16000, 44100, 48000, 192000, 768000])
 def test_hops_and_bins_are_those_of_the_grids(rate):
     for dictionary in (find_online(rate).dictionary, small_models(1.0)[0]):
-        made = Engine(rate, 1, dictionary, None, **OPTIONS)
+        made = Engine(rate, 1, dictionary, **OPTIONS)
         assert made.hop == nearest_hop(dictionary.frame.n_fft / 8 * rate / dictionary.rate)
         assert (made.bins, made.latency) == (4 * made.hop + 1, 5 * made.hop)
 
@@ -128,7 +138,7 @@ def test_the_shipped_models_with_the_same_draws(rate, channels):
     weights = find_online(rate)
     audio = sound(rate, channels)
     (ours, found), (theirs, wanted) = both(
-        rate, channels, (weights.dictionary, weights.causal, weights.causal_high_band), audio
+        rate, channels, (weights.dictionary, weights.online), audio
     )
     assert ours.acceptance == pytest.approx(theirs.acceptance, abs=2e-3)
     # A draw may tip where both differ by a rounding error, which changes one cell a little.
@@ -187,7 +197,8 @@ def test_only_gains_above_the_dictionarys_band_change(rate):
     high_band = CausalHighBand(untrained(rng, COUNT, ODD), 16000, found.frame)
     audio = sound(rate, 1)
     (_, one), (_, other) = (
-        both(rate, 1, (dictionary, None, each), audio)[0] for each in (high_band, None)
+        both(rate, 1, (dictionary, CausalNetworks(high_band=each)), audio)[0]
+        for each in (high_band, None)
     )
     places = np.arange(one.gain.shape[1]) * (rate / 2 / (one.gain.shape[1] - 1))
     same = (one.gain == other.gain).all(axis=(0, 2))
@@ -205,8 +216,7 @@ def test_only_gains_above_the_dictionarys_band_change(rate):
 @pytest.mark.parametrize("rate", [8000, 44100])
 def test_a_copy_goes_on_to_the_same_bits(copied, rate):
     weights = find_online(rate)
-    networks = weights.causal, weights.causal_high_band
-    made = Engine(rate, 2, weights.dictionary, *networks, **OPTIONS)
+    made = Engine(rate, 2, weights.dictionary, weights.online, **OPTIONS)
     audio = sound(rate, 2)
     made.process(audio[: 70 * made.hop])
     other = copied(made)
@@ -223,8 +233,7 @@ from alphamf.denoising.weights import find_online
 from alphamf.native.engine import Engine
 audio = np.load(sys.argv[1])
 weights = find_online(44100)
-networks = weights.causal, weights.causal_high_band
-made = Engine(44100, 2, weights.dictionary, *networks, linked=True, least=0.0, seed=0)
+made = Engine(44100, 2, weights.dictionary, weights.online, linked=True, least=0.0, seed=0)
 found = made.process(audio[: len(audio) // made.hop * made.hop])
 print(hashlib.sha256(b"".join(each.tobytes() for each in found)).hexdigest())
 """
@@ -251,7 +260,7 @@ def test_seeds_differ_and_repeat():
     weights = find_online(8000)
     audio = sound(8000, 1)[: 64 * 100]
     outs = [
-        Engine(8000, 1, weights.dictionary, None, **{**OPTIONS, "seed": seed}).process(audio).gain
+        Engine(8000, 1, weights.dictionary, **{**OPTIONS, "seed": seed}).process(audio).gain
         for seed in (0, 0, 1)
     ]
     np.testing.assert_array_equal(outs[0], outs[1])
@@ -260,16 +269,16 @@ def test_seeds_differ_and_repeat():
 
 def test_engines_of_the_same_models_share_their_weights():
     weights = find_online(8000)
-    one, two = (Engine(8000, 1, weights.dictionary, weights.causal, **OPTIONS) for _ in range(2))
+    one, two = (Engine(8000, 1, weights.dictionary, weights.online, **OPTIONS) for _ in range(2))
     assert one._weights is two._weights
 
 
 def test_more_channels_than_there_is_memory_for():
     with pytest.raises(AlphaMFError, match="not enough memory"):
-        Engine(8000, 1 << 17, find_online(8000).dictionary, None, **OPTIONS)
+        Engine(8000, 1 << 17, find_online(8000).dictionary, **OPTIONS)
 
 
 def test_no_hop_gives_nothing():
     dictionary = replace(find_online(8000).dictionary)
-    found = Engine(8000, 2, dictionary, None, **OPTIONS).process(np.empty((0, 2), np.float32))
+    found = Engine(8000, 2, dictionary, **OPTIONS).process(np.empty((0, 2), np.float32))
     assert found.speech.shape == (0, 2) and found.gain.shape == (2, 257, 0)

@@ -1,8 +1,8 @@
-"""Initialise a causal refiner from a refiner for whole recordings with the same windows.
+"""Initialise a causal network from one for whole recordings with the same windows.
 
 Both read the same spectra of a voice. Where the other network looks ahead, this one reads the
 newest frame; frames come twice as often here, so that each block gets the taps of the block before
-it. The first block is new.
+it. The first block is new. Of a second stage, frames come as often here as there.
 """
 
 from __future__ import annotations
@@ -77,3 +77,32 @@ def _convolutions(known: Mapping[str, Array], sizes: Sizes) -> dict[str, Array]:
         made[f"{name}.weight"] = np.stack([before, np.zeros_like(now), now + ahead])
         made[f"{name}.bias"] = known[f"{name}.bias"]
     return made
+
+
+def start_second_stage(known: Mapping[str, Array], sizes: Sizes) -> dict[str, Array]:
+    """Return the initial parameters of a causal second stage.
+
+    Parameters
+    ----------
+    known
+        Parameters of a second stage, which may have more features and outputs.
+    sizes
+        Sizes of the causal one, the others as there.
+    """
+    found = network.sizes_of(network.shapes_of(known))
+    more = slice(sizes.features, found.features)
+    read = known["in.weight"].reshape(-1, found.features, found.width)
+    made = dict(known) | {
+        "in.weight": np.delete(read, more, axis=1).reshape(-1, found.width),
+        "local.weight": np.delete(known["local.weight"], more, axis=2),
+        "out.weight": known["out.weight"][..., : sizes.outputs],
+        "out.bias": known["out.bias"][: sizes.outputs],
+    }
+    for block in network.stack(found):
+        taps = known[f"{block.name}.taps"]
+        none = np.zeros_like(taps[0])
+        made[f"{block.name}.taps"] = np.stack([none, none, taps[0], taps[1], taps[2:].sum(0)])
+    for each in network.correlations(found):
+        before, now, ahead = made[f"{each.name}.weight"]
+        made[f"{each.name}.weight"] = np.stack([np.zeros_like(now), before, now + ahead])
+    return {name: np.ascontiguousarray(value, np.float32) for name, value in made.items()}

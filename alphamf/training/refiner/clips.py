@@ -12,7 +12,13 @@ import numpy as np
 from alphamf.audio import stft
 from alphamf.audio.stft import Complexes, Frame
 from alphamf.denoising import high_bands
-from alphamf.denoising.asymmetric_windows import FRAME_HOPS, Frames, frame_of
+from alphamf.denoising.asymmetric_windows import (
+    FRAME_HOPS,
+    SYNTHESIS_HOPS,
+    Frames,
+    frame_of,
+    windows,
+)
 from alphamf.denoising.coefficients import second_stage_coefficients
 from alphamf.denoising.estimate import sample_gains
 from alphamf.denoising.gain import native_gain, refine_gain
@@ -25,6 +31,7 @@ from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights
 from alphamf.learnt import high_band
 from alphamf.learnt import network as layers
+from alphamf.learnt.causal import CausalNetworks
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.network import SILENT
 from alphamf.native.engine import AVAILABLE, Engine
@@ -32,6 +39,7 @@ from alphamf.tools.arrays import Floats
 from alphamf.training.refiner.config import (
     CausalHighBandKind,
     CausalKind,
+    CausalSecondStageKind,
     DereverberatorKind,
     HighBandKind,
     Kind,
@@ -101,6 +109,24 @@ class SecondStageClip(NamedTuple):
     clean: Any
 
 
+class CausalSecondStageClip(NamedTuple):
+    """A training clip of the second stage at low latency, in half precision.
+
+    Attributes
+    ----------
+    noisy, first, clean
+        As in `SecondStageClip`.
+    log_level
+        Log of the online chain's level when a frame of the second stage is corrected, as the mean
+        power of a cell of that frame, shape (frames,).
+    """
+
+    noisy: Any
+    first: Any
+    clean: Any
+    log_level: Any
+
+
 class CausalClip(NamedTuple):
     """A training clip of the causal refiner, in half precision; arrays as in `FirstStageClip`.
 
@@ -143,7 +169,7 @@ class BandClip(NamedTuple):
     floor: Any
 
 
-TrainingClip = FirstStageClip | SecondStageClip | CausalClip | BandClip
+TrainingClip = FirstStageClip | SecondStageClip | CausalSecondStageClip | CausalClip | BandClip
 
 
 class Maker(NamedTuple):
@@ -189,6 +215,9 @@ class Maker(NamedTuple):
         clean, noisy = clean / unit, noisy / unit
         if isinstance(self.kind, CausalKind):
             return _causal(clean, noisy, dictionary, 2 * number + stream)
+        if isinstance(self.kind, CausalSecondStageKind):
+            share = _residual(rng)
+            return _causal_second_stage(clean, noisy, self.weights, 2 * number + stream, share)
         if isinstance(self.kind, CausalHighBandKind):
             pair = Spectra(clean, rate), Spectra(noisy, rate)
             seed = 2 * number + stream
@@ -208,9 +237,13 @@ class Maker(NamedTuple):
             return _first_stage(clean, noisy, power, posterior)
         gain = refine_gain(power, posterior, self.weights.refiner)
         first = stft.inverse(spectrum * gain, dictionary.frame, samples)
-        if rng.random() < RESIDUAL_PROBABILITY:
-            first = first + rng.uniform(0, MAX_RESIDUAL) * (heard - first)
+        first = first + _residual(rng) * (heard - first)
         return SecondStageClip(*(each.astype(np.float16) for each in (noisy, first, clean)))
+
+
+def _residual(rng: Rng) -> float:
+    """Draw the part of the removed sound that is added to the first stage's output again."""
+    return rng.uniform(0, MAX_RESIDUAL) if rng.random() < RESIDUAL_PROBABILITY else 0.0
 
 
 def _first_stage(clean: Floats, noisy: Floats, power: Floats, posterior: Posterior) -> TrainingClip:
@@ -264,13 +297,43 @@ def _bands(
     return _band_clip(high_band.features(inputs, np), mixed, speech, native, count)
 
 
+def _engine(rate: int, weights: Weights, seed: int) -> Engine | ReferenceEngine:
+    """Return an engine of low latency for one channel, with the causal refiner alone."""
+    kind: Any = Engine if AVAILABLE else ReferenceEngine
+    networks = CausalNetworks(weights.causal)
+    engine: Engine | ReferenceEngine = kind(
+        rate, 1, weights.dictionary, networks, linked=False, least=0.0, seed=seed
+    )
+    return engine
+
+
+def _causal_second_stage(
+    clean: Floats, noisy: Floats, weights: Weights, seed: int, share: float
+) -> TrainingClip:
+    """Run low latency on a mixture, hop by hop; `share` of what it removes is added again."""
+    engine = _engine(weights.dictionary.rate, weights, seed)
+    hop = engine.hop
+    late = SYNTHESIS_HOPS * hop
+    sound = np.pad(noisy, (0, late + -len(noisy) % hop))[:, None]
+    speech, levels = [], []
+    for block in sound.reshape(-1, hop, 1):
+        speech.append(engine.process(block).speech)
+        levels.append(float(engine.level[0, 0]))
+    first = np.concatenate(speech)[: len(noisy), 0]
+    first = first + np.float32(share) * (noisy - first)
+    # A frame begins a hop before the one that is due, and is corrected with that.
+    energy = hop / (windows(hop).analysis.astype(float) ** 2).sum()
+    log_level = np.log(np.array(levels[SYNTHESIS_HOPS - 2 :]) * energy + SILENT)
+    arrays = noisy, first, clean, log_level[: 1 + -(-len(noisy) // hop)]
+    return CausalSecondStageClip(*(each.astype(np.float16) for each in arrays))
+
+
 def _causal_bands(
     clean: Spectra, noisy: Spectra, weights: Weights, seed: int, *, until_edge: bool
 ) -> BandClip:
     """Run low latency on a mixture, frame by frame, up to the input of the network of the bands."""
     rate, dictionary = noisy.rate, weights.dictionary
-    kind: Any = Engine if AVAILABLE else ReferenceEngine
-    engine = kind(rate, 1, dictionary, weights.causal, linked=False, least=0.0, seed=seed)
+    engine = _engine(rate, weights, seed)
     grid = Grid(rate, Frame(FRAME_HOPS * engine.hop, engine.hop))
     reader, frames = BandReader(grid, 1), Frames(engine.hop, 2)
     end = len(noisy.sound) // engine.hop * engine.hop

@@ -10,7 +10,7 @@ from alphamf.audio.stft import Frame
 from alphamf.denoising import asymmetric_windows
 from alphamf.learnt import second_stage
 from alphamf.learnt.bands import FULL_BAND
-from alphamf.learnt.causal import CausalHighBand, CausalRefiner
+from alphamf.learnt.causal import CausalHighBand, CausalRefiner, CausalSecondStage
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.high_band import HighBand
 from alphamf.learnt.network import Sizes
@@ -139,6 +139,40 @@ class DereverberatorKind(SecondStageKind):
 
 
 @dataclass(frozen=True)
+class CausalSecondStageKind:
+    """The second stage at low latency, which corrects the output of a causal refiner.
+
+    Attributes
+    ----------
+    of
+        The causal refiner; empty: that of the package.
+    made_from
+        Second stage that a new one starts from (`alphamf.training.refiner.causal_start`); empty:
+        from random parameters.
+    """
+
+    of: str = ""
+    made_from: str = ""
+
+    name: ClassVar[str] = "causal-second-stage"
+    network: ClassVar[type[TrainedNetwork]] = CausalSecondStage
+    cell_shape: ClassVar[tuple[int, int]] = CausalSecondStage.cell_shapes[0]
+
+    @property
+    def earlier_networks(self) -> tuple[str, ...]:
+        """Networks that run before this one."""
+        return (self.of,) if self.of else ()
+
+    def frame(self, dictionary: Dictionary) -> Frame:
+        """Return the frame of the network's input spectra, next to a dictionary."""
+        return second_stage.frame(dictionary.rate)
+
+    def rate(self, dictionary: Dictionary) -> int:
+        """Return the sampling rate of the mixtures in Hz."""
+        return dictionary.rate
+
+
+@dataclass(frozen=True)
 class HighBandKind:
     """The network of the bands above 7.5 kHz, which runs after a refiner and a second stage.
 
@@ -191,6 +225,7 @@ Kind = (
     | CausalKind
     | SecondStageKind
     | DereverberatorKind
+    | CausalSecondStageKind
     | HighBandKind
     | CausalHighBandKind
 )

@@ -23,6 +23,7 @@ from alphamf.training.refiner.config import (
     NETWORKS,
     CausalHighBandKind,
     CausalKind,
+    CausalSecondStageKind,
     Config,
     Data,
     DereverberatorKind,
@@ -177,7 +178,8 @@ def _check_network(network: Network) -> None:
     if network.bands:
         _within("[network] bands", network.bands, NARROW + 2, math.inf)
     kind = network.kind
-    if isinstance(kind, CausalKind) and kind.made_from and network.start:
+    begun = isinstance(kind, CausalKind | CausalSecondStageKind) and kind.made_from
+    if begun and network.start:
         raise AlphaMFError("[network] start and kind.made_from exclude each other")
     if isinstance(kind, CausalHighBandKind) and len(kind.after) > 1:
         raise AlphaMFError("[network] kind.after must name a causal refiner")

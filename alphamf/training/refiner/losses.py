@@ -12,7 +12,12 @@ from alphamf.audio.stft import Frame
 from alphamf.learnt import layers, network, second_stage
 from alphamf.learnt.causal import fill_band_end
 from alphamf.training.refiner import spectra
-from alphamf.training.refiner.clips import CausalClip, FirstStageClip, TrainingClip
+from alphamf.training.refiner.clips import (
+    CausalClip,
+    CausalSecondStageClip,
+    FirstStageClip,
+    TrainingClip,
+)
 from alphamf.training.refiner.intelligibility import estoi
 from alphamf.training.refiner.perception import disturbance
 from alphamf.training.refiner.torch_layers import outputs
@@ -43,22 +48,25 @@ class TrainingGrid(NamedTuple):
     rate
         Sampling rate in Hz.
     causal
+        Whether the network's taps all lie in the past.
+    asymmetric
         Whether the windows are those of `alphamf.denoising.asymmetric_windows`.
     """
 
     frame: Frame
     rate: int
     causal: bool = False
+    asymmetric: bool = False
 
     def forward(self, sounds: Tensor) -> Tensor:
         """Compute spectra of sounds with the functions of `spectra`."""
-        if self.causal:
+        if self.asymmetric:
             return spectra.causal_forward(sounds, self.frame.hop_length)
         return spectra.forward(sounds, self.frame)
 
     def inverse(self, found: Tensor) -> Tensor:
         """Reconstruct sounds from spectra with the functions of `spectra`."""
-        if self.causal:
+        if self.asymmetric:
             return spectra.causal_inverse(found, self.frame.hop_length)
         return spectra.inverse(found, self.frame)
 
@@ -145,10 +153,14 @@ def _refined(
 def _corrected(
     parameters: Mapping[str, Tensor], clips: TrainingClip, grid: TrainingGrid, part: BatchPart
 ) -> NetworkSpeech:
-    noisy, first, clean = _spectra(clips, grid, part.frames)
-    read = second_stage.features(noisy, first, part.levels, torch)
+    noisy, first, clean = _spectra(clips[:3], grid, part.frames)
+    each = noisy, first
+    if isinstance(clips, CausalSecondStageClip):
+        unit = torch.exp(clips.log_level.float()[:, None, part.frames] / 2)
+        each = tuple(grid.forward(sound.float())[..., part.frames] / unit for sound in clips[:2])
+    read = second_stage.features(*each, part.levels, torch)
     read = read[..., : len(parameters["in.weight"]) // grid.frame.bins]
-    factors = second_stage.coefficients(outputs(parameters, read), torch)
+    factors = second_stage.coefficients(outputs(parameters, read, grid.causal), torch)
     return NetworkSpeech(clean, second_stage.speech(noisy, first, factors, torch))
 
 

@@ -22,6 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from alphamf.denoising.asymmetric_windows import frame_of
 from alphamf.errors import AlphaMFError
 from alphamf.learnt import network, second_stage
 from alphamf.learnt.dictionary import Dictionary
@@ -270,7 +271,7 @@ class Fit:
         schedule, mixtures = self.config.schedule, self.config.mixtures
         samples = int(self.grid.rate * mixtures.seconds)
         hop = self.grid.frame.hop_length
-        frames = samples // hop if self.grid.causal else 1 + -(-samples // hop)
+        frames = samples // hop if self.grid.asymmetric else 1 + -(-samples // hop)
         used = min(frames, self._longest)
         seed = [schedule.seed, CROP, self.step]
         first = int(np.random.default_rng(seed).integers(frames - used + 1))
@@ -306,7 +307,9 @@ def _optimisers(
 def _grid(config: Config, dictionary: Dictionary) -> TrainingGrid:
     """Return the grid of a configuration's network."""
     kind = config.network.kind
-    return TrainingGrid(kind.frame(dictionary), dictionary.rate, causal=kind.network.causal)
+    frame, causal = kind.frame(dictionary), kind.network.causal
+    asymmetric = causal and frame == frame_of(dictionary.frame)
+    return TrainingGrid(frame, dictionary.rate, causal, asymmetric)
 
 
 def step_size(config: Config, step: int, spent: float = 0.0) -> float:

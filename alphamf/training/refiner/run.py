@@ -17,7 +17,7 @@ import numpy as np
 from alphamf.audio.stft import Frame
 from alphamf.denoising.asymmetric_windows import frame_of
 from alphamf.errors import AlphaMFError
-from alphamf.learnt import second_stage
+from alphamf.learnt import network, second_stage
 from alphamf.learnt.causal import CausalRefiner
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.dictionary import load as load_dictionary
@@ -34,6 +34,7 @@ from alphamf.training.refiner import curves, shards
 from alphamf.training.refiner.config import (
     CausalHighBandKind,
     CausalKind,
+    CausalSecondStageKind,
     Config,
     Kind,
     SecondStageKind,
@@ -196,6 +197,8 @@ def _start(config: Config, dictionary: Dictionary) -> dict[str, Array] | None:
     _check_before(kind, dictionary)
     if isinstance(kind, CausalKind) and kind.made_from:
         return _made_causal(config, kind.made_from, dictionary)
+    if isinstance(kind, CausalSecondStageKind) and kind.made_from:
+        return _made_causal_second_stage(config, kind.made_from, empty)
     if not config.network.start:
         return None
     found = type(empty).load(find(config.network.start))
@@ -220,7 +223,7 @@ def _check_before(trained: Kind, dictionary: Dictionary) -> None:
     short, online = second_stage.frame(dictionary.rate), frame_of(dictionary.frame)
     wanted: list[tuple[type[TrainedNetwork], Frame]]
     wanted = [(Refiner, dictionary.frame), (SecondStage, short)]
-    if isinstance(trained, CausalHighBandKind):
+    if isinstance(trained, CausalHighBandKind | CausalSecondStageKind):
         wanted = [(CausalRefiner, online)]
     for name, (kind, frame) in zip(trained.earlier_networks, wanted, strict=False):
         found = kind.load(find(name))
@@ -283,6 +286,24 @@ def _made_causal(config: Config, refiner: str, dictionary: Dictionary) -> dict[s
     raise AlphaMFError(
         f"the refiner {known.name} does not have the rate and sizes of the configuration"
     )
+
+
+def _made_causal_second_stage(
+    config: Config, second: str, empty: TrainedNetwork
+) -> dict[str, Array]:
+    """Return the initial parameters of a causal second stage, given one for whole recordings."""
+    from alphamf.training.refiner import causal_start
+
+    known: TrainedNetwork = SecondStage.load(find(second))
+    wanted = config.network.sizes
+    if known.rate > empty.rate:
+        known = keep_lowest_bins(known, empty)
+    made = causal_start.start_second_stage(known.parameters, wanted)
+    if network.shapes_of(made) != shapes(empty.frame.bins, wanted) or known.frame != empty.frame:
+        raise AlphaMFError(
+            f"the second stage {known.name} does not have the rate and sizes of the configuration"
+        )
+    return made
 
 
 @contextmanager

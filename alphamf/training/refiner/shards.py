@@ -20,7 +20,7 @@ from alphamf.denoising.weights import Weights, find
 from alphamf.errors import AlphaMFError
 from alphamf.learnt import network_file
 from alphamf.learnt.bands import FULL_BAND
-from alphamf.learnt.causal import CausalHighBand, CausalRefiner
+from alphamf.learnt.causal import CausalHighBand, CausalRefiner, CausalSecondStage
 from alphamf.learnt.dictionary import load as load_dictionary
 from alphamf.learnt.high_band import HighBand
 from alphamf.learnt.network_file import TrainedNetwork
@@ -38,12 +38,19 @@ from alphamf.training.refiner import recordings
 from alphamf.training.refiner.clips import (
     BandClip,
     CausalClip,
+    CausalSecondStageClip,
     FirstStageClip,
     Maker,
     SecondStageClip,
     TrainingClip,
 )
-from alphamf.training.refiner.config import CausalHighBandKind, Config, HighBandKind, Network
+from alphamf.training.refiner.config import (
+    CausalHighBandKind,
+    CausalSecondStageKind,
+    Config,
+    HighBandKind,
+    Network,
+)
 
 KINDS: dict[type[TrainedNetwork], type[TrainingClip]] = {
     Refiner: FirstStageClip,
@@ -51,6 +58,7 @@ KINDS: dict[type[TrainedNetwork], type[TrainingClip]] = {
     Dereverberator: SecondStageClip,
     HighBand: BandClip,
     CausalRefiner: CausalClip,
+    CausalSecondStage: CausalSecondStageClip,
     CausalHighBand: BandClip,
 }
 """Types of clips by the network that is trained on them."""
@@ -227,7 +235,7 @@ def _make(shard: Shard, update: object) -> None:
 def _weights(network: Network) -> Weights:
     """Load the models for making clips, once per process."""
     before = network.kind.earlier_networks
-    if isinstance(network.kind, CausalHighBandKind):
+    if isinstance(network.kind, CausalHighBandKind | CausalSecondStageKind):
         choice = before[0] if before else "auto"
         return find(1, network.model, refiner="none", second_stage="none", causal=choice)
     if isinstance(network.kind, HighBandKind):

@@ -16,7 +16,7 @@ from alphamf.denoising.weights import find, find_online
 from alphamf.errors import AlphaMFError
 from alphamf.learnt import high_band, network
 from alphamf.learnt.bands import ABOVE, BELOW, COUNT, edges
-from alphamf.learnt.causal import CausalHighBand
+from alphamf.learnt.causal import CausalHighBand, CausalNetworks
 from alphamf.learnt.high_band import HighBand
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
@@ -207,7 +207,8 @@ def test_clips_of_low_latency_hold_what_the_engine_reads(corpora, tmp_path):
     rng = np.random.default_rng([asked.mixtures.seed, 1, 0])
     _, noisy = mixture(rng, int(RATE * asked.mixtures.seconds), RATE, recordings, asked.mixtures)
     options = {"linked": False, "least": 0.0, "seed": 1}
-    engine = ReferenceEngine(RATE, 1, weights.dictionary, weights.causal, model, **options)
+    networks = CausalNetworks(weights.causal, high_band=model)
+    engine = ReferenceEngine(RATE, 1, weights.dictionary, networks, **options)
     noisy = (noisy / rms(noisy.astype(float))).astype(np.float32)
     found = engine.process(noisy[: hops * engine.hop, None]).gain[0]
     grid = Grid(RATE, Frame(8 * engine.hop, engine.hop))

@@ -1,0 +1,109 @@
+"""The second stage at low latency: a causal network corrects the speech in windows of 16 ms.
+
+It corresponds to link 5 of the chain of gains (`gain`), frame by frame. Its windows are as long as
+two hops, and end where the sound of one more frame of the first stage is missing: some 5 % of the
+second hop (`asymmetric_windows.Frames.speech_pair`), so that nothing is held back for longer.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alphamf.audio.stft import Complexes, sqrt_hann
+from alphamf.denoising.asymmetric_windows import windows
+from alphamf.learnt.causal import CausalSecondStage
+from alphamf.tools.arrays import Floats
+
+EDGE = 0.95
+"""Part of the dictionary's band from which on the correction is faded out, if there is sound above:
+7.6 kHz of 8."""
+
+LOUDEST = np.float32(1e6)
+"""Mean power of a frame in units of the level, at most: what is louder is its own unit."""
+
+TINY = np.float32(1e-30)
+
+
+class OnlineSecondStage:
+    """Corrects speech frame by frame.
+
+    Parameters
+    ----------
+    network
+        The causal second stage.
+    rate
+        Sampling rate in Hz.
+    hop
+        In samples.
+    channels
+        Number of channels.
+    """
+
+    def __init__(self, network: CausalSecondStage, rate: int, hop: int, channels: int) -> None:
+        self._network, self._hop = network, hop
+        self._memories = network.memories(channels)
+        self._window = sqrt_hann(2 * hop).astype(np.float32)
+        self._energy = np.float32(hop / (windows(hop).analysis.astype(float) ** 2).sum())
+        self._rest = np.zeros((channels, hop), np.float32)
+        self._count: int = min(network.frame.bins, hop + 1)
+        self._share = np.ones(self._count, np.float32)
+        if rate > network.rate:
+            hertz, top = np.arange(self._count) * rate / (2 * hop), network.rate / 2
+            self._share[:] = np.interp(hertz, [EDGE * top, top], [1, 0])
+
+    def correct(
+        self,
+        noisy: Floats,
+        first: Floats,
+        level: Floats,
+        together: NDArray[np.bool_],
+        least: np.float32,
+    ) -> Floats:
+        """Return the first of two hops, corrected, shape (hop, channels).
+
+        Parameters
+        ----------
+        noisy, first
+            Sound and first-stage speech of the hop that is due and the next one, shape (channels,
+            2 * hop).
+        level
+            Of the online chain, shape (channels, 1).
+        together
+            Which channels share a voice and get one correction, shape (channels,).
+        least
+            Smallest gain of a cell.
+        """
+        hop, count = self._hop, self._count
+        sound, speech = (
+            np.fft.rfft(each * self._window).astype(np.complex64) for each in (noisy, first)
+        )
+        power = sound.real**2 + sound.imag**2
+        of_sound, of_speech = self._coefficients(sound, speech, power, level)
+        if together.sum() > 1:
+            weight = power[together, :count] + TINY
+            weight /= weight.sum(axis=0)
+            for each in (of_sound, of_speech):
+                each[together] = (weight * each[together]).sum(axis=0)
+        change = of_sound * sound[:, :count] + (of_speech - 1) * speech[:, :count]
+        made = speech.copy()
+        made[:, :count] += self._share * change
+        if least:
+            made = np.where(np.abs(made) < least * np.abs(sound), least * sound, made)
+        frame = np.fft.irfft(made, 2 * hop).astype(np.float32) * self._window
+        done: Floats = (self._rest + frame[:, :hop]).T
+        self._rest = frame[:, hop:]
+        return done
+
+    def _coefficients(
+        self, sound: Complexes, speech: Complexes, power: Floats, level: Floats
+    ) -> tuple[Floats, Floats]:
+        """Return the coefficients of sound and speech, shape (channels, bins of the network)."""
+        least = power.mean(axis=1, keepdims=True) / LOUDEST + TINY
+        unit = np.sqrt(np.maximum(level * self._energy, least))
+        bins, count = self._network.frame.bins, self._count
+        inputs = (
+            np.pad(each[:, :count] / unit, [(0, 0), (0, bins - count)]) for each in (sound, speech)
+        )
+        found = self._network.coefficients(self._memories, *inputs)
+        return found[0][:, :count], found[1][:, :count]

@@ -1,0 +1,92 @@
+"""The second stage at low latency."""
+
+import numpy as np
+import pytest
+
+from alphamf.denoising.online_second_stage import OnlineSecondStage
+from alphamf.denoising.reference_engine import ReferenceEngine
+from alphamf.denoising.weights import find_online
+from alphamf.learnt import network, second_stage
+from alphamf.learnt.causal import CausalSecondStage
+
+RATE = 8000
+SIZES = network.Sizes(width=8, hidden=12, blocks=2, maps=2, local=4, deep=1)
+NO_LIMIT = np.float32(0)
+
+
+def untrained():
+    """Return a network that changes much."""
+    rng = np.random.default_rng(0)
+    frame = second_stage.frame(RATE)
+    values = network.start(rng, frame.bins, SIZES)
+    values["map.bias"] += rng.standard_normal(len(values["map.bias"])).astype(np.float32)
+    return CausalSecondStage(values, RATE, frame)
+
+
+def hops(count, hop, channels, seed=0):
+    """Return pairs of hops of noise, and some speech in it, shape (count, 2, channels, 2 * hop)."""
+    noise = np.random.default_rng(seed).standard_normal((channels, (count + 1) * hop), np.float32)
+    pairs = [noise[:, k * hop : (k + 2) * hop] for k in range(count)]
+    return [(pair, np.float32(0.4) * pair) for pair in pairs]
+
+
+def corrected(stage, pairs, level=1.0, together=False, least=NO_LIMIT):
+    """Return what comes out, shape (samples, channels)."""
+    channels = len(pairs[0][0])
+    levels = np.full((channels, 1), level, np.float32)
+    flags = np.full(channels, together)
+    return np.concatenate([stage.correct(*pair, levels, flags, least) for pair in pairs])
+
+
+def test_a_correction_of_nothing_is_the_first_stage_without_a_delay(monkeypatch):
+    """A twentieth of half of a frame is missing and made up for."""
+    monkeypatch.setattr(CausalSecondStage, "change", 0.0)
+    weights = find_online(RATE)
+    sound = np.random.default_rng(0).standard_normal((RATE, 1), np.float32) / 10
+    sound *= 1 + np.sin(np.arange(RATE) / 300)[:, None].astype(np.float32)
+    networks = weights.online._replace(second_stage=None)
+    options = {"linked": False, "least": 0.0, "seed": 0}
+    first, second = (
+        ReferenceEngine(RATE, 1, weights.dictionary, each, **options).process(sound[:7936]).speech
+        for each in (networks, networks._replace(second_stage=untrained()))
+    )
+    assert first.shape == second.shape
+    assert np.std(second - first) < 10 ** (-35 / 20) * np.std(first)
+
+
+def test_only_the_networks_band_is_corrected(monkeypatch):
+    rate, hop = 16000, 128
+    pairs = hops(60, hop, 1)
+    found = corrected(OnlineSecondStage(untrained(), rate, hop, 1), pairs)
+    monkeypatch.setattr(CausalSecondStage, "change", 0.0)
+    kept = corrected(OnlineSecondStage(untrained(), rate, hop, 1), pairs)
+    change = np.abs(np.fft.rfft((found - kept)[:, 0] * np.hanning(len(found)))) ** 2
+    places = np.fft.rfftfreq(len(found), 1 / rate)
+    assert change[places > 4300].mean() < 1e-3 * change[places < 3700].mean()
+
+
+def test_channels_together_have_one_correction():
+    hop = 64
+    pairs = [tuple(np.concatenate([each, each / 8]) for each in pair) for pair in hops(40, hop, 1)]
+    one = corrected(OnlineSecondStage(untrained(), RATE, hop, 2), pairs, together=True)
+    np.testing.assert_allclose(8 * one[:, 1], one[:, 0], atol=1e-5)
+    other = corrected(OnlineSecondStage(untrained(), RATE, hop, 2), pairs)
+    assert np.abs(8 * other[:, 1] - other[:, 0]).max() > 0.01
+
+
+@pytest.mark.parametrize("level", [0.0, 1e-30, 1e12])
+def test_any_level_gives_finite_sound(level):
+    stage = OnlineSecondStage(untrained(), RATE, 64, 1)
+    for scale in (1e-20, 1.0, 1e12, 0.0, 1e-3):
+        pairs = [tuple(np.float32(scale) * each for each in pair) for pair in hops(5, 64, 1)]
+        found = corrected(stage, pairs, level)
+        assert np.isfinite(found).all()
+        assert np.abs(found[64:]).max() <= 30 * scale  # before, an earlier frame ends
+
+
+def test_no_cell_is_below_the_least_gain():
+    pairs = hops(40, 64, 1)
+    silent = [(noisy, 0 * noisy) for noisy, _ in pairs]
+    found = corrected(OnlineSecondStage(untrained(), RATE, 64, 1), silent, least=np.float32(0.5))
+    heard = np.concatenate([noisy[:, :64] for noisy, _ in silent], axis=1).T
+    assert np.std(found[64:]) > 0.45 * np.std(heard[64:])
