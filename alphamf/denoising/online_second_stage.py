@@ -85,9 +85,10 @@ class OnlineSecondStage:
             weight /= weight.sum(axis=0)
             for each in (of_sound, of_speech):
                 each[together] = (weight * each[together]).sum(axis=0)
-        change = of_sound * sound[:, :count] + (of_speech - 1) * speech[:, :count]
         made = speech.copy()
-        made[:, :count] += self._share * change
+        if least < 1:  # nothing may be attenuated otherwise
+            change = of_sound * sound[:, :count] + (of_speech - 1) * speech[:, :count]
+            made[:, :count] += self._share * change
         if least:
             made = np.where(np.abs(made) < least * np.abs(sound), least * sound, made)
         frame = np.fft.irfft(made, 2 * hop).astype(np.float32) * self._window

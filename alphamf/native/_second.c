@@ -138,8 +138,9 @@ void correct_hop(struct second *s, const struct due *due, float *out) {
     for (ptrdiff_t c = 0; c < s->channels; c++) {
         ptrdiff_t at = c * (hop + 1), first = c * s->bins;
         float *real = s->speech[0] + at, *imaginary = s->speech[1] + at, *rest = s->rest + c * hop;
-        combine(s->share, s->of_sound + first, s->of_speech + first, s->sound[0] + at,
-                s->sound[1] + at, real, imaginary, s->count);
+        if (due->least < 1.0f) /* nothing may be attenuated otherwise */
+            combine(s->share, s->of_sound + first, s->of_speech + first, s->sound[0] + at,
+                    s->sound[1] + at, real, imaginary, s->count);
         if (due->least > 0.0f)
             keep_least(due->least, s->sound[0] + at, s->sound[1] + at, real, imaginary, hop + 1);
         memcpy(s->frame, rest, sizeof(float) * (size_t)hop);

@@ -181,10 +181,11 @@ def test_hard_events_are_met_alike(case):
     assert np.quantile(np.abs(found.gain - wanted.gain), 0.9 if case == "beyond" else 0.99) < 1e-4
 
 
-def test_the_least_gain_is_a_limit():
+@pytest.mark.parametrize("least", [0.3, 1.0])
+def test_the_least_gain_is_a_limit(least):
     audio = sound(8000, 1)
-    (_, found), (_, wanted) = both(8000, 1, small_models(2.0), audio, least=0.3)
-    assert found.gain.min() == np.float32(0.3)
+    (_, found), (_, wanted) = both(8000, 1, small_models(2.0), audio, least=least)
+    assert found.gain.min() == np.float32(least)
     np.testing.assert_allclose(found.speech, wanted.speech, atol=1e-5)
 
 

@@ -7,15 +7,12 @@ from dataclasses import asdict
 import pytest
 
 from alphamf.errors import AlphaMFError
-from alphamf.learnt.causal import CausalHighBand, CausalRefiner
 from alphamf.learnt.dictionary import folder
-from alphamf.learnt.high_band import HighBand
 from alphamf.learnt.network import shapes
 from alphamf.learnt.network_file import shipped_networks
-from alphamf.learnt.refiner import Refiner
-from alphamf.learnt.second_stage import Dereverberator, SecondStage
 from alphamf.tools.extras import install_torch
 from alphamf.training.refiner import command, config_file
+from alphamf.training.refiner.config import NETWORKS
 from tests.support import tones
 
 NAMES = sorted(shipped_networks())
@@ -24,8 +21,7 @@ NAMES = sorted(shipped_networks())
 @pytest.mark.parametrize("name", NAMES)
 def test_the_configuration_of_a_shipped_network_has_its_sizes(name):
     found = config_file.load(folder() / f"{name}.toml").network
-    kinds = Refiner, SecondStage, Dereverberator, HighBand, CausalRefiner, CausalHighBand
-    kind = {each.kind: each for each in kinds}[name.rpartition("-")[0]]
+    kind = NETWORKS[name.rpartition("-")[0]].network
     network = kind.load(shipped_networks()[name])
     assert found.sizes == network.sizes
     assert network.shapes == shapes(network.cells(network.frame), found.sizes)
