@@ -23,9 +23,9 @@ from alphamf.denoising.real_time import Presence, Sharing
 from alphamf.denoising.uncertainty import deviation, faint_levels
 from alphamf.factorization.online import OnlineAlphaMF
 from alphamf.inference.random import START, Key, generator
-from alphamf.learnt.causal import CausalNetworks
+from alphamf.learnt.causal import CHAIN_ALONE, CausalNetworks
 from alphamf.learnt.dictionary import Dictionary
-from alphamf.native.engine import NONE, REASONS, Hops
+from alphamf.native.engine import REASONS, Hops
 from alphamf.tools.arrays import Floats
 
 SILENT = 1e-14
@@ -89,7 +89,7 @@ class ReferenceEngine:
         rate: int,
         channels: int,
         dictionary: Dictionary,
-        networks: CausalNetworks = NONE,
+        networks: CausalNetworks = CHAIN_ALONE,
         *,
         linked: bool,
         least: float,

@@ -152,3 +152,7 @@ class CausalNetworks(NamedTuple):
     refiner: CausalRefiner | None = None
     second_stage: CausalSecondStage | None = None
     high_band: CausalHighBand | None = None
+
+
+CHAIN_ALONE = CausalNetworks()
+"""No network."""

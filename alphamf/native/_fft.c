@@ -147,8 +147,7 @@ LOOP(void, split, (const float *restrict x, const float *restrict y, const float
     }
 }
 
-void analyse(struct fft *fft, const float *frame, const float *window, float *real,
-                    float *imaginary) {
+void analyse(struct fft *fft, const float *frame, const float *window, float *real, float *imaginary) {
     ptrdiff_t half = fft->half;
     weigh_pairs(frame, window, fft->work[0][0], fft->work[0][1], half);
     float **found = fft->work[transform(fft, fft->work)];
@@ -157,8 +156,8 @@ void analyse(struct fft *fft, const float *frame, const float *window, float *re
     imaginary[0] = imaginary[half] = 0.0f;
 }
 
-void synthesise(struct fft *fft, const float *real, const float *imaginary,
-                       const float *window, float *sum) {
+void synthesise(struct fft *fft, const float *real, const float *imaginary, const float *window,
+                float *sum) {
     ptrdiff_t half = fft->half;
     float **pairs = fft->work[0];
     split(real, imaginary, fft->turns, -1.0f, pairs[0], pairs[1], half);

@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from alphamf.errors import AlphaMFError
-from alphamf.learnt.causal import CausalNetworks
+from alphamf.learnt.causal import CHAIN_ALONE, CausalNetworks
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.packed import ALIGNMENT
 from alphamf.native.weights import pack
@@ -22,9 +22,6 @@ from alphamf.tools.arrays import Floats
 
 REASONS = None, "samples were too large to be sound", "its state was no longer finite"
 """Why an engine reset itself, as ``alphamf_reset_reason`` numbers it."""
-
-
-NONE = CausalNetworks()
 
 
 class Hops(NamedTuple):
@@ -143,7 +140,7 @@ class Engine:
         rate: int,
         channels: int,
         dictionary: Dictionary,
-        networks: CausalNetworks = NONE,
+        networks: CausalNetworks = CHAIN_ALONE,
         *,
         linked: bool,
         least: float,
