@@ -14,17 +14,16 @@ def models() -> None:
     from alphamf.learnt import dictionary, network_file
     from alphamf.learnt.description import summary
 
+    rows = [("NAME", "WHAT", "SIZE")]
     with report.user_errors():
-        typer.echo(_row("NAME", "WHAT", "SIZE"))
         for path in dictionary.shipped_dictionaries().values():
-            _print(path, summary(dictionary.load(path)))
+            rows.append(_row(path, summary(dictionary.load(path))))
         for path in network_file.shipped_networks().values():
-            _print(path, summary(network_file.TrainedNetwork.load(path)))
+            rows.append(_row(path, summary(network_file.TrainedNetwork.load(path))))
+    widths = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)]
+    for name, what, size in rows:
+        typer.echo(f"{name:{widths[0]}}{what:{widths[1]}}{size:>{widths[2]}}")
 
 
-def _print(path: Path, summary: str) -> None:
-    typer.echo(_row(path.stem, summary, f"{path.stat().st_size // 1024} kB"))
-
-
-def _row(name: str, summary: str, size: str) -> str:
-    return f"{name:22}{summary:48}{size:>9}"
+def _row(path: Path, summary: str) -> tuple[str, str, str]:
+    return path.stem, summary, f"{path.stat().st_size // 1024} kB"
