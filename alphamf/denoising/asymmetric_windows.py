@@ -123,6 +123,10 @@ class Frames:
         self._sum[:, -hop:] = 0
         return done if self._count >= SYNTHESIS_HOPS else done[:0]
 
+    def forget_speech(self) -> None:
+        """Forget the frames that were added: beside enormous samples they have errors of 1e5."""
+        self._sum[:] = 0
+
     @property
     def reaches_sound(self) -> bool:
         """Whether the pair of hops reaches into the recording."""

@@ -20,7 +20,8 @@ EDGE = 0.95
 7.6 kHz of 8."""
 
 LOUDEST = np.float32(1e6)
-"""Mean power of a frame in units of the level, at most: what is louder is its own unit."""
+"""Mean power of a frame in units of the level, of sound and speech together, at most: what is
+louder is its own unit."""
 
 TINY = np.float32(1e-30)
 
@@ -78,8 +79,10 @@ class OnlineSecondStage:
         sound, speech = (
             np.fft.rfft(each * self._window).astype(np.complex64) for each in (noisy, first)
         )
-        power = sound.real**2 + sound.imag**2
-        of_sound, of_speech = self._coefficients(sound, speech, power, level)
+        power, left = (each.real**2 + each.imag**2 for each in (sound, speech))
+        mean = (power + left).mean(axis=1, keepdims=True)
+        unit = np.sqrt(np.maximum(level * self._energy, mean / LOUDEST + TINY))
+        of_sound, of_speech = self._coefficients(sound / unit, speech / unit)
         if together.sum() > 1:
             weight = power[together, :count] + TINY
             weight /= weight.sum(axis=0)
@@ -96,15 +99,9 @@ class OnlineSecondStage:
         self._rest = frame[:, hop:]
         return done
 
-    def _coefficients(
-        self, sound: Complexes, speech: Complexes, power: Floats, level: Floats
-    ) -> tuple[Floats, Floats]:
+    def _coefficients(self, sound: Complexes, speech: Complexes) -> tuple[Floats, Floats]:
         """Return the coefficients of sound and speech, shape (channels, bins of the network)."""
-        least = power.mean(axis=1, keepdims=True) / LOUDEST + TINY
-        unit = np.sqrt(np.maximum(level * self._energy, least))
         bins, count = self._network.frame.bins, self._count
-        inputs = (
-            np.pad(each[:, :count] / unit, [(0, 0), (0, bins - count)]) for each in (sound, speech)
-        )
+        inputs = (np.pad(each[:, :count], [(0, 0), (0, bins - count)]) for each in (sound, speech))
         found = self._network.coefficients(self._memories, *inputs)
         return found[0][:, :count], found[1][:, :count]

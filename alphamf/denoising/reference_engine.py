@@ -179,6 +179,7 @@ class ReferenceEngine:
             self._unfit -= 1
             if self._unfit == 0:
                 self.reset_reason = REASONS[1]
+                self._frames.forget_speech()
                 self._begin()
 
     def _gains(self, spectrum: Complexes, power: Floats) -> tuple[Floats, Floats]:

@@ -78,8 +78,8 @@ static void read_channel(struct second *s, const struct due *due, ptrdiff_t chan
     analyse(&s->fft, due->sound + channel * due->apart, s->window, parts[0], parts[1]);
     analyse(&s->fft, due->speech + channel * 2 * s->hop, s->window, parts[2], parts[3]);
     double sum = 0.0;
-    for (ptrdiff_t k = 0; k < bins; k++)
-        sum += parts[0][k] * parts[0][k] + parts[1][k] * parts[1][k];
+    for (int p = 0; p < 4; p++)
+        for (ptrdiff_t k = 0; k < bins; k++) sum += parts[p][k] * parts[p][k];
     float unit = due->level[channel] * s->energy, least = (float)(sum / (double)bins) / LOUDEST + TINY;
     struct pair *pair = &s->pairs[channel];
     for (int k = 0; k < 4; k++)

@@ -330,7 +330,10 @@ static void shift_in(struct alphamf *e, const float *in, struct samples at) {
     struct counts *counts = e->counts;
     counts->hops++;
     if (largest >= HIGHEST_SAMPLE) counts->unfit = FRAME_HOPS;
-    else if (counts->unfit && --counts->unfit == 0) reset_for(e, TOO_LARGE);
+    else if (counts->unfit && --counts->unfit == 0) {
+        memset(e->sum, 0, sizeof(float) * (size_t)(e->channels * e->length)); /* rounding errors */
+        reset_for(e, TOO_LARGE);
+    }
 }
 
 LOOP(void, square, (const float *restrict real, const float *restrict imaginary, float unit,

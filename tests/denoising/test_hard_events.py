@@ -118,6 +118,15 @@ def test_after_any_finite_sound_speech_recovers(pieces):
     assert np.nanmean(own) > np.nanmean(wanted) - 2 * LOSS
 
 
+@pytest.mark.parametrize("size", [1e12, 1e20])
+def test_an_enormous_sample_is_forgotten(size):
+    """Its frames have rounding errors of 1e5 beside it, which no network may read."""
+    lead, noisy, clean = voice()[: 4 * RATE], voice()[: 3 * RATE], voice("clean")[: 3 * RATE]
+    out = denoised(sound_of("sample", size, 576), lead, noisy)[-3 * RATE :]
+    own, wanted = (by_second(clean, each, RATE) for each in (out, fresh_voice(3 * RATE)))
+    assert (own > wanted - 2 * LOSS).all()
+
+
 ANEW = "low-latency processing was reset because its state was no longer finite"
 
 STATES = {
