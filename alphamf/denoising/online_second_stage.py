@@ -26,6 +26,12 @@ louder is its own unit."""
 TINY = np.float32(1e-30)
 
 
+def power_share(hop: int) -> float:
+    """Return the mean power of a cell in the second stage's windows over that in the first's."""
+    energy = np.sum(windows(hop).analysis.astype(float) ** 2)
+    return float(hop / energy)
+
+
 class OnlineSecondStage:
     """Corrects speech frame by frame.
 
@@ -45,7 +51,7 @@ class OnlineSecondStage:
         self._network, self._hop = network, hop
         self._memories = network.memories(channels)
         self._window = sqrt_hann(2 * hop).astype(np.float32)
-        self._energy = np.float32(hop / (windows(hop).analysis.astype(float) ** 2).sum())
+        self._power_share = np.float32(power_share(hop))
         self._rest = np.zeros((channels, hop), np.float32)
         self._count: int = min(network.frame.bins, hop + 1)
         self._share = np.ones(self._count, np.float32)
@@ -81,7 +87,7 @@ class OnlineSecondStage:
         )
         power, left = (each.real**2 + each.imag**2 for each in (sound, speech))
         mean = (power + left).mean(axis=1, keepdims=True)
-        unit = np.sqrt(np.maximum(level * self._energy, mean / LOUDEST + TINY))
+        unit = np.sqrt(np.maximum(level * self._power_share, mean / LOUDEST + TINY))
         of_sound, of_speech = self._coefficients(sound / unit, speech / unit)
         if together.sum() > 1:
             weight = power[together, :count] + TINY

@@ -125,8 +125,8 @@ struct second *place_second(struct memory *memory, const struct weights *weights
                             ptrdiff_t hop, int rate);
 void start_second(struct second *second);
 
-/* Say what the window of the first stage is. */
-void set_energy(struct second *second, const float *analysis, ptrdiff_t length);
+/* Say what the sum of squares of the first stage's window is. */
+void set_energy(struct second *second, double energy);
 
 /* What is corrected: the sound of two hops, whose channels lie `apart`, and their speech, shape
  * (channels, 2 * hop); the level of each channel; which channels have one correction, or NULL; and the

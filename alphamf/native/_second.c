@@ -8,7 +8,7 @@ static const float LOUDEST = 1e6f, TINY = 1e-30f;
 
 struct second {
     ptrdiff_t channels, hop, count, bins; /* `count` bins of a frame are the network's */
-    float energy;
+    float power_share; /* as of the same name there */
     struct fft fft;
     struct network *network;
     /* State: the second hop of the last frame, shape (channels, hop). */
@@ -60,11 +60,7 @@ struct second *place_second(struct memory *memory, const struct weights *weights
     return placed;
 }
 
-void set_energy(struct second *s, const float *analysis, ptrdiff_t length) {
-    double energy = 0.0;
-    for (ptrdiff_t i = 0; i < length; i++) energy += (double)analysis[i] * analysis[i];
-    s->energy = (float)((double)s->hop / energy);
-}
+void set_energy(struct second *s, double energy) { s->power_share = (float)((double)s->hop / energy); }
 
 void start_second(struct second *s) {
     memset(s->rest, 0, sizeof(float) * (size_t)(s->channels * s->hop));
@@ -80,7 +76,7 @@ static void read_channel(struct second *s, const struct due *due, ptrdiff_t chan
     double sum = 0.0;
     for (int p = 0; p < 4; p++)
         for (ptrdiff_t k = 0; k < bins; k++) sum += parts[p][k] * parts[p][k];
-    float unit = due->level[channel] * s->energy, least = (float)(sum / (double)bins) / LOUDEST + TINY;
+    float unit = due->level[channel] * s->power_share, least = (float)(sum / (double)bins) / LOUDEST + TINY;
     struct pair *pair = &s->pairs[channel];
     for (int k = 0; k < 4; k++)
         memcpy(s->inputs[k] + first, parts[k], sizeof(float) * (size_t)s->count);

@@ -158,7 +158,7 @@ static void fill_windows(struct alphamf *e) {
     for (int k = 0; k < FRAME_HOPS; k++) e->filled[k] = (float)(sums[k] / energy);
     for (ptrdiff_t i = 0, at = e->length - used; i < e->hop; i++, at++)
         e->whole[i] = 1.0f / (1.0f - e->analysis[at] * e->synthesis[at]);
-    if (e->second) set_energy(e->second, e->analysis, e->length);
+    if (e->second) set_energy(e->second, energy);
 }
 
 static void place_band(struct alphamf *e, int rate) {
@@ -500,7 +500,8 @@ static void synthesise_hop(struct alphamf *e) {
         synthesise(&e->fft, e->real + first, e->imaginary + first, e->synthesis, sum);
         memcpy(e->made + c * hop, sum + oldest, sizeof(float) * (size_t)hop);
         memcpy(pair, sum + oldest, sizeof(float) * (size_t)hop);
-        for (ptrdiff_t i = 0; i < hop; i++) pair[hop + i] = sum[oldest + hop + i] * e->whole[i];
+        for (ptrdiff_t i = 0; e->second && i < hop; i++)
+            pair[hop + i] = sum[oldest + hop + i] * e->whole[i];
         memmove(sum, sum + hop, sizeof(float) * (size_t)rest);
         memset(sum + rest, 0, sizeof(float) * (size_t)hop);
     }

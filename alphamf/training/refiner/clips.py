@@ -12,19 +12,14 @@ import numpy as np
 from alphamf.audio import stft
 from alphamf.audio.stft import Complexes, Frame
 from alphamf.denoising import high_bands
-from alphamf.denoising.asymmetric_windows import (
-    FRAME_HOPS,
-    SYNTHESIS_HOPS,
-    Frames,
-    frame_of,
-    windows,
-)
+from alphamf.denoising.asymmetric_windows import FRAME_HOPS, SYNTHESIS_HOPS, Frames, frame_of
 from alphamf.denoising.coefficients import second_stage_coefficients
 from alphamf.denoising.estimate import sample_gains
 from alphamf.denoising.gain import native_gain, refine_gain
 from alphamf.denoising.grids import Grid, Spectra, native_grid
 from alphamf.denoising.late_reverberation import late_reverberation
 from alphamf.denoising.online_bands import BandReader
+from alphamf.denoising.online_second_stage import power_share
 from alphamf.denoising.posterior import Posterior, sample_posterior
 from alphamf.denoising.reference_engine import ReferenceEngine, online_chain
 from alphamf.denoising.settings import Settings
@@ -322,8 +317,7 @@ def _causal_second_stage(
     first = np.concatenate(speech)[: len(noisy), 0]
     first = first + np.float32(share) * (noisy - first)
     # A frame begins a hop before the one that is due, and is corrected with that.
-    energy = hop / (windows(hop).analysis.astype(float) ** 2).sum()
-    log_level = np.log(np.array(levels[SYNTHESIS_HOPS - 2 :]) * energy + SILENT)
+    log_level = np.log(np.array(levels[SYNTHESIS_HOPS - 2 :]) * power_share(hop) + SILENT)
     arrays = noisy, first, clean, log_level[: 1 + -(-len(noisy) // hop)]
     return CausalSecondStageClip(*(each.astype(np.float16) for each in arrays))
 

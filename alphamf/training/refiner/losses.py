@@ -132,7 +132,7 @@ def _refined(
     part: BatchPart,
     exponent: float,
 ) -> NetworkSpeech:
-    noisy, clean = _spectra((clips.noisy, clips.clean), grid, part.frames)
+    noisy, clean = _in_units_of_first(_spectra((clips.noisy, clips.clean), grid, part.frames))
     gain, gain_std, log_speech, log_noise = (each.float()[..., part.frames] for each in clips[2:6])
     power = spectra.power(noisy) + network.SILENT
     louder = part.levels
@@ -153,20 +153,24 @@ def _refined(
 def _corrected(
     parameters: Mapping[str, Tensor], clips: TrainingClip, grid: TrainingGrid, part: BatchPart
 ) -> NetworkSpeech:
-    noisy, first, clean = _spectra(clips[:3], grid, part.frames)
-    each = noisy, first
+    heard = _spectra(clips[:3], grid, part.frames)
+    noisy, first, clean = _in_units_of_first(heard)
+    pair = noisy, first
     if isinstance(clips, CausalSecondStageClip):
-        unit = torch.exp(clips.log_level.float()[:, None, part.frames] / 2)
-        each = tuple(grid.forward(sound.float())[..., part.frames] / unit for sound in clips[:2])
-    read = second_stage.features(*each, part.levels, torch)
+        level = torch.exp(clips.log_level.float()[:, None, part.frames] / 2)
+        pair = heard[0] / level, heard[1] / level
+    read = second_stage.features(*pair, part.levels, torch)
     read = read[..., : len(parameters["in.weight"]) // grid.frame.bins]
     factors = second_stage.coefficients(outputs(parameters, read, grid.causal), torch)
     return NetworkSpeech(clean, second_stage.speech(noisy, first, factors, torch))
 
 
 def _spectra(sounds: Any, grid: TrainingGrid, frames: slice) -> list[Tensor]:
-    """Return spectra of sounds in units of the mean power of the first, which is the mixture."""
-    each = [grid.forward(sound.float())[..., frames] for sound in sounds]
+    return [grid.forward(sound.float())[..., frames] for sound in sounds]
+
+
+def _in_units_of_first(each: list[Tensor]) -> list[Tensor]:
+    """Return spectra in units of the mean power of the first, which is the mixture."""
     unit = torch.sqrt(spectra.power(each[0]).mean((1, 2), keepdim=True)) + 1e-12
     return [spectrum / unit for spectrum in each]
 

@@ -21,13 +21,6 @@ RATE = 8000
 SIZES = {"width": 16, "hidden": 32, "blocks": 2, "maps": 3, "local": 8, "deep": 1}
 
 
-@pytest.fixture(scope="module")
-def corpora(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("corpora")
-    tones.write_corpora(folder)
-    return folder
-
-
 def config(corpora, **kind):
     """Return a small run on the shipped causal refiner."""
     table = tones.table(corpora)

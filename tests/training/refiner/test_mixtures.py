@@ -46,14 +46,6 @@ KINDS = {
 
 
 @pytest.fixture(scope="module")
-def corpora(tmp_path_factory):
-    """Return a folder of voices, sounds, a room and a dictionary."""
-    folder = tmp_path_factory.mktemp("corpora")
-    tones.write_corpora(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
 def made(corpora, tmp_path_factory):
     """Return the shards of all clips to train on, in files of four."""
     folder = tmp_path_factory.mktemp("mixtures")

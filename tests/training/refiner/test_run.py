@@ -39,13 +39,6 @@ pytest.importorskip("torch", reason="training needs PyTorch: pip install 'alpham
 from alphamf.training.refiner import weight_tying
 
 
-@pytest.fixture(scope="module")
-def corpora(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("corpora")
-    tones.write_corpora(folder)
-    return folder
-
-
 def small(corpora, folder, **sections):
     """Return a small run in a folder, and the list that takes its lines."""
     lines = []
