@@ -24,13 +24,12 @@ struct counts {
 };
 
 struct chain {
-    ptrdiff_t channels, bins, columns, wide, context, cells, depth;
+    ptrdiff_t channels, bins, columns, wide, tall, context, cells, depth;
     int stride, reach;
     float alpha, level_share, response_share;
     uint64_t first_generator[4];
-    const float *basis;
     /* Constants. */
-    float *back, *kernel;
+    float *basis, *back, *kernel;
     /* State. */
     struct counts *counts;
     uint32_t *words;
@@ -78,15 +77,15 @@ struct chain *place_chain(struct memory *memory, const struct weights *weights, 
     ptrdiff_t cells = channels * bins, all = context * cells;
     double spacing = (double)header->rate / header->window;
     c->channels = channels, c->bins = bins, c->columns = columns, c->context = context;
-    c->wide = (columns + WIDE - 1) / WIDE * WIDE;
+    c->wide = (columns + WIDE - 1) / WIDE * WIDE, c->tall = (bins + WIDE - 1) / WIDE * WIDE;
     c->cells = cells, c->stride = header->stride, c->alpha = header->alpha;
     c->depth = header->stride * (context - 1) + 1;
-    c->basis = weights->basis;
     memcpy(c->first_generator, header->generator, sizeof c->first_generator);
     c->level_share = (float)forgetting(hop, LEVEL_SECONDS);
     c->response_share = (float)forgetting(hop, RESPONSE_SECONDS);
     int reach = (int)(3.0 * SMOOTH_HZ / spacing);
     c->reach = reach < 1 ? 1 : reach < MOST_REACH ? reach : MOST_REACH;
+    c->basis = take_floats(constants, (size_t)(context * columns * c->tall));
     c->back = take_floats(constants, (size_t)(context * bins * c->wide));
     c->kernel = take_floats(constants, (size_t)(2 * c->reach + 1));
 
@@ -124,7 +123,8 @@ struct chain *place_chain(struct memory *memory, const struct weights *weights, 
     for (ptrdiff_t t = 0; t < context; t++)
         for (ptrdiff_t k = 0; k < columns; k++)
             for (ptrdiff_t i = 0; i < bins; i++)
-                c->back[(t * bins + i) * c->wide + k] = c->basis[(t * columns + k) * bins + i];
+                c->basis[(t * columns + k) * c->tall + i] = c->back[(t * bins + i) * c->wide + k] =
+                    weights->basis[(t * columns + k) * bins + i];
     for (int k = -c->reach; k <= c->reach; k++) {
         float distance = (float)(k * (spacing / SMOOTH_HZ));
         c->kernel[k + c->reach] = exp_(-0.5f * distance * distance);
@@ -279,7 +279,7 @@ void step_chain(struct chain *c, const float *power, struct estimate *found) {
     prepare(c);
     struct frames now = {
         .context = c->context, .channels = c->channels, .bins = c->bins, .columns = c->columns,
-        .wide = c->wide,
+        .wide = c->wide, .tall = c->tall,
         .power = c->power_now, .basis = c->basis, .back = c->back, .response = c->response,
         .rate = c->rate, .noise = c->noise_now, .phi = c->phi_now, .h = c->h, .total = c->total,
         .square = c->square, .v = c->v, .plus = c->plus, .minus = c->minus,

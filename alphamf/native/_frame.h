@@ -12,24 +12,28 @@
 
 INLINE void activate_some(const float *restrict h, const float *restrict basis,
                           const float *restrict response, float *restrict v, ptrdiff_t columns,
-                          ptrdiff_t bins, const ptrdiff_t count) {
+                          ptrdiff_t tall, ptrdiff_t bins, const ptrdiff_t count) {
     float sums[MOST_SUMS] = {0};
     for (ptrdiff_t k = 0; k < columns; k++)
-        for (ptrdiff_t i = 0; i < count; i++) sums[i] += h[k] * basis[k * bins + i];
-    for (ptrdiff_t i = 0; i < count; i++) v[i] = sums[i] * response[i];
+        for (ptrdiff_t i = 0; i < count; i++) sums[i] += h[k] * basis[k * tall + i];
+    for (ptrdiff_t i = 0; i < bins; i++) v[i] = sums[i] * response[i];
 }
 
-/* v = response (W h) of a frame of the context, with W of shape (columns, bins). */
+/* v = response (W h) of a frame of the context, with W of shape (columns, tall): a multiple of WIDE,
+ * so that no load crosses a line of the cache, of which the first `bins` are used. */
 LOOP(void, activate, (const float *restrict h, const float *restrict basis,
-      const float *restrict response, float *restrict v, ptrdiff_t columns, ptrdiff_t bins),
-     (h, basis, response, v, columns, bins)) {
+      const float *restrict response, float *restrict v, ptrdiff_t columns, ptrdiff_t tall,
+      ptrdiff_t bins), (h, basis, response, v, columns, tall, bins)) {
     ptrdiff_t at = 0;
-    if (level == 4)
-        for (; at + MOST_SUMS <= bins; at += MOST_SUMS)
-            activate_some(h, basis + at, response + at, v + at, columns, bins, MOST_SUMS);
-    for (; at + FEW_SUMS <= bins; at += FEW_SUMS)
-        activate_some(h, basis + at, response + at, v + at, columns, bins, FEW_SUMS);
-    if (at < bins) activate_some(h, basis + at, response + at, v + at, columns, bins, bins - at);
+#define SOME(count)                                                                                  \
+    for (; at + (count) <= bins; at += (count))                                                      \
+    activate_some(h, basis + at, response + at, v + at, columns, tall, count, count)
+    if (level == 4) SOME(MOST_SUMS);
+    SOME(FEW_SUMS);
+    SOME(WIDE);
+#undef SOME
+    if (at < bins)
+        activate_some(h, basis + at, response + at, v + at, columns, tall, bins - at, WIDE);
 }
 
 INLINE void gather_some(const float *restrict plus, const float *restrict minus,
@@ -89,7 +93,8 @@ LOOP(void, note, (float half, const float *restrict plus, const float *restrict 
 /* The newest frames of a spectrogram, shape (context, channels, bins); see
  * alphamf.factorization.online_steps. */
 struct frames {
-    ptrdiff_t context, channels, bins, columns, wide; /* columns of `back` and of sums */
+    ptrdiff_t context, channels, bins, columns;
+    ptrdiff_t wide, tall; /* columns of `back` and of sums; bins of `basis` */
     const float *power, *basis, *back, *response, *rate;
     float *noise, *phi, *h, *total, *square, *v, *plus, *minus;
     uint32_t *state;
@@ -97,14 +102,14 @@ struct frames {
 
 static ptrdiff_t step(const struct frames *f, struct source *sources, float less, float exponent,
                        float *parts) {
-    ptrdiff_t cells = f->channels * f->bins, size = f->columns * f->bins;
+    ptrdiff_t cells = f->channels * f->bins, size = f->columns * f->tall;
     memset(parts, 0, sizeof(float) * (size_t)(2 * f->channels * f->wide));
     sources[0].accepted = 0;
     for (ptrdiff_t c = 0; c < f->context; c++) {
         ptrdiff_t at = c * cells;
         for (ptrdiff_t k = 0; k < f->channels; k++)
             activate(f->h + k * f->columns, f->basis + c * size, f->response + k * f->bins,
-                     f->v + at + k * f->bins, f->columns, f->bins);
+                     f->v + at + k * f->bins, f->columns, f->tall, f->bins);
         sources[0].v = f->v + at;
         sources[0].phi = f->phi ? f->phi + at : NULL;
         sources[0].state = c == f->context - 1 ? f->state : NULL;
