@@ -41,17 +41,17 @@ NARROW = 64
 
 
 @dataclass(frozen=True)
-class RefinerKind:
-    """The refiner of whole recordings."""
+class _AnyKind:
+    """What the kinds of networks share, unless one differs."""
 
-    name: ClassVar[str] = "refiner"
-    network: ClassVar[type[TrainedNetwork]] = Refiner
-    cell_shape: ClassVar[tuple[int, int]] = Refiner.cell_shapes[0]
-    earlier_networks: ClassVar[tuple[str, ...]] = ()
+    @property
+    def earlier_networks(self) -> tuple[str, ...]:
+        """Networks that run before this one."""
+        return ()
 
     def frame(self, dictionary: Dictionary) -> Frame:
         """Return the windows that the network reads, next to a dictionary."""
-        return dictionary.frame
+        return second_stage.frame(dictionary.rate)
 
     def rate(self, dictionary: Dictionary) -> int:
         """Return the sampling rate of the mixtures in Hz."""
@@ -59,7 +59,20 @@ class RefinerKind:
 
 
 @dataclass(frozen=True)
-class CausalKind:
+class RefinerKind(_AnyKind):
+    """The refiner of whole recordings."""
+
+    name: ClassVar[str] = "refiner"
+    network: ClassVar[type[TrainedNetwork]] = Refiner
+    cell_shape: ClassVar[tuple[int, int]] = Refiner.cell_shapes[0]
+
+    def frame(self, dictionary: Dictionary) -> Frame:
+        """Return the windows that the network reads, next to a dictionary."""
+        return dictionary.frame
+
+
+@dataclass(frozen=True)
+class CausalKind(_AnyKind):
     """The refiner of the online chain, which reads no later frames.
 
     Attributes
@@ -74,19 +87,14 @@ class CausalKind:
     name: ClassVar[str] = "causal"
     network: ClassVar[type[TrainedNetwork]] = CausalRefiner
     cell_shape: ClassVar[tuple[int, int]] = CausalRefiner.cell_shapes[0]
-    earlier_networks: ClassVar[tuple[str, ...]] = ()
 
     def frame(self, dictionary: Dictionary) -> Frame:
         """Return the windows that the network reads, next to a dictionary."""
         return asymmetric_windows.frame_of(dictionary.frame)
 
-    def rate(self, dictionary: Dictionary) -> int:
-        """Return the sampling rate of the mixtures in Hz."""
-        return dictionary.rate
-
 
 @dataclass(frozen=True)
-class SecondStageKind:
+class SecondStageKind(_AnyKind):
     """The second stage, which corrects the output of a refiner in short windows.
 
     Attributes
@@ -113,14 +121,6 @@ class SecondStageKind:
         """Networks that run before this one."""
         return (self.of,)
 
-    def frame(self, dictionary: Dictionary) -> Frame:
-        """Return the frame of the network's input spectra, next to a dictionary."""
-        return second_stage.frame(dictionary.rate)
-
-    def rate(self, dictionary: Dictionary) -> int:
-        """Return the sampling rate of the mixtures in Hz."""
-        return dictionary.rate
-
 
 @dataclass(frozen=True)
 class DereverberatorKind(SecondStageKind):
@@ -139,7 +139,7 @@ class DereverberatorKind(SecondStageKind):
 
 
 @dataclass(frozen=True)
-class CausalSecondStageKind:
+class CausalSecondStageKind(_AnyKind):
     """The second stage at low latency, which corrects the output of a causal refiner.
 
     Attributes
@@ -163,17 +163,9 @@ class CausalSecondStageKind:
         """Networks that run before this one."""
         return (self.of,) if self.of else ()
 
-    def frame(self, dictionary: Dictionary) -> Frame:
-        """Return the frame of the network's input spectra, next to a dictionary."""
-        return second_stage.frame(dictionary.rate)
-
-    def rate(self, dictionary: Dictionary) -> int:
-        """Return the sampling rate of the mixtures in Hz."""
-        return dictionary.rate
-
 
 @dataclass(frozen=True)
-class HighBandKind:
+class HighBandKind(_AnyKind):
     """The network of the bands above 7.5 kHz, which runs after a refiner and a second stage.
 
     Attributes
@@ -192,10 +184,6 @@ class HighBandKind:
     def earlier_networks(self) -> tuple[str, ...]:
         """Networks that run before this one."""
         return self.after
-
-    def frame(self, dictionary: Dictionary) -> Frame:
-        """Return the windows that the network reads, next to a dictionary."""
-        return second_stage.frame(dictionary.rate)
 
     def rate(self, dictionary: Dictionary) -> int:
         """Return the sampling rate of the mixtures in Hz."""
