@@ -46,9 +46,18 @@ class CausalNetwork(TrainedNetwork):
     causal = True
 
     @cached_property
+    def rounded(self) -> dict[str, Array]:
+        """The parameters that run: the matrices are rounded, as the engine has them."""
+        return packed.round_matrices(self.parameters)
+
+    @cached_property
     def packed(self) -> bytes:
-        """The parameters as the engine of low latency reads them."""
-        return packed.pack(self.parameters)
+        """Their bytes as the engine reads them."""
+        return packed.pack(self.rounded)
+
+    def outputs(self, features: Array, xp: Any, memories: Memories | None = None) -> Array:
+        """Return `layers.outputs` for these parameters, as `TrainedNetwork.outputs`."""
+        return layers.outputs(self.rounded, features, xp, memories)
 
     def memories(self, channels: int) -> Memories:
         """Return empty memories for new channels."""

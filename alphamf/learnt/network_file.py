@@ -116,7 +116,8 @@ class TrainedNetwork:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is made of the parameters: for this processor, or for the engine."""
-        return {k: value for k, value in vars(self).items() if k not in ("_compiled", "packed")}
+        made = ("_compiled", "rounded", "packed")
+        return {k: value for k, value in vars(self).items() if k not in made}
 
     def save(self, path: str | os.PathLike[str], *, replace: bool = True) -> None:
         """Save the network as an ``.npz`` file, with parameters in half precision.

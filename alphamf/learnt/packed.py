@@ -15,6 +15,9 @@ ALIGNMENT = 64
 PANEL = 64
 """Columns of a panel of a matrix, as in ``_panels.h``."""
 
+MATRICES = ("in.weight", "map.weight", ".up", ".down")
+"""Ends of the names of the parameters that whole frames are multiplied by."""
+
 
 def pack(parameters: Mapping[str, Array]) -> bytes:
     """Return the parameters of a network in the order of ``struct layers`` of ``_parts.h``.
@@ -22,7 +25,7 @@ def pack(parameters: Mapping[str, Array]) -> bytes:
     Parameters
     ----------
     parameters
-        As `network.shapes` names and shapes them, float32.
+        As `network.shapes` names and shapes them, with matrices as of `round_matrices`.
     """
     return b"".join(aligned(array.tobytes()) for array in _layers(parameters))
 
@@ -32,30 +35,57 @@ def aligned(data: bytes) -> bytes:
     return data + bytes(-len(data) % ALIGNMENT)
 
 
-def halve_precision(matrix: Floats) -> Array:
-    """Return the right side of products with few rows: in half precision, in panels of columns.
+def round_matrices(parameters: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the parameters of a network with its matrices in bfloat16, as training rounds them.
 
-    Such a product reads every number once, and that takes more time than the arithmetic. What is
-    below the least normal number, 6e-5, becomes zero.
+    A product of a matrix with few rows reads every number once, and that takes more time than the
+    arithmetic. The others stay as they are.
+
+    Parameters
+    ----------
+    parameters
+        As `network.shapes` names and shapes them, float32.
+
+    Returns
+    -------
+    dict
+        Name to float32 array.
+    """
+    return {
+        name: _rounded(value) if name.endswith(MATRICES) else value
+        for name, value in parameters.items()
+    }
+
+
+def _rounded(matrix: Floats) -> Floats:
+    """Return a matrix whose numbers have 8 bits of mantissa: the nearest ones, ties to even."""
+    bits = np.ascontiguousarray(matrix).view(np.uint32)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) & np.uint32(0xFFFF0000)).view(np.float32)
+
+
+def in_panels(matrix: Floats) -> Array:
+    """Return the right side of products with few rows, in panels of columns, as in ``_panels.h``.
 
     Parameters
     ----------
     matrix
-        Shape (depth, columns).
+        Shape (depth, columns), of bfloat16 numbers.
     """
     depth, columns = matrix.shape
-    halves = np.zeros((depth, -(-columns // PANEL) * PANEL), np.float16)
-    halves[:, :columns] = np.where(np.abs(matrix) < np.finfo(np.float16).tiny, 0, matrix)
-    return np.ascontiguousarray(halves.reshape(depth, -1, PANEL).swapaxes(0, 1))
+    halves = np.zeros((depth + depth % 2, -(-columns // PANEL) * PANEL), np.uint32)
+    halves[:depth, :columns] = matrix.view(np.uint32) >> 16
+    pairs = halves[::2] | halves[1::2] << 16
+    return np.ascontiguousarray(pairs.reshape(len(pairs), -1, PANEL).swapaxes(0, 1))
 
 
 def _layers(p: Mapping[str, Array]) -> Iterator[Array]:
     sizes = network.sizes_of(network.shapes_of(p))
-    yield from (halve_precision(p["in.weight"]), p["in.bias"])
+    names = ["in.weight", "in.bias"]
     for block in network.stack(sizes):
-        for name in ("scale", "shift", "taps", "up", "up_bias", "down", "down_bias"):
-            value = p[f"{block.name}.{name}"]
-            yield halve_precision(value) if name in ("up", "down") else value
-    yield from (halve_precision(p["map.weight"]), p["map.bias"])
+        own = ("scale", "shift", "taps", "up", "up_bias", "down", "down_bias")
+        names += [f"{block.name}.{name}" for name in own]
+    names += ["map.weight", "map.bias"]
     for each in network.correlations(sizes):
-        yield from (p[f"{each.name}.weight"], p[f"{each.name}.bias"])
+        names += [f"{each.name}.weight", f"{each.name}.bias"]
+    for name in names:
+        yield in_panels(p[name]) if name.endswith(MATRICES) else p[name]

@@ -30,8 +30,8 @@ static const float *floats(struct reader *reader, size_t count) {
     return next(reader, count, sizeof(float));
 }
 
-static const int16_t *panels(struct reader *reader, size_t depth, size_t columns) {
-    return next(reader, depth * ((columns + PANEL - 1) / PANEL * PANEL), sizeof(int16_t));
+static const uint32_t *panels(struct reader *reader, size_t depth, size_t columns) {
+    return next(reader, (depth + 1) / 2 * ((columns + PANEL - 1) / PANEL * PANEL), sizeof(uint32_t));
 }
 
 static int is_size(int32_t value) { return value > 0 && value <= MOST; }
