@@ -21,6 +21,7 @@ from alphamf.factorization.forgetting import Extreme, NoiseVariance, forgetting_
 from alphamf.factorization.online_steps import FrameState, Moves, move
 from alphamf.factorization.response import Response
 from alphamf.tools.arrays import Floats
+from alphamf.tools.bfloat16 import round_to_bfloat16
 
 STEPS, KEEP = 12, 8
 """Steps for a frame, and how many of the last ones are averaged."""
@@ -71,8 +72,8 @@ class OnlineEstimate(NamedTuple):
 
 
 def unit_columns(basis: Floats) -> Floats:
-    """Return W, shape (context, columns, bins), with columns of mean one, in one piece."""
-    return np.ascontiguousarray(basis / basis.mean(axis=(0, 2), keepdims=True))
+    """Return W, shape (context, columns, bins), with columns of mean one, in bfloat16 numbers."""
+    return round_to_bfloat16(basis / basis.mean(axis=(0, 2), keepdims=True))
 
 
 class OnlineAlphaMF:

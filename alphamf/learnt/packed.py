@@ -8,6 +8,7 @@ import numpy as np
 
 from alphamf.learnt import network
 from alphamf.tools.arrays import Array, Floats
+from alphamf.tools.bfloat16 import round_to_bfloat16
 
 ALIGNMENT = 64
 """Bytes that every array begins at a multiple of."""
@@ -52,15 +53,9 @@ def round_matrices(parameters: Mapping[str, Array]) -> dict[str, Array]:
         Name to float32 array.
     """
     return {
-        name: _rounded(value) if name.endswith(MATRICES) else value
+        name: round_to_bfloat16(value) if name.endswith(MATRICES) else value
         for name, value in parameters.items()
     }
-
-
-def _rounded(matrix: Floats) -> Floats:
-    """Return a matrix whose numbers have 8 bits of mantissa: the nearest ones, ties to even."""
-    bits = np.ascontiguousarray(matrix).view(np.uint32)
-    return ((bits + 0x7FFF + (bits >> 16 & 1)) & np.uint32(0xFFFF0000)).view(np.float32)
 
 
 def in_panels(matrix: Floats) -> Array:

@@ -29,7 +29,8 @@ struct chain {
     float alpha, level_share, response_share;
     uint64_t first_generator[4];
     /* Constants. */
-    float *basis, *back, *kernel;
+    uint32_t *basis, *back;
+    float *kernel;
     /* State. */
     struct counts *counts;
     uint32_t *words;
@@ -85,8 +86,8 @@ struct chain *place_chain(struct memory *memory, const struct weights *weights, 
     c->response_share = (float)forgetting(hop, RESPONSE_SECONDS);
     int reach = (int)(3.0 * SMOOTH_HZ / spacing);
     c->reach = reach < 1 ? 1 : reach < MOST_REACH ? reach : MOST_REACH;
-    c->basis = take_floats(constants, (size_t)(context * columns * c->tall));
-    c->back = take_floats(constants, (size_t)(context * bins * c->wide));
+    c->basis = take(constants, (size_t)(context * pairs_of(columns) * c->tall), sizeof *c->basis);
+    c->back = take(constants, (size_t)(context * pairs_of(bins) * c->wide), sizeof *c->back);
     c->kernel = take_floats(constants, (size_t)(2 * c->reach + 1));
 
     c->counts = take(state, 1, sizeof *c->counts);
@@ -122,9 +123,11 @@ struct chain *place_chain(struct memory *memory, const struct weights *weights, 
 
     for (ptrdiff_t t = 0; t < context; t++)
         for (ptrdiff_t k = 0; k < columns; k++)
-            for (ptrdiff_t i = 0; i < bins; i++)
-                c->basis[(t * columns + k) * c->tall + i] = c->back[(t * bins + i) * c->wide + k] =
-                    weights->basis[(t * columns + k) * bins + i];
+            for (ptrdiff_t i = 0; i < bins; i++) {
+                uint32_t bits = as_bits(weights->basis[(t * columns + k) * bins + i]) >> 16;
+                c->basis[(t * pairs_of(columns) + k / 2) * c->tall + i] |= bits << 16 * (k % 2);
+                c->back[(t * pairs_of(bins) + i / 2) * c->wide + k] |= bits << 16 * (i % 2);
+            }
     for (int k = -c->reach; k <= c->reach; k++) {
         float distance = (float)(k * (spacing / SMOOTH_HZ));
         c->kernel[k + c->reach] = exp_(-0.5f * distance * distance);
@@ -207,7 +210,7 @@ static void prepare(struct chain *c) {
             for (ptrdiff_t i = 0; i < c->bins; i++)
                 slope[i] = 1.0f / sqrtf(2.0f * c->noise_now[to + at + i] + FLOOR);
             float *sums = c->parts + 2 * k * c->wide;
-            gather(slope, slope, c->response + at, c->back + t * c->bins * c->wide, sums,
+            gather(slope, slope, c->response + at, c->back + t * pairs_of(c->bins) * c->wide, sums,
                    sums + c->wide, c->wide, c->bins);
         }
     }

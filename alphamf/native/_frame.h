@@ -10,18 +10,24 @@
 #define FEW_SUMS 64
 #define WIDE 16
 
-INLINE void activate_some(const float *restrict h, const float *restrict basis,
+/* Matrices have bfloat16 numbers: a word holds those of two rows, as in _panels.h. */
+INLINE ptrdiff_t pairs_of(ptrdiff_t rows) { return (rows + 1) / 2; }
+
+INLINE void activate_some(const float *restrict h, const uint32_t *restrict basis,
                           const float *restrict response, float *restrict v, ptrdiff_t columns,
                           ptrdiff_t tall, ptrdiff_t bins, const ptrdiff_t count) {
     float sums[MOST_SUMS] = {0};
-    for (ptrdiff_t k = 0; k < columns; k++)
-        for (ptrdiff_t i = 0; i < count; i++) sums[i] += h[k] * basis[k * tall + i];
+    for (ptrdiff_t k = 0; k < columns; k += 2, basis += tall) {
+        float first = h[k], second = k + 1 < columns ? h[k + 1] : 0.0f;
+        for (ptrdiff_t i = 0; i < count; i++) sums[i] += first * as_float(basis[i] << 16);
+        for (ptrdiff_t i = 0; i < count; i++) sums[i] += second * as_float(basis[i] & 0xFFFF0000u);
+    }
     for (ptrdiff_t i = 0; i < bins; i++) v[i] = sums[i] * response[i];
 }
 
 /* v = response (W h) of a frame of the context, with W of shape (columns, tall): a multiple of WIDE,
  * so that no load crosses a line of the cache, of which the first `bins` are used. */
-LOOP(void, activate, (const float *restrict h, const float *restrict basis,
+LOOP(void, activate, (const float *restrict h, const uint32_t *restrict basis,
       const float *restrict response, float *restrict v, ptrdiff_t columns, ptrdiff_t tall,
       ptrdiff_t bins), (h, basis, response, v, columns, tall, bins)) {
     ptrdiff_t at = 0;
@@ -37,16 +43,21 @@ LOOP(void, activate, (const float *restrict h, const float *restrict basis,
 }
 
 INLINE void gather_some(const float *restrict plus, const float *restrict minus,
-                        const float *restrict response, const float *restrict back,
+                        const float *restrict response, const uint32_t *restrict back,
                         float *restrict up, float *restrict down, ptrdiff_t columns, ptrdiff_t bins,
                         const ptrdiff_t count) {
     float ups[MOST_SUMS / 2], downs[MOST_SUMS / 2];
     memcpy(ups, up, count * sizeof(float));
     memcpy(downs, down, count * sizeof(float));
-    for (ptrdiff_t i = 0; i < bins; i++, back += columns) {
+    for (ptrdiff_t i = 0; i < bins; i += 2, back += columns) {
+        int both = i + 1 < bins;
         float x = plus[i] * response[i], y = minus[i] * response[i];
-        for (ptrdiff_t k = 0; k < count; k++) ups[k] += x * back[k];
-        for (ptrdiff_t k = 0; k < count; k++) downs[k] += y * back[k];
+        float next_x = both ? plus[i + 1] * response[i + 1] : 0.0f;
+        float next_y = both ? minus[i + 1] * response[i + 1] : 0.0f;
+        for (ptrdiff_t k = 0; k < count; k++) ups[k] += x * as_float(back[k] << 16);
+        for (ptrdiff_t k = 0; k < count; k++) downs[k] += y * as_float(back[k] << 16);
+        for (ptrdiff_t k = 0; k < count; k++) ups[k] += next_x * as_float(back[k] & 0xFFFF0000u);
+        for (ptrdiff_t k = 0; k < count; k++) downs[k] += next_y * as_float(back[k] & 0xFFFF0000u);
     }
     memcpy(up, ups, count * sizeof(float));
     memcpy(down, downs, count * sizeof(float));
@@ -55,7 +66,7 @@ INLINE void gather_some(const float *restrict plus, const float *restrict minus,
 /* Add W^T (response slope) of two slopes, with the transpose of W, of shape (bins, columns), where
  * columns are a multiple of WIDE. */
 LOOP(void, gather, (const float *restrict plus, const float *restrict minus,
-      const float *restrict response, const float *restrict back, float *restrict up,
+      const float *restrict response, const uint32_t *restrict back, float *restrict up,
       float *restrict down, ptrdiff_t columns, ptrdiff_t bins),
      (plus, minus, response, back, up, down, columns, bins)) {
     ptrdiff_t at = 0;
@@ -95,14 +106,15 @@ LOOP(void, note, (float half, const float *restrict plus, const float *restrict 
 struct frames {
     ptrdiff_t context, channels, bins, columns;
     ptrdiff_t wide, tall; /* columns of `back` and of sums; bins of `basis` */
-    const float *power, *basis, *back, *response, *rate;
+    const float *power, *response, *rate;
+    const uint32_t *basis, *back;
     float *noise, *phi, *h, *total, *square, *v, *plus, *minus;
     uint32_t *state;
 };
 
 static ptrdiff_t step(const struct frames *f, struct source *sources, float less, float exponent,
                        float *parts) {
-    ptrdiff_t cells = f->channels * f->bins, size = f->columns * f->tall;
+    ptrdiff_t cells = f->channels * f->bins, size = pairs_of(f->columns) * f->tall;
     memset(parts, 0, sizeof(float) * (size_t)(2 * f->channels * f->wide));
     sources[0].accepted = 0;
     for (ptrdiff_t c = 0; c < f->context; c++) {
@@ -118,7 +130,8 @@ static ptrdiff_t step(const struct frames *f, struct source *sources, float less
         sources[1].v = f->noise + at;
         evaluate(sources, 2, SLOPES, f->power + at, cells, cells);
         for (ptrdiff_t k = 0; k < f->channels; k++) {
-            const float *response = f->response + k * f->bins, *back = f->back + c * f->bins * f->wide;
+            const float *response = f->response + k * f->bins;
+            const uint32_t *back = f->back + c * pairs_of(f->bins) * f->wide;
             float *up = parts + 2 * k * f->wide;
             gather(f->plus + at + k * f->bins, f->minus + at + k * f->bins, response, back, up,
                    up + f->wide, f->wide, f->bins);
