@@ -74,20 +74,15 @@ def test_the_spectra_are_those_of_denoising():
         np.testing.assert_allclose(again[: len(sound)], sound, atol=1e-5)
 
 
-def halved(values):
-    """Return values as a network's file holds them."""
-    return values.astype(np.float16).astype(np.float32)
-
-
 def test_the_causal_network_is_the_one_that_denoises():
     sizes = network.Sizes(width=16, hidden=24, blocks=3, maps=3, local=6, deep=3)
-    values = {name: halved(value) for name, value in parameters(20, sizes).items()}
+    refiner = CausalRefiner(parameters(20, sizes), 8000, Frame(38, 4))
     cells = np.random.default_rng(1).standard_normal((2, 30, 20, network.FEATURES), np.float32)
-    theirs = torch_layers.outputs(tensors(values), torch.from_numpy(cells), causal=True).numpy()
+    values = tensors(refiner.rounded)
+    theirs = torch_layers.outputs(values, torch.from_numpy(cells), causal=True).numpy()
     for parts in (cells, cells[0], cells[:, :, :, :1]):
         kept = fill_band_end(torch.from_numpy(parts), torch).numpy()
         np.testing.assert_allclose(kept, fill_band_end(parts, np), atol=1e-6)
-    refiner = CausalRefiner(values, 8000, Frame(38, 4))
     memories = refiner.memories(2)
     frames = [refiner.outputs(cells[:, k : k + 1], np, memories) for k in range(30)]
     ours = np.concatenate(frames, axis=1)
