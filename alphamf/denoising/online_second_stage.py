@@ -19,6 +19,10 @@ EDGE = 0.95
 """Part of the dictionary's band from which on the correction is faded out, if there is sound above:
 7.6 kHz of 8."""
 
+SIBILANTS = 4000.0
+"""Frequency in Hz above which the correction takes less, the more the first stage passes: in 16 ms,
+without later frames, a loud sibilant looks like noise (docs/quality.md)."""
+
 LOUDEST = np.float32(1e6)
 """Mean power of a frame in units of the level, of sound and speech together, at most: what is
 louder is its own unit."""
@@ -55,9 +59,10 @@ class OnlineSecondStage:
         self._rest = np.zeros((channels, hop), np.float32)
         self._count: int = min(network.frame.bins, hop + 1)
         self._share = np.ones(self._count, np.float32)
+        hertz, top = np.arange(self._count) * rate / (2 * hop), network.rate / 2
         if rate > network.rate:
-            hertz, top = np.arange(self._count) * rate / (2 * hop), network.rate / 2
             self._share[:] = np.interp(hertz, [EDGE * top, top], [1, 0])
+        self._in_sibilants = (hertz > SIBILANTS).astype(np.float32)
 
     def correct(
         self,
@@ -97,7 +102,11 @@ class OnlineSecondStage:
         made = speech.copy()
         if least < 1:  # nothing may be attenuated otherwise
             change = of_sound * sound[:, :count] + (of_speech - 1) * speech[:, :count]
-            made[:, :count] += self._share * change
+            change *= self._share
+            quieter = np.abs(speech[:, :count] + change) < np.abs(speech[:, :count])
+            gain = np.sqrt(left[:, :count] / (power[:, :count] + TINY))
+            kept = self._in_sibilants * quieter * np.minimum(gain, 1)
+            made[:, :count] += (1 - kept) * change
         if least:
             made = np.where(np.abs(made) < least * np.abs(sound), least * sound, made)
         frame = np.fft.irfft(made, 2 * hop).astype(np.float32) * self._window

@@ -3,7 +3,7 @@
 #include "_fft.h"
 
 /* As in online_second_stage.py. */
-static const double EDGE = 0.95;
+static const double EDGE = 0.95, SIBILANTS = 4000.0;
 static const float LOUDEST = 1e6f, TINY = 1e-30f;
 
 struct second {
@@ -14,7 +14,7 @@ struct second {
     /* State: the second hop of the last frame, shape (channels, hop). */
     float *rest;
     /* Constants, and room for a hop. */
-    float *window, *share, *sound[2], *speech[2], *inputs[4], *of_sound, *of_speech, *frame;
+    float *window, *share, *in_sibilants, *sound[2], *speech[2], *inputs[4], *of_sound, *of_speech, *frame;
     struct pair *pairs;
 };
 
@@ -24,7 +24,8 @@ static void fill_constants(struct second *s, const struct header *header, int ra
         s->window[i] = (float)sin(TURN / 2.0 * (double)i / (double)length);
     double top = header->rate / 2.0, low = top * EDGE;
     for (ptrdiff_t k = 0; k < s->count; k++) {
-        double share = (top - (double)k * rate / (double)length) / (top - low);
+        double hertz = (double)k * rate / (double)length, share = (top - hertz) / (top - low);
+        s->in_sibilants[k] = hertz > SIBILANTS ? 1.0f : 0.0f;
         share = rate > header->rate ? share : 1.0;
         s->share[k] = (float)(share < 0.0 ? 0.0 : share > 1.0 ? 1.0 : share);
     }
@@ -46,6 +47,7 @@ struct second *place_second(struct memory *memory, const struct weights *weights
     s->rest = take_floats(&memory->state, (size_t)(channels * hop));
     s->window = take_floats(constants, (size_t)(2 * hop));
     s->share = take_floats(constants, (size_t)s->count);
+    s->in_sibilants = take_floats(constants, (size_t)s->count);
     for (int k = 0; k < 2; k++) {
         s->sound[k] = take_floats(constants, cells);
         s->speech[k] = take_floats(constants, cells);
@@ -105,14 +107,18 @@ static void share_correction(struct second *s, const unsigned char *together) {
     }
 }
 
-LOOP(void, combine, (const float *restrict share, const float *restrict of_sound,
-      const float *restrict of_speech, const float *restrict xr, const float *restrict xi,
-      float *restrict yr, float *restrict yi, ptrdiff_t count),
-     (share, of_sound, of_speech, xr, xi, yr, yi, count)) {
+LOOP(void, combine, (const float *restrict share, const float *restrict in_sibilants,
+      const float *restrict of_sound, const float *restrict of_speech, const float *restrict xr,
+      const float *restrict xi, float *restrict yr, float *restrict yi, ptrdiff_t count),
+     (share, in_sibilants, of_sound, of_speech, xr, xi, yr, yi, count)) {
     for (ptrdiff_t k = 0; k < count; k++) {
         float a = share[k] * of_sound[k], b = 1.0f + share[k] * (of_speech[k] - 1.0f);
-        yr[k] = a * xr[k] + b * yr[k];
-        yi[k] = a * xi[k] + b * yi[k];
+        float real = a * xr[k] + b * yr[k], imaginary = a * xi[k] + b * yi[k];
+        float left = yr[k] * yr[k] + yi[k] * yi[k], made = real * real + imaginary * imaginary;
+        float gain = smaller(sqrtf(left / (xr[k] * xr[k] + xi[k] * xi[k] + TINY)), 1.0f);
+        float kept = made < left ? in_sibilants[k] * gain : 0.0f;
+        yr[k] = real + kept * (yr[k] - real);
+        yi[k] = imaginary + kept * (yi[k] - imaginary);
     }
 }
 
@@ -135,8 +141,8 @@ void correct_hop(struct second *s, const struct due *due, float *out) {
         ptrdiff_t at = c * (hop + 1), first = c * s->bins;
         float *real = s->speech[0] + at, *imaginary = s->speech[1] + at, *rest = s->rest + c * hop;
         if (due->least < 1.0f) /* nothing may be attenuated otherwise */
-            combine(s->share, s->of_sound + first, s->of_speech + first, s->sound[0] + at,
-                    s->sound[1] + at, real, imaginary, s->count);
+            combine(s->share, s->in_sibilants, s->of_sound + first, s->of_speech + first,
+                    s->sound[0] + at, s->sound[1] + at, real, imaginary, s->count);
         if (due->least > 0.0f)
             keep_least(due->least, s->sound[0] + at, s->sound[1] + at, real, imaginary, hop + 1);
         memcpy(s->frame, rest, sizeof(float) * (size_t)hop);

@@ -65,6 +65,28 @@ def test_only_the_networks_band_is_corrected(monkeypatch):
     assert change[places > 4300].mean() < 1e-3 * change[places < 3700].mean()
 
 
+@pytest.mark.parametrize(("gain", "low", "high"), [(1.0, 0.25, 1.0), (0.6, 0.25, 0.7)])
+def test_what_the_first_stage_passes_above_4_khz_is_kept(monkeypatch, gain, low, high):
+    """There, of a cut to a quarter, the part 1 - gain is made."""
+    rate, hop = 16000, 128
+
+    def quarter(stage, memories, noisy, first):
+        del stage, memories, first
+        return np.zeros(noisy.shape, np.float32), np.full(noisy.shape, 0.25, np.float32)
+
+    monkeypatch.setattr(CausalSecondStage, "coefficients", quarter)
+    frame = second_stage.frame(rate)
+    values = network.start(np.random.default_rng(0), frame.bins, SIZES)
+    network_ = CausalSecondStage(values, rate, frame)
+    pairs = [(noisy, np.float32(gain) * noisy) for noisy, _ in hops(200, hop, 1)]
+    found = corrected(OnlineSecondStage(network_, rate, hop, 1), pairs)[hop:, 0]
+    given = np.concatenate([first[0, :hop] for _, first in pairs])[hop:]
+    places = np.fft.rfftfreq(len(given), 1 / rate)
+    change = np.abs(np.fft.rfft(found)) / np.abs(np.fft.rfft(given))
+    for part, wanted in ((places < 3700, low), (places > 4300, high)):
+        assert np.median(change[part]) == pytest.approx(wanted, abs=0.01)
+
+
 def test_channels_together_have_one_correction():
     hop = 64
     pairs = [tuple(np.concatenate([each, each / 8]) for each in pair) for pair in hops(40, hop, 1)]
