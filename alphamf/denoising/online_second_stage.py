@@ -23,6 +23,10 @@ SIBILANTS = 4000.0
 """Frequency in Hz above which the correction takes less, the more the first stage passes: in 16 ms,
 without later frames, a loud sibilant looks like noise (docs/quality.md)."""
 
+MOST_RISE = np.float32(1.4)
+"""How many times as loud a cell of the speech may become, if the band goes beyond `SIBILANTS`:
+otherwise a knock between two sentences would be twice as loud (docs/quality.md)."""
+
 LOUDEST = np.float32(1e6)
 """Mean power of a frame in units of the level, of sound and speech together, at most: what is
 louder is its own unit."""
@@ -63,6 +67,7 @@ class OnlineSecondStage:
         if rate > network.rate:
             self._share[:] = np.interp(hertz, [EDGE * top, top], [1, 0])
         self._in_sibilants = (hertz > SIBILANTS).astype(np.float32)
+        self._most = MOST_RISE if top > SIBILANTS else np.float32(np.inf)
 
     def correct(
         self,
@@ -102,17 +107,26 @@ class OnlineSecondStage:
         made = speech.copy()
         if least < 1:  # nothing may be attenuated otherwise
             change = of_sound * sound[:, :count] + (of_speech - 1) * speech[:, :count]
-            change *= self._share
-            quieter = np.abs(speech[:, :count] + change) < np.abs(speech[:, :count])
-            gain = np.sqrt(left[:, :count] / (power[:, :count] + TINY))
-            kept = self._in_sibilants * quieter * np.minimum(gain, 1)
-            made[:, :count] += (1 - kept) * change
+            made[:, :count] += self._share * change
+            made[:, :count] = self._bounded(made[:, :count], sound[:, :count], speech[:, :count])
         if least:
             made = np.where(np.abs(made) < least * np.abs(sound), least * sound, made)
         frame = np.fft.irfft(made, 2 * hop).astype(np.float32) * self._window
         done: Floats = (self._rest + frame[:, :hop]).T
         self._rest = frame[:, hop:]
         return done
+
+    def _bounded(self, made: Complexes, sound: Complexes, speech: Complexes) -> Complexes:
+        """Take back what `MOST_RISE` does not allow, and some of the cuts above `SIBILANTS`."""
+        loudness, given = np.abs(made), np.abs(speech)
+        with np.errstate(invalid="ignore"):  # infinity times 0
+            high = loudness > self._most * given
+        most = self._most * given[high]
+        made[high] *= most / loudness[high]
+        gain = np.minimum(given / np.sqrt(np.abs(sound) ** 2 + TINY), 1)
+        kept = self._in_sibilants * (loudness < given) * gain
+        bounded: Complexes = made + kept * (speech - made)
+        return bounded
 
     def _coefficients(self, sound: Complexes, speech: Complexes) -> tuple[Floats, Floats]:
         """Return the coefficients of sound and speech, shape (channels, bins of the network)."""

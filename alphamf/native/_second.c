@@ -4,11 +4,11 @@
 
 /* As in online_second_stage.py. */
 static const double EDGE = 0.95, SIBILANTS = 4000.0;
-static const float LOUDEST = 1e6f, TINY = 1e-30f;
+static const float LOUDEST = 1e6f, TINY = 1e-30f, MOST_RISE = 1.4f;
 
 struct second {
     ptrdiff_t channels, hop, count, bins; /* `count` bins of a frame are the network's */
-    float power_share; /* as of the same name there */
+    float power_share, most; /* as of the same names there; `most` of the power */
     struct fft fft;
     struct network *network;
     /* State: the second hop of the last frame, shape (channels, hop). */
@@ -23,6 +23,7 @@ static void fill_constants(struct second *s, const struct header *header, int ra
     for (ptrdiff_t i = 0; i < length; i++)
         s->window[i] = (float)sin(TURN / 2.0 * (double)i / (double)length);
     double top = header->rate / 2.0, low = top * EDGE;
+    s->most = top > SIBILANTS ? MOST_RISE * MOST_RISE : INFINITY;
     for (ptrdiff_t k = 0; k < s->count; k++) {
         double hertz = (double)k * rate / (double)length, share = (top - hertz) / (top - low);
         s->in_sibilants[k] = hertz > SIBILANTS ? 1.0f : 0.0f;
@@ -107,14 +108,16 @@ static void share_correction(struct second *s, const unsigned char *together) {
     }
 }
 
-LOOP(void, combine, (const float *restrict share, const float *restrict in_sibilants,
+LOOP(void, combine, (float most, const float *restrict share, const float *restrict in_sibilants,
       const float *restrict of_sound, const float *restrict of_speech, const float *restrict xr,
       const float *restrict xi, float *restrict yr, float *restrict yi, ptrdiff_t count),
-     (share, in_sibilants, of_sound, of_speech, xr, xi, yr, yi, count)) {
+     (most, share, in_sibilants, of_sound, of_speech, xr, xi, yr, yi, count)) {
     for (ptrdiff_t k = 0; k < count; k++) {
         float a = share[k] * of_sound[k], b = 1.0f + share[k] * (of_speech[k] - 1.0f);
         float real = a * xr[k] + b * yr[k], imaginary = a * xi[k] + b * yi[k];
         float left = yr[k] * yr[k] + yi[k] * yi[k], made = real * real + imaginary * imaginary;
+        float bound = made > most * left ? sqrtf(most * left / made) : 1.0f;
+        real *= bound, imaginary *= bound;
         float gain = smaller(sqrtf(left / (xr[k] * xr[k] + xi[k] * xi[k] + TINY)), 1.0f);
         float kept = made < left ? in_sibilants[k] * gain : 0.0f;
         yr[k] = real + kept * (yr[k] - real);
@@ -141,7 +144,7 @@ void correct_hop(struct second *s, const struct due *due, float *out) {
         ptrdiff_t at = c * (hop + 1), first = c * s->bins;
         float *real = s->speech[0] + at, *imaginary = s->speech[1] + at, *rest = s->rest + c * hop;
         if (due->least < 1.0f) /* nothing may be attenuated otherwise */
-            combine(s->share, s->in_sibilants, s->of_sound + first, s->of_speech + first,
+            combine(s->most, s->share, s->in_sibilants, s->of_sound + first, s->of_speech + first,
                     s->sound[0] + at, s->sound[1] + at, real, imaginary, s->count);
         if (due->least > 0.0f)
             keep_least(due->least, s->sound[0] + at, s->sound[1] + at, real, imaginary, hop + 1);

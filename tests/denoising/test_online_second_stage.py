@@ -65,26 +65,35 @@ def test_only_the_networks_band_is_corrected(monkeypatch):
     assert change[places > 4300].mean() < 1e-3 * change[places < 3700].mean()
 
 
-@pytest.mark.parametrize(("gain", "low", "high"), [(1.0, 0.25, 1.0), (0.6, 0.25, 0.7)])
-def test_what_the_first_stage_passes_above_4_khz_is_kept(monkeypatch, gain, low, high):
-    """There, of a cut to a quarter, the part 1 - gain is made."""
-    rate, hop = 16000, 128
+def changed(monkeypatch, rate, gain, factor):
+    """Return where and how much noise changes, times `gain` in the first stage, `factor` later."""
 
-    def quarter(stage, memories, noisy, first):
+    def coefficients(stage, memories, noisy, first):
         del stage, memories, first
-        return np.zeros(noisy.shape, np.float32), np.full(noisy.shape, 0.25, np.float32)
+        return np.zeros(noisy.shape, np.float32), np.full(noisy.shape, factor, np.float32)
 
-    monkeypatch.setattr(CausalSecondStage, "coefficients", quarter)
-    frame = second_stage.frame(rate)
+    monkeypatch.setattr(CausalSecondStage, "coefficients", coefficients)
+    frame, hop = second_stage.frame(rate), rate // 125
     values = network.start(np.random.default_rng(0), frame.bins, SIZES)
-    network_ = CausalSecondStage(values, rate, frame)
+    stage = OnlineSecondStage(CausalSecondStage(values, rate, frame), rate, hop, 1)
     pairs = [(noisy, np.float32(gain) * noisy) for noisy, _ in hops(200, hop, 1)]
-    found = corrected(OnlineSecondStage(network_, rate, hop, 1), pairs)[hop:, 0]
+    found = corrected(stage, pairs)[hop:, 0]
     given = np.concatenate([first[0, :hop] for _, first in pairs])[hop:]
-    places = np.fft.rfftfreq(len(given), 1 / rate)
-    change = np.abs(np.fft.rfft(found)) / np.abs(np.fft.rfft(given))
-    for part, wanted in ((places < 3700, low), (places > 4300, high)):
-        assert np.median(change[part]) == pytest.approx(wanted, abs=0.01)
+    return np.fft.rfftfreq(len(given), 1 / rate), np.abs(np.fft.rfft(found) / np.fft.rfft(given))
+
+
+@pytest.mark.parametrize(("gain", "high"), [(1.0, 1.0), (0.6, 0.7)])
+def test_what_the_first_stage_passes_above_4_khz_is_kept(monkeypatch, gain, high):
+    """There, of a cut to a quarter, the part 1 - gain is made."""
+    places, change = changed(monkeypatch, 16000, gain, 0.25)
+    assert np.median(change[places < 3700]) == pytest.approx(0.25, abs=0.01)
+    assert np.median(change[places > 4300]) == pytest.approx(high, abs=0.01)
+
+
+@pytest.mark.parametrize(("rate", "wanted"), [(8000, 1.5), (16000, 1.4)])
+def test_in_a_band_to_8_khz_nothing_becomes_much_louder(monkeypatch, rate, wanted):
+    _, change = changed(monkeypatch, rate, 0.5, 1.5)
+    assert np.median(change) == pytest.approx(wanted, abs=0.01)
 
 
 def test_channels_together_have_one_correction():
