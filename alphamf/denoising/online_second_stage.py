@@ -119,10 +119,8 @@ class OnlineSecondStage:
     def _bounded(self, made: Complexes, sound: Complexes, speech: Complexes) -> Complexes:
         """Take back what `MOST_RISE` does not allow, and some of the cuts above `SIBILANTS`."""
         loudness, given = np.abs(made), np.abs(speech)
-        with np.errstate(invalid="ignore"):  # infinity times 0
-            high = loudness > self._most * given
-        most = self._most * given[high]
-        made[high] *= most / loudness[high]
+        high = loudness / self._most > given
+        made[high] *= self._most * given[high] / loudness[high]
         gain = np.minimum(given / np.sqrt(np.abs(sound) ** 2 + TINY), 1)
         kept = self._in_sibilants * (loudness < given) * gain
         bounded: Complexes = made + kept * (speech - made)

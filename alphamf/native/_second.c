@@ -14,7 +14,8 @@ struct second {
     /* State: the second hop of the last frame, shape (channels, hop). */
     float *rest;
     /* Constants, and room for a hop. */
-    float *window, *share, *in_sibilants, *sound[2], *speech[2], *inputs[4], *of_sound, *of_speech, *frame;
+    float *window, *share, *in_sibilants, *sound[2], *speech[2], *inputs[4];
+    float *of_sound, *of_speech, *frame;
     struct pair *pairs;
 };
 
