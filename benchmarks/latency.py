@@ -6,13 +6,15 @@ For example::
     python -m benchmarks.latency time --minutes 10
     python -m benchmarks.latency memory
     python -m benchmarks.latency threads --streams 8
+    python -m benchmarks.latency rnnoise
 
 ``latency`` feeds single samples: a click in faint noise, and a chirp through a stream that may take
 nothing away, and counts how much has gone in when the click comes out; the chirp is
 cross-correlated with the output. ``time`` feeds chunks of 10 ms as fast as they go, speech in noise
 of ``benchmarks.front_clips``, and prints the share of 10 ms that they take, in process time and by
 the clock. ``memory`` feeds an hour of sound as fast as it goes, and prints what the process holds
-every ten minutes of it.
+every ten minutes of it. ``rnnoise`` feeds chunks of 10 ms in turn with RNNoise on the same sound,
+and prints the processor time of both.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ import numpy as np
 
 from alphamf import PRESETS, Stream
 from alphamf.audio.resample import resample
+from alphamf.evaluation.baselines.base import Clip
+from alphamf.evaluation.cost import measure_cost
 from alphamf.tools import tables
 from alphamf.tools.arrays import Floats
 from benchmarks.front_clips import clips
@@ -155,6 +159,22 @@ def threads(rate: int, streams: int, seconds: float) -> None:
     print(tables.markdown(["threads", "clock s per s", "CPU s per s"], lines))
 
 
+def beside_rnnoise(rate: int, channels: int, seconds: float = 20.0, rounds: int = 5) -> list[str]:
+    """Return a line of the table of times beside RNNoise: medians of the rounds."""
+    audio, size = sound(rate, channels, seconds), round(CHUNK * rate)
+    stream = Stream(rate, channels, latency="low")
+    found = []
+    for _ in range(rounds):
+        before = time.process_time()
+        for k in range(0, len(audio), size):
+            stream.process(audio[k : k + size])
+        spent = time.process_time() - before
+        costs = [measure_cost("rnnoise", Clip(each, rate, each))[1] for each in audio.T]
+        found.append((sum(cost.cpu for cost in costs) / seconds, spent / seconds))
+    other, ours = np.median(found, axis=0)
+    return [f"{rate}", f"{channels}", f"{other:.3f}", f"{ours:.3f}", f"{ours / other:.2f}"]
+
+
 def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(
@@ -162,7 +182,7 @@ def main() -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("what", choices=("latency", "time", "memory", "threads"))
+    parser.add_argument("what", choices=("latency", "time", "memory", "threads", "rnnoise"))
     parser.add_argument("--minutes", type=float, help="of sound: 10, and 60 for memory")
     parser.add_argument("--streams", type=int, default=8)
     asked = parser.parse_args()
@@ -175,6 +195,11 @@ def main() -> None:
         print(tables.markdown(["rate", "channels", *headings], lines))
     elif asked.what == "memory":
         memory(16000, int(asked.minutes or 60))
+    elif asked.what == "rnnoise":
+        pairs = ((8000, 1), (16000, 1), (16000, 2), (48000, 1), (48000, 2))
+        lines = [beside_rnnoise(rate, channels) for rate, channels in pairs]
+        headings = ["rate", "channels", "RNNoise", "low latency", "/ RNNoise"]
+        print(tables.markdown(headings, lines))
     else:
         threads(16000, asked.streams, 60 * min(asked.minutes or 10, 0.5))
 
