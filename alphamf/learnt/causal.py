@@ -53,7 +53,7 @@ class CausalNetwork(TrainedNetwork):
     @cached_property
     def packed(self) -> bytes:
         """Their bytes as the engine reads them."""
-        return packed.pack(self.rounded)
+        return packed.pack(self.parameters)
 
     def outputs(self, features: Array, xp: Any, memories: Memories | None = None) -> Array:
         """Return `layers.outputs` for these parameters, as `TrainedNetwork.outputs`."""

@@ -8,13 +8,15 @@ import numpy as np
 
 from alphamf.learnt import network
 from alphamf.tools.arrays import Array, Floats
-from alphamf.tools.bfloat16 import round_to_bfloat16
 
 ALIGNMENT = 64
 """Bytes that every array begins at a multiple of."""
 
 PANEL = 64
-"""Columns of a panel of a matrix, as in ``_panels.h``."""
+"""Columns of a panel of a matrix, as in ``native/_panels.h``."""
+
+BIAS = 128
+"""What is added to the numbers of a matrix, which lie between -127 and 127."""
 
 MATRICES = ("in.weight", "map.weight", ".up", ".down")
 """Ends of the names of the parameters that whole frames are multiplied by."""
@@ -26,7 +28,7 @@ def pack(parameters: Mapping[str, Array]) -> bytes:
     Parameters
     ----------
     parameters
-        As `network.shapes` names and shapes them, with matrices as of `round_matrices`.
+        As `network.shapes` names and shapes them, float32.
     """
     return b"".join(aligned(array.tobytes()) for array in _layers(parameters))
 
@@ -37,7 +39,7 @@ def aligned(data: bytes) -> bytes:
 
 
 def round_matrices(parameters: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the parameters of a network with its matrices in bfloat16, as training rounds them.
+    """Return the parameters of a network with its matrices rounded to 8 bits, as the engine has them.
 
     A product of a matrix with few rows reads every number once, and that takes more time than the
     arithmetic. The others stay as they are.
@@ -53,24 +55,37 @@ def round_matrices(parameters: Mapping[str, Array]) -> dict[str, Array]:
         Name to float32 array.
     """
     return {
-        name: round_to_bfloat16(value) if name.endswith(MATRICES) else value
+        name: np.multiply(*_in_bytes(value)) if name.endswith(MATRICES) else value
         for name, value in parameters.items()
     }
 
 
-def in_panels(matrix: Floats) -> Array:
+def in_panels(matrix: Floats) -> tuple[Array, Floats]:
     """Return the right side of products with few rows, in panels of columns, as in ``_panels.h``.
 
     Parameters
     ----------
     matrix
-        Shape (depth, columns), of bfloat16 numbers.
+        Shape (depth, columns).
+
+    Returns
+    -------
+    tuple
+        The words, and the unit of each column.
     """
+    numbers, units = _in_bytes(matrix)
     depth, columns = matrix.shape
-    halves = np.zeros((depth + depth % 2, -(-columns // PANEL) * PANEL), np.uint32)
-    halves[:depth, :columns] = matrix.view(np.uint32) >> 16
-    pairs = halves[::2] | halves[1::2] << 16
-    return np.ascontiguousarray(pairs.reshape(len(pairs), -1, PANEL).swapaxes(0, 1))
+    whole = np.full((-(-depth // 4) * 4, -(-columns // PANEL) * PANEL), BIAS, np.uint32)
+    whole[:depth, :columns] += numbers.astype(np.int32).astype(np.uint32)
+    words = whole[::4] | whole[2::4] << 8 | whole[1::4] << 16 | whole[3::4] << 24
+    return np.ascontiguousarray(words.reshape(len(words), -1, PANEL).swapaxes(0, 1)), units
+
+
+def _in_bytes(matrix: Floats) -> tuple[Floats, Floats]:
+    """Return whole numbers between -127 and 127, and the unit of each column of them."""
+    most = np.abs(matrix).max(0)
+    units = np.where(most > 0, most, 1).astype(np.float32) / np.float32(127)
+    return np.rint(matrix / units), units
 
 
 def _layers(p: Mapping[str, Array]) -> Iterator[Array]:
@@ -83,4 +98,4 @@ def _layers(p: Mapping[str, Array]) -> Iterator[Array]:
     for each in network.correlations(sizes):
         names += [f"{each.name}.weight", f"{each.name}.bias"]
     for name in names:
-        yield in_panels(p[name]) if name.endswith(MATRICES) else p[name]
+        yield from in_panels(p[name]) if name.endswith(MATRICES) else (p[name],)

@@ -10,7 +10,9 @@
 #define FEW_SUMS 64
 #define WIDE 16
 
-/* Matrices have bfloat16 numbers: a word holds those of two rows, as in _panels.h. */
+/* Matrices have bfloat16 numbers: a word holds those of two rows, the upper halves of their bits as
+ * floats, that of the first row in its lower half. Such numbers become floats by fewer instructions
+ * than any others of 16 bits. */
 INLINE ptrdiff_t pairs_of(ptrdiff_t rows) { return (rows + 1) / 2; }
 
 INLINE void activate_some(const float *restrict h, const uint32_t *restrict basis,

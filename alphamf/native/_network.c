@@ -1,8 +1,7 @@
 /* The causal networks: alphamf/learnt/causal.py in C, by the layers of whole recordings. */
 #include "../learnt/_chain.h"
 #include "../learnt/_frames.h"
-#include "../learnt/_panels.h"
-#include "_parts.h"
+#include "_panels.h"
 
 /* As in network.py and causal.py of alphamf/learnt. */
 static const float LOGIT = 3.0f, NARROWEST = 1e-3f, SILENT = 1e-10f;
@@ -34,6 +33,7 @@ struct network {
     struct ring blocks[MOST_BLOCKS], cells[MOST_DEEP + 2];
     /* Constants, and room for a hop. */
     float *faint, *features, *planes, *x, *u, *inner, *maps, *out;
+    struct factors factors;
 };
 
 static float *advance(struct ring *ring) {
@@ -82,6 +82,10 @@ struct network *place_network(struct memory *memory, const struct sizes *sizes,
     n->inner = take_floats(constants, (size_t)(channels * sizes->hidden));
     n->maps = take_floats(constants, (size_t)(channels * bins * sizes->maps));
     n->out = take_floats(constants, (size_t)(channels * plane));
+    ptrdiff_t deepest = bins * FEATURES;
+    deepest = deepest > width ? deepest : width;
+    deepest = deepest > sizes->hidden ? deepest : sizes->hidden;
+    place_factors(constants, &n->factors, channels, deepest);
     if (!placed) return NULL;
     for (ptrdiff_t i = 0; i < bins; i++) {
         double hertz = (double)i * spacing / BEND;
@@ -175,16 +179,16 @@ static void run_block(struct network *n, int k) {
     normalise(n->x, block->scale, block->shift, advance(ring), rows, width);
     dilate(ring->frames, ring->count, *ring->newest, block->taps, TAPS, distance_of(k), n->u, rows,
            width);
-    product(n->u, block->up, n->inner, rows, width, hidden);
+    product(n->u, &block->up, &n->factors, n->inner, rows, width, hidden);
     rectify(n->inner, block->up_bias, rows, hidden);
-    product(n->inner, block->down, n->u, rows, hidden, width);
+    product(n->inner, &block->down, &n->factors, n->u, rows, hidden, width);
     add(n->x, n->u, block->down_bias, rows, width);
 }
 
 /* The maps that the blocks made, as planes of the newest cells after the features. */
 static void write_maps(struct network *n, float *cells) {
     ptrdiff_t bins = n->bins, maps = n->sizes.maps, stride = n->chain.stride;
-    product(n->x, n->layers.write, n->maps, n->channels, n->sizes.width, bins * maps);
+    product(n->x, &n->layers.write, &n->factors, n->maps, n->channels, n->sizes.width, bins * maps);
     add_bias(n->maps, n->layers.write_bias, n->channels, bins * maps);
     for (ptrdiff_t k = 0; k < n->channels; k++) {
         const float *made = n->maps + k * bins * maps;
@@ -230,7 +234,8 @@ static float *begin_frame(struct network *n) {
 
 /* Run the layers on the features of all channels. */
 static void run_layers(struct network *n, float *cells) {
-    product(n->features, n->layers.read, n->x, n->channels, n->bins * FEATURES, n->sizes.width);
+    product(n->features, &n->layers.read, &n->factors, n->x, n->channels, n->bins * FEATURES,
+            n->sizes.width);
     add_bias(n->x, n->layers.read_bias, n->channels, n->sizes.width);
     for (int k = 0; k < n->sizes.blocks; k++) run_block(n, k);
     write_maps(n, cells);

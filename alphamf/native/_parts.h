@@ -36,7 +36,7 @@ struct sizes {
 
 /* A file of weights begins with these numbers; alphamf/native/weights.py writes it. The arrays
  * follow, each at a multiple of ALIGNMENT: W of shape (context, columns, bins), and those of `struct
- * layers` of each network that there is, matrices in bfloat16 (learnt/_panels.h). */
+ * layers` of each network that there is, of matrices the words and then the units (_panels.h). */
 struct header {
     char magic[8];
     int32_t rate, window, bins, context, columns, stride;
@@ -45,7 +45,7 @@ struct header {
     uint64_t generator[4];
 };
 
-#define MAGIC "alphamf4"
+#define MAGIC "alphamf5"
 /* As alphamf.learnt.bands.COUNT. */
 #define BANDS 30
 /* As alphamf.learnt.network has them. */
@@ -64,13 +64,19 @@ static inline ptrdiff_t second_bins(const struct header *header) {
     return header->window / FRAME_HOPS + 1;
 }
 
+/* A matrix, in panels, and the unit of each column's numbers. */
+struct matrix {
+    const uint32_t *words;
+    const float *units;
+};
+
 struct block {
     const float *scale, *shift, *taps, *up_bias, *down_bias;
-    const uint32_t *up, *down;
+    struct matrix up, down;
 };
 
 struct layers {
-    const uint32_t *read, *write;
+    struct matrix read, write;
     const float *read_bias, *write_bias;
     struct block blocks[MOST_BLOCKS];
     const float *weight[MOST_DEEP + 2], *bias[MOST_DEEP + 2];

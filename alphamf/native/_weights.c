@@ -1,10 +1,5 @@
 /* Reads the weights of an engine, which may come from a file that is broken. */
-#include "_parts.h"
-
-#include <math.h>
-#include <string.h>
-
-#include "../learnt/_panels.h"
+#include "_panels.h"
 
 /* No size is larger, so that no product of three overflows; as the networks' files are bounded. */
 #define MOST 65536
@@ -30,8 +25,10 @@ static const float *floats(struct reader *reader, size_t count) {
     return next(reader, count, sizeof(float));
 }
 
-static const uint32_t *panels(struct reader *reader, size_t depth, size_t columns) {
-    return next(reader, (depth + 1) / 2 * ((columns + PANEL - 1) / PANEL * PANEL), sizeof(uint32_t));
+static struct matrix matrix(struct reader *reader, size_t depth, size_t columns) {
+    size_t words = (depth + 3) / 4 * ((columns + PANEL - 1) / PANEL * PANEL);
+    const uint32_t *first = next(reader, words, sizeof *first);
+    return (struct matrix){first, floats(reader, columns)};
 }
 
 static int is_size(int32_t value) { return value > 0 && value <= MOST; }
@@ -55,15 +52,15 @@ static int suits(const struct header *h) {
 static void read_layers(struct reader *r, const struct sizes *s, size_t bins, struct layers *layers) {
     size_t width = (size_t)s->width, hidden = (size_t)s->hidden;
     size_t maps = (size_t)s->maps, local = (size_t)s->local;
-    layers->read = panels(r, FEATURES * bins, width), layers->read_bias = floats(r, width);
+    layers->read = matrix(r, FEATURES * bins, width), layers->read_bias = floats(r, width);
     for (int k = 0; k < s->blocks; k++) {
         struct block *block = &layers->blocks[k];
         block->scale = floats(r, width), block->shift = floats(r, width);
         block->taps = floats(r, TAPS * width);
-        block->up = panels(r, width, hidden), block->up_bias = floats(r, hidden);
-        block->down = panels(r, hidden, width), block->down_bias = floats(r, width);
+        block->up = matrix(r, width, hidden), block->up_bias = floats(r, hidden);
+        block->down = matrix(r, hidden, width), block->down_bias = floats(r, width);
     }
-    layers->write = panels(r, width, maps * bins), layers->write_bias = floats(r, maps * bins);
+    layers->write = matrix(r, width, maps * bins), layers->write_bias = floats(r, maps * bins);
     for (int k = 0; k < s->deep + 2; k++) {
         size_t inputs = k ? local : FEATURES + maps, outputs = k == s->deep + 1 ? OUTPUTS_OF_CELL : local;
         layers->weight[k] = floats(r, 9 * inputs * outputs), layers->bias[k] = floats(r, outputs);

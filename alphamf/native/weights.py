@@ -10,7 +10,7 @@ from alphamf.learnt.causal import CausalNetwork, CausalNetworks
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.packed import aligned
 
-MAGIC = b"alphamf4"
+MAGIC = b"alphamf5"
 FRAME_HOPS = 8
 """Hops of a window, as in ``engine.c``."""
 

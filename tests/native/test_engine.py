@@ -133,6 +133,18 @@ def test_without_a_draw_all_gains_are_the_same(rate, channels, sizes):
     assert np.quantile(np.abs(found.gain_std - wanted.gain_std), 0.99) < 1e-3
 
 
+def test_the_largest_sums_of_a_product_stay_within_their_bits():
+    """Where all factors of a column have one sign and are as large as they can be in 8 bits."""
+    dictionary, networks = small_models(2.0, bins=513)
+    signs = np.where(np.arange(ODD.width) % 3, 1, -1).astype(np.float32)
+    refiner = networks.refiner
+    read = {"in.weight": np.float32(0.01) * signs + 0 * refiner.parameters["in.weight"]}
+    changed = replace(refiner, parameters={**refiner.parameters, **read})
+    models = dictionary, networks._replace(refiner=changed)
+    (_, found), (_, wanted) = both(8000, 1, models, sound(8000, 1))
+    assert np.quantile(np.abs(found.gain - wanted.gain), 0.99) < 1e-3
+
+
 @pytest.mark.parametrize(("rate", "channels"), [(8000, 1), (16000, 2), (48000, 1)])
 def test_the_shipped_models_with_the_same_draws(rate, channels):
     weights = find_online(rate)
