@@ -1,19 +1,14 @@
-r"""Draw the sample: spectrograms before and after, and what ``--plot`` draws.
+"""Draw figures of the pages, from the repository root.
 
-From the repository root::
-
-    python -m benchmarks.figures
-
-It denoises data/sample-noisy.wav with the default settings and seed 0, and writes
-docs/figures/sample.png and docs/figures/plot.png. With ``bars`` it draws docs/figures/bars.png,
-the chart of README.md, of the figures in BENCHMARKS.md. With ``full-band`` it draws
-docs/figures/full-band.png: the first development mixture of ``benchmarks.full_band_mixtures`` in
-hiss whose voice no network was trained on.
+``sample`` denoises data/sample-noisy.wav with the default settings and seed 0, and draws its
+spectrograms before and after, docs/figures/sample.png, and what ``--plot`` draws,
+docs/figures/plot.png. ``bars`` draws docs/figures/bars.png, the chart of README.md, of the figures
+in BENCHMARKS.md. ``full-band`` draws docs/figures/full-band.png: the first development mixture of
+``benchmarks.full_band_mixtures`` in hiss whose voice no network was trained on.
 """
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,6 +27,7 @@ from alphamf.learnt.dictionary import choose
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import atomic_file
 from benchmarks.full_band_mixtures import RATE, mixtures
+from benchmarks.report import options_of
 
 REPOSITORY = Path(__file__).parents[1]
 DECIBELS = 70.0
@@ -184,25 +180,30 @@ def draw_bars(path: Path) -> None:
     small(path)
 
 
-def main() -> None:
-    """Denoise the sample, and write the figures."""
-    if sys.argv[1:] == ["bars"]:
-        draw_bars(REPOSITORY / "docs" / "figures" / "bars.png")
-        return
-    if sys.argv[1:] == ["full-band"]:
-        draw_full_band(REPOSITORY / "docs" / "figures" / "full-band.png")
-        return
+def draw_sample(folder: Path) -> None:
+    """Denoise the sample, and draw its spectrograms and what ``--plot`` draws."""
     noisy, rate = read(REPOSITORY / "data" / "sample-noisy.wav")
     found = denoise(noisy, rate)
-    sample, picture = (
-        REPOSITORY / "docs" / "figures" / f"{name}.png" for name in ("sample", "plot")
-    )
+    sample, picture = folder / "sample.png", folder / "plot.png"
     figure = draw(power(noisy, rate), power(found.audio, rate), rate, len(noisy) / rate)
     with atomic_file(sample) as part:
         figure.savefig(part, format="png")
     plot(noisy, found, rate, picture)
     for path in (sample, picture):
         small(path)
+
+
+def main() -> None:
+    """Draw what the command line names."""
+    parser = options_of("benchmarks.figures", __doc__)
+    parser.add_argument("what", choices=("sample", "bars", "full-band"))
+    what, folder = parser.parse_args().what, REPOSITORY / "docs" / "figures"
+    if what == "sample":
+        draw_sample(folder)
+    elif what == "bars":
+        draw_bars(folder / "bars.png")
+    else:
+        draw_full_band(folder / "full-band.png")
 
 
 if __name__ == "__main__":

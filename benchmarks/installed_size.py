@@ -7,9 +7,10 @@ From the repository root, where `.venv` is what was installed::
 
 from __future__ import annotations
 
-import sys
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
+
+from benchmarks.report import options_of
 
 LEAST = 5e6
 """Bytes of the smallest package that has a line of its own."""
@@ -23,7 +24,9 @@ def size(package: Distribution) -> int:
 
 def main() -> None:
     """Print a table of the environment that the command line names."""
-    (site,) = Path(sys.argv[1]).glob("lib/python*/site-packages")
+    parser = options_of("benchmarks.installed_size", __doc__)
+    parser.add_argument("environment", type=Path)
+    (site,) = parser.parse_args().environment.glob("lib/python*/site-packages")
     sizes = {each.name: size(each) for each in distributions(path=[str(site)])}
     print("| package | MB |\n|---|---:|")
     for name in sorted(sizes, key=lambda each: -sizes[each]):

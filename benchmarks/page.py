@@ -11,7 +11,6 @@ Needs Chromium with its driver, and psutil. The recordings are made from data/sa
 from __future__ import annotations
 
 import base64
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.page_server import Server, chromium, resize, running
+from benchmarks.report import options_of
 
 ROOT = Path(__file__).parents[1]
 SAMPLE = ROOT / "data/sample-noisy.wav"
@@ -215,7 +215,8 @@ def shares(server: Server) -> float:
 
 if __name__ == "__main__":
     actions = {"screenshots": screenshots, "movie": movie, "times": times, "memory": memory}
-    if len(sys.argv) != 2 or sys.argv[1] not in actions:
-        raise SystemExit(__doc__)
+    parser = options_of("benchmarks.page", __doc__)
+    parser.add_argument("what", choices=actions)
+    what = parser.parse_args().what
     with tempfile.TemporaryDirectory() as place:
-        actions[sys.argv[1]](Path(place))
+        actions[what](Path(place))

@@ -24,6 +24,7 @@ from alphamf.scores.score import si_sdr
 from benchmarks.figures import small, spectrograms
 from benchmarks.front_clips import Clip
 from benchmarks.low_latency import run
+from benchmarks.report import options_of
 from benchmarks.room_clips import SEEDS, in_room
 from benchmarks.room_responses import image_room
 from benchmarks.room_scores import SCORES, scores
@@ -201,9 +202,10 @@ RECIPES = {f.__name__: f for f in (podcast, interview, calls, field, obs, which,
 
 
 if __name__ == "__main__":
-    if not sys.argv[1:] or not set(sys.argv[1:]) <= set(RECIPES):
-        raise SystemExit(__doc__)
+    parser = options_of("benchmarks.recipes", __doc__)
+    parser.add_argument("recipes", nargs="+", choices=RECIPES)
+    recipes = parser.parse_args().recipes
     LISTEN.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as place:
-        for chosen in sys.argv[1:]:
+        for chosen in recipes:
             RECIPES[chosen](Path(place))

@@ -23,6 +23,10 @@ SYNTHESIS_HOPS = 5
 
 FRAME_HOPS = 8
 
+SILENT = 1e-14
+"""Mean power of a sample, 140 dB below full scale, below which a hop is digital silence: it is
+passed through, and nothing is learned from it."""
+
 
 def frame_of(frame: Frame) -> Frame:
     """Return the low-latency window and hop in samples for a dictionary's frame."""

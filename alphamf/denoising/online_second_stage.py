@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alphamf.audio.stft import Complexes, sqrt_hann
-from alphamf.denoising.asymmetric_windows import windows
+from alphamf.denoising.asymmetric_windows import SILENT, windows
 from alphamf.learnt.causal import CausalSecondStage
 from alphamf.tools.arrays import Floats
 
@@ -95,26 +95,38 @@ class OnlineSecondStage:
         sound, speech = (
             np.fft.rfft(each * self._window).astype(np.complex64) for each in (noisy, first)
         )
-        power, left = (each.real**2 + each.imag**2 for each in (sound, speech))
-        mean = (power + left).mean(axis=1, keepdims=True)
-        unit = np.sqrt(np.maximum(level * self._power_share, mean / LOUDEST + TINY))
-        of_sound, of_speech = self._coefficients(sound / unit, speech / unit)
-        if together.sum() > 1:
-            weight = power[together, :count] + TINY
-            weight /= weight.sum(axis=0)
-            for each in (of_sound, of_speech):
-                each[together] = (weight * each[together]).sum(axis=0)
         made = speech.copy()
-        if least < 1:  # nothing may be attenuated otherwise
-            change = of_sound * sound[:, :count] + (of_speech - 1) * speech[:, :count]
-            made[:, :count] += self._share * change
-            made[:, :count] = self._bounded(made[:, :count], sound[:, :count], speech[:, :count])
+        mean = (_power(sound) + _power(speech)).mean(axis=1, keepdims=True)
+        if (mean > SILENT * 2 * hop).any():
+            unit = np.sqrt(np.maximum(level * self._power_share, mean / LOUDEST + TINY))
+            of_sound, of_speech = self._coefficients(sound, speech, unit, together)
+            if least < 1:  # nothing may be attenuated otherwise
+                x, y = sound[:, :count], speech[:, :count]
+                change = self._share * (of_sound * x + (of_speech - 1) * y)
+                made[:, :count] = self._bounded(y + change, x, y)
         if least:
             made = np.where(np.abs(made) < least * np.abs(sound), least * sound, made)
         frame = np.fft.irfft(made, 2 * hop).astype(np.float32) * self._window
         done: Floats = (self._rest + frame[:, :hop]).T
         self._rest = frame[:, hop:]
         return done
+
+    def _coefficients(
+        self, sound: Complexes, speech: Complexes, unit: Floats, together: NDArray[np.bool_]
+    ) -> tuple[Floats, Floats]:
+        """Return the coefficients of sound and speech, shape (channels, bins of the network)."""
+        bins, count = self._network.frame.bins, self._count
+        inputs = (
+            np.pad(each[:, :count] / unit, [(0, 0), (0, bins - count)]) for each in (sound, speech)
+        )
+        found = self._network.coefficients(self._memories, *inputs)
+        of_sound, of_speech = (each[:, :count] for each in found)
+        if together.sum() > 1:
+            weight = _power(sound[together, :count]) + TINY
+            weight /= weight.sum(axis=0)
+            for each in (of_sound, of_speech):
+                each[together] = (weight * each[together]).sum(axis=0)
+        return of_sound, of_speech
 
     def _bounded(self, made: Complexes, sound: Complexes, speech: Complexes) -> Complexes:
         """Take back what `MOST_RISE` does not allow, and some of the cuts above `SIBILANTS`."""
@@ -126,9 +138,7 @@ class OnlineSecondStage:
         bounded: Complexes = made + kept * (speech - made)
         return bounded
 
-    def _coefficients(self, sound: Complexes, speech: Complexes) -> tuple[Floats, Floats]:
-        """Return the coefficients of sound and speech, shape (channels, bins of the network)."""
-        bins, count = self._network.frame.bins, self._count
-        inputs = (np.pad(each[:, :count], [(0, 0), (0, bins - count)]) for each in (sound, speech))
-        found = self._network.coefficients(self._memories, *inputs)
-        return found[0][:, :count], found[1][:, :count]
+
+def _power(spectrum: Complexes) -> Floats:
+    power: Floats = spectrum.real**2 + spectrum.imag**2
+    return power

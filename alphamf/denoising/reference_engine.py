@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from alphamf.audio.stft import Complexes, Frame
-from alphamf.denoising.asymmetric_windows import FRAME_HOPS, Frames, frame_of
+from alphamf.denoising.asymmetric_windows import FRAME_HOPS, SILENT, Frames, frame_of
 from alphamf.denoising.grids import Bins, Grid, nearest_hop
 from alphamf.denoising.high_bands import high_pooling
 from alphamf.denoising.online_bands import OnlineBands
@@ -27,10 +27,6 @@ from alphamf.learnt.causal import CHAIN_ALONE, CausalNetworks
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.native.engine import REASONS, Hops
 from alphamf.tools.arrays import Floats
-
-SILENT = 1e-14
-"""Mean power of a sample, 140 dB below full scale, below which a hop is digital silence: it is
-passed through, and nothing is learned from it."""
 
 HIGHEST = np.float32(1e12)
 """Full scales that larger samples are read as, so that squares of their sums do not overflow."""

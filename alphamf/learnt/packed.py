@@ -18,6 +18,9 @@ PANEL = 64
 BIAS = 128
 """What is added to the numbers of a matrix, which lie between -127 and 127."""
 
+FAINTEST = 1e-30
+"""What is smaller is zero, as its unit could be."""
+
 MATRICES = ("in.weight", "map.weight", ".up", ".down")
 """Ends of the names of the parameters that whole frames are multiplied by."""
 
@@ -39,7 +42,7 @@ def aligned(data: bytes) -> bytes:
 
 
 def round_matrices(parameters: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the parameters of a network with its matrices rounded to 8 bits, as the engine has them.
+    """Return the parameters of a network with its matrices in 8 bits, as the engine has them.
 
     A product of a matrix with few rows reads every number once, and that takes more time than the
     arithmetic. The others stay as they are.
@@ -76,7 +79,7 @@ def in_panels(matrix: Floats) -> tuple[Array, Floats]:
     numbers, units = _in_bytes(matrix)
     depth, columns = matrix.shape
     whole = np.full((-(-depth // 4) * 4, -(-columns // PANEL) * PANEL), BIAS, np.uint32)
-    whole[:depth, :columns] += numbers.astype(np.int32).astype(np.uint32)
+    whole[:depth, :columns] = numbers + BIAS
     words = whole[::4] | whole[2::4] << 8 | whole[1::4] << 16 | whole[3::4] << 24
     return np.ascontiguousarray(words.reshape(len(words), -1, PANEL).swapaxes(0, 1)), units
 
@@ -84,7 +87,7 @@ def in_panels(matrix: Floats) -> tuple[Array, Floats]:
 def _in_bytes(matrix: Floats) -> tuple[Floats, Floats]:
     """Return whole numbers between -127 and 127, and the unit of each column of them."""
     most = np.abs(matrix).max(0)
-    units = np.where(most > 0, most, 1).astype(np.float32) / np.float32(127)
+    units = np.where(most > FAINTEST, most, 1).astype(np.float32) / np.float32(127)
     return np.rint(matrix / units), units
 
 

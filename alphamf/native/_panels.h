@@ -6,7 +6,7 @@
 #include "_parts.h"
 
 /* What every x86-64 processor can do; see COPIES for wider vectors. */
-#if defined(__SSE2__) || defined(_M_X64)
+#if defined(__SSE2__)
 #include <immintrin.h>
 #define VECTORS
 #endif

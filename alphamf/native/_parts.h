@@ -56,8 +56,9 @@ struct header {
 #define MOST_BLOCKS 64
 #define MOST_DEEP 3
 
-/* Hops of a window, as in asymmetric_windows.py. */
+/* Hops of a window, and what is digital silence, as in asymmetric_windows.py. */
 #define FRAME_HOPS 8
+#define SILENT_SAMPLE 1e-14
 
 /* The bins of the second stage, whose windows are two hops long. */
 static inline ptrdiff_t second_bins(const struct header *header) {

@@ -71,8 +71,8 @@ void start_second(struct second *s) {
     start_network(s->network);
 }
 
-/* The spectra of a channel, and what the network reads of them. */
-static void read_channel(struct second *s, const struct due *due, ptrdiff_t channel) {
+/* The spectra of a channel, and what the network reads of them; returns whether it is not silent. */
+static int read_channel(struct second *s, const struct due *due, ptrdiff_t channel) {
     ptrdiff_t bins = s->hop + 1, at = channel * bins, first = channel * s->bins;
     float *parts[] = {s->sound[0] + at, s->sound[1] + at, s->speech[0] + at, s->speech[1] + at};
     analyse(&s->fft, due->sound + channel * due->apart, s->window, parts[0], parts[1]);
@@ -87,6 +87,7 @@ static void read_channel(struct second *s, const struct due *due, ptrdiff_t chan
     *pair = (struct pair){{s->inputs[0] + first, s->inputs[1] + first},
                           {s->inputs[2] + first, s->inputs[3] + first},
                           sqrtf(unit > least ? unit : least)};
+    return sum / (double)bins > SILENT_SAMPLE * 2.0 * (double)s->hop;
 }
 
 /* One correction for channels that share a voice: the mean, weighted by the sound's power. */
@@ -138,13 +139,14 @@ LOOP(void, keep_least, (float least, const float *restrict xr, const float *rest
 
 void correct_hop(struct second *s, const struct due *due, float *out) {
     ptrdiff_t hop = s->hop;
-    for (ptrdiff_t c = 0; c < s->channels; c++) read_channel(s, due, c);
-    mix_pairs(s->network, s->pairs, s->of_sound, s->of_speech);
-    if (due->together) share_correction(s, due->together);
+    int loud = 0;
+    for (ptrdiff_t c = 0; c < s->channels; c++) loud |= read_channel(s, due, c);
+    if (loud) mix_pairs(s->network, s->pairs, s->of_sound, s->of_speech);
+    if (loud && due->together) share_correction(s, due->together);
     for (ptrdiff_t c = 0; c < s->channels; c++) {
         ptrdiff_t at = c * (hop + 1), first = c * s->bins;
         float *real = s->speech[0] + at, *imaginary = s->speech[1] + at, *rest = s->rest + c * hop;
-        if (due->least < 1.0f) /* nothing may be attenuated otherwise */
+        if (loud && due->least < 1.0f) /* nothing may be attenuated otherwise */
             combine(s->most, s->share, s->in_sibilants, s->of_sound + first, s->of_speech + first,
                     s->sound[0] + at, s->sound[1] + at, real, imaginary, s->count);
         if (due->least > 0.0f)

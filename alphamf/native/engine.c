@@ -18,7 +18,6 @@
 /* As in asymmetric_windows.py and low_latency.py. */
 #define SYNTHESIS_HOPS 5
 static const float HIGHEST_SAMPLE = 1e12f;
-static const double SILENT = 1e-14;
 /* As in grids.py. */
 static const double BAND_LOW = 0.85, BAND_HIGH = 0.95;
 /* As in activity.py, spatial.py and real_time.py. */
@@ -358,7 +357,7 @@ static int fill_silent(struct alphamf *e) {
     for (ptrdiff_t c = 0; c < e->channels; c++) {
         double sum = 0.0;
         for (ptrdiff_t k = 0; k < bins; k++) sum += e->power[c * bins + k];
-        e->loud[c] = sum / (double)bins > SILENT * (double)e->length;
+        e->loud[c] = sum / (double)bins > SILENT_SAMPLE * (double)e->length;
         count += e->loud[c];
     }
     memcpy(e->filled_power, e->power, sizeof(float) * (size_t)(e->channels * bins));
