@@ -15,7 +15,6 @@ whose numbers are below the least normal ones. It compiles ``benchmarks/engine.c
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,6 +25,7 @@ from alphamf.denoising.weights import find_online
 from alphamf.native.weights import pack
 from alphamf.tools import tables
 from alphamf.tools.arrays import Floats
+from benchmarks.report import options_of
 
 ROOT = Path(__file__).parents[1]
 FLAGS = "-fno-math-errno -fno-trapping-math -ffp-contract=fast -Wl,--wrap=calloc".split()
@@ -80,11 +80,7 @@ def quiet(rate: int) -> dict[str, Floats]:
 
 def main() -> None:
     """Run the command line."""
-    parser = argparse.ArgumentParser(
-        "python -m benchmarks.engine",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = options_of("benchmarks.engine", __doc__)
     parser.add_argument("what", choices=("time", "threads", "quiet"))
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--streams", type=int, default=8)

@@ -20,7 +20,6 @@ counts, since a stream that knows the call is often better than one that begins.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -37,6 +36,7 @@ from alphamf.scores.score import si_sdr
 from alphamf.tools import tables
 from alphamf.tools.arrays import Floats
 from benchmarks.front_clips import manifest, mono
+from benchmarks.report import options_of
 
 Event = Callable[[Floats, int, np.random.Generator], Floats]
 """Changes a part of a call, shape (samples,), given its rate in Hz."""
@@ -364,11 +364,7 @@ def table(scores: list[Scores]) -> str:
 
 def main() -> None:
     """Run the command line."""
-    parser = argparse.ArgumentParser(
-        "python -m benchmarks.hard_events",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = options_of("benchmarks.hard_events", __doc__)
     parser.add_argument("--rate", type=int, choices=(8000, RATE, 48000), default=RATE)
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0)

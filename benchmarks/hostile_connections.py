@@ -11,7 +11,6 @@ tmpfs: that attack is left out where this user may not mount one.
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import socket
 import subprocess
@@ -27,6 +26,7 @@ import psutil
 import soundfile
 
 from benchmarks.page_server import Server, running
+from benchmarks.report import options_of
 
 HEALTH = "GET /health HTTP/1.1\r\nHost: {host}\r\n\r\n"
 SOUND = "GET {path}api/recordings/{key}/sound?frames=480000 HTTP/1.1\r\nHost: {host}\r\n\r\n"
@@ -198,7 +198,7 @@ def run(attack: Attack, folder: Path, seconds: float) -> str:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = options_of("benchmarks.hostile_connections", __doc__)
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--only", help="a part of the name of the attacks to run", default="")
     options = parser.parse_args()

@@ -8,7 +8,6 @@ the recording must be what it is without them, and the server's folder must hold
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import random
 import socket
@@ -20,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from benchmarks.page_server import Server, running
+from benchmarks.report import options_of
 
 ROOT = Path(__file__).parents[1]
 SECRET = "a line that no answer may hold"
@@ -261,7 +261,7 @@ def digest(server: Server, key: str) -> str:
 
 def main() -> None:
     """Print what came back."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = options_of("benchmarks.hostile_requests", __doc__)
     parser.add_argument("--count", type=int, default=COUNT)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()

@@ -19,7 +19,6 @@ and prints the processor time of both.
 
 from __future__ import annotations
 
-import argparse
 import resource
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -35,6 +34,7 @@ from alphamf.evaluation.cost import measure_cost
 from alphamf.tools import tables
 from alphamf.tools.arrays import Floats
 from benchmarks.front_clips import clips
+from benchmarks.report import options_of
 
 RATES = (8000, 16000, 44100, 48000)
 CHUNK = 0.01
@@ -177,11 +177,7 @@ def beside_rnnoise(rate: int, channels: int, seconds: float = 20.0, rounds: int 
 
 def main() -> None:
     """Run the command line."""
-    parser = argparse.ArgumentParser(
-        "python -m benchmarks.latency",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = options_of("benchmarks.latency", __doc__)
     parser.add_argument("what", choices=("latency", "time", "memory", "threads", "rnnoise"))
     parser.add_argument("--minutes", type=float, help="of sound: 10, and 60 for memory")
     parser.add_argument("--streams", type=int, default=8)

@@ -14,7 +14,6 @@ libasound2-plugins).
 
 from __future__ import annotations
 
-import argparse
 import os
 import resource
 import shutil
@@ -39,6 +38,7 @@ from alphamf.tools.arrays import Floats
 from benchmarks.front_clips import clips
 from benchmarks.kill_processes import INTERRUPTIBLE
 from benchmarks.latency import lag
+from benchmarks.report import options_of
 
 PROGRAMS = ("pulseaudio", "pactl", "paplay", "parec")
 RATE = 48000
@@ -248,11 +248,7 @@ def compared(
 
 def main() -> None:
     """Run the command line."""
-    parser = argparse.ArgumentParser(
-        "python -m benchmarks.live",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = options_of("benchmarks.live", __doc__)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--buffer", default="40", help="as of the command")
     asked = parser.parse_args()

@@ -17,7 +17,6 @@ OUTPUT.png, means over several pairs.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import sys
 from collections.abc import Collection
@@ -36,6 +35,7 @@ from alphamf.tools import tables
 from alphamf.tools.arrays import Floats
 from benchmarks.clip_scores import SCORES, scores
 from benchmarks.front_clips import Clip, clips, manifest, mono
+from benchmarks.report import options_of
 
 PEERS = ("noisy", "logmmse", "rnnoise")
 CHAIN = "chain"
@@ -155,11 +155,7 @@ def _plot(means: dict[str, Floats], path: Path, count: int) -> None:
 
 def main() -> None:
     """Run the command line."""
-    parser = argparse.ArgumentParser(
-        "python -m benchmarks.low_latency",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = options_of("benchmarks.low_latency", __doc__)
     parser.add_argument("what", choices=("quality", "change"))
     parser.add_argument("methods", nargs="*", default=[*PEERS, CHAIN, "low", "fast"])
     parser.add_argument("--rate", type=int, default=RATE)

@@ -17,7 +17,6 @@ COMMANDS = sorted(
 )
 
 
-@pytest.mark.slow  # as each reads its module anew
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_only_explains(name, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [name, "--help"])
