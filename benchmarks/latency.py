@@ -192,7 +192,7 @@ def main() -> None:
     elif asked.what == "memory":
         memory(16000, int(asked.minutes or 60))
     elif asked.what == "rnnoise":
-        pairs = ((8000, 1), (16000, 1), (16000, 2), (48000, 1), (48000, 2))
+        pairs = [(rate, channels) for rate in (8000, 16000, 48000) for channels in (1, 2)]
         lines = [beside_rnnoise(rate, channels) for rate, channels in pairs]
         headings = ["rate", "channels", "RNNoise", "low latency", "/ RNNoise"]
         print(tables.markdown(headings, lines))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from alphamf.audio.stft import Complexes, sqrt_hann
 from alphamf.denoising.asymmetric_windows import SILENT, windows
 from alphamf.learnt.causal import CausalSecondStage
-from alphamf.tools.arrays import Floats
+from alphamf.tools.arrays import Array, Floats
 
 EDGE = 0.95
 """Part of the dictionary's band from which on the correction is faded out, if there is sound above:
@@ -139,6 +139,6 @@ class OnlineSecondStage:
         return bounded
 
 
-def _power(spectrum: Complexes) -> Floats:
+def _power(spectrum: Array) -> Floats:
     power: Floats = spectrum.real**2 + spectrum.imag**2
     return power
