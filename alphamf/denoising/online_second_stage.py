@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from alphamf.audio.stft import Complexes, sqrt_hann
 from alphamf.denoising.asymmetric_windows import SILENT, windows
 from alphamf.learnt.causal import CausalSecondStage
-from alphamf.tools.arrays import Array, Floats
+from alphamf.tools.arrays import Floats
 
 EDGE = 0.95
 """Part of the dictionary's band from which on the correction is faded out, if there is sound above:
@@ -96,7 +96,7 @@ class OnlineSecondStage:
             np.fft.rfft(each * self._window).astype(np.complex64) for each in (noisy, first)
         )
         made = speech.copy()
-        mean = (_power(sound) + _power(speech)).mean(axis=1, keepdims=True)
+        mean = (np.abs(sound) ** 2 + np.abs(speech) ** 2).mean(axis=1, keepdims=True)
         if (mean > SILENT * 2 * hop).any():
             unit = np.sqrt(np.maximum(level * self._power_share, mean / LOUDEST + TINY))
             of_sound, of_speech = self._coefficients(sound, speech, unit, together)
@@ -122,7 +122,7 @@ class OnlineSecondStage:
         found = self._network.coefficients(self._memories, *inputs)
         of_sound, of_speech = (each[:, :count] for each in found)
         if together.sum() > 1:
-            weight = _power(sound[together, :count]) + TINY
+            weight = np.abs(sound[together, :count]) ** 2 + TINY
             weight /= weight.sum(axis=0)
             for each in (of_sound, of_speech):
                 each[together] = (weight * each[together]).sum(axis=0)
@@ -137,8 +137,3 @@ class OnlineSecondStage:
         kept = self._in_sibilants * (loudness < given) * gain
         bounded: Complexes = made + kept * (speech - made)
         return bounded
-
-
-def _power(spectrum: Array) -> Floats:
-    power: Floats = spectrum.real**2 + spectrum.imag**2
-    return power
