@@ -19,7 +19,7 @@ BIAS = 128
 """What is added to the numbers of a matrix, which lie between -127 and 127."""
 
 FAINTEST = 1e-30
-"""What is smaller is zero, as its unit could be."""
+"""A column whose largest number is smaller counts as zero, as its unit could become zero."""
 
 MATRICES = ("in.weight", "map.weight", ".up", ".down")
 """Ends of the names of the parameters that whole frames are multiplied by."""

@@ -2,6 +2,7 @@
 #include "../learnt/_chain.h"
 #include "../learnt/_frames.h"
 #include "_panels.h"
+#include "_parts.h"
 
 /* As in network.py and causal.py of alphamf/learnt. */
 static const float LOGIT = 3.0f, NARROWEST = 1e-3f, SILENT = 1e-10f;

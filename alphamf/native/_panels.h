@@ -8,7 +8,6 @@
 /* What every x86-64 processor can do; see COPIES for wider vectors. */
 #if defined(__SSE2__)
 #include <immintrin.h>
-#define VECTORS
 #endif
 
 /* Columns of a panel. A matrix lies panel by panel, and within one four of its rows at a time: a word
@@ -17,7 +16,7 @@
 #define PANEL 64
 #define BIAS 128
 
-/* How large a row's numbers are in all, at most: times 255 they stay within 32 bits. */
+/* The largest sum of the sizes of a row's numbers: 255 times as much stays within 32 bits. */
 static const float MOST_SUM = 8388608.0f, LEAST_UNIT = 1e-30f;
 
 /* Room for the left side of a product: the numbers of every row, in 16 bits, their unit, and by how
@@ -66,7 +65,7 @@ LOOP(void, round_row, (const float *restrict x, int16_t *restrict out, float *re
 }
 
 /* Write the sums of a panel, `depth` in whole words: whole numbers, the same in whatever order. */
-#if defined(VECTORS)
+#if defined(__SSE2__)
 #define SUM_PANEL(name, target, prefix, bits)                                                      \
     target APART void name(const int16_t *factors, const uint32_t *words, int32_t *out,            \
                            ptrdiff_t depth) {                                                      \

@@ -1,5 +1,9 @@
 /* Reads the weights of an engine, which may come from a file that is broken. */
+#include <math.h>
+#include <string.h>
+
 #include "_panels.h"
+#include "_parts.h"
 
 /* No size is larger, so that no product of three overflows; as the networks' files are bounded. */
 #define MOST 65536
