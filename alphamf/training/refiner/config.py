@@ -30,6 +30,7 @@ LOSSES = (
     "compression",
     "intelligibility",
     "resolutions",
+    "pesq",
     "perception",
     "residue",
     "distance",

@@ -20,6 +20,7 @@ from alphamf.training.refiner.clips import (
 )
 from alphamf.training.refiner.intelligibility import estoi
 from alphamf.training.refiner.perception import disturbance
+from alphamf.training.refiner.pesq import BEST_OPINION, opinion
 from alphamf.training.refiner.torch_layers import outputs
 
 RESOLUTIONS = (0.008, 0.02, 0.05)
@@ -189,8 +190,9 @@ def losses(found: NetworkSpeech, grid: TrainingGrid, wanted: Collection[str]) ->
         saturates at 30 dB; ``waveform``, the same of the sound, to which the older part of a
         causal window adds nothing; ``compression``, mean squared error of the magnitudes to the
         power of `COMPRESSED`, over the mean square of the clean speech's; ``resolutions``, the
-        same in windows of `RESOLUTIONS`; ``intelligibility``, one minus ESTOI; ``perception``, a
-        disturbance as in PESQ; ``residue``, what is left in cells where the clean speech is
+        same in windows of `RESOLUTIONS`; ``intelligibility``, one minus ESTOI; ``pesq``, by how
+        much PESQ is below its best score; ``perception``, a rough form of it, which the older
+        networks were trained with; ``residue``, what is left in cells where the clean speech is
         faint, in nepers of power over the clean speech or over what is never heard.
 
     Returns
@@ -205,6 +207,7 @@ def losses(found: NetworkSpeech, grid: TrainingGrid, wanted: Collection[str]) ->
         "compression": lambda: _compression(found.clean, found.estimate),
         "resolutions": lambda: _resolutions(clean, estimate, grid),
         "intelligibility": lambda: (1 - estoi(clean, estimate, grid.rate)).mean(),
+        "pesq": lambda: BEST_OPINION - opinion(clean, estimate, grid.rate).mean(),
         "perception": lambda: disturbance(clean, estimate, grid.rate).mean(),
         "residue": lambda: _residue(found),
     }
