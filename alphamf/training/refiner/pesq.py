@@ -177,9 +177,9 @@ def disturbance(clean: Tensor, estimate: Tensor, rate: int) -> Tensor:
     asymmetric = (difference.abs() * added).sum(2)
     # What is silent in the speech counts more.
     energy = ((whole + 95e3) / 1e7) ** 0.04
-    terms = (_overall((each / energy).clamp(max=WORST)) for each in (symmetric, asymmetric))
-    first, second = terms
-    return SYMMETRIC * first + ASYMMETRIC * second
+    both = ((each / energy).clamp(max=WORST) for each in (symmetric, asymmetric))
+    symmetric, asymmetric = (_overall(each) for each in both)
+    return SYMMETRIC * symmetric + ASYMMETRIC * asymmetric
 
 
 def _powers(sounds: Tensor, inside: Tensor, rate: int) -> Tensor:
@@ -221,8 +221,8 @@ def _response(ours: Tensor, theirs: Tensor, threshold: Tensor) -> Tensor:
         (each * (speech & (each > 100 * threshold))).mean(1, keepdim=True) + 1e3
         for each in (theirs, ours)
     )
-    found, wanted = means
-    return (found / wanted).clamp(0.01, 100)
+    estimate, clean = means
+    return (estimate / clean).clamp(0.01, 100)
 
 
 def _smoothed(gain: Tensor) -> Tensor:
