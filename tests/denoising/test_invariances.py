@@ -74,8 +74,9 @@ def test_a_shift_by_hops_shifts_the_spectrogram_exactly(seed, hops):
 
 
 @pytest.mark.slow
-def test_a_shift_changes_the_result_no_more_than_another_seed():
-    """Other frames take other draws, so that a shifted result can only be as near as that."""
+def test_a_shift_changes_the_result_about_as_much_as_another_seed():
+    """Other frames take other draws, and the networks' windows begin elsewhere in the sound: a
+    shifted result is at most twice as far away as that of another seed."""
     path = DATA / "sample-noisy.wav"
     audio, rate = soundfile.read(path, dtype="float32", frames=24000)
     preset = replace(PRESETS["fast"], steps=60, keep=30)
@@ -88,7 +89,7 @@ def test_a_shift_changes_the_result_no_more_than_another_seed():
     hop = rate * 16 // 1000
     for shift in (7, hop):
         late = np.concatenate([np.zeros(shift, np.float32), audio])
-        assert away(denoise(late, rate, preset).audio[shift:]) < seed + 3 < -15
+        assert away(denoise(late, rate, preset).audio[shift:]) < seed + 6 < -15
 
 
 @pytest.mark.slow
