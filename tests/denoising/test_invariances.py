@@ -75,8 +75,10 @@ def test_a_shift_by_hops_shifts_the_spectrogram_exactly(seed, hops):
 
 @pytest.mark.slow
 def test_a_shift_changes_the_result_about_as_much_as_another_seed():
-    """Other frames take other draws, and the networks' windows begin elsewhere in the sound: a
-    shifted result is at most twice as far away as that of another seed."""
+    """A shifted result is at most twice as far away as that of another seed.
+
+    Other frames take other draws, and the networks' windows begin elsewhere in the sound.
+    """
     path = DATA / "sample-noisy.wav"
     audio, rate = soundfile.read(path, dtype="float32", frames=24000)
     preset = replace(PRESETS["fast"], steps=60, keep=30)
