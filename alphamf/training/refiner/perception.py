@@ -1,7 +1,7 @@
-"""A differentiable loss modelled on PESQ: loudness and disturbances in critical bands.
+"""The rough form of `pesq` that networks were trained with before it.
 
-PESQ's time alignment and telephone filters are left out, and formulas replace its tables. The
-result is not a MOS, but it falls as PESQ rises, as a test of the losses shows.
+PESQ's time alignment, its filters and its gain of each frame are left out. The result is not a MOS,
+but it falls as PESQ rises, as a test of the losses shows.
 
 References
 ----------
@@ -18,9 +18,16 @@ from torch import Tensor
 
 from alphamf.tools.arrays import Floats
 from alphamf.training.refiner import spectra
-
-WINDOW = 0.032
-"""Length of a window in seconds; they overlap by half."""
+from alphamf.training.refiner.pesq import (
+    LOUDNESS_POWER,
+    WINDOW,
+    WORST,
+    band_powers,
+    heard_difference,
+    hearing_threshold,
+    mean_of_spurts,
+    weight_of_added,
+)
 
 BARK = 0.5
 """Width of a band in Bark."""
@@ -30,18 +37,6 @@ SPEECH_DB = 70.0
 
 LOUD = 0.1
 """Minimum power of a frame, relative to the mean, for measuring an estimate's response."""
-
-LOUDNESS_POWER = 0.23
-"""Zwicker's."""
-
-ASYMMETRY, LARGEST = 1.2, 12.0
-"""Exponent of the ratio of both powers in the asymmetric disturbance, and its maximum."""
-
-WORST = 45.0
-"""Maximum disturbance of a frame."""
-
-LEAST_RATIO = 3.0
-"""Ratio below which nothing counts as added."""
 
 ASYMMETRIC = 0.309
 """Weight of the asymmetric disturbance beside the symmetric one, that of PESQ over .1."""
@@ -64,10 +59,8 @@ def bands(bins: int, rate: int) -> tuple[Floats, Floats]:
     number = np.floor((bark(frequencies) - bark(np.array(100.0))) / BARK).astype(int)
     kept = np.unique(number[number >= 0])
     inside = (number[:, None] == kept).astype(np.float32)
-    centre = (inside * frequencies[:, None]).sum(0) / inside.sum(0) / 1000
-    # Terhardt's formula.
-    level = 3.64 * centre**-0.8 - 6.5 * np.exp(-0.6 * (centre - 3.3) ** 2) + 1e-3 * centre**4
-    return inside, (10 ** (level / 10)).astype(np.float32)
+    centre = (inside * frequencies[:, None]).sum(0) / inside.sum(0)
+    return inside, hearing_threshold(centre).astype(np.float32)
 
 
 def disturbance(clean: Tensor, estimate: Tensor, rate: int) -> Tensor:
@@ -87,28 +80,17 @@ def disturbance(clean: Tensor, estimate: Tensor, rate: int) -> Tensor:
     """
     length = round(WINDOW * rate)
     inside, threshold = (spectra.constant(each, clean) for each in bands(length // 2 + 1, rate))
-    window = torch.hann_window(length, device=clean.device)
-
-    def analysed(sounds: Tensor) -> Tensor:
-        blocks = spectra.blocks(sounds, length, length // 2)
-        return spectra.power(torch.fft.rfft(blocks * window)) @ inside
-
-    ours, theirs = analysed(clean), analysed(estimate)
+    ours, theirs = (band_powers(each, inside, rate) for each in (clean, estimate))
     least = 1e-4 * ours.mean((1, 2), keepdim=True) + 1e-12
     ours, theirs = (_at_speech_level(each, least) for each in (ours, theirs))
     ours = ours * _response(ours, theirs)
     loud, other = (_loudness(each, threshold) for each in (ours, theirs))
-    # Differences below a quarter of the softer loudness are not heard.
-    masked = 0.25 * torch.minimum(loud, other)
-    difference = other - loud
-    heard = difference - torch.clamp(difference, -masked, masked)
-    ratio = ((theirs + 50) / (ours + 50)) ** ASYMMETRY
-    added = torch.where(ratio < LEAST_RATIO, 0.0, ratio.clamp(max=LARGEST))
+    heard, added = heard_difference(loud, other), weight_of_added(ours, theirs)
     # As in PESQ, what is silent in the speech counts more, and soft frames less than their number.
     energy = (ours.sum(2) + 1e5) / 1e7
     symmetric = (torch.sqrt((heard**2).mean(2) + 1e-6) / energy**0.04).clamp(max=WORST)
     asymmetric = ((heard.abs() * added).mean(2) / energy**0.04).clamp(max=WORST)
-    return 0.1 * (_overall(symmetric) + ASYMMETRIC * _overall(asymmetric))
+    return 0.1 * (mean_of_spurts(symmetric) + ASYMMETRIC * mean_of_spurts(asymmetric))
 
 
 def _at_speech_level(power: Tensor, least: Tensor) -> Tensor:
@@ -131,10 +113,3 @@ def _loudness(power: Tensor, threshold: Tensor) -> Tensor:
     scale = (threshold / 0.5) ** LOUDNESS_POWER
     loud: Tensor = scale * ((0.5 + 0.5 * ratio) ** LOUDNESS_POWER - 1)
     return loud
-
-
-def _overall(frames: Tensor) -> Tensor:
-    """Return the mean over time of sixth-power means, which emphasise short disturbances."""
-    several = min(20, frames.shape[1])
-    spurts = (frames.unfold(1, several, max(1, several // 2)) + 1e-6) ** 6
-    return torch.sqrt((spurts.mean(2) ** (1 / 3)).mean(1))

@@ -112,17 +112,23 @@ def ear(rate: int) -> Ear:
     inside = (number[:, None] == kept) & heard[:, None]
     width, count = np.diff(edges)[kept], inside.sum(axis=0)
     centre, place = ((inside * each[:, None]).sum(axis=0) / count for each in (hertz, _bark(hertz)))
-    thousands = centre / 1000
-    least = 3.64 * thousands**-0.8 - 6.5 * np.exp(-0.6 * (thousands - 3.3) ** 2)
     # A window of half as many samples has a quarter of the power.
     power = POWER * (512 / length) ** 2 / width
     arrays = (
         inside * power,
-        10 ** ((least + 1e-3 * thousands**4) / 10),
+        hearing_threshold(centre),
         LOUDNESS_POWER * np.clip(6 / (place + 2), 1, 2) ** 0.15,
         width,
     )
     return Ear(*(each.astype(np.float32) for each in arrays))
+
+
+def hearing_threshold(hertz: Reals) -> Reals:
+    """Return the power at the threshold of hearing over that of 20 microPascal (Terhardt)."""
+    thousands = hertz / 1000
+    level = 3.64 * thousands**-0.8 - 6.5 * np.exp(-0.6 * (thousands - 3.3) ** 2)
+    threshold: Reals = 10 ** ((level + 1e-3 * thousands**4) / 10)
+    return threshold
 
 
 def _bark(hertz: Reals) -> Reals:
@@ -169,16 +175,13 @@ def disturbance(clean: Tensor, estimate: Tensor, rate: int) -> Tensor:
         * ((0.5 + 0.5 * (each / threshold).clamp(min=1)) ** exponent - 1)
         for each in (ours, theirs)
     )
-    difference, masked = heard - loud, MASKED * torch.minimum(heard, loud)
-    difference = width * (difference - torch.clamp(difference, -masked, masked))
-    ratio = ((theirs + 50) / (ours + 50)) ** ASYMMETRY
-    added = torch.where(ratio < LEAST_RATIO, 0.0, ratio.clamp(max=LARGEST))
+    difference = width * heard_difference(loud, heard)
     symmetric = torch.sqrt(width.sum() * (difference**2).sum(2) + 1e-9)
-    asymmetric = (difference.abs() * added).sum(2)
+    asymmetric = (difference.abs() * weight_of_added(ours, theirs)).sum(2)
     # What is silent in the speech counts more.
     energy = ((whole + 95e3) / 1e7) ** 0.04
     both = ((each / energy).clamp(max=WORST) for each in (symmetric, asymmetric))
-    symmetric, asymmetric = (_overall(each) for each in both)
+    symmetric, asymmetric = (mean_of_spurts(each) for each in both)
     return SYMMETRIC * symmetric + ASYMMETRIC * asymmetric
 
 
@@ -192,10 +195,27 @@ def _powers(sounds: Tensor, inside: Tensor, rate: int) -> Tensor:
     scale = torch.sqrt(LEVEL / (power / (size / 2) ** 2 + LEAST))
     heard = spectra.constant(_filter(hertz, rate).astype(np.complex64), whole)
     filtered = scale * torch.fft.irfft(whole * heard, size)[..., : sounds.shape[-1]]
+    return band_powers(filtered, inside, rate)
+
+
+def band_powers(sounds: Tensor, inside: Tensor, rate: int) -> Tensor:
+    """Return the power of bands in windows of `WINDOW`, shape (clips, frames, bands)."""
     length = round(WINDOW * rate)
     window = torch.hann_window(length, device=sounds.device)
-    blocks = spectra.blocks(filtered, length, length // 2)
+    blocks = spectra.blocks(sounds, length, length // 2)
     return spectra.power(torch.fft.rfft(blocks * window)) @ inside
+
+
+def heard_difference(loud: Tensor, other: Tensor) -> Tensor:
+    """Return how much louder the second is, less what is masked."""
+    difference, masked = other - loud, MASKED * torch.minimum(loud, other)
+    return difference - torch.clamp(difference, -masked, masked)
+
+
+def weight_of_added(ours: Tensor, theirs: Tensor) -> Tensor:
+    """Return the weight of a band's difference among what was added to the speech."""
+    ratio = ((theirs + 50) / (ours + 50)) ** ASYMMETRY
+    return torch.where(ratio < LEAST_RATIO, 0.0, ratio.clamp(max=LARGEST))
 
 
 def _filter(hertz: Reals, rate: int) -> Reals:
@@ -233,7 +253,7 @@ def _smoothed(gain: Tensor) -> Tensor:
     return padded.unfold(1, steps, 1) @ weights
 
 
-def _overall(frames: Tensor) -> Tensor:
+def mean_of_spurts(frames: Tensor) -> Tensor:
     """Return the mean over time of sixth-power means, which emphasise short disturbances."""
     several = min(20, frames.shape[1])
     spurts = (frames.unfold(1, several, max(1, several // 2)) + 1e-6) ** 6

@@ -25,6 +25,7 @@ from alphamf.training.refiner import (  # noqa: E402
     intelligibility,
     losses,
     optimise,
+    perception,
     pesq,
     scores,
     spectra,
@@ -201,7 +202,21 @@ def degraded(rate):
 
 
 @pytest.mark.parametrize("rate", [8000, 16000])
-def test_the_perceptual_loss_is_pesq(rate):
+def test_the_perceptual_loss_falls_as_pesq_rises(rate):
+    """Real speech in white noise, low-passed, clipped, and with holes, of many strengths."""
+    pytest.importorskip("pesq", reason="PESQ needs its package: pip install 'alphamf[eval]'")
+    clean, heard = degraded(rate)
+    ours = perception.disturbance(
+        torch.from_numpy(np.stack([clean] * len(heard))), torch.from_numpy(np.stack(heard)), rate
+    )
+    theirs = [score.pesq(clean, each, rate) for each in heard]
+    assert spearmanr(ours.numpy(), theirs).statistic < -0.85
+    nothing = perception.disturbance(*[torch.from_numpy(clean)[None]] * 2, rate)
+    assert float(nothing) < 0.1 * float(ours.min())
+
+
+@pytest.mark.parametrize("rate", [8000, 16000])
+def test_the_loss_is_pesq(rate):
     """Real speech in white noise, low-passed, clipped, and with holes, of many strengths."""
     pytest.importorskip("pesq", reason="PESQ needs its package: pip install 'alphamf[eval]'")
     clean, heard = degraded(rate)
@@ -217,7 +232,7 @@ def test_the_perceptual_loss_is_pesq(rate):
 
 
 @pytest.mark.parametrize("rate", [8000, 16000])
-def test_the_perceptual_loss_ranks_small_changes_as_pesq_does(rate):
+def test_the_loss_ranks_small_changes_as_pesq_does(rate):
     """What a denoiser may do to one sound: leave a little noise, or take a little of the speech."""
     pytest.importorskip("pesq", reason="PESQ needs its package: pip install 'alphamf[eval]'")
     clean, heard = degraded(rate)
