@@ -34,7 +34,7 @@ from alphamf.tools.files import atomic_file
 from benchmarks.front_clips import Clip, clips, mono
 from benchmarks.full_band_mixtures import mixtures
 from benchmarks.pairs import files
-from benchmarks.report import caption, options_of
+from benchmarks.report import caption, options_of, run_main
 
 DOCS = Path(__file__).parents[1] / "docs"
 BINS = 10
@@ -182,12 +182,9 @@ def main() -> None:
     asked = parser.parse_args()
     names = asked.presets.split(",")
     split = asked.split or ("train" if asked.rate == 8000 else "dev")
-    try:
-        noisy = sounds(asked.rate, split, asked.snr.split(","), asked.clips)
-        if unknown := [name for name in names if name not in PRESETS]:
-            raise AlphaMFError(f"there is no preset {unknown[0]!r}")
-    except AlphaMFError as error:
-        parser.error(str(error))
+    noisy = sounds(asked.rate, split, asked.snr.split(","), asked.clips)
+    if unknown := [name for name in names if name not in PRESETS]:
+        raise AlphaMFError(f"there is no preset {unknown[0]!r}")
     found = {
         name: list(pool.results(partial(cells, preset=name), noisy, workers=asked.jobs))
         for name in names
@@ -205,4 +202,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

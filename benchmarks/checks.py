@@ -20,7 +20,7 @@ import numpy as np
 from alphamf.inference.checks import Report, check
 from alphamf.inference.kernel import Kernel
 from alphamf.tools import tables
-from benchmarks.report import caption, options_of, publish
+from benchmarks.report import caption, options_of, publish, run_main
 from tests.support import sampler_cases
 
 PAGE = Path(__file__).parents[1] / "docs" / "checks.md"
@@ -206,4 +206,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

@@ -21,7 +21,7 @@ from unittest.mock import patch
 
 import pytest
 
-from benchmarks.report import options_of
+from benchmarks.report import options_of, run_main
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "alphamf" / "research" / "experiments"
@@ -195,4 +195,4 @@ def is_own(name: str) -> bool:
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

@@ -40,7 +40,7 @@ import numpy as np
 
 from alphamf.audio.writer import open_writer
 from alphamf.tools import tables
-from benchmarks.report import caption, options_of
+from benchmarks.report import caption, options_of, run_main
 
 COMMAND = ["-c", "from alphamf.cli.start import main; main()"]
 DENOISE = [*COMMAND, "denoise", "in", "--output-dir", "out", "--preset", "fast", "-q"]
@@ -203,4 +203,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

@@ -26,7 +26,7 @@ from alphamf.inference.samplers.masses import UnitMass
 from alphamf.inference.samplers.qnhmc import QNHMC
 from alphamf.research.experiments.hamcmc.quartic import Quartic
 from alphamf.tools import tables
-from benchmarks.report import caption, options_of, publish
+from benchmarks.report import caption, options_of, publish, run_main
 
 PAGE = Path(__file__).parents[1] / "docs" / "papers" / "not_said.md"
 
@@ -127,4 +127,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

@@ -15,7 +15,7 @@ import soundfile
 import soxr
 
 from alphamf import PRESETS, denoise
-from benchmarks.report import options_of
+from benchmarks.report import options_of, run_main
 
 SAMPLE = Path(__file__).parents[1] / "data" / "sample-noisy.wav"
 SECONDS = 2.5
@@ -63,4 +63,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

@@ -25,7 +25,7 @@ from alphamf.denoising.weights import find_online
 from alphamf.native.weights import pack
 from alphamf.tools import tables
 from alphamf.tools.arrays import Floats
-from benchmarks.report import options_of
+from benchmarks.report import options_of, run_main
 
 ROOT = Path(__file__).parents[1]
 FLAGS = "-fno-math-errno -fno-trapping-math -ffp-contract=fast -Wl,--wrap=calloc".split()
@@ -113,4 +113,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

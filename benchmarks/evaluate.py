@@ -18,7 +18,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks.report import options_of, write_section
+from benchmarks.report import options_of, run_main, write_section
 
 REPOSITORY = Path(__file__).parents[1]
 COLUMNS = "method,SI-SDR dB,PESQ,ESTOI,CPU s per s"
@@ -60,4 +60,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

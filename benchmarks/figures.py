@@ -27,7 +27,7 @@ from alphamf.learnt.dictionary import choose
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import atomic_file
 from benchmarks.full_band_mixtures import RATE, mixtures
-from benchmarks.report import options_of
+from benchmarks.report import options_of, run_main
 
 REPOSITORY = Path(__file__).parents[1]
 DECIBELS = 70.0
@@ -207,4 +207,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

@@ -27,7 +27,7 @@ from alphamf.tools import jsonlines, tables
 from alphamf.tools.blas import one_thread
 from benchmarks.full_band_mixtures import KINDS, RATE, Mixture, mixtures
 from benchmarks.full_band_scores import Scores, scores
-from benchmarks.report import caption, options_of, write_section
+from benchmarks.report import caption, options_of, run_main, write_section
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "full-band.md"
@@ -186,4 +186,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

@@ -33,7 +33,7 @@ import numpy as np
 from alphamf.tools import tables
 from benchmarks.hostile_models import model, models
 from benchmarks.mutants import mutate, sounds
-from benchmarks.report import caption, options_of, publish
+from benchmarks.report import caption, options_of, publish, run_main
 
 PATIENCE = 20.0
 """Seconds that a file may take."""
@@ -266,4 +266,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

@@ -20,7 +20,7 @@ from alphamf.tools import tables
 from alphamf.tools.arrays import module
 from benchmarks.clip_scores import SCORES, scores
 from benchmarks.front_clips import Clip, clips
-from benchmarks.report import caption, options_of, write_section
+from benchmarks.report import caption, options_of, run_main, write_section
 from benchmarks.speed import synthetic_sound
 
 PAGE = Path(__file__).parents[1] / "docs" / "guide" / "gpu.md"
@@ -93,4 +93,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

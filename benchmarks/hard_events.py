@@ -30,13 +30,12 @@ import numpy as np
 
 from alphamf import Stream
 from alphamf.audio.resample import resample
-from alphamf.errors import AlphaMFError
 from alphamf.evaluation.mixing import mixture
 from alphamf.scores.score import si_sdr
 from alphamf.tools import tables
 from alphamf.tools.arrays import Floats
 from benchmarks.front_clips import manifest, mono
-from benchmarks.report import options_of
+from benchmarks.report import options_of, run_main
 
 Event = Callable[[Floats, int, np.random.Generator], Floats]
 """Changes a part of a call, shape (samples,), given its rate in Hz."""
@@ -371,22 +370,19 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, default=Path("hard"))
     asked = parser.parse_args()
     scores = []
-    try:
-        with asked.output.with_suffix(".csv").open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(["part", "event", "second", "going on", "quiet", "fresh"])
-            for each in measured(calls(asked.rate, asked.seed), asked.rate, asked.minutes):
-                for k, seconds in enumerate(zip(*each[1:], strict=True)):
-                    row = (len(scores), each.event, k, *(f"{value:.3f}" for value in seconds))
-                    writer.writerow(row)
-                file.flush()
-                scores.append(each)
-                print(f"\r{len(scores)} parts", end="", file=sys.stderr)
-    except AlphaMFError as error:
-        parser.error(str(error))
+    with asked.output.with_suffix(".csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["part", "event", "second", "going on", "quiet", "fresh"])
+        for each in measured(calls(asked.rate, asked.seed), asked.rate, asked.minutes):
+            for k, seconds in enumerate(zip(*each[1:], strict=True)):
+                row = (len(scores), each.event, k, *(f"{value:.3f}" for value in seconds))
+                writer.writerow(row)
+            file.flush()
+            scores.append(each)
+            print(f"\r{len(scores)} parts", end="", file=sys.stderr)
     print(file=sys.stderr)
     print(table(scores))
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

@@ -26,7 +26,7 @@ import psutil
 import soundfile
 
 from benchmarks.page_server import Server, running
-from benchmarks.report import options_of
+from benchmarks.report import options_of, run_main
 
 HEALTH = "GET /health HTTP/1.1\r\nHost: {host}\r\n\r\n"
 SOUND = "GET {path}api/recordings/{key}/sound?frames=480000 HTTP/1.1\r\nHost: {host}\r\n\r\n"
@@ -214,4 +214,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from benchmarks.page_server import Server, running
-from benchmarks.report import options_of
+from benchmarks.report import options_of, run_main
 
 ROOT = Path(__file__).parents[1]
 SECRET = "a line that no answer may hold"
@@ -282,4 +282,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

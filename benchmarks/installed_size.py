@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
-from benchmarks.report import options_of
+from benchmarks.report import options_of, run_main
 
 LEAST = 5e6
 """Bytes of the smallest package that has a line of its own."""
@@ -38,4 +38,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

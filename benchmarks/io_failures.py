@@ -43,7 +43,7 @@ from benchmarks.io_tasks import TASKS, lighten, prepare
 from benchmarks.kill_processes import alive
 from benchmarks.kill_tasks import Products, Task, measured, mixed, plain, trained
 from benchmarks.kills import PAGE
-from benchmarks.report import caption, options_of, publish
+from benchmarks.report import caption, options_of, publish, run_main
 
 SOURCE = Path(__file__).with_suffix(".c")
 
@@ -407,4 +407,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

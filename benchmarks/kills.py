@@ -32,7 +32,7 @@ from alphamf.tools import tables
 from benchmarks import kill_live, kill_server
 from benchmarks.kill_processes import leave, start, stopped
 from benchmarks.kill_tasks import SIGNALS, TASKS, Account, Products, Task, plain, prepare
-from benchmarks.report import caption, options_of, publish
+from benchmarks.report import caption, options_of, publish, run_main
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "reliability.md"
@@ -171,4 +171,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

@@ -15,7 +15,8 @@ import csv
 import os
 from pathlib import Path
 
-from benchmarks.report import options_of
+from alphamf.errors import AlphaMFError
+from benchmarks.report import options_of, run_main
 
 
 def main() -> None:
@@ -26,7 +27,7 @@ def main() -> None:
     asked = parser.parse_args()
     folder = Path(os.environ.get("ALPHAMF_DATA", ""), "corpora", "noise-dev").resolve()
     if not (folder / "MANIFEST.csv").is_file():
-        parser.error(f"there is no noise in {folder}: set ALPHAMF_DATA")
+        raise AlphaMFError(f"there is no noise in {folder}: set ALPHAMF_DATA")
     with (folder / "MANIFEST.csv").open(newline="", encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if asked.split in (None, row["split"])]
     for row in rows:
@@ -38,4 +39,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

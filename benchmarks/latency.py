@@ -34,7 +34,7 @@ from alphamf.evaluation.cost import measure_cost
 from alphamf.tools import tables
 from alphamf.tools.arrays import Floats
 from benchmarks.front_clips import clips
-from benchmarks.report import options_of
+from benchmarks.report import options_of, run_main
 
 RATES = (8000, 16000, 44100, 48000)
 CHUNK = 0.01
@@ -201,4 +201,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

@@ -38,7 +38,7 @@ from alphamf.tools.arrays import Floats
 from benchmarks.front_clips import clips
 from benchmarks.kill_processes import INTERRUPTIBLE
 from benchmarks.latency import lag
-from benchmarks.report import options_of
+from benchmarks.report import options_of, run_main
 
 PROGRAMS = ("pulseaudio", "pactl", "paplay", "parec")
 RATE = 48000
@@ -280,4 +280,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

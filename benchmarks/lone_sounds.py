@@ -20,12 +20,11 @@ from pathlib import Path
 
 import numpy as np
 
-from alphamf.errors import AlphaMFError
 from alphamf.tools import tables
 from alphamf.tools.arrays import Floats
 from benchmarks.front_clips import Clip, manifest, mono
 from benchmarks.low_latency import method_names, run
-from benchmarks.report import caption, options_of
+from benchmarks.report import caption, options_of, run_main
 
 RATE = 16000
 KINDS = ("impulsive", "nonstationary")
@@ -74,11 +73,8 @@ def main() -> None:
     parser.add_argument("--methods", default=METHODS, metavar="A,B,...")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.csv")
     asked = parser.parse_args()
-    try:
-        methods = method_names(asked.methods)
-        sounds = {kind: _sounds(kind, asked.split) for kind in KINDS}
-    except AlphaMFError as error:
-        parser.error(str(error))
+    methods = method_names(asked.methods)
+    sounds = {kind: _sounds(kind, asked.split) for kind in KINDS}
     rows = []
     with asked.output.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -100,4 +96,4 @@ def _sounds(kind: str, split: str) -> list[Path]:
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

@@ -35,7 +35,7 @@ from alphamf.tools import tables
 from alphamf.tools.arrays import Floats
 from benchmarks.clip_scores import SCORES, scores
 from benchmarks.front_clips import Clip, clips, manifest, mono
-from benchmarks.report import options_of
+from benchmarks.report import options_of, run_main
 
 PEERS = ("noisy", "logmmse", "rnnoise")
 CHAIN = "chain"
@@ -163,15 +163,12 @@ def main() -> None:
     parser.add_argument("--clips", type=int, default=40)
     parser.add_argument("-o", "--output", type=Path, default=Path("low"))
     asked = parser.parse_args()
-    try:
-        if asked.what == "quality":
-            own = asked.of or (RATE if asked.rate >= RATE else 8000)
-            quality(asked.rate, own, asked.clips, asked.methods, asked.output)
-        else:
-            change(asked.clips, asked.output)
-    except AlphaMFError as error:
-        parser.error(str(error))
+    if asked.what == "quality":
+        own = asked.of or (RATE if asked.rate >= RATE else 8000)
+        quality(asked.rate, own, asked.clips, asked.methods, asked.output)
+    else:
+        change(asked.clips, asked.output)
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

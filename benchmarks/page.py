@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.page_server import Server, chromium, resize, running
-from benchmarks.report import options_of
+from benchmarks.report import options_of, run_main
 
 ROOT = Path(__file__).parents[1]
 SAMPLE = ROOT / "data/sample-noisy.wav"
@@ -213,10 +213,15 @@ def shares(server: Server) -> float:
     return total / 1e6
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Run the command line."""
     actions = {"screenshots": screenshots, "movie": movie, "times": times, "memory": memory}
     parser = options_of("benchmarks.page", __doc__)
     parser.add_argument("what", choices=actions)
     what = parser.parse_args().what
     with tempfile.TemporaryDirectory() as place:
         actions[what](Path(place))
+
+
+if __name__ == "__main__":
+    run_main(main)

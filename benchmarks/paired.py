@@ -22,7 +22,7 @@ import numpy as np
 from alphamf.evaluation.results import describe_pauses
 from alphamf.tools import tables
 from benchmarks.clip_scores import SCORES
-from benchmarks.report import caption, options_of, publish
+from benchmarks.report import caption, options_of, publish, run_main
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks" / "quality.md"
 
@@ -85,4 +85,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

@@ -17,7 +17,7 @@ from pathlib import Path
 from alphamf.errors import AlphaMFError
 from alphamf.research.corpora import find
 from alphamf.tools.files import reason
-from benchmarks.report import options_of
+from benchmarks.report import options_of, run_main
 
 
 def pairs(
@@ -83,10 +83,7 @@ def main() -> None:
     parser.add_argument("--snr", metavar="DB,DB,...", help="levels (default: all)")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.csv")
     asked = parser.parse_args()
-    try:
-        rows = corpus(split=asked.split, snrs=asked.snr.split(",") if asked.snr else [])
-    except AlphaMFError as error:
-        parser.error(str(error))
+    rows = corpus(split=asked.split, snrs=asked.snr.split(",") if asked.snr else [])
     with asked.output.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
@@ -95,4 +92,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

@@ -37,13 +37,12 @@ import numpy as np
 from alphamf.audio import stft
 from alphamf.audio.speech_level import QUIET_PAUSES_DB
 from alphamf.audio.stft import Frame
-from alphamf.errors import AlphaMFError
 from alphamf.tools import pool, tables
 from alphamf.tools.arrays import Floats, Reals
 from alphamf.training.refiner.recordings import sources
 from benchmarks.front_clips import Clip, mono
 from benchmarks.low_latency import method_names, run
-from benchmarks.report import caption, options_of
+from benchmarks.report import caption, options_of, run_main
 
 CORPORA = {
     8000: ("speech-16k", "speech-crowd"),
@@ -312,11 +311,8 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="(default 1)")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.csv")
     asked = parser.parse_args()
-    try:
-        methods = method_names(asked.methods)
-        files = voices(asked.rate, asked.voices)
-    except AlphaMFError as error:
-        parser.error(str(error))
+    methods = method_names(asked.methods)
+    files = voices(asked.rate, asked.voices)
     names = ["clean", *methods]
     work = partial(measured, rate=asked.rate, methods=names)
     results = list(pool.results(work, files, workers=asked.jobs))
@@ -340,4 +336,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

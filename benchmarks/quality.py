@@ -37,7 +37,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from alphamf.errors import AlphaMFError
 from alphamf.tools import pool, tables
 from benchmarks import paired
 from benchmarks.clip_scores import SCORES, scores
@@ -45,7 +44,7 @@ from benchmarks.evaluate import METHODS
 from benchmarks.front_clips import Clip
 from benchmarks.low_latency import method_names, run
 from benchmarks.quality_clips import CASES, QUIET, RATE, sounds
-from benchmarks.report import caption, options_of, publish
+from benchmarks.report import caption, options_of, publish, run_main
 
 ROOT = Path(__file__).parents[1]
 PAGE, MORE = ROOT / "BENCHMARKS.md", ROOT / "docs" / "benchmarks" / "quality.md"
@@ -153,11 +152,8 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="put the tables into the pages")
     asked = parser.parse_args()
     case = CASES[asked.case]
-    try:
-        methods = method_names(asked.methods or case.methods)
-        jobs = list(enumerate(sounds(asked.case, asked.clips or case.clips, asked.split)))
-    except AlphaMFError as error:
-        parser.error(str(error))
+    methods = method_names(asked.methods or case.methods)
+    jobs = list(enumerate(sounds(asked.case, asked.clips or case.clips, asked.split)))
     work = partial(measured, case=asked.case, split=asked.split, methods=methods)
     rows = [row for found in pool.results(work, jobs, workers=asked.jobs) for row in found]
     with asked.output.open("w", newline="", encoding="utf-8") as file:
@@ -187,4 +183,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from alphamf.scores.score import si_sdr
 from benchmarks.figures import small, spectrograms
-from benchmarks.front_clips import Clip
+from benchmarks.front_clips import Clip, mono
 from benchmarks.low_latency import run
-from benchmarks.report import options_of
+from benchmarks.report import options_of, run_main
 from benchmarks.room_clips import SEEDS, in_room
 from benchmarks.room_responses import image_room
 from benchmarks.room_scores import SCORES, scores
@@ -50,8 +50,7 @@ Sound = NDArray[np.float64]
 
 def corpus(path: str, rate: int = RATE) -> Sound:
     """Return a mono sound of the corpora."""
-    audio, own = soundfile.read(Path(os.environ["ALPHAMF_DATA"]) / "corpora" / path)
-    return audio if own == rate else soxr.resample(audio, own, rate)
+    return mono(Path(os.environ.get("ALPHAMF_DATA", ""), "corpora", path), rate).astype(float)
 
 
 def at_snr(clean: Sound, noise: Sound, decibels: float) -> Sound:
@@ -201,7 +200,8 @@ def room(folder: Path) -> None:
 RECIPES = {f.__name__: f for f in (podcast, interview, calls, field, obs, which, room)}
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Run the command line."""
     parser = options_of("benchmarks.recipes", __doc__)
     parser.add_argument("recipes", nargs="+", choices=RECIPES)
     recipes = parser.parse_args().recipes
@@ -209,3 +209,7 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as place:
         for chosen in recipes:
             RECIPES[chosen](Path(place))
+
+
+if __name__ == "__main__":
+    run_main(main)

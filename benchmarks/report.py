@@ -8,11 +8,13 @@ import os
 import platform
 import re
 import shlex
-from collections.abc import Collection
+import sys
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from alphamf.errors import AlphaMFError
 from alphamf.tools import tables
 
 WIDEST = 6
@@ -29,6 +31,15 @@ def options_of(module: str, text: str | None) -> argparse.ArgumentParser:
         description=text,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+
+
+def run_main(main: Callable[[], None]) -> None:
+    """Run a command; an AlphaMFError, such as that of a missing corpus, becomes its sentence."""
+    try:
+        main()
+    except AlphaMFError as error:
+        print(f"Error: {error}", file=sys.stderr)
+        sys.exit(2)
 
 
 def caption(module: str, arguments: list[str], packages: tuple[str, ...]) -> str:

@@ -21,12 +21,11 @@ from typing import NamedTuple
 import numpy as np
 
 from alphamf.audio import room
-from alphamf.errors import AlphaMFError
 from alphamf.tools import pool
 from alphamf.tools.arrays import Floats, Reals
 from alphamf.training.refiner.recordings import sources
 from benchmarks.front_clips import manifest, mono
-from benchmarks.report import options_of
+from benchmarks.report import options_of, run_main
 from benchmarks.room_responses import Room, image_room, middle, recorded_rooms
 
 RATE = 16000
@@ -252,12 +251,9 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="(default 1)")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.py")
     asked = parser.parse_args()
-    try:
-        examples = list(pool.results(example, range(asked.clips), workers=asked.jobs))
-    except AlphaMFError as error:
-        parser.error(str(error))
+    examples = list(pool.results(example, range(asked.clips), workers=asked.jobs))
     asked.output.write_text(text_of(*fit_all(examples)), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

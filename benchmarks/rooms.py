@@ -45,14 +45,13 @@ from alphamf import denoise
 from alphamf.audio.room import BANDS, estimate_room
 from alphamf.denoising.late_reverberation import late_reverberation
 from alphamf.denoising.settings import PRESETS
-from alphamf.errors import AlphaMFError
 from alphamf.tools import pool, tables
 from alphamf.tools.arrays import Floats
 from alphamf.tools.blas import one_thread
 from benchmarks.front_clips import Clip
 from benchmarks.low_latency import method_names, run
 from benchmarks.quality import mean
-from benchmarks.report import caption, options_of, publish
+from benchmarks.report import caption, options_of, publish, run_main
 from benchmarks.room_clips import CASES, GROUPS, made
 from benchmarks.room_scores import SCORES, scores
 
@@ -237,30 +236,25 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help=f"put the tables into {PAGE.name}")
     asked = parser.parse_args()
     numbers = range(asked.clips)
-    try:
-        methods = method_names(asked.methods, (WPE, LATE, DEREVERB))
-        if asked.case == ESTIMATES:
-            works = [
-                partial(estimated, case=each, split=asked.split) for each in ("image", "recorded")
-            ]
-            parts = [list(pool.results(each, numbers, workers=asked.jobs)) for each in works]
-            every = [[row for found in part for row in found] for part in parts]
-            write_estimates(asked.output, [row for rows in every for row in rows])
-            names = ("Rooms by the image method", "Recorded rooms")
-            text = "\n\n".join(
-                f"{n}:\n\n{table_of(rows)}" for n, rows in zip(names, every, strict=True)
-            )
-        else:
-            work = partial(measured, case=asked.case, split=asked.split, methods=methods)
-            done = pool.results(work, numbers, workers=asked.jobs)
-            rows = [row for found in done for row in found]
-            write_rows(asked.output, rows)
-            text = report(rows)
-    except AlphaMFError as error:
-        parser.error(str(error))
+    methods = method_names(asked.methods, (WPE, LATE, DEREVERB))
+    if asked.case == ESTIMATES:
+        works = [partial(estimated, case=each, split=asked.split) for each in ("image", "recorded")]
+        parts = [list(pool.results(each, numbers, workers=asked.jobs)) for each in works]
+        every = [[row for found in part for row in found] for part in parts]
+        write_estimates(asked.output, [row for rows in every for row in rows])
+        names = ("Rooms by the image method", "Recorded rooms")
+        text = "\n\n".join(
+            f"{n}:\n\n{table_of(rows)}" for n, rows in zip(names, every, strict=True)
+        )
+    else:
+        work = partial(measured, case=asked.case, split=asked.split, methods=methods)
+        done = pool.results(work, numbers, workers=asked.jobs)
+        rows = [row for found in done for row in found]
+        write_rows(asked.output, rows)
+        text = report(rows)
     note = caption("benchmarks.rooms", sys.argv[1:], ("alphamf", "numpy"))
     publish(PAGE, f"{asked.case}:{asked.split}", f"{text}\n\n{note}", write=asked.write)
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

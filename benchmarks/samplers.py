@@ -41,7 +41,7 @@ from alphamf.scores.score import si_sdr
 from alphamf.tools import pool, tables
 from alphamf.tools.arrays import Floats
 from benchmarks.front_clips import Clip, clips
-from benchmarks.report import caption, options_of, publish
+from benchmarks.report import caption, options_of, publish, run_main
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "samplers.md"
@@ -210,10 +210,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="(default 2)")
     parser.add_argument("--write", action="store_true", help="put the table into docs/samplers.md")
     asked = parser.parse_args()
-    try:
-        chosen = sounds(asked.clips, asked.seconds)
-    except AlphaMFError as error:
-        parser.error(str(error))
+    chosen = sounds(asked.clips, asked.seconds)
     work = partial(measured, steps=asked.reference)
     sample, *rows = pool.results(work, chosen, workers=asked.jobs)
     note = caption("benchmarks.samplers", sys.argv[1:], ("alphamf", "numpy"))
@@ -222,4 +219,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

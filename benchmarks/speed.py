@@ -40,7 +40,7 @@ from alphamf.evaluation.cost import measure_cost
 from alphamf.tools import pool, tables
 from alphamf.tools.arrays import Floats
 from alphamf.tools.blas import one_thread
-from benchmarks.report import caption, options_of, write_section
+from benchmarks.report import caption, options_of, run_main, write_section
 
 REPOSITORY = Path(__file__).parents[1]
 PRESET = "fast"
@@ -168,4 +168,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

@@ -24,7 +24,7 @@ from alphamf.inference.targets.gaussian import LinearGaussian
 from alphamf.inference.targets.logistic import LogisticRegression
 from alphamf.tools import tables
 from alphamf.tools.arrays import Array
-from benchmarks.report import caption, options_of, publish
+from benchmarks.report import caption, options_of, publish, run_main
 
 PAGE = Path(__file__).parents[1] / "docs" / "samplers.md"
 POINTS, SIZE, BATCH, REPEATS = 10_000, 100, 100, 7
@@ -154,4 +154,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

@@ -47,7 +47,7 @@ from alphamf.tools import tables
 from alphamf.tools.arrays import Floats, Reals
 from alphamf.tools.blas import one_thread
 from benchmarks.front_clips import manifest, mono
-from benchmarks.report import caption, options_of
+from benchmarks.report import caption, options_of, run_main
 
 RATE, SAMPLES = 16000, 8 * 16000
 SOUND = 343.0
@@ -244,4 +244,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks import calibration
+from benchmarks.report import run_main
 
 
 def test_calibrated_and_overconfident_variances():
@@ -33,5 +34,5 @@ def test_calibration_refuses_what_is_not_there(wrong, shared, monkeypatch, capsy
     monkeypatch.setenv("ALPHAMF_DATA", str(shared))
     monkeypatch.setattr(sys, "argv", ["calibration", *wrong])
     with pytest.raises(SystemExit):
-        calibration.main()
+        run_main(calibration.main)
     assert "no such files" in (said := capsys.readouterr().err) or "no preset 'good'" in said

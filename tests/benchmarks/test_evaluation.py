@@ -11,6 +11,7 @@ import pytest
 from alphamf.evaluation.pairs import read_pairs
 from alphamf.tools.tables import markdown
 from benchmarks import evaluate, pairs
+from benchmarks.report import run_main
 
 MANIFEST = """path,sample_rate,seconds,split,speaker,noise,snr_db
 clean/sp01.flac,8000,2.8,test,sp01,,clean
@@ -23,7 +24,7 @@ car_10dB/sp02.flac,8000,2.6,train,sp02,car,10
 
 def run(module, monkeypatch, *arguments: object) -> None:
     monkeypatch.setattr(sys, "argv", [module.__name__, *map(str, arguments)])
-    module.main()
+    run_main(module.main)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Asking a benchmark what it does explains it, and does nothing."""
+"""A benchmark explains itself when asked to, and what is missing is one sentence."""
 
 from __future__ import annotations
 
@@ -28,3 +28,40 @@ def test_help_only_explains(name, monkeypatch, capsys):
         pytest.skip(f"what it needs is not installed: {error}")
     assert not stopped.value.code
     assert capsys.readouterr().out.startswith(f"usage: python -m benchmarks.{name} ")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "calibration",
+        "full_band -o full-band",
+        "hard_events",
+        "kinds -o kinds",
+        "latency time",
+        "lone_sounds -o found.csv",
+        "low_latency quality noisy",
+        "pairs noizeus -o pairs.csv",
+        "pauses -o pauses.csv",
+        "quality unheard -o unheard.csv",
+        "recipes interview",
+        "room_constants -o constants.py",
+        "rooms recorded -o rooms.csv",
+        "samplers",
+        "stereo",
+    ],
+)
+def test_without_corpora_it_ends_with_a_sentence(words, monkeypatch, capsys, tmp_path):
+    name = words.split()[0]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ALPHAMF_DATA", raising=False)
+    monkeypatch.setattr(sys, "argv", words.split())
+    monkeypatch.delitem(sys.modules, f"benchmarks.{name}", raising=False)
+    try:
+        with pytest.raises(SystemExit) as stopped:
+            runpy.run_module(f"benchmarks.{name}", run_name="__main__")
+    except ImportError as error:
+        pytest.skip(f"what it needs is not installed: {error}")
+    assert stopped.value.code == 2
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1
+    assert "ALPHAMF_DATA" in said[0] or "corpora" in said[0]

@@ -11,6 +11,7 @@ from alphamf.audio.speech_level import pause_depth
 from alphamf.scores.score import si_sdr
 from benchmarks import quality, quality_clips
 from benchmarks.front_clips import Clip
+from benchmarks.report import run_main
 
 RATE = quality_clips.RATE
 
@@ -20,7 +21,7 @@ def test_an_unknown_method_is_one_sentence(case, monkeypatch, capsys, tmp_path):
     arguments = ["quality", case, "--methods", "good", "-o", str(tmp_path / "a")]
     monkeypatch.setattr(sys, "argv", arguments)
     with pytest.raises(SystemExit):
-        quality.main()
+        run_main(quality.main)
     assert "there is no method 'good'" in capsys.readouterr().err
 
 

@@ -12,6 +12,7 @@ from alphamf.audio.room import BANDS
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.mixing import mixture
 from benchmarks import room_clips, room_constants, room_responses, room_scores, rooms
+from benchmarks.report import run_main
 from benchmarks.room_responses import Room
 
 RATE = 16000
@@ -188,7 +189,7 @@ def test_an_unknown_method_is_one_sentence(monkeypatch, capsys, tmp_path):
     arguments = ["rooms", "image", "--methods", "good", "-o", str(tmp_path / "a")]
     monkeypatch.setattr(sys, "argv", arguments)
     with pytest.raises(SystemExit):
-        rooms.main()
+        run_main(rooms.main)
     assert "there is no method 'good'" in capsys.readouterr().err
 
 

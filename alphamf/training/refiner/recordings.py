@@ -105,7 +105,10 @@ def sources(name: str, split: str, most: int = 0, quiet: float = 0.0) -> list[Sp
     folder = corpus(name)
     if not (folder / MANIFEST).is_file():
         if quiet:
-            raise AlphaMFError(f"{printable_name(folder)} has no {MANIFEST} with levels")
+            raise AlphaMFError(
+                f"{printable_name(folder)} has no {MANIFEST} with levels, nor has a corpus of that "
+                "name below ALPHAMF_DATA"
+            )
         return _without_manifest([str(path) for path in find([str(folder)])], split)
     columns = ["split", "path", *(["speaker"] if most else []), *(LEVELS if quiet else [])]
     rows = [row for row in read_manifest(folder, columns) if row["split"] == split]
