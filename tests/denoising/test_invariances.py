@@ -75,10 +75,7 @@ def test_a_shift_by_hops_shifts_the_spectrogram_exactly(seed, hops):
 
 @pytest.mark.slow
 def test_a_shift_changes_the_result_about_as_much_as_another_seed():
-    """A shifted result is at most twice as far away as that of another seed.
-
-    Other frames take other draws, and the networks' windows begin elsewhere in the sound.
-    """
+    """Other frames take other draws, and the networks' windows begin elsewhere in the sound."""
     path = DATA / "sample-noisy.wav"
     audio, rate = soundfile.read(path, dtype="float32", frames=24000)
     preset = replace(PRESETS["fast"], steps=60, keep=30)
@@ -87,11 +84,16 @@ def test_a_shift_changes_the_result_about_as_much_as_another_seed():
     def away(other: np.ndarray) -> float:
         return float(10 * np.log10(np.mean((other - result) ** 2) / np.mean(result**2)))
 
-    seed = away(denoise(audio, rate, preset, seed=1).audio)
+    def shifted(samples: int) -> np.ndarray:
+        late = np.concatenate([np.zeros(samples, np.float32), audio])
+        return denoise(late, rate, preset).audio[samples:]
+
     hop = rate * 16 // 1000
-    for shift in (7, hop):
-        late = np.concatenate([np.zeros(shift, np.float32), audio])
-        assert away(denoise(late, rate, preset).audio[shift:]) < seed + 6 < -15
+    seeds = [away(denoise(audio, rate, preset, seed=seed).audio) for seed in (1, 2, 3)]
+    shifts = [away(shifted(samples)) for samples in (1, 7, 50, hop // 2, hop, 3 * hop + 5)]
+    assert max(seeds) < -35
+    assert np.median(shifts) < np.median(seeds) + 6
+    assert max(shifts) < np.median(seeds) + 10
 
 
 @pytest.mark.slow
