@@ -93,6 +93,8 @@ INLINE uint32_t as_bits(float x) {
 
 INLINE float smaller(float x, float y) { return x < y ? x : y; }
 
+INLINE float larger(float x, float y) { return x > y ? x : y; }
+
 /* Of a positive normal number; Cephes' logf. */
 INLINE float log_(float x) {
     uint32_t bits = as_bits(x);

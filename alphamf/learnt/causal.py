@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from alphamf.audio.stft import Frame
-from alphamf.learnt import bands, layers, network, packed, second_stage
+from alphamf.learnt import bands, layers, network, packed, pauses, second_stage
 from alphamf.learnt.memory import Memories
 from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.tools.arrays import Array, Floats
@@ -98,7 +98,10 @@ class CausalRefiner(CausalNetwork):
         if self.fills_band_end:
             features = fill_band_end(features, np)
         logit = network.logits(self.outputs(features, np, memories), features)[:, 0]
-        refined: Floats = layers.logistic(logit, np) ** np.float32(self.exponent)
+        found = layers.logistic(logit, np)
+        share = memories.largest_share(pauses.speech_share(found.T, power.T))
+        exponents = pauses.exponents(share, self.exponent, np).astype(np.float32)
+        refined: Floats = found ** exponents[:, None]
         return refined
 
 

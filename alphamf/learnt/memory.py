@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from alphamf.learnt import network
+from alphamf.learnt import network, pauses
 from alphamf.tools.arrays import Array, Floats
 
 
@@ -71,3 +71,16 @@ class Memories:
             Memory(2 * each.apart[0] + 1, (channels, bins, each.inputs))
             for each in network.correlations(sizes)
         ]
+        self._shares = Memory(pauses.AROUND + 1, (channels,))
+
+    def largest_share(self, share: Floats) -> Floats:
+        """Add what `pauses.speech_share` is in a new frame, and return the largest in the newest.
+
+        Parameters
+        ----------
+        share
+            Shape (channels,), as the result.
+        """
+        kept = self._shares.frames_at_taps(share[:, None], pauses.AROUND + 1, 1)
+        largest: Floats = np.max(kept, axis=0)[:, 0]
+        return largest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from alphamf.learnt import layers, network
+from alphamf.learnt import layers, network, pauses
 from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.learnt.windows import apply_in_windows, mean_level
 from alphamf.tools.arrays import Array, namespace
@@ -34,16 +34,22 @@ class Refiner(TrainedNetwork):
             Posterior means of both variances, in the power's units.
         """
         inputs = (power, gain, gain_std, speech, noise)
-        (refined,) = apply_in_windows(self._refine, inputs, WINDOW)
+        (found,) = apply_in_windows(self._predict, inputs, WINDOW)
+        if self.exponent >= pauses.IN_PAUSES:
+            return found**self.exponent
+        xp: Any = namespace(power)
+        share = pauses.largest_around(pauses.speech_share(found, power), xp)
+        exponents = pauses.exponents(share, self.exponent, xp).astype(found.dtype)
+        refined: Array = found ** exponents[..., None, :]
         return refined
 
-    def _refine(
+    def _predict(
         self, power: Array, gain: Array, gain_std: Array, speech: Array, noise: Array
     ) -> tuple[Array]:
-        """Compute `refine` for one window."""
+        """Predict the gain of one window, before it is raised to a power."""
         xp: Any = namespace(power)
         level = mean_level(power, xp)
         logs = [xp.log(each / level + network.SILENT) for each in (power, speech, noise)]
         features = network.features(logs[0], gain, gain_std, logs[1], logs[2], xp)
         logit = network.logits(self.outputs(features, xp), features)
-        return (xp.swapaxes(layers.logistic(logit, xp) ** self.exponent, -1, -2),)
+        return (xp.swapaxes(layers.logistic(logit, xp), -1, -2),)

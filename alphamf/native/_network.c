@@ -13,6 +13,11 @@ static const ptrdiff_t LATE_FRAMES[MOST_DEEP] = {1, 1, 8}, HIGH_BINS[MOST_DEEP] 
 static const float SILENT_PAIR = 1e-7f, MOST_SPEECH = 1.5f, CHANGE = 0.75f;
 static const float START_OF_SOUND = 4.0f, START_OF_SPEECH = -0.69314718f;
 
+/* As in pauses.py. */
+static const ptrdiff_t AROUND = 3;
+static const float IN_PAUSES = 1.0f, SPEECH_DB = -12.0f, PAUSE_DB = -22.0f, TINY = 1e-30f;
+static const float DB_OF_LOG = 4.34294482f;
+
 /* As alphamf.denoising.uncertainty.CHOSEN. */
 static const float SCALE = 0.78f, POWER = 0.4f, LEAST = 0.001f, FAINT_STD = 0.38f;
 static const double FAINT = 0.001, BEND = 6000.0;
@@ -31,7 +36,7 @@ struct network {
     int fills_end;
     Chain chain;
     /* State. */
-    struct ring blocks[MOST_BLOCKS], cells[MOST_DEEP + 2];
+    struct ring blocks[MOST_BLOCKS], cells[MOST_DEEP + 2], shares;
     /* Constants, and room for a hop. */
     float *faint, *features, *planes, *x, *u, *inner, *maps, *out;
     struct factors factors;
@@ -74,6 +79,7 @@ struct network *place_network(struct memory *memory, const struct sizes *sizes,
         place_ring(memory, &n->cells[k], 2 * step->late + 1,
                    channels * (step->channels * chain->stride + PAD));
     }
+    place_ring(memory, &n->shares, AROUND + 1, channels);
     ptrdiff_t plane = OUTPUTS_OF_CELL * chain->stride + PAD;
     n->faint = take_floats(constants, (size_t)bins);
     n->features = take_floats(constants, (size_t)(channels * bins * FEATURES));
@@ -103,6 +109,7 @@ static void start_ring(struct ring *ring) {
 void start_network(struct network *n) {
     for (int k = 0; k < n->sizes.blocks; k++) start_ring(&n->blocks[k]);
     for (int k = 0; k < n->chain.count; k++) start_ring(&n->cells[k]);
+    start_ring(&n->shares);
 }
 
 INLINE float clipped(float x, float least, float most) {
@@ -212,14 +219,37 @@ static void correlate_channels(struct network *n) {
     correlate_newest(chain, n->channels);
 }
 
-/* The gain of a channel by the network's correction of its logit, and the gain's deviation. */
-LOOP(void, finish, (float exponent, float unit, const float *restrict logit,
-      const float *restrict feature, const float *restrict power, const float *restrict faint,
-      float *restrict gain, float *restrict gain_std, ptrdiff_t bins),
-     (exponent, unit, logit, feature, power, faint, gain, gain_std, bins)) {
+/* Minus the log of the gain, by the network's correction of its logit, and the power it leaves. */
+LOOP(void, predict, (const float *restrict logit, const float *restrict feature,
+      const float *restrict power, float *restrict nepers, float *restrict left, ptrdiff_t bins),
+     (logit, feature, power, nepers, left, bins)) {
     for (ptrdiff_t i = 0; i < bins; i++) {
         float x = logit[i] + LOGIT * feature[i];
-        float g = smaller(exp_(-exponent * log_(1.0f + exp_(-x))), 1.0f);
+        nepers[i] = log_(1.0f + exp_(-x));
+        left[i] = power[i] * exp_(-2.0f * nepers[i]);
+    }
+}
+
+/* The power of a channel's gain in the newest frame: alphamf.learnt.pauses. */
+static float exponent_of(struct network *n, ptrdiff_t channel, const float *left,
+                         const float *power) {
+    double speech = 0.0, all = TINY;
+    for (ptrdiff_t i = 0; i < n->bins; i++) speech += left[i], all += power[i];
+    const struct ring *ring = &n->shares;
+    ring->frames[*ring->newest * ring->size + channel] = (float)(speech / all);
+    float share = 0.0f, exponent = n->sizes.exponent;
+    for (ptrdiff_t k = 0; k < ring->count; k++)
+        share = larger(share, ring->frames[k * ring->size + channel]);
+    float pause = (SPEECH_DB - DB_OF_LOG * log_(share + TINY)) / (SPEECH_DB - PAUSE_DB);
+    return exponent + larger(IN_PAUSES - exponent, 0.0f) * clipped(pause, 0.0f, 1.0f);
+}
+
+/* The gain of a channel, raised to a power, and its deviation. */
+LOOP(void, finish, (float exponent, float unit, const float *restrict power,
+      const float *restrict faint, float *restrict gain, float *restrict gain_std, ptrdiff_t bins),
+     (exponent, unit, power, faint, gain, gain_std, bins)) {
+    for (ptrdiff_t i = 0; i < bins; i++) {
+        float g = smaller(exp_(-exponent * gain[i]), 1.0f);
         float share = faint[i] / (faint[i] + power[i] / unit);
         float loud = SCALE * exp_(POWER * log_(g * (1.0f - g) + LEAST));
         gain[i] = g;
@@ -259,10 +289,14 @@ void refine(struct network *n, const float *power, const struct estimate *found,
         write_features(n, cells, k);
     }
     run_layers(n, cells);
-    for (ptrdiff_t k = 0; k < n->channels; k++)
-        finish(n->sizes.exponent, found->level[k], outputs_of(n, k),
-               planes_of(n, cells, k) + n->chain.stride, power + k * bins, n->faint, gain + k * bins,
+    advance(&n->shares);
+    for (ptrdiff_t k = 0; k < n->channels; k++) {
+        const float *own = power + k * bins, *feature = planes_of(n, cells, k) + n->chain.stride;
+        float *nepers = gain + k * bins;
+        predict(outputs_of(n, k), feature, own, nepers, n->planes, bins);
+        finish(exponent_of(n, k, n->planes, own), found->level[k], own, n->faint, nepers,
                gain_std + k * bins, bins);
+    }
 }
 
 /* As alphamf.learnt.causal.CausalSecondStage.coefficients, with CHANGE of the network's change. */

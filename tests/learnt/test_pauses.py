@@ -1,0 +1,73 @@
+"""The power of the gain: the network's own where there is speech, and larger in pauses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from alphamf.learnt import pauses
+from alphamf.learnt.memory import Memories
+from alphamf.learnt.network_file import find, shipped_networks
+from alphamf.learnt.refiner import Refiner
+
+shares = arrays.arrays(
+    np.float64, st.tuples(st.just(2), st.integers(1, 12)), elements=st.floats(0, 1)
+)
+
+
+@pytest.mark.parametrize(
+    ("decibels", "expected"), [(0, 0.7), (-12, 0.7), (-17, 0.85), (-22, 1.0), (-300, 1.0)]
+)
+def test_the_power_rises_from_speech_to_pauses(decibels, expected):
+    share = np.array([10 ** (decibels / 10)])
+    np.testing.assert_allclose(pauses.exponents(share, 0.7, np), expected, rtol=1e-6)
+
+
+def test_a_power_above_that_of_pauses_stays():
+    np.testing.assert_array_equal(pauses.exponents(np.array([0.0, 1.0]), 1.5, np), 1.5)
+
+
+def test_the_share_is_of_power():
+    gain, power = np.array([[0.5, 1.0], [0.0, 1.0]]), np.array([[4.0, 0.0], [12.0, 0.0]])
+    np.testing.assert_allclose(pauses.speech_share(gain, power), [1 / 16, 0])
+
+
+@given(shares)
+def test_a_pause_is_not_beside_speech(share):
+    found = pauses.largest_around(share, np)
+    for k in range(share.shape[1]):
+        near = share[:, max(k - pauses.AROUND, 0) : k + pauses.AROUND + 1]
+        np.testing.assert_array_equal(found[:, k], near.max(axis=1))
+
+
+@given(shares)
+def test_frame_by_frame_a_pause_is_not_after_speech(share):
+    memories = Memories(2, 4, Refiner.load(find("refiner-8k")).sizes)
+    for k in range(share.shape[1]):
+        near = share[:, max(k - pauses.AROUND, 0) : k + 1].astype(np.float32)
+        np.testing.assert_array_equal(memories.largest_share(share[:, k]), near.max(axis=1))
+
+
+@pytest.mark.parametrize("name", [n for n in shipped_networks() if n.startswith("refiner")])
+def test_a_refiner_takes_more_of_a_pause(name):
+    """A second of a loud tone in noise, and noise alone after it."""
+    refiner = Refiner.load(find(name))
+    rng = np.random.default_rng(0)
+    bins, frames = refiner.frame.bins, 120
+    power = rng.exponential(1.0, (bins, frames)).astype(np.float32)
+    power[20:24, :60] *= 1e4
+    gain = np.where(power > 100, 0.99, 0.05).astype(np.float32)
+    speech = gain * power + np.float32(1e-3)
+    inputs = {"gain": gain, "gain_std": 0.1 * gain, "speech": speech, "noise": np.ones_like(power)}
+    plain = replace(refiner, exponent=1.0).refine(power, **inputs) ** refiner.exponent
+    found = refiner.refine(power, **inputs)
+    share = pauses.speech_share(plain, power)
+    assert (found <= plain * 1.001).all()
+    if refiner.exponent < pauses.IN_PAUSES:
+        np.testing.assert_allclose(found[:, 10:50], plain[:, 10:50], rtol=1e-4)
+        assert pauses.speech_share(found, power)[70:].max() < 0.5 * share[70:].max()
