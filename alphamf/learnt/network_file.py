@@ -40,7 +40,8 @@ class TrainedNetwork:
     frame
         Window length and hop in samples.
     exponent
-        The network's gain is raised to this power: below 1, less is taken away.
+        The network's gain is raised to this power: below 1, less is taken away; a refiner does
+        so only where there is speech (`alphamf.learnt.pauses`).
     about
         How it was made. For reading only.
     name
