@@ -5,6 +5,7 @@ A power below 1 softens the gain, which speech needs and hiss in a pause does no
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from alphamf.tools.arrays import Array
@@ -46,7 +47,7 @@ def exponents(share: Array, exponent: float, xp: Any) -> Array:
     xp
         Module of the array.
     """
-    decibels = 10 * xp.log10(share + TINY)
+    decibels = 10 / math.log(10) * xp.log(share + TINY)
     pause = xp.clip((SPEECH_DB - decibels) / (SPEECH_DB - PAUSE_DB), 0, 1)
     found: Array = exponent + max(IN_PAUSES - exponent, 0.0) * pause
     return found
