@@ -70,9 +70,14 @@ def shuffled(corpus: str, split: str) -> list[tuple[Path, str, str]]:
     return [rows[k] for k in np.random.default_rng(1).permutation(len(rows))]
 
 
+def corpora() -> Path:
+    """Return the folder of the corpora: ``$ALPHAMF_DATA/corpora``."""
+    return Path(os.environ.get("ALPHAMF_DATA", ""), "corpora")
+
+
 def manifest(corpus: str, split: str = "dev") -> list[tuple[Path, str, str]]:
     """Return path, kind, and speaker or label of the files of a split; empty where unknown."""
-    folder = Path(os.environ.get("ALPHAMF_DATA", ""), "corpora", corpus)
+    folder = corpora() / corpus
     try:
         with (folder / "MANIFEST.csv").open(newline="", encoding="utf-8") as file:
             rows = [row for row in csv.DictReader(file) if row["split"] == split]

@@ -12,10 +12,10 @@ The folders hold links. The corpus is ``$ALPHAMF_DATA/corpora/noise-dev``.
 from __future__ import annotations
 
 import csv
-import os
 from pathlib import Path
 
 from alphamf.errors import AlphaMFError
+from benchmarks.front_clips import corpora
 from benchmarks.report import options_of, run_main
 
 
@@ -25,7 +25,7 @@ def main() -> None:
     parser.add_argument("--split", metavar="NAME", help="train or dev (default: all)")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR")
     asked = parser.parse_args()
-    folder = Path(os.environ.get("ALPHAMF_DATA", ""), "corpora", "noise-dev").resolve()
+    folder = (corpora() / "noise-dev").resolve()
     if not (folder / "MANIFEST.csv").is_file():
         raise AlphaMFError(f"there is no noise in {folder}: set ALPHAMF_DATA")
     with (folder / "MANIFEST.csv").open(newline="", encoding="utf-8") as file:

@@ -8,7 +8,6 @@ the corpora below $ALPHAMF_DATA/corpora, which no network of the package was tra
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 
 from alphamf.scores.score import si_sdr
 from benchmarks.figures import small, spectrograms
-from benchmarks.front_clips import Clip, mono
+from benchmarks.front_clips import Clip, corpora, mono
 from benchmarks.low_latency import run
 from benchmarks.report import options_of, run_main
 from benchmarks.room_clips import SEEDS, in_room
@@ -50,7 +49,7 @@ Sound = NDArray[np.float64]
 
 def corpus(path: str, rate: int = RATE) -> Sound:
     """Return a mono sound of the corpora."""
-    return mono(Path(os.environ.get("ALPHAMF_DATA", ""), "corpora", path), rate).astype(float)
+    return mono(corpora() / path, rate).astype(float)
 
 
 def at_snr(clean: Sound, noise: Sound, decibels: float) -> Sound:

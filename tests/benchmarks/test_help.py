@@ -17,16 +17,21 @@ COMMANDS = sorted(
 )
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_help_only_explains(name, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", [name, "--help"])
+def exit_code(monkeypatch, name, *words):
+    """Run a benchmark as a command, and return what it exits with; skip without its packages."""
+    monkeypatch.setattr(sys, "argv", [name, *words])
     monkeypatch.delitem(sys.modules, f"benchmarks.{name}", raising=False)
     try:
         with pytest.raises(SystemExit) as stopped:
             runpy.run_module(f"benchmarks.{name}", run_name="__main__")
     except ImportError as error:
         pytest.skip(f"what it needs is not installed: {error}")
-    assert not stopped.value.code
+    return stopped.value.code
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_only_explains(name, monkeypatch, capsys):
+    assert not exit_code(monkeypatch, name, "--help")
     assert capsys.readouterr().out.startswith(f"usage: python -m benchmarks.{name} ")
 
 
@@ -51,17 +56,9 @@ def test_help_only_explains(name, monkeypatch, capsys):
     ],
 )
 def test_without_corpora_it_ends_with_a_sentence(words, monkeypatch, capsys, tmp_path):
-    name = words.split()[0]
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("ALPHAMF_DATA", raising=False)
-    monkeypatch.setattr(sys, "argv", words.split())
-    monkeypatch.delitem(sys.modules, f"benchmarks.{name}", raising=False)
-    try:
-        with pytest.raises(SystemExit) as stopped:
-            runpy.run_module(f"benchmarks.{name}", run_name="__main__")
-    except ImportError as error:
-        pytest.skip(f"what it needs is not installed: {error}")
-    assert stopped.value.code == 2
+    assert exit_code(monkeypatch, *words.split()) == 2
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 1
     assert "ALPHAMF_DATA" in said[0] or "corpora" in said[0]
