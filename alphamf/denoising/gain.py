@@ -11,7 +11,8 @@
    one predicts the gains above its band (the second stage, `coefficients`).
 6. `mix_dry`: mixes a part of the input in.
 
-Where echo is removed, the late reverberation is taken away before the first link
+Segments are continued by their mirror images first (`workers.continue_mirrored`), which are cut off
+before link 6. Where echo is removed, the late reverberation is taken away before the first link
 (`late_reverberation`), and link 5 has another network, the dereverberator.
 
 `estimate.sample_gains` applies links 1 and 2 to each channel, `estimate.estimate_speech` links 3 to

@@ -540,6 +540,22 @@ def test_the_gain_is_in_time(rate):
 # What it is for
 
 
+@pytest.mark.parametrize("rate", [8000, pytest.param(48000, marks=pytest.mark.slow)])
+def test_a_recording_that_begins_and_ends_in_a_hum_does_so_as_quietly_as_its_pauses(rate):
+    """Without mirror images, the hum is 9 dB louder at the start, and 15 dB at the end."""
+    time = np.arange(3 * rate) / rate
+    hum = sum(np.sin(2 * np.pi * 50 * k * time + k) / k for k in range(1, 21))
+    vowel = sum(np.sin(2 * np.pi * 140 * k * time) / k for k in range(1, 12))
+    vowel *= np.sin(2 * np.pi * 2 * time) ** 2 * (1 < time) * (time < 2)
+    out = denoise((0.04 * hum + 0.3 * vowel).astype(np.float32), rate, "fast").audio
+
+    def level(begin, end):
+        return 10 * np.log10(np.mean(out[int(begin * rate) : int(end * rate)] ** 2))
+
+    assert level(0, 0.05) < level(0.3, 0.8) + 4
+    assert level(2.95, 3) < level(2.3, 2.8) + 4
+
+
 def test_a_chain_that_diverges(monkeypatch):
     monkeypatch.setitem(HYPERPARAMETERS, "sgld", {"step_size": 1e39})
     with pytest.raises(AlphaMFError, match="the SGLD chain diverged at step") as caught:
