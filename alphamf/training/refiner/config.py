@@ -327,6 +327,8 @@ class Mixtures:
         Share with rumble below the voice.
     pauses
         Share in which the noise pauses.
+    late
+        Share in which the voice begins after a pause.
     rooms, made_up_rooms
         Shares in which the voice is in a recorded room, and in one of decaying noise; the target is
         the voice in the room.
@@ -371,6 +373,7 @@ class Mixtures:
     chains: dict[str, float] = field(default_factory=dict)
     echo: float = 0.0
     sibilant: float = 0.0
+    late: float = 0.0
     until_edge: bool = False
 
 

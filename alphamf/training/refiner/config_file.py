@@ -50,6 +50,7 @@ SHARES = (
     "codec",
     "clipped",
     "sibilant",
+    "late",
 )
 """Keys of `Mixtures` that are probabilities."""
 

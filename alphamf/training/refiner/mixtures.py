@@ -13,6 +13,7 @@ from alphamf.training.refiner.rooms import NOISE_OUTSIDE, draw_room
 from alphamf.training.refiner.shaping import (
     Rng,
     add_pauses,
+    begin_late,
     change_speed,
     cut_loud_piece,
     decibels_to_amplitude,
@@ -110,6 +111,8 @@ def _voice(
     if recipe.sibilant and rng.random() < recipe.sibilant:
         others = [cut_loud_piece(rng, voice, samples, 0.4).astype(float) for _ in range(PIECES - 1)]
         speech = max([speech, *others], key=lambda piece: _sibilance(piece, rate))
+    if recipe.late and rng.random() < recipe.late:
+        speech = begin_late(rng, speech, rate)
     if rng.random() < FILTERED:
         speech = shape_spectrum(rng, speech, rate, 3.0, (-0.6, 0.6))
     where = rng.random()

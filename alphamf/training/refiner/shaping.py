@@ -234,6 +234,27 @@ def filter_telephone(rng: Rng, sound: Reals, rate: int) -> Reals:
     return np.fft.irfft(np.fft.rfft(sound) * np.sqrt(1 / below / above), samples)
 
 
+def begin_late(rng: Rng, sound: Reals, rate: int) -> Reals:
+    """Silence a voice up to its quietest moment within .1 s of a random one, with a fade of 20 ms.
+
+    That one is .3 to 1.5 s from the start, and in the first half.
+
+    Parameters
+    ----------
+    rng, sound, rate
+        As in `shape_spectrum`.
+    """
+    from scipy.ndimage import uniform_filter1d
+
+    samples, fade = sound.shape[-1], rate // 50
+    drawn = min(int(rate * rng.uniform(0.3, 1.5)), samples // 2)
+    first = max(0, drawn - rate // 10)
+    power = uniform_filter1d(spoken(sound) ** 2, fade)
+    begin = first + np.argmin(power[first : drawn + rate // 10])
+    result: Reals = sound * uniform_filter1d((np.arange(samples) >= begin).astype(float), fade)
+    return result
+
+
 def add_pauses(rng: Rng, sound: Reals, rate: int) -> Reals:
     """Insert pauses of 0.2 to 1.5 s into a sound, with fades of 5 to 100 ms.
 

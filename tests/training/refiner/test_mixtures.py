@@ -151,6 +151,38 @@ def test_a_voice_may_be_chosen_for_its_sibilants():
     assert 0.1 < shares[0] < 0.5 and shares[1] > shares[0] + 0.15
 
 
+def test_a_voice_may_begin_late_and_does_so_between_words():
+    """Of two rows, a target and a voice, both begin where the voice is quietest."""
+    time = np.arange(4 * RATE) / RATE
+    words = np.abs(np.sin(2 * np.pi * 5 * time))  # a gap each .1 s
+    heard = words * np.random.default_rng(0).standard_normal(len(time))
+    starts = []
+    for seed in range(20):
+        late = shaping.begin_late(np.random.default_rng(seed), np.stack([heard / 2, heard]), RATE)
+        sounding = np.flatnonzero(late[1])
+        start = sounding[0] / RATE
+        np.testing.assert_array_equal(late[1], 2 * late[0])
+        after = sounding[0] + RATE // 50
+        np.testing.assert_array_equal(late[1][after:], heard[after:])
+        assert words[int((start + 0.01) * RATE)] < 0.2
+        starts.append(start)
+    assert 0.2 <= min(starts) < 0.5 and 1.3 < max(starts) <= 1.6
+    for samples in (2, RATE // 2):
+        assert len(shaping.begin_late(np.random.default_rng(0), heard[:samples], RATE)) == samples
+
+
+def test_voices_begin_late_in_the_share_that_is_asked_for():
+    silent = []
+    for share in (0, 1):
+        recipe = tones.changed(Path("x"), mixtures=PLAIN | {"late": share}).mixtures
+        speech = [
+            mixtures.mixture(np.random.default_rng(seed), SAMPLES, RATE, MADE, recipe)[0]
+            for seed in range(10)
+        ]
+        silent.append(sum(np.std(each[: SAMPLES // 5]) < 0.2 * np.std(each) for each in speech))
+    assert silent == [0, 10]
+
+
 def test_a_clipped_mixture_has_flat_tops_and_its_speech_has_none():
     flat = [0, 0]
     for seed in range(10):
