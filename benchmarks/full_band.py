@@ -171,6 +171,8 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="into docs/full-band.md")
     asked = parser.parse_args()
     specs = asked.methods.split(",")
+    if asked.against not in specs:
+        parser.error(f"--against {asked.against} is none of the methods {asked.methods}")
     found = results(asked.split, specs, asked.output, asked.noises)
     made = caption("benchmarks.full_band", sys.argv[1:], ("alphamf", "numpy"))
     parts = [table(found), differences(found, asked.against)]

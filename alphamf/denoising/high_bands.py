@@ -248,7 +248,7 @@ def gains(inputs: list[Floats], count: int, network: HighBand, xp: Any) -> Float
     xp
         Array module that it runs on.
     """
-    (found,) = network.gains([xp.asarray(each) for each in inputs])
+    found = network.gains([xp.asarray(each) for each in inputs])
     return to_host(found)[bands.BELOW : bands.BELOW + count]
 
 

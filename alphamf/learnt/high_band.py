@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from alphamf.audio.stft import Frame
-from alphamf.learnt import bands, layers, network
+from alphamf.learnt import bands, layers, network, pauses
 from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.learnt.second_stage import WINDOW
 from alphamf.learnt.windows import apply_in_windows
@@ -18,6 +18,11 @@ from alphamf.tools.arrays import Array, namespace
 
 SILENT = 1e-6
 """Power, in units of its band's mean, below which a cell counts as silent."""
+
+
+IN_PAUSES, AROUND = 1.8, 6
+"""Power of the gains where nothing of the speech is above 7.5 kHz, and the frames before and after
+such speech that keep the network's own power (`alphamf.learnt.pauses`)."""
 
 
 class HighBand(TrainedNetwork):
@@ -30,7 +35,7 @@ class HighBand(TrainedNetwork):
         """Return the number of cells per frame: the bands, whatever the window."""
         return bands.COUNT
 
-    def gains(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+    def gains(self, inputs: Sequence[Array]) -> Array:
         """Predict the gains of all bands; only those above 7.5 kHz are used.
 
         Parameters
@@ -39,14 +44,21 @@ class HighBand(TrainedNetwork):
             Power, gain and its standard deviation, power of the speech and of the noise; shape
             (bands.COUNT, frames) each.
         """
-        return apply_in_windows(self._gains, inputs, WINDOW)
+        (found,) = apply_in_windows(self._gains, inputs, WINDOW)
+        xp: Any = namespace(found)
+        above = slice(bands.BELOW, None)
+        share = pauses.speech_share(found[above], inputs[0][above])
+        share = pauses.largest_around(share, xp, AROUND)
+        powers = pauses.exponents(share, self.exponent, xp, IN_PAUSES).astype(found.dtype)
+        gains: Array = found**powers
+        return gains
 
     def _gains(self, *inputs: Array) -> tuple[Array, ...]:
-        """Compute `gains` for one window."""
+        """Predict the gains of one window, before they are raised to a power."""
         xp: Any = namespace(inputs[0])
         read = features(inputs, xp)
         logit = network.logits(self.outputs(read, xp), read)
-        return (xp.swapaxes(layers.logistic(logit, xp) ** self.exponent, -1, -2),)
+        return (xp.swapaxes(layers.logistic(logit, xp), -1, -2),)
 
 
 def features(inputs: Sequence[Array], xp: Any) -> Array:

@@ -1,4 +1,4 @@
-"""The power that a predicted gain is raised to: the network's own, and `IN_PAUSES` in pauses.
+"""The power that a predicted gain is raised to: the network's own, and a larger one in pauses.
 
 A power below 1 softens the gain, which speech needs and hiss in a pause does not (docs/quality.md).
 """
@@ -11,14 +11,14 @@ from typing import Any
 from alphamf.tools.arrays import Array
 
 IN_PAUSES = 1.0
-"""Power in pauses, unless the network's own is larger."""
+"""Power of a refiner in pauses, unless the network's own is larger."""
 
 SPEECH_DB, PAUSE_DB = -12.0, -22.0
 """How much of a frame's power the gain leaves in dB, from which on it is speech, and below which it
 is a pause; between the two the power changes gradually."""
 
 AROUND = 3
-"""Frames before and after one of speech that are no pause: windows reach into them."""
+"""Frames of a refiner before and after one of speech that are no pause: windows reach into them."""
 
 TINY = 1e-30
 
@@ -35,28 +35,30 @@ def speech_share(gain: Array, power: Array) -> Array:
     return share
 
 
-def exponents(share: Array, exponent: float, xp: Any) -> Array:
+def exponents(share: Array, exponent: float, xp: Any, in_pauses: float = IN_PAUSES) -> Array:
     """Return the power of the gain of each frame.
 
     Parameters
     ----------
     share
-        Largest of `speech_share` within `AROUND`.
+        Largest of `speech_share` around it.
     exponent
         That of the network.
     xp
         Module of the array.
+    in_pauses
+        That in pauses.
     """
     decibels = 10 / math.log(10) * xp.log(share + TINY)
     pause = xp.clip((SPEECH_DB - decibels) / (SPEECH_DB - PAUSE_DB), 0, 1)
-    found: Array = exponent + max(IN_PAUSES - exponent, 0.0) * pause
+    found: Array = exponent + max(in_pauses - exponent, 0.0) * pause
     return found
 
 
-def largest_around(share: Array, xp: Any) -> Array:
-    """Return the largest share within `AROUND` of each frame, shape (..., frames)."""
+def largest_around(share: Array, xp: Any, around: int = AROUND) -> Array:
+    """Return the largest share within so many frames of each frame, shape (..., frames)."""
     found = share.copy()
-    for apart in range(1, AROUND + 1):
+    for apart in range(1, around + 1):
         found[..., apart:] = xp.maximum(found[..., apart:], share[..., :-apart])
         found[..., :-apart] = xp.maximum(found[..., :-apart], share[..., apart:])
     return found

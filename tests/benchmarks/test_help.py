@@ -62,3 +62,9 @@ def test_without_corpora_it_ends_with_a_sentence(words, monkeypatch, capsys, tmp
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 1
     assert "ALPHAMF_DATA" in said[0] or "corpora" in said[0]
+
+
+def test_a_method_to_subtract_is_one_of_the_methods(monkeypatch, capsys):
+    words = ["--methods", "fast,low", "-o", "scores.jsonl"]
+    assert exit_code(monkeypatch, "full_band", *words) == 2
+    assert "--against one-gain is none of the methods fast,low" in capsys.readouterr().err

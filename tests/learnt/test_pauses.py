@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from alphamf.learnt import pauses
+from alphamf.learnt import bands, high_band, pauses
+from alphamf.learnt.high_band import HighBand
 from alphamf.learnt.memory import Memories
 from alphamf.learnt.network_file import find, shipped_networks
 from alphamf.learnt.refiner import Refiner
@@ -71,3 +72,22 @@ def test_a_refiner_takes_more_of_a_pause(name):
     if refiner.exponent < pauses.IN_PAUSES:
         np.testing.assert_allclose(found[:, 10:50], plain[:, 10:50], rtol=1e-4)
         assert pauses.speech_share(found, power)[70:].max() < 0.5 * share[70:].max()
+
+
+def test_the_bands_above_lose_more_where_they_have_no_speech():
+    """Half a second of hiss that is speech, and a noise alone after it."""
+    known = HighBand.load(find("high-band-16k"))
+    rng = np.random.default_rng(0)
+    shape = bands.COUNT, 200
+    noise = rng.exponential(1.0, shape).astype(np.float32)
+    speech = 1e-6 * np.ones_like(noise)
+    speech[:, :60] = 1e3 * rng.exponential(1.0, (bands.COUNT, 60))
+    gain = speech / (speech + noise)
+    inputs = [speech + noise, gain, 0.1 * gain, speech, noise]
+    network_own = replace(known, exponent=high_band.IN_PAUSES).gains(inputs)
+    plain = network_own ** (known.exponent / high_band.IN_PAUSES)
+    found, above = known.gains(inputs), slice(bands.BELOW, None)
+    assert (found <= plain * 1.001).all()
+    np.testing.assert_allclose(found[:, :60], plain[:, :60], rtol=1e-4)
+    left, before = (pauses.speech_share(each[above], noise[above]) for each in (found, plain))
+    assert np.median(left[80:]) < 0.5 * np.median(before[80:])

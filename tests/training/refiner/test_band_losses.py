@@ -17,7 +17,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.learnt import high_band, network
 from alphamf.learnt.bands import ABOVE, BELOW, COUNT, edges
 from alphamf.learnt.causal import CausalHighBand, CausalNetworks
-from alphamf.learnt.high_band import HighBand
+from alphamf.learnt.high_band import IN_PAUSES, HighBand
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
 from alphamf.training.refiner import run as runs
@@ -125,11 +125,11 @@ def test_the_network_in_training_is_the_one_that_denoises():
     inputs = [rng.gamma(1, size=(COUNT, 50)).astype(np.float32) for _ in range(5)]
     inputs[1], inputs[2] = inputs[1] / inputs[1].max(), inputs[2] / inputs[2].max() / 2
     frame = find(16000).second_stage.frame
-    (wanted,) = HighBand(values, 16000, frame, exponent=0.7).gains(inputs)
+    wanted = HighBand(values, 16000, frame, exponent=IN_PAUSES).gains(inputs)
     read = torch.from_numpy(np.array(high_band.features(inputs, np)))[None]
     tensors = {name: torch.from_numpy(value) for name, value in values.items()}
     clip = BandClip(read, None, None, None, None)
-    made = band_losses.run_band_network(tensors, clip, 0.7, causal=False)
+    made = band_losses.run_band_network(tensors, clip, IN_PAUSES, causal=False)
     np.testing.assert_allclose(made.gain[0].numpy(), wanted[-ABOVE:], atol=2e-2)
 
 
