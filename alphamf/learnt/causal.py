@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from alphamf.audio.stft import Frame
-from alphamf.learnt import bands, layers, network, packed, pauses, second_stage
+from alphamf.learnt import bands, high_band, layers, network, packed, pauses, second_stage
 from alphamf.learnt.memory import Memories
 from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.tools.arrays import Array, Floats
@@ -70,6 +70,10 @@ class CausalRefiner(CausalNetwork):
     kind = "causal"
     fills_band_end: ClassVar[bool] = True
     """Whether the features at the end of the band are replaced, as by `fill_band_end`."""
+    used: ClassVar[slice] = slice(None)
+    """Cells whose gains are used."""
+    in_pauses: ClassVar[float] = pauses.IN_PAUSES
+    """Power of the gain in pauses."""
 
     def refine(
         self,
@@ -99,8 +103,9 @@ class CausalRefiner(CausalNetwork):
             features = fill_band_end(features, np)
         logit = network.logits(self.outputs(features, np, memories), features)[:, 0]
         found = layers.logistic(logit, np)
-        share = memories.largest_share(pauses.speech_share(found.T, power.T))
-        exponents = pauses.exponents(share, self.exponent, np).astype(np.float32)
+        used = self.used
+        share = memories.largest_share(pauses.speech_share(found.T[used], power.T[used]))
+        exponents = pauses.exponents(share, self.exponent, np, self.in_pauses).astype(np.float32)
         refined: Floats = found ** exponents[:, None]
         return refined
 
@@ -141,6 +146,8 @@ class CausalHighBand(CausalRefiner):
 
     kind = "causal-high-band"
     fills_band_end = False
+    used = slice(bands.BELOW, None)
+    in_pauses = high_band.IN_PAUSES
 
     @classmethod
     def cells(cls, frame: Frame) -> int:

@@ -2,7 +2,6 @@
 #include "_noise.h"
 
 /* As in alphamf/learnt/bands.py and denoising/high_bands.py. */
-#define BELOW 12
 static const double FIRST_HZ = 7500.0, LAST_HZ = 20000.0, CROSSED[] = {7600.0, 8000.0};
 static const float NOTHING = 1e-20f;
 

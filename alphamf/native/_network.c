@@ -13,9 +13,10 @@ static const ptrdiff_t LATE_FRAMES[MOST_DEEP] = {1, 1, 8}, HIGH_BINS[MOST_DEEP] 
 static const float SILENT_PAIR = 1e-7f, MOST_SPEECH = 1.5f, CHANGE = 0.75f;
 static const float START_OF_SOUND = 4.0f, START_OF_SPEECH = -0.69314718f;
 
-/* As in pauses.py. */
+/* As in pauses.py; of the wide bands as in high_band.py. */
 static const ptrdiff_t AROUND = 3;
-static const float IN_PAUSES = 1.0f, SPEECH_DB = -12.0f, PAUSE_DB = -22.0f, TINY = 1e-30f;
+static const float IN_PAUSES = 1.0f, IN_PAUSES_ABOVE = 1.8f;
+static const float SPEECH_DB = -12.0f, PAUSE_DB = -22.0f, TINY = 1e-30f;
 static const float DB_OF_LOG = 4.34294482f;
 
 /* As alphamf.denoising.uncertainty.CHOSEN. */
@@ -32,8 +33,9 @@ struct ring {
 struct network {
     struct sizes sizes;
     struct layers layers;
-    ptrdiff_t channels, bins;
+    ptrdiff_t channels, bins, first_used;
     int fills_end;
+    float in_pauses;
     Chain chain;
     /* State. */
     struct ring blocks[MOST_BLOCKS], cells[MOST_DEEP + 2], shares;
@@ -63,6 +65,8 @@ struct network *place_network(struct memory *memory, const struct sizes *sizes,
     ptrdiff_t width = sizes->width;
     n->sizes = *sizes, n->layers = *layers;
     n->channels = channels, n->bins = bins, n->fills_end = spacing > 0.0;
+    n->first_used = n->fills_end ? 0 : BELOW;
+    n->in_pauses = n->fills_end ? IN_PAUSES : IN_PAUSES_ABOVE;
     for (int k = 0; k < sizes->blocks; k++)
         place_ring(memory, &n->blocks[k], (TAPS - 1) * distance_of(k) + 1, channels * width);
     Chain *chain = &n->chain;
@@ -234,14 +238,14 @@ LOOP(void, predict, (const float *restrict logit, const float *restrict feature,
 static float exponent_of(struct network *n, ptrdiff_t channel, const float *left,
                          const float *power) {
     double speech = 0.0, all = TINY;
-    for (ptrdiff_t i = 0; i < n->bins; i++) speech += left[i], all += power[i];
+    for (ptrdiff_t i = n->first_used; i < n->bins; i++) speech += left[i], all += power[i];
     const struct ring *ring = &n->shares;
     ring->frames[*ring->newest * ring->size + channel] = (float)(speech / all);
     float share = 0.0f, exponent = n->sizes.exponent;
     for (ptrdiff_t k = 0; k < ring->count; k++)
         share = larger(share, ring->frames[k * ring->size + channel]);
     float pause = (SPEECH_DB - DB_OF_LOG * log_(share + TINY)) / (SPEECH_DB - PAUSE_DB);
-    return exponent + larger(IN_PAUSES - exponent, 0.0f) * clipped(pause, 0.0f, 1.0f);
+    return exponent + larger(n->in_pauses - exponent, 0.0f) * clipped(pause, 0.0f, 1.0f);
 }
 
 /* The gain of a channel, raised to a power, and its deviation. */

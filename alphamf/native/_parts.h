@@ -46,8 +46,9 @@ struct header {
 };
 
 #define MAGIC "alphamf5"
-/* As alphamf.learnt.bands.COUNT. */
+/* As COUNT and BELOW of alphamf.learnt.bands. */
 #define BANDS 30
+#define BELOW 12
 /* As alphamf.learnt.network has them. */
 #define FEATURES 5
 #define OUTPUTS_OF_CELL 2
