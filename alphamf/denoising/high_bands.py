@@ -81,7 +81,7 @@ def is_narrow(sounds: Sequence[Floats], rate: int) -> bool:
     rate
         Sampling rate in Hz, 16000 or more.
     """
-    length = rate // 16
+    length = rate * 8 // 125
     frequencies = np.fft.rfftfreq(length, 1 / rate)
     powers = [_mean_power(sound, length, 1) for sound in sounds]
     inside = [power[frequencies <= NARROW_TOP].mean() for power in powers]
@@ -92,7 +92,13 @@ def is_narrow(sounds: Sequence[Floats], rate: int) -> bool:
 
 
 def _mean_power(sound: Floats, length: int, overlap: int) -> Reals:
-    """Return the mean power of each bin over windows of `length` samples, shape (bins,)."""
+    """Return the mean power of each bin over windows of `length` samples, shape (bins,).
+
+    As much at both ends does not count: where a segment's mirror image begins (`workers`), its bend
+    has power at all frequencies.
+    """
+    inner = sound[length:-length]
+    sound = inner if len(inner) else sound
     sound = np.pad(sound, (0, max(0, length - len(sound))))
     # Blackman's window: that of the STFT would leak more than there is beyond an edge.
     pieces = sliding_window_view(sound, length)[:: length // overlap] * np.blackman(length)

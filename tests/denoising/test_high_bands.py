@@ -15,6 +15,7 @@ from alphamf.denoising.grids import Grid, Spectra, grid_of, native_grid
 from alphamf.denoising.posterior import Posterior
 from alphamf.denoising.settings import PRESETS, Settings
 from alphamf.denoising.weights import find
+from alphamf.denoising.workers import continue_mirrored
 from alphamf.learnt.bands import ABOVE, edges
 from alphamf.learnt.dictionary import choose
 
@@ -106,6 +107,22 @@ def test_speech_in_a_file_of_a_higher_rate_comes_out_as_at_its_own():
     assert abs(10 * np.log10((after**2).sum() / (before**2).sum())) < 2
 
 
+@pytest.mark.parametrize("rate", [16000, 22050, 44100, 48000])
+def test_mirror_images_do_not_hide_where_a_sound_ends(rate):
+    """Their bend has power at all frequencies, so that all bands would have sound."""
+    dictionary = choose("auto", rate)
+    window = native_grid(dictionary, rate).frame.n_fft
+
+    def longer(sound):
+        return continue_mirrored(sound[:, None], window)[:, 0]
+
+    call = 0.1 * resample(noise(2, 8000), 8000, rate)
+    assert high_bands.is_narrow([longer(call)], rate)
+    if rate > 16000:
+        narrow = longer(0.3 * resample(noise(2, 16000), 16000, rate))
+        assert high_bands.count_modelled_bands(Spectra(narrow, rate), dictionary) <= 2
+
+
 @pytest.mark.parametrize("rate", [16000, 44100, 48000, 192000])
 def test_a_call_is_narrow_in_a_file_of_any_rate(rate):
     call = np.random.default_rng(2).standard_normal(8000).astype(np.float32) * np.float32(0.1)
@@ -153,7 +170,7 @@ def test_the_network_of_the_bands_changes_nothing_below():
 
     class Third(type(weights.high_band)):
         def gains(self, inputs):
-            return (np.full_like(inputs[0], 1 / 3),)
+            return np.full_like(inputs[0], 1 / 3)
 
     third = replace(weights, high_band=Third({}, 16000, weights.second_stage.frame))
     grid = native_grid(weights.second_stage, 48000)

@@ -85,4 +85,5 @@ def test_the_gain_after_a_second_stage_is_that_of_the_output(channels):
     power = np.abs(mixture) ** 2
     share = np.clip((output * mixture.conj()).real / power, 0, 1)
     loud = power > 1e-3 * power.mean()
+    loud[:, [0, 1, -3, -2, -1]] = False  # windows that reach into the mirror images
     np.testing.assert_allclose(found.gain[0][loud], share[loud], atol=1e-3)

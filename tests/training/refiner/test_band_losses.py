@@ -199,10 +199,11 @@ def test_clips_of_low_latency_hold_what_the_engine_reads(corpora, tmp_path):
     tensors = {name: torch.from_numpy(value) for name, value in values.items()}
     read = torch.from_numpy(clip.features)[None]
     empty = BandClip(read, None, None, None, None)
-    gains = band_losses.run_band_network(tensors, empty, causal=True).gain[0].numpy()
+    gains = band_losses.run_band_network(tensors, empty, IN_PAUSES, causal=True).gain[0].numpy()
 
     weights = find_online(RATE)
-    model = CausalHighBand(values, 16000, frame_of(weights.dictionary.frame))
+    frame = frame_of(weights.dictionary.frame)
+    model = CausalHighBand(values, 16000, frame, exponent=IN_PAUSES)
     recordings = open_recordings(tmp_path / "mixtures" / "recordings", "dev")
     rng = np.random.default_rng([asked.mixtures.seed, 1, 0])
     _, noisy = mixture(rng, int(RATE * asked.mixtures.seconds), RATE, recordings, asked.mixtures)
