@@ -146,8 +146,8 @@ class CausalHighBand(CausalRefiner):
 
     kind = "causal-high-band"
     fills_band_end = False
-    used = slice(bands.BELOW, None)
-    in_pauses = high_band.IN_PAUSES
+    used: ClassVar[slice] = slice(bands.BELOW, None)
+    in_pauses: ClassVar[float] = high_band.IN_PAUSES
 
     @classmethod
     def cells(cls, frame: Frame) -> int:

@@ -540,9 +540,9 @@ def test_the_gain_is_in_time(rate):
 # What it is for
 
 
-@pytest.mark.parametrize("rate", [8000, pytest.param(48000, marks=pytest.mark.slow)])
-def test_a_recording_that_begins_and_ends_in_a_hum_does_so_as_quietly_as_its_pauses(rate):
+def test_a_recording_that_begins_and_ends_in_a_hum_does_so_as_quietly_as_its_pauses():
     """Without mirror images, the hum is 9 dB louder at the start, and 15 dB at the end."""
+    rate = 8000
     time = np.arange(3 * rate) / rate
     hum = sum(np.sin(2 * np.pi * 50 * k * time + k) / k for k in range(1, 21))
     vowel = sum(np.sin(2 * np.pi * 140 * k * time) / k for k in range(1, 12))
