@@ -11,9 +11,9 @@
    one predicts the gains above its band (the second stage, `coefficients`).
 6. `mix_dry`: mixes a part of the input in.
 
-Segments are continued by their mirror images first (`workers.continue_mirrored`), which are cut off
-before link 6. Where echo is removed, the late reverberation is taken away before the first link
-(`late_reverberation`), and link 5 has another network, the dereverberator.
+Segments are continued by their mirror images first (`segments.continue_mirrored`), which are cut
+off before link 6. Where echo is removed, the late reverberation is taken away before the first
+link (`late_reverberation`), and link 5 has another network, the dereverberator.
 
 `estimate.sample_gains` applies links 1 and 2 to each channel, `estimate.estimate_speech` links 3 to
 5 to the channels of a segment, and `segments` link 6 after the crossfade. Training calls the same

@@ -94,8 +94,8 @@ def is_narrow(sounds: Sequence[Floats], rate: int) -> bool:
 def _mean_power(sound: Floats, length: int, overlap: int) -> Reals:
     """Return the mean power of each bin over windows of `length` samples, shape (bins,).
 
-    As much at both ends does not count: where a segment's mirror image begins (`workers`), its bend
-    has power at all frequencies.
+    As much at both ends does not count: where a segment's mirror image begins (`segments`), the
+    bend has power at all frequencies.
     """
     inner = sound[length:-length]
     sound = inner if len(inner) else sound

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from alphamf.audio.stft import Frame
 from alphamf.denoising.agreement import Agreement, sum_agreements
 from alphamf.denoising.estimate import ChannelEstimate
 from alphamf.denoising.gain import least_gain, mix_dry
@@ -125,6 +126,9 @@ class Cutter:
 class SegmentDenoiser:
     """Denoises a stream in segments.
 
+    Each is continued by a window of its mirror image at both ends: an abrupt end spreads a noise
+    over all frequencies, and much of it would be left there (docs/quality.md).
+
     Parameters
     ----------
     rate
@@ -147,7 +151,8 @@ class SegmentDenoiser:
     ) -> None:
         self._rate, self._settings = rate, options.settings
         self._hints = options.hints or Hints()
-        self._hop = native_grid(weights.dictionary, rate).frame.hop_length
+        self._frame: Frame = native_grid(weights.dictionary, rate).frame
+        self._hop = self._frame.hop_length
         step = SEGMENT_SECONDS * rate // self._hop * self._hop
         self._cutter = Cutter(step, round(OVERLAP_SECONDS * rate))
         self.latency: int = self._cutter.limit + (options.jobs - 1) * step
@@ -169,10 +174,14 @@ class SegmentDenoiser:
             if piece is None:
                 break
             self._pieces.append(piece)
-            self._workers.submit(piece)
+            longer = continue_mirrored(piece.audio, self._frame.n_fft)
+            self._workers.submit(piece._replace(audio=longer))
         if channels is None and ended:
             channels = self._workers.next_estimates(last=True)
-        return None if channels is None else self._segment(self._pieces.popleft(), channels)
+        if channels is None:
+            return None
+        own = [without_mirror_images(each, self._frame) for each in channels]
+        return self._segment(self._pieces.popleft(), own)
 
     def close(self) -> None:
         """Stop the work in progress."""
@@ -217,6 +226,40 @@ class SegmentDenoiser:
         noise = self._hints.noise_frames(times)
         gain[..., noise], gain_std[..., noise], activity[noise] = least, 0, 0
         activity[self._hints.speech_frames(times)] = 1
+
+
+def continue_mirrored(audio: Floats, samples: int) -> Floats:
+    """Continue a sound at both ends by its mirror image.
+
+    Parameters
+    ----------
+    audio
+        Shape (samples, channels), not empty.
+    samples
+        Length of each mirror image, which may be more than that of the sound.
+    """
+    return np.pad(audio, [(samples, samples), (0, 0)], mode="reflect")
+
+
+def without_mirror_images(estimate: ChannelEstimate, frame: Frame) -> ChannelEstimate:
+    """Return the estimate of a channel that was continued by a window at both ends, without them.
+
+    Parameters
+    ----------
+    estimate
+        Of a channel.
+    frame
+        Window and hop of its gain.
+    """
+    samples = slice(frame.n_fft, -frame.n_fft)
+    overlap = frame.n_fft // frame.hop_length
+    frames = slice(overlap, -overlap)
+    return estimate._replace(
+        speech=estimate.speech[samples],
+        gain=estimate.gain[:, frames],
+        gain_std=estimate.gain_std[:, frames],
+        activity=estimate.activity[frames],
+    )
 
 
 def fade_in(audio: Floats, before: Floats) -> None:

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from alphamf.audio.stft import Frame
 from alphamf.denoising import high_bands
 from alphamf.denoising.estimate import (
     FIRST,
@@ -23,7 +22,7 @@ from alphamf.denoising.estimate import (
     sample_groups,
 )
 from alphamf.denoising.gain import SegmentPosterior
-from alphamf.denoising.grids import BAND_TOP, Spectra, native_grid
+from alphamf.denoising.grids import BAND_TOP, Spectra
 from alphamf.denoising.hints import noise_spectra
 from alphamf.denoising.late_reverberation import Late, late_reverberation
 from alphamf.denoising.settings import Settings
@@ -80,9 +79,6 @@ class _Pending(NamedTuple):
 class Workers:
     """Estimates pieces of sound, and returns the estimates in order.
 
-    Each piece is continued by a window of its mirror image at both ends: an abrupt end spreads a
-    noise over all frequencies, and much of it would be left there (docs/quality.md).
-
     A copy by pickle or `copy.deepcopy` waits for the pieces in progress first.
 
     Parameters
@@ -108,7 +104,6 @@ class Workers:
         if noise is not None:
             self._noise = noise_spectra(noise, rate, weights.dictionary, settings, seed)
         self._rate, self._weights, self._settings = rate, weights.to_module(xp), settings
-        self._frame: Frame = native_grid(weights.dictionary, rate).frame
         self._narrow: Weights | None = None
         self._models_components = models_components(settings) and noise is None
         self._seed, self._xp, self._jobs = seed, xp, options.jobs
@@ -144,7 +139,6 @@ class Workers:
 
     def submit(self, piece: Piece) -> None:
         """Start to estimate a piece: immediately, in threads, or once a GPU batch is full."""
-        piece = piece._replace(audio=continue_mirrored(piece.audio, self._frame.n_fft))
         if self._together:
             self._waiting.append((piece, self._weights_for([*piece.audio.T])))
         else:
@@ -197,28 +191,13 @@ class Workers:
         if self._together:
             if not self._ready and self._waiting and (last or len(self._waiting) == self._jobs):
                 self._batch()
-            return self._within(self._ready.popleft()) if self._ready else None
+            return self._ready.popleft() if self._ready else None
         # Pieces in progress need memory: there are no more tasks than jobs.
         many = sum(each.tasks for each in self._pending) >= self._jobs
         if not self._pending or not (many or last):
             return None
         self._check_process()
-        return self._within(self._pending.popleft().channels())
-
-    def _within(self, channels: Sequence[ChannelEstimate]) -> list[ChannelEstimate]:
-        """Return the estimates of a piece without its mirror images."""
-        samples = slice(self._frame.n_fft, -self._frame.n_fft)
-        overlap = self._frame.n_fft // self._frame.hop_length
-        frames = slice(overlap, -overlap)
-        return [
-            each._replace(
-                speech=each.speech[samples],
-                gain=each.gain[:, frames],
-                gain_std=each.gain_std[:, frames],
-                activity=each.activity[frames],
-            )
-            for each in channels
-        ]
+        return self._pending.popleft().channels()
 
     def close(self) -> None:
         """Stop the work in progress."""
@@ -407,19 +386,6 @@ class Workers:
             segment = [found[place] for place in used]
             estimates = estimate_speech(segment, weights, self._settings, self._xp)
             self._ready.append([estimates[used.index(place)] for place in own])
-
-
-def continue_mirrored(audio: Floats, samples: int) -> Floats:
-    """Continue a sound at both ends by its mirror image.
-
-    Parameters
-    ----------
-    audio
-        Shape (samples, channels), not empty.
-    samples
-        Length of each mirror image, which may be more than that of the sound.
-    """
-    return np.pad(audio, [(samples, samples), (0, 0)], mode="reflect")
 
 
 def _different(pieces: Sequence[Piece]) -> tuple[list[int], list[Floats]]:

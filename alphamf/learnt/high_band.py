@@ -19,7 +19,6 @@ from alphamf.tools.arrays import Array, namespace
 SILENT = 1e-6
 """Power, in units of its band's mean, below which a cell counts as silent."""
 
-
 IN_PAUSES, AROUND = 1.8, 6
 """Power of the gains where nothing of the speech is above 7.5 kHz, and the frames before and after
 such speech that keep the network's own power (`alphamf.learnt.pauses`)."""
@@ -45,13 +44,14 @@ class HighBand(TrainedNetwork):
             (bands.COUNT, frames) each.
         """
         (found,) = apply_in_windows(self._gains, inputs, WINDOW)
-        xp: Any = namespace(found)
-        above = slice(bands.BELOW, None)
-        share = pauses.speech_share(found[above], inputs[0][above])
-        share = pauses.largest_around(share, xp, AROUND)
-        powers = pauses.exponents(share, self.exponent, xp, IN_PAUSES).astype(found.dtype)
-        gains: Array = found**powers
-        return gains
+        return pauses.raise_gain(
+            found,
+            inputs[0],
+            self.exponent,
+            in_pauses=IN_PAUSES,
+            around=AROUND,
+            used=slice(bands.BELOW, None),
+        )
 
     def _gains(self, *inputs: Array) -> tuple[Array, ...]:
         """Predict the gains of one window, before they are raised to a power."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from alphamf.tools.arrays import Array
+from alphamf.tools.arrays import Array, namespace
 
 IN_PAUSES = 1.0
 """Power of a refiner in pauses, unless the network's own is larger."""
@@ -21,6 +21,40 @@ AROUND = 3
 """Frames of a refiner before and after one of speech that are no pause: windows reach into them."""
 
 TINY = 1e-30
+
+
+def raise_gain(
+    gain: Array,
+    power: Array,
+    exponent: float,
+    *,
+    in_pauses: float = IN_PAUSES,
+    around: int = AROUND,
+    used: slice = slice(None),
+) -> Array:
+    """Raise a gain to the power of each frame.
+
+    Parameters
+    ----------
+    gain, power
+        Predicted gain, and |X|^2, shape (..., bins, frames).
+    exponent
+        That of the network.
+    in_pauses
+        That in pauses, unless `exponent` is larger.
+    around
+        Frames before and after one of speech that are no pause.
+    used
+        Bins that say what is speech.
+    """
+    if exponent >= in_pauses:
+        alike: Array = gain**exponent
+        return alike
+    xp: Any = namespace(power)
+    share = speech_share(gain[..., used, :], power[..., used, :])
+    found = exponents(largest_around(share, xp, around), exponent, xp, in_pauses)
+    raised: Array = gain ** found.astype(gain.dtype)[..., None, :]
+    return raised
 
 
 def speech_share(gain: Array, power: Array) -> Array:

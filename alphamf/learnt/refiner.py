@@ -35,13 +35,7 @@ class Refiner(TrainedNetwork):
         """
         inputs = (power, gain, gain_std, speech, noise)
         (found,) = apply_in_windows(self._predict, inputs, WINDOW)
-        if self.exponent >= pauses.IN_PAUSES:
-            return found**self.exponent
-        xp: Any = namespace(power)
-        share = pauses.largest_around(pauses.speech_share(found, power), xp)
-        exponents = pauses.exponents(share, self.exponent, xp).astype(found.dtype)
-        refined: Array = found ** exponents[..., None, :]
-        return refined
+        return pauses.raise_gain(found, power, self.exponent)
 
     def _predict(
         self, power: Array, gain: Array, gain_std: Array, speech: Array, noise: Array

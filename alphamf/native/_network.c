@@ -65,6 +65,8 @@ struct network *place_network(struct memory *memory, const struct sizes *sizes,
     ptrdiff_t width = sizes->width;
     n->sizes = *sizes, n->layers = *layers;
     n->channels = channels, n->bins = bins, n->fills_end = spacing > 0.0;
+    /* A refiner fills the end; the other networks are that of the bands, and the second stage,
+       which raises no gain. */
     n->first_used = n->fills_end ? 0 : BELOW;
     n->in_pauses = n->fills_end ? IN_PAUSES : IN_PAUSES_ABOVE;
     for (int k = 0; k < sizes->blocks; k++)

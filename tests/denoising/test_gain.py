@@ -24,8 +24,8 @@ from alphamf.denoising.gain import (
 )
 from alphamf.denoising.grids import Spectra, grid_of
 from alphamf.denoising.posterior import Posterior, sample_posterior
+from alphamf.denoising.segments import continue_mirrored
 from alphamf.denoising.weights import find
-from alphamf.denoising.workers import continue_mirrored
 from alphamf.tools.blas import one_thread
 
 ROOT = Path(__file__).parents[2]

@@ -13,9 +13,9 @@ from alphamf.denoising.api import denoise
 from alphamf.denoising.coefficients import coefficients, second_stage_coefficients
 from alphamf.denoising.grids import Grid, Spectra, grid_of, native_grid
 from alphamf.denoising.posterior import Posterior
+from alphamf.denoising.segments import continue_mirrored
 from alphamf.denoising.settings import PRESETS, Settings
 from alphamf.denoising.weights import find
-from alphamf.denoising.workers import continue_mirrored
 from alphamf.learnt.bands import ABOVE, edges
 from alphamf.learnt.dictionary import choose
 

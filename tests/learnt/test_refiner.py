@@ -18,9 +18,9 @@ from alphamf.denoising import uncertainty
 from alphamf.denoising.api import PRESETS, denoise
 from alphamf.denoising.grids import native_grid
 from alphamf.denoising.posterior import sample_posterior
+from alphamf.denoising.segments import continue_mirrored
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights, find
-from alphamf.denoising.workers import continue_mirrored
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.inference.random import generator
