@@ -91,6 +91,7 @@ def apply_coefficients(
     factors: Coefficients,
     network: SecondStage,
     least: np.float32,
+    faint: Floats | None,
 ) -> Floats:
     """Combine a segment and its first-stage speech with the second stage's coefficients.
 
@@ -104,10 +105,14 @@ def apply_coefficients(
         The second stage.
     least
         Smallest gain of a cell.
+    faint
+        Gain for faint, steady noise, on the segment's own grid; or None.
     """
     native = native_grid(network, spectra.rate)
     noisy = spectra.spectrum_on(native)
     found = second_stage.speech(noisy, first.spectrum_on(native), factors, np)
+    if faint is not None:
+        found *= faint
     if least:
         found = np.where(np.abs(found) < least * np.abs(noisy), least * noisy, found)
     return stft.inverse(found, native.frame, len(spectra.sound))

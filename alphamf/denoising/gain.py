@@ -8,7 +8,8 @@
 4. `limit_attenuation`: no gain is below that of the largest attenuation. Channels that share a
    voice get one spatial filter in place of their gains (`spatial`).
 5. `correct_speech`: a network corrects the speech in windows of 16 ms, within the limit; another
-   one predicts the gains above its band (the second stage, `coefficients`).
+   one predicts the gains above its band (the second stage, `coefficients`). What is no louder than
+   the pauses of a nearly clean recording is attenuated (`steady_noise`).
 6. `mix_dry`: mixes a part of the input in.
 
 Segments are continued by their mirror images first (`segments.continue_mirrored`), which are cut
@@ -34,6 +35,7 @@ from alphamf.denoising.coefficients import apply_coefficients, coefficients, sha
 from alphamf.denoising.grids import Spectra, grid_of, interpolate_frames, native_grid, regrid
 from alphamf.denoising.posterior import Posterior
 from alphamf.denoising.settings import Settings
+from alphamf.denoising.steady_noise import faint_noise_gain
 from alphamf.denoising.weights import Weights
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.refiner import Refiner
@@ -236,8 +238,10 @@ def correct_speech(
         factors = coefficients(noisy[0], firsts[0], highs[0], network, weights, xp)
     else:
         factors = shared_coefficients(noisy, firsts, highs, network, weights, xp)
+    native = native_grid(network, noisy[0].rate)
+    faint = faint_noise_gain([each.spectrum_on(native) for each in noisy])
     return [
-        apply_coefficients(*each, factors, network, least)
+        apply_coefficients(*each, factors, network, least, faint)
         for each in zip(noisy, firsts, strict=True)
     ]
 

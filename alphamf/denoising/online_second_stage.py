@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from alphamf.audio.stft import Complexes, sqrt_hann
 from alphamf.denoising.asymmetric_windows import SILENT, windows
+from alphamf.denoising.steady_noise import FaintNoise
 from alphamf.learnt.causal import CausalSecondStage
 from alphamf.tools.arrays import Floats
 
@@ -61,6 +62,7 @@ class OnlineSecondStage:
         self._window = sqrt_hann(2 * hop).astype(np.float32)
         self._power_share = np.float32(power_share(hop))
         self._rest = np.zeros((channels, hop), np.float32)
+        self._faint = FaintNoise(channels, hop + 1)
         self._count: int = min(network.frame.bins, hop + 1)
         self._share = np.ones(self._count, np.float32)
         hertz, top = np.arange(self._count) * rate / (2 * hop), network.rate / 2
@@ -104,6 +106,7 @@ class OnlineSecondStage:
                 x, y = sound[:, :count], speech[:, :count]
                 change = self._share * (of_sound * x + (of_speech - 1) * y)
                 made[:, :count] = self._bounded(y + change, x, y)
+        made *= self._faint.gain(np.abs(sound) ** 2, together)
         if least:
             made = np.where(np.abs(made) < least * np.abs(sound), least * sound, made)
         frame = np.fft.irfft(made, 2 * hop).astype(np.float32) * self._window

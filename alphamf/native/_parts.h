@@ -127,6 +127,15 @@ struct pair {
 /* The coefficients of sound and speech of every channel, shape (channels, bins). */
 void mix_pairs(struct network *network, const struct pair *pairs, float *of_sound, float *of_speech);
 
+struct faint;
+struct faint *place_faint(struct memory *memory, int channels, ptrdiff_t bins);
+void start_faint(struct faint *faint);
+
+/* The gain for faint, steady noise in a frame, shape (channels, bins), as its parts and the result;
+ * channels that are together, if any, have one gain. */
+const float *faint_gain(struct faint *faint, const float *real, const float *imaginary,
+                        const unsigned char *together);
+
 struct second;
 /* NULL where there is no second stage. */
 struct second *place_second(struct memory *memory, const struct weights *weights, int channels,

@@ -11,6 +11,7 @@ struct second {
     float power_share, most; /* as of the same names there; `most` of the power */
     struct fft fft;
     struct network *network;
+    struct faint *faint;
     /* State: the second hop of the last frame, shape (channels, hop). */
     float *rest;
     /* Constants, and room for a hop. */
@@ -45,6 +46,7 @@ struct second *place_second(struct memory *memory, const struct weights *weights
     s->channels = channels, s->hop = hop, s->bins = bins;
     s->count = bins < hop + 1 ? bins : hop + 1;
     s->network = place_network(memory, &header->second, &weights->second_layers, bins, 0.0, channels);
+    s->faint = place_faint(memory, channels, hop + 1);
     place_fft(constants, &s->fft, 2 * hop);
     s->rest = take_floats(&memory->state, (size_t)(channels * hop));
     s->window = take_floats(constants, (size_t)(2 * hop));
@@ -69,6 +71,7 @@ void set_energy(struct second *s, double energy) { s->power_share = (float)((dou
 void start_second(struct second *s) {
     memset(s->rest, 0, sizeof(float) * (size_t)(s->channels * s->hop));
     start_network(s->network);
+    start_faint(s->faint);
 }
 
 /* The spectra of a channel, and what the network reads of them; returns whether it is not silent. */
@@ -127,6 +130,11 @@ LOOP(void, combine, (float most, const float *restrict share, const float *restr
     }
 }
 
+LOOP(void, scale, (const float *restrict gain, float *restrict yr, float *restrict yi, ptrdiff_t bins),
+     (gain, yr, yi, bins)) {
+    for (ptrdiff_t k = 0; k < bins; k++) yr[k] *= gain[k], yi[k] *= gain[k];
+}
+
 LOOP(void, keep_least, (float least, const float *restrict xr, const float *restrict xi,
       float *restrict yr, float *restrict yi, ptrdiff_t bins), (least, xr, xi, yr, yi, bins)) {
     for (ptrdiff_t k = 0; k < bins; k++) {
@@ -143,12 +151,14 @@ void correct_hop(struct second *s, const struct due *due, float *out) {
     for (ptrdiff_t c = 0; c < s->channels; c++) loud |= read_channel(s, due, c);
     if (loud) mix_pairs(s->network, s->pairs, s->of_sound, s->of_speech);
     if (loud && due->together) share_correction(s, due->together);
+    const float *faint = faint_gain(s->faint, s->sound[0], s->sound[1], due->together);
     for (ptrdiff_t c = 0; c < s->channels; c++) {
         ptrdiff_t at = c * (hop + 1), first = c * s->bins;
         float *real = s->speech[0] + at, *imaginary = s->speech[1] + at, *rest = s->rest + c * hop;
         if (loud && due->least < 1.0f) /* nothing may be attenuated otherwise */
             combine(s->most, s->share, s->in_sibilants, s->of_sound + first, s->of_speech + first,
                     s->sound[0] + at, s->sound[1] + at, real, imaginary, s->count);
+        scale(faint + at, real, imaginary, hop + 1);
         if (due->least > 0.0f)
             keep_least(due->least, s->sound[0] + at, s->sound[1] + at, real, imaginary, hop + 1);
         memcpy(s->frame, rest, sizeof(float) * (size_t)hop);

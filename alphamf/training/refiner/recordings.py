@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from alphamf.audio.floors import remove_floor
 from alphamf.audio.reader import read
 from alphamf.audio.resample import resample
 from alphamf.batch.inputs import find
@@ -24,7 +25,6 @@ from alphamf.tools.arrays import Floats
 from alphamf.tools.files import atomic_file, printable_name, reason
 from alphamf.tools.manifest import MANIFEST, read_manifest
 from alphamf.training.refiner.config import Data
-from alphamf.training.refiner.floors import remove_floor
 from alphamf.training.refiner.synthetic_band import widen_band
 
 SPLITS = ("train", "dev")

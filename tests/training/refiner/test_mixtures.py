@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from alphamf.audio import stft
+from alphamf.audio import floors, stft
 from alphamf.audio.resample import resample
 from alphamf.errors import AlphaMFError
 from alphamf.learnt import network
@@ -14,7 +14,6 @@ from alphamf.learnt.refiner import Refiner
 from alphamf.training.refiner import (
     clips,
     events,
-    floors,
     mixtures,
     music,
     noises,

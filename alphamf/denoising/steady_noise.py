@@ -1,0 +1,136 @@
+"""A gain for faint, steady noise, the last part of link 5 of the chain of gains (`gain`).
+
+The networks cannot tell the hiss of a nearly clean recording from that of their targets, and leave
+much of it. It shows in the pauses: there each bin has its least power. Cells that are hardly
+louder hold none of the speech, in words as well. In loud noise the power of a cell says less, and
+the networks' word stands.
+
+At low latency the least power is that of the last seconds, and a cell's power is that of two
+frames: after a word it has to fall at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alphamf.audio.floors import floor_gain, floor_of, smoothed
+from alphamf.tools.arrays import Floats
+
+ABOVE = 2.0
+"""Ratio of a cell's power to the least one at which half of its amplitude is kept. The mean power
+of steady noise is 1.3 times the least one, so that 7 dB are taken from it at most times."""
+
+MOST_DB = 12.0
+"""Largest attenuation, which comes on top of the networks' own."""
+
+DEPTH_DB = (20.0, 30.0)
+"""How far pauses lie below loud frames in dB, up to which nothing is taken and from which on all
+is; between the two, the largest attenuation in dB grows linearly."""
+
+LOUD_SHARE = 0.9
+"""Share of the frames that loud ones exceed."""
+
+EVERY = 4
+"""Every so many frames are read for the least power: they are means of several frames."""
+
+ONLINE_DEPTH_DB = (25.0, 35.0)
+"""As `DEPTH_DB`, at low latency, below the loudest frame of late."""
+
+BINS = 3
+"""Bins on either side whose mean power is that of a cell."""
+
+KEPT = np.float32(0.85)
+"""Part of a running mean that a new frame leaves, before its least value is looked for."""
+
+SPAN = 250
+"""Frames of 8 ms in which the least power is looked for, and as many before."""
+
+DECAY = np.float32(10 ** (-0.1 / 125))
+"""What becomes of the loudest frame of late, frame by frame: it falls by 1 dB a second."""
+
+TINY = np.float32(1e-30)
+
+
+def faint_noise_gain(spectra: Sequence[Floats]) -> Floats | None:
+    """Return the gain of each cell, or None where pauses are not quiet.
+
+    Parameters
+    ----------
+    spectra
+        Those of a segment's channels that get one gain, in windows of 16 ms that overlap by half,
+        shape (bins, frames) each.
+
+    Returns
+    -------
+    ndarray
+        Shape (bins, frames), float32.
+    """
+    whole = np.sum([each.real**2 + each.imag**2 for each in spectra], axis=0)
+    power = smoothed(whole)
+    floor = floor_of(power[:, ::EVERY])
+    loud = np.quantile(whole.sum(axis=0), LOUD_SHARE)
+    depth = 10 * (np.log10(loud + TINY) - np.log10(floor.sum() + TINY))
+    most = MOST_DB * np.clip((depth - DEPTH_DB[0]) / (DEPTH_DB[1] - DEPTH_DB[0]), 0, 1)
+    if not most:
+        return None
+    found: Floats = np.maximum(floor_gain(power, floor, ABOVE), np.float32(10 ** (-most / 20)))
+    return found
+
+
+class FaintNoise:
+    """Computes the gain for faint, steady noise frame by frame.
+
+    Parameters
+    ----------
+    channels, bins
+        Shape of a frame.
+    """
+
+    def __init__(self, channels: int, bins: int) -> None:
+        start = np.zeros((4, channels, bins), np.float32)
+        self._mean, self._least, self._before, self._last = start
+        self._loud = np.zeros((channels, 1), np.float32)
+        self._count = 0
+
+    def gain(self, power: Floats, together: NDArray[np.bool_]) -> Floats:
+        """Return the gain of a frame, shape (channels, bins).
+
+        Parameters
+        ----------
+        power
+            |X|^2, of that shape.
+        together
+            Which channels share a voice and get the largest gain among them, shape (channels,).
+        """
+        around = _mean_of_bins(power)
+        if not self._count:
+            self._mean, self._least, self._before, self._last = (around.copy() for _ in range(4))
+        self._mean = KEPT * self._mean + (1 - KEPT) * around
+        if self._count % SPAN == 0:
+            self._before, self._least = self._least, self._mean
+        self._count += 1
+        self._least = np.minimum(self._least, self._mean)
+        floor = np.minimum(self._least, self._before)
+        loud = self._mean.sum(axis=1, keepdims=True)
+        self._loud = np.maximum(loud, DECAY * self._loud)
+        least = floor.sum(axis=1, keepdims=True)
+        depth = 10 * (np.log10(self._loud + TINY) - np.log10(least + TINY))
+        low, high = ONLINE_DEPTH_DB
+        most = MOST_DB * np.clip((depth - low) / (high - low), 0, 1)
+        cell, self._last = (self._last + around) / 2, around
+        found = np.maximum(floor_gain(cell, floor, ABOVE), 10 ** (-most / 20))
+        if together.any():
+            found[together] = found[together].max(axis=0)
+        gain: Floats = found.astype(np.float32)
+        return gain
+
+
+def _mean_of_bins(power: Floats) -> Floats:
+    """Return the mean over `BINS` on either side; the ends go on as they are."""
+    width = 2 * BINS + 1
+    longer = np.pad(power, [(0, 0), (BINS, BINS)], mode="edge")
+    found: Floats = sum(longer[:, k : k + power.shape[1]] for k in range(width)) / np.float32(width)
+    return found

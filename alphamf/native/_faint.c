@@ -1,0 +1,122 @@
+/* The gain for faint, steady noise: FaintNoise of alphamf/denoising/steady_noise.py in C. */
+#include "../inference/_float32.h"
+#include "_parts.h"
+
+/* As in steady_noise.py, and STEEPNESS is 3. */
+#define AROUND 3
+#define SPAN 250
+static const float ABOVE = 2.0f, MOST_DB = 12.0f, DEPTH_LOW = 25.0f, DEPTH_HIGH = 35.0f;
+static const float KEPT = 0.85f, DECAY = 0.99815963f, TINY = 1e-30f, MOST_RATIO = 1e6f;
+static const float DB_OF_LOG = 4.3429448f;
+
+struct faint {
+    ptrdiff_t channels, bins;
+    /* State, shape (channels, bins), and of a channel; how many frames there were. */
+    float *mean, *least, *before, *last, *loud;
+    int64_t *count;
+    /* Room for a hop: the power, continued at both ends, what is around each bin, and the gain. */
+    float *power, *around, *gain;
+};
+
+struct faint *place_faint(struct memory *memory, int channels, ptrdiff_t bins) {
+    struct faint none, *placed = take(&memory->constants, 1, sizeof none);
+    struct faint *f = placed ? placed : &none; /* which is only counted */
+    size_t cells = (size_t)channels * (size_t)bins;
+    f->channels = channels, f->bins = bins;
+    f->mean = take_floats(&memory->state, cells);
+    f->least = take_floats(&memory->state, cells);
+    f->before = take_floats(&memory->state, cells);
+    f->last = take_floats(&memory->state, cells);
+    f->loud = take_floats(&memory->state, (size_t)channels);
+    f->count = take(&memory->state, 1, sizeof *f->count);
+    f->power = take_floats(&memory->constants, (size_t)bins + 2 * AROUND);
+    f->around = take_floats(&memory->constants, (size_t)bins);
+    f->gain = take_floats(&memory->constants, cells);
+    return placed;
+}
+
+void start_faint(struct faint *f) {
+    memset(f->loud, 0, sizeof(float) * (size_t)f->channels);
+    *f->count = 0;
+}
+
+LOOP(void, square, (const float *restrict real, const float *restrict imaginary,
+      float *restrict power, ptrdiff_t bins), (real, imaginary, power, bins)) {
+    for (ptrdiff_t k = 0; k < bins; k++) power[k] = real[k] * real[k] + imaginary[k] * imaginary[k];
+}
+
+LOOP(void, average, (const float *restrict power, float *restrict around, ptrdiff_t bins),
+     (power, around, bins)) {
+    for (ptrdiff_t k = 0; k < bins; k++) {
+        float sum = 0.0f;
+        for (int j = 0; j <= 2 * AROUND; j++) sum += power[k + j];
+        around[k] = sum / (float)(2 * AROUND + 1);
+    }
+}
+
+LOOP(void, follow, (const float *restrict around, float *restrict mean, float *restrict least,
+      ptrdiff_t bins), (around, mean, least, bins)) {
+    for (ptrdiff_t k = 0; k < bins; k++) {
+        mean[k] = KEPT * mean[k] + (1.0f - KEPT) * around[k];
+        least[k] = smaller(least[k], mean[k]);
+    }
+}
+
+LOOP(void, decide, (float lowest, const float *restrict around, const float *restrict least,
+      const float *restrict before, float *restrict last, float *restrict gain, ptrdiff_t bins),
+     (lowest, around, least, before, last, gain, bins)) {
+    for (ptrdiff_t k = 0; k < bins; k++) {
+        float floor = smaller(least[k], before[k]), cell = (last[k] + around[k]) / 2.0f;
+        float ratio = smaller(ABOVE * floor / larger(cell, TINY), MOST_RATIO);
+        gain[k] = larger(1.0f / (1.0f + ratio * ratio * ratio), lowest);
+        last[k] = around[k];
+    }
+}
+
+/* The gain of the largest attenuation, by how far the least power lies below loud frames. */
+static float lowest_gain(struct faint *f, ptrdiff_t channel) {
+    double loud = 0.0, least = 0.0;
+    for (ptrdiff_t k = channel * f->bins; k < (channel + 1) * f->bins; k++)
+        loud += f->mean[k], least += smaller(f->least[k], f->before[k]);
+    f->loud[channel] = larger((float)loud, DECAY * f->loud[channel]);
+    float depth = DB_OF_LOG * (log_(f->loud[channel] + TINY) - log_((float)least + TINY));
+    float part = (depth - DEPTH_LOW) / (DEPTH_HIGH - DEPTH_LOW);
+    return exp_(-MOST_DB / (2.0f * DB_OF_LOG) * smaller(larger(part, 0.0f), 1.0f));
+}
+
+static void channel_gain(struct faint *f, ptrdiff_t channel, const float *real, const float *imaginary) {
+    ptrdiff_t bins = f->bins, at = channel * bins;
+    size_t size = sizeof(float) * (size_t)bins;
+    float *power = f->power + AROUND;
+    square(real, imaginary, power, bins);
+    for (int j = 1; j <= AROUND; j++) power[-j] = power[0], power[bins - 1 + j] = power[bins - 1];
+    average(f->power, f->around, bins);
+    if (!*f->count) {
+        float *parts[] = {f->mean, f->least, f->before, f->last};
+        for (int p = 0; p < 4; p++) memcpy(parts[p] + at, f->around, size);
+    }
+    if (*f->count % SPAN == 0) {
+        memcpy(f->before + at, f->least + at, size);
+        for (ptrdiff_t k = 0; k < bins; k++) f->least[at + k] = INFINITY;
+    }
+    follow(f->around, f->mean + at, f->least + at, bins);
+    decide(lowest_gain(f, channel), f->around, f->least + at, f->before + at, f->last + at,
+           f->gain + at, bins);
+}
+
+const float *faint_gain(struct faint *f, const float *real, const float *imaginary,
+                        const unsigned char *together) {
+    for (ptrdiff_t c = 0; c < f->channels; c++)
+        channel_gain(f, c, real + c * f->bins, imaginary + c * f->bins);
+    *f->count += 1;
+    for (ptrdiff_t k = 0; together && k < f->bins; k++) {
+        float most = 0.0f;
+        for (ptrdiff_t c = 0; c < f->channels; c++)
+            if (together[c]) most = larger(most, f->gain[c * f->bins + k]);
+        for (ptrdiff_t c = 0; c < f->channels; c++)
+            if (together[c]) f->gain[c * f->bins + k] = most;
+    }
+    return f->gain;
+}
+
+__attribute__((constructor)) static void choose_copies(void) { choose_level(); }
