@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from alphamf.audio.floors import floor_gain, floor_of, smoothed
-from alphamf.tools.arrays import Floats
+from alphamf.audio.stft import Complexes
+from alphamf.tools.arrays import Flags, Floats
 
 ABOVE = 2.0
 """Ratio of a cell's power to the least one at which half of its amplitude is kept. The mean power
@@ -54,7 +54,7 @@ DECAY = np.float32(10 ** (-0.1 / 125))
 TINY = np.float32(1e-30)
 
 
-def faint_noise_gain(spectra: Sequence[Floats]) -> Floats | None:
+def faint_noise_gain(spectra: Sequence[Complexes]) -> Floats | None:
     """Return the gain of each cell, or None where pauses are not quiet.
 
     Parameters
@@ -95,7 +95,7 @@ class FaintNoise:
         self._loud = np.zeros((channels, 1), np.float32)
         self._count = 0
 
-    def gain(self, power: Floats, together: NDArray[np.bool_]) -> Floats:
+    def gain(self, power: Floats, together: Flags) -> Floats:
         """Return the gain of a frame, shape (channels, bins).
 
         Parameters
@@ -120,7 +120,8 @@ class FaintNoise:
         depth = 10 * (np.log10(self._loud + TINY) - np.log10(least + TINY))
         low, high = ONLINE_DEPTH_DB
         most = MOST_DB * np.clip((depth - low) / (high - low), 0, 1)
-        cell, self._last = (self._last + around) / 2, around
+        cell: Floats = (self._last + around) / np.float32(2)
+        self._last = around
         found = np.maximum(floor_gain(cell, floor, ABOVE), 10 ** (-most / 20))
         if together.any():
             found[together] = found[together].max(axis=0)
@@ -132,5 +133,6 @@ def _mean_of_bins(power: Floats) -> Floats:
     """Return the mean over `BINS` on either side; the ends go on as they are."""
     width = 2 * BINS + 1
     longer = np.pad(power, [(0, 0), (BINS, BINS)], mode="edge")
-    found: Floats = sum(longer[:, k : k + power.shape[1]] for k in range(width)) / np.float32(width)
+    every = [longer[:, k : k + power.shape[1]] for k in range(width)]
+    found: Floats = np.mean(every, axis=0, dtype=np.float32)
     return found
