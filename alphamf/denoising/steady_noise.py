@@ -1,9 +1,9 @@
 """A gain for faint, steady noise, the last part of link 5 of the chain of gains (`gain`).
 
 The networks cannot tell the hiss of a nearly clean recording from that of their targets, and leave
-much of it. It shows in the pauses: there each bin has its least power. Cells that are hardly
-louder hold none of the speech, in words as well. In loud noise the power of a cell says less, and
-the networks' word stands.
+much of it (docs/quality.md). It shows in the pauses: there each bin has its least power. Cells that
+are hardly louder hold none of the speech, in words as well. In loud noise weak cells of the speech
+have no more power, and only the networks decide.
 
 At low latency the least power is that of the last seconds, and a cell's power is that of two
 frames: after a word it has to fall at once.
@@ -21,14 +21,18 @@ from alphamf.tools.arrays import Flags, Floats
 
 ABOVE = 2.0
 """Ratio of a cell's power to the least one at which half of its amplitude is kept. The mean power
-of steady noise is 1.3 times the least one, so that 7 dB are taken from it at most times."""
+of steady noise is 1.4 times the least one, and 9.5 dB are taken from it."""
 
 MOST_DB = 12.0
 """Largest attenuation, which comes on top of the networks' own."""
 
-DEPTH_DB = (20.0, 30.0)
-"""How far pauses lie below loud frames in dB, up to which nothing is taken and from which on all
-is; between the two, the largest attenuation in dB grows linearly."""
+DEPTH_DB = (20.0, 30.0, 36.0, 46.0)
+"""How far pauses lie below loud frames in dB: up to the first nothing is taken, from the second to
+the third all is, and beyond the last, where they are quiet enough, nothing; between them the
+largest attenuation in dB is linear."""
+
+PART = (0.0, 1.0, 1.0, 0.0)
+"""Part of the largest attenuation at each of `DEPTH_DB`."""
 
 LOUD_SHARE = 0.9
 """Share of the frames that loud ones exceed."""
@@ -36,14 +40,18 @@ LOUD_SHARE = 0.9
 EVERY = 4
 """Every so many frames are read for the least power: they are means of several frames."""
 
-ONLINE_DEPTH_DB = (25.0, 35.0)
+ONLINE_ABOVE = 2.5
+"""As `ABOVE`, at low latency, where the least power is lower."""
+
+ONLINE_DEPTH_DB = (25.0, 35.0, 38.0, 48.0)
 """As `DEPTH_DB`, at low latency, below the loudest frame of late."""
 
 BINS = 3
 """Bins on either side whose mean power is that of a cell."""
 
-KEPT = np.float32(0.85)
-"""Part of a running mean that a new frame leaves, before its least value is looked for."""
+KEPT = np.float32(0.7)
+"""Part of a running mean that a new frame leaves, before its least value is looked for: after a
+word it falls by 19 dB in .1 s."""
 
 SPAN = 250
 """Frames of 8 ms in which the least power is looked for, and as many before."""
@@ -55,7 +63,7 @@ TINY = np.float32(1e-30)
 
 
 def faint_noise_gain(spectra: Sequence[Complexes]) -> Floats | None:
-    """Return the gain of each cell, or None where pauses are not quiet.
+    """Return the gain of each cell, or None where there is no faint noise.
 
     Parameters
     ----------
@@ -73,7 +81,7 @@ def faint_noise_gain(spectra: Sequence[Complexes]) -> Floats | None:
     floor = floor_of(power[:, ::EVERY])
     loud = np.quantile(whole.sum(axis=0), LOUD_SHARE)
     depth = 10 * (np.log10(loud + TINY) - np.log10(floor.sum() + TINY))
-    most = MOST_DB * np.clip((depth - DEPTH_DB[0]) / (DEPTH_DB[1] - DEPTH_DB[0]), 0, 1)
+    most = MOST_DB * np.interp(depth, DEPTH_DB, PART)
     if not most:
         return None
     found: Floats = np.maximum(floor_gain(power, floor, ABOVE), np.float32(10 ** (-most / 20)))
@@ -118,11 +126,10 @@ class FaintNoise:
         self._loud = np.maximum(loud, DECAY * self._loud)
         least = floor.sum(axis=1, keepdims=True)
         depth = 10 * (np.log10(self._loud + TINY) - np.log10(least + TINY))
-        low, high = ONLINE_DEPTH_DB
-        most = MOST_DB * np.clip((depth - low) / (high - low), 0, 1)
+        most = MOST_DB * np.interp(depth, ONLINE_DEPTH_DB, PART)
         cell: Floats = (self._last + around) / np.float32(2)
         self._last = around
-        found = np.maximum(floor_gain(cell, floor, ABOVE), 10 ** (-most / 20))
+        found = np.maximum(floor_gain(cell, floor, ONLINE_ABOVE), 10 ** (-most / 20))
         if together.any():
             found[together] = found[together].max(axis=0)
         gain: Floats = found.astype(np.float32)

@@ -5,8 +5,8 @@
 /* As in steady_noise.py, and STEEPNESS is 3. */
 #define AROUND 3
 #define SPAN 250
-static const float ABOVE = 2.0f, MOST_DB = 12.0f, DEPTH_LOW = 25.0f, DEPTH_HIGH = 35.0f;
-static const float KEPT = 0.85f, DECAY = 0.99815963f, TINY = 1e-30f, MOST_RATIO = 1e6f;
+static const float ABOVE = 2.5f, MOST_DB = 12.0f, DEPTH_DB[] = {25.0f, 35.0f, 38.0f, 48.0f};
+static const float KEPT = 0.7f, DECAY = 0.99815963f, TINY = 1e-30f, MOST_RATIO = 1e6f;
 static const float DB_OF_LOG = 4.3429448f;
 
 struct faint {
@@ -80,8 +80,10 @@ static float lowest_gain(struct faint *f, ptrdiff_t channel) {
         loud += f->mean[k], least += smaller(f->least[k], f->before[k]);
     f->loud[channel] = larger((float)loud, DECAY * f->loud[channel]);
     float depth = DB_OF_LOG * (log_(f->loud[channel] + TINY) - log_((float)least + TINY));
-    float part = (depth - DEPTH_LOW) / (DEPTH_HIGH - DEPTH_LOW);
-    return exp_(-MOST_DB / (2.0f * DB_OF_LOG) * smaller(larger(part, 0.0f), 1.0f));
+    float rise = (depth - DEPTH_DB[0]) / (DEPTH_DB[1] - DEPTH_DB[0]);
+    float fall = (DEPTH_DB[3] - depth) / (DEPTH_DB[3] - DEPTH_DB[2]);
+    float part = larger(smaller(smaller(rise, fall), 1.0f), 0.0f);
+    return exp_(-MOST_DB / (2.0f * DB_OF_LOG) * part);
 }
 
 static void channel_gain(struct faint *f, ptrdiff_t channel, const float *real, const float *imaginary) {
