@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from alphamf.audio.floors import floor_gain, floor_of, smoothed
+from alphamf.audio.floors import floor_gain, floor_of, mean_around, smoothed
 from alphamf.audio.stft import Complexes
 from alphamf.tools.arrays import Flags, Floats
 
@@ -46,8 +46,8 @@ ONLINE_ABOVE = 2.5
 ONLINE_DEPTH_DB = (25.0, 35.0, 38.0, 48.0)
 """As `DEPTH_DB`, at low latency, below the loudest frame of late."""
 
-BINS = 3
-"""Bins on either side whose mean power is that of a cell."""
+BINS = 7
+"""Bins whose mean power is that of a cell."""
 
 KEPT = np.float32(0.7)
 """Part of a running mean that a new frame leaves, before its least value is looked for: after a
@@ -113,7 +113,7 @@ class FaintNoise:
         together
             Which channels share a voice and get the largest gain among them, shape (channels,).
         """
-        around = _mean_of_bins(power)
+        around = mean_around(power, BINS, axis=1)
         if not self._count:
             self._mean, self._least, self._before, self._last = (around.copy() for _ in range(4))
         self._mean = KEPT * self._mean + (1 - KEPT) * around
@@ -134,12 +134,3 @@ class FaintNoise:
             found[together] = found[together].max(axis=0)
         gain: Floats = found.astype(np.float32)
         return gain
-
-
-def _mean_of_bins(power: Floats) -> Floats:
-    """Return the mean over `BINS` on either side; the ends go on as they are."""
-    width = 2 * BINS + 1
-    longer = np.pad(power, [(0, 0), (BINS, BINS)], mode="edge")
-    every = [longer[:, k : k + power.shape[1]] for k in range(width)]
-    found: Floats = np.mean(every, axis=0, dtype=np.float32)
-    return found
