@@ -9,7 +9,7 @@
    voice get one spatial filter in place of their gains (`spatial`).
 5. `correct_speech`: a network corrects the speech in windows of 16 ms, within the limit; another
    one predicts the gains above its band (the second stage, `coefficients`). What is no louder than
-   the pauses of a nearly clean recording is attenuated (`steady_noise`).
+   the pauses of a nearly clean recording is attenuated (`faint_noise`).
 6. `mix_dry`: mixes a part of the input in.
 
 Segments are continued by their mirror images first (`segments.continue_mirrored`), which are cut
@@ -32,10 +32,10 @@ from alphamf.audio import stft
 from alphamf.denoising import high_bands, spatial
 from alphamf.denoising.agreement import Agreement
 from alphamf.denoising.coefficients import apply_coefficients, coefficients, shared_coefficients
+from alphamf.denoising.faint_noise import faint_noise_gain
 from alphamf.denoising.grids import Spectra, grid_of, interpolate_frames, native_grid, regrid
 from alphamf.denoising.posterior import Posterior
 from alphamf.denoising.settings import Settings
-from alphamf.denoising.steady_noise import faint_noise_gain
 from alphamf.denoising.weights import Weights
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.refiner import Refiner

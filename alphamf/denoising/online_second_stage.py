@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from alphamf.audio.stft import Complexes, sqrt_hann
 from alphamf.denoising.asymmetric_windows import SILENT, windows
-from alphamf.denoising.steady_noise import FaintNoise
+from alphamf.denoising.faint_noise import FaintNoise
 from alphamf.learnt.causal import CausalSecondStage
 from alphamf.tools.arrays import Floats
 

@@ -1,8 +1,8 @@
-/* The gain for faint, steady noise: FaintNoise of alphamf/denoising/steady_noise.py in C. */
+/* The gain for faint, steady noise: FaintNoise of alphamf/denoising/faint_noise.py in C. */
 #include "../inference/_float32.h"
 #include "_parts.h"
 
-/* As in steady_noise.py, and STEEPNESS is 3. */
+/* As in faint_noise.py, and STEEPNESS is 3. */
 #define AROUND 3
 #define SPAN 250
 static const float ABOVE = 2.5f, MOST_DB = 12.0f, DEPTH_DB[] = {25.0f, 35.0f, 38.0f, 48.0f};
