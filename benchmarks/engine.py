@@ -29,16 +29,7 @@ from benchmarks.report import options_of, run_main
 
 ROOT = Path(__file__).parents[1]
 FLAGS = "-fno-math-errno -fno-trapping-math -ffp-contract=fast -Wl,--wrap=calloc".split()
-PARTS = (
-    "_bands.c",
-    "_chain.c",
-    "_faint.c",
-    "_fft.c",
-    "_network.c",
-    "_second.c",
-    "_weights.c",
-    "engine.c",
-)
+PARTS = (*sorted(path.name for path in (ROOT / "alphamf" / "native").glob("_*.c")), "engine.c")
 KINDS = ((8000, 1), (16000, 1), (16000, 2), (48000, 1), (48000, 2))
 
 

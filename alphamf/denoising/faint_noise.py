@@ -80,11 +80,10 @@ def faint_noise_gain(spectra: Sequence[Complexes]) -> Floats | None:
     power = smoothed(whole)
     floor = floor_of(power[:, ::EVERY])
     loud = np.quantile(whole.sum(axis=0), LOUD_SHARE)
-    depth = 10 * (np.log10(loud + TINY) - np.log10(floor.sum() + TINY))
-    most = MOST_DB * np.interp(depth, DEPTH_DB, PART)
-    if not most:
+    lowest = _lowest_gain(loud, floor.sum(), DEPTH_DB)
+    if lowest == 1:
         return None
-    found: Floats = np.maximum(floor_gain(power, floor, ABOVE), np.float32(10 ** (-most / 20)))
+    found: Floats = np.maximum(floor_gain(power, floor, ABOVE), lowest)
     return found
 
 
@@ -98,8 +97,8 @@ class FaintNoise:
     """
 
     def __init__(self, channels: int, bins: int) -> None:
-        start = np.zeros((4, channels, bins), np.float32)
-        self._mean, self._least, self._before, self._last = start
+        nothing = np.zeros((channels, bins), np.float32)
+        self._mean = self._least = self._before = self._last = nothing
         self._loud = np.zeros((channels, 1), np.float32)
         self._count = 0
 
@@ -115,7 +114,7 @@ class FaintNoise:
         """
         around = mean_around(power, BINS, axis=1)
         if not self._count:
-            self._mean, self._least, self._before, self._last = (around.copy() for _ in range(4))
+            self._mean = self._least = self._before = self._last = around
         self._mean = KEPT * self._mean + (1 - KEPT) * around
         if self._count % SPAN == 0:
             self._before, self._least = self._least, self._mean
@@ -124,13 +123,25 @@ class FaintNoise:
         floor = np.minimum(self._least, self._before)
         loud = self._mean.sum(axis=1, keepdims=True)
         self._loud = np.maximum(loud, DECAY * self._loud)
-        least = floor.sum(axis=1, keepdims=True)
-        depth = 10 * (np.log10(self._loud + TINY) - np.log10(least + TINY))
-        most = MOST_DB * np.interp(depth, ONLINE_DEPTH_DB, PART)
+        lowest = _lowest_gain(self._loud, floor.sum(axis=1, keepdims=True), ONLINE_DEPTH_DB)
         cell: Floats = (self._last + around) / np.float32(2)
         self._last = around
-        found = np.maximum(floor_gain(cell, floor, ONLINE_ABOVE), 10 ** (-most / 20))
+        found: Floats = np.maximum(floor_gain(cell, floor, ONLINE_ABOVE), lowest)
         if together.any():
             found[together] = found[together].max(axis=0)
-        gain: Floats = found.astype(np.float32)
-        return gain
+        return found
+
+
+def _lowest_gain(loud: Floats, floor: Floats, depths: tuple[float, ...]) -> Floats:
+    """Return the gain of the largest attenuation; 1 where none is taken.
+
+    Parameters
+    ----------
+    loud, floor
+        Power of loud frames, and of pauses, of the same shape.
+    depths
+        `DEPTH_DB`, or `ONLINE_DEPTH_DB`.
+    """
+    depth = 10 * (np.log10(loud + TINY) - np.log10(floor + TINY))
+    most = MOST_DB * np.interp(depth, depths, PART)
+    return np.asarray(10 ** (-most / 20), np.float32)

@@ -98,7 +98,8 @@ class OnlineSecondStage:
             np.fft.rfft(each * self._window).astype(np.complex64) for each in (noisy, first)
         )
         made = speech.copy()
-        mean = (np.abs(sound) ** 2 + np.abs(speech) ** 2).mean(axis=1, keepdims=True)
+        power = np.abs(sound) ** 2
+        mean = (power + np.abs(speech) ** 2).mean(axis=1, keepdims=True)
         if (mean > SILENT * 2 * hop).any():
             unit = np.sqrt(np.maximum(level * self._power_share, mean / LOUDEST + TINY))
             of_sound, of_speech = self._coefficients(sound, speech, unit, together)
@@ -106,7 +107,7 @@ class OnlineSecondStage:
                 x, y = sound[:, :count], speech[:, :count]
                 change = self._share * (of_sound * x + (of_speech - 1) * y)
                 made[:, :count] = self._bounded(y + change, x, y)
-        made *= self._faint.gain(np.abs(sound) ** 2, together)
+        made *= self._faint.gain(power, together)
         if least:
             made = np.where(np.abs(made) < least * np.abs(sound), least * sound, made)
         frame = np.fft.irfft(made, 2 * hop).astype(np.float32) * self._window
