@@ -127,7 +127,8 @@ class Page:
     """
 
     def __init__(self, store: Path, limits: Limits) -> None:
-        self.loop = asyncio.new_event_loop()
+        self._runner = asyncio.Runner()
+        self.loop = self._runner.get_loop()
         self.app = build(store, limits, 1, lambda: False)
         self._life = self.app.router.lifespan_context(self.app)
         real, recordings.Lanes, Steps.made = recordings.Lanes, Steps, []
@@ -138,10 +139,9 @@ class Page:
         self.long, self.short = Steps.made
 
     def close(self) -> None:
-        """End it."""
+        """End it, and the requests that a failed test left on their way."""
         self.loop.run_until_complete(self._life.__aexit__(None, None, None))
-        self.loop.run_until_complete(self.loop.shutdown_default_executor())
-        self.loop.close()
+        self._runner.close()
 
     def until(self, condition: Callable[[], object], patience: float = 90) -> None:
         """Run until a condition holds."""
