@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +28,12 @@ LOW = "low"
 DEFAULTS = ("noisy", "oracle-mask", "logmmse", "is-nmf", "fast")
 """Methods of an evaluation unless others are asked for."""
 
+CODE = ("audio", "denoising", "factorization", "inference", "learnt", "native", "tools")
+"""Folders of the package that methods with a dictionary run."""
+
+HOME = Path(__file__).parents[1]
+"""The package."""
+
 
 class Entry(NamedTuple):
     """A method requested by the user.
@@ -41,7 +47,7 @@ class Entry(NamedTuple):
     model
         Its dictionary: a name, a file, or ``auto``.
     identity
-        Hash of its settings, dictionary and refiners.
+        Hash of its settings, dictionary and networks, and of the code that runs them.
     folder
         Files of another system, which are scored as they are; None: the method is run.
     """
@@ -184,7 +190,19 @@ def _entry(
     digest = hashlib.sha256(repr(settings).encode())
     for path in _files(model) + _networks(name):
         digest.update(path.read_bytes())
+    if methods[name].uses_model:
+        digest.update(_hash_code(HOME))
     return Entry(spec, methods[name], model, digest.hexdigest())
+
+
+@cache
+def _hash_code(home: Path) -> bytes:
+    """Hash the code that denoises, which may change while the version stays the same."""
+    digest = hashlib.sha256()
+    for path in sorted(path for name in CODE for path in (home / name).rglob("*")):
+        if path.suffix in (".py", ".so", ".pyd"):
+            digest.update(path.read_bytes())
+    return digest.digest()
 
 
 def _files(model: str) -> list[Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import shutil
 import time
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import soundfile
 from alphamf.denoising.settings import PRESETS
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation import cost as module
+from alphamf.evaluation import methods
 from alphamf.evaluation.baselines.base import Method
 from alphamf.evaluation.baselines.registry import METHODS
 from alphamf.evaluation.cost import memory_source
@@ -242,3 +244,19 @@ def test_what_a_method_is_told_by_changes_with_its_settings_and_dictionary(tmp_p
     assert first.identity != resolve(["fast"], str(own))[0].identity
     assert describe(first)["settings"]["warm_up"] == PRESETS["fast"].warm_up
     assert set(describe(resolve(["noisy"])[0])) == {"summary", "model"}
+
+
+@pytest.mark.parametrize("change", ["", "IN_PAUSES = 2.0\n"])
+def test_stored_scores_are_of_the_code_as_it_is(change, tmp_path, monkeypatch):
+    before = [entry.identity for entry in resolve(["fast", "low", "noisy"])]
+    other = shutil.ignore_patterns("*.npz", "__pycache__")
+    home = shutil.copytree(methods.HOME, tmp_path / "alphamf", ignore=other)
+    with (home / "learnt" / "pauses.py").open("a") as file:
+        file.write(change)
+    monkeypatch.setattr(methods, "HOME", home)
+    after = [entry.identity for entry in resolve(["fast", "low", "noisy"])]
+    assert [each == old for each, old in zip(after, before, strict=True)] == [
+        not change,
+        not change,
+        True,
+    ]
