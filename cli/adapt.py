@@ -105,17 +105,7 @@ def adapt(
 
 
 class _Progress:
-    """Shows the progress of a run as one bar, and prints each stage once.
-
-    Parameters
-    ----------
-    name
-        Name of the bar.
-    update
-        As `report.progress` yields it.
-    quiet
-        Whether to print nothing.
-    """
+    """Shows the progress of a run as one bar, and prints each stage once."""
 
     def __init__(self, name: str, update: Update | None, *, quiet: bool) -> None:
         self._name, self._update, self._quiet, self._stage = name, update, quiet, ""

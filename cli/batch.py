@@ -42,23 +42,7 @@ def run(
     as_json: bool,
     quiet: bool,
 ) -> int:
-    """Process all jobs, print results and errors, and return the exit code.
-
-    Parameters
-    ----------
-    files
-        The jobs and the problems.
-    request
-        What to do with each file.
-    workers
-        Number of processes; None: one per core.
-    cluster
-        Address of a Dask cluster, or None.
-    as_json
-        Whether to print a JSON object for each file in place of sentences.
-    quiet
-        Whether to print errors only.
-    """
+    """Process all jobs, print results and errors, and return the exit code."""
     from alphamf.batch.file import process
 
     codes = {0}

@@ -80,18 +80,7 @@ CONFLICTS = (
 
 
 def check_conflicts(values: Mapping[str, Any]) -> None:
-    """Refuse options that cannot be combined.
-
-    Parameters
-    ----------
-    values
-        The values of all parameters of the command by name.
-
-    Raises
-    ------
-    AlphaMFError
-        Two of them are in conflict.
-    """
+    """Refuse options that cannot be combined."""
     given = _given(values)
     for conflict in CONFLICTS:
         for other in conflict.others:

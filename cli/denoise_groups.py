@@ -34,18 +34,7 @@ class FileOptions:
     tag: options.Tag
 
     def plan(self, read: Iterable[tuple[str, str | None]]) -> Plan:
-        """Return the files to denoise.
-
-        Parameters
-        ----------
-        read
-            Pairs of an argument and a file of it that no output may replace, or None.
-
-        Raises
-        ------
-        AlphaMFError
-            The names of outputs cannot be made so.
-        """
+        """Return the files to denoise."""
         if self.name is not None:
             check_template(self.name)
         return plan(
@@ -83,13 +72,7 @@ class SoundOptions:
         }
 
     def part(self) -> Part | None:
-        """Return the part of a recording to denoise; None for all of it.
-
-        Raises
-        ------
-        AlphaMFError
-            A time is none, or the end is not after the start.
-        """
+        """Return the part of a recording to denoise; None for all of it."""
         from alphamf.batch.part import Part
 
         if self.start is None and self.end is None:
@@ -101,26 +84,14 @@ class SoundOptions:
         return Part(first, last)
 
     def noise_ranges(self) -> TimeRanges:
-        """Return the time ranges with noise only, in order.
-
-        Raises
-        ------
-        AlphaMFError
-            One of them is none, is too short, or overlaps another.
-        """
+        """Return the time ranges with noise only, in order."""
         from alphamf.denoising.hints import check_ranges
 
         texts = [text for each in self.noise_from or () for text in each.split(",")]
         return check_ranges([parse_range("noise_from", text) for text in texts])[0]
 
     def loudness(self) -> float | None:
-        """Return the loudness in LUFS, or None.
-
-        Raises
-        ------
-        AlphaMFError
-            It is none, or pyloudnorm is not installed.
-        """
+        """Return the loudness in LUFS, or None."""
         from alphamf.audio.loudness import target
 
         return None if self.normalize is None else target(self.normalize)
@@ -140,13 +111,7 @@ class ModelOptions:
     seed: options.Seed
 
     def settings(self, overrides: Mapping[str, Any]) -> Settings:
-        """Return the preset with some settings replaced; values of None leave the preset's.
-
-        Raises
-        ------
-        AlphaMFError
-            A value is out of range.
-        """
+        """Return the preset with some settings replaced; values of None leave the preset's."""
         from alphamf.denoising.settings import PRESETS
 
         base = PRESETS[self.preset.value]
@@ -158,13 +123,7 @@ class ModelOptions:
         return replace(base, **{name: it for name, it in values.items() if it is not None})
 
     def networks(self) -> tuple[str, str]:
-        """Return the refiner and the second stage, and check all weights that are known.
-
-        Raises
-        ------
-        AlphaMFError
-            There is no such file, it holds something else, or the parts do not fit each other.
-        """
+        """Return the refiner and the second stage, and check all weights that are known."""
         from alphamf.denoising.weights import find, roles
 
         refiner, second_stage = roles(self.network or [])
@@ -184,13 +143,7 @@ class ExtraOptions:
     reference: options.Reference
 
     def check(self, files: Plan, *, overwrite: bool) -> None:
-        """Refuse additional outputs that cannot be written.
-
-        Raises
-        ------
-        AlphaMFError
-            There are several inputs, a file would be overwritten, or matplotlib is not installed.
-        """
+        """Refuse additional outputs that cannot be written."""
         if self.plot is not None:
             require_package("`plot`", "matplotlib", "report")
         outputs = {name: path for name, path in vars(self).items() if name != "reference"}

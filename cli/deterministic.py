@@ -47,11 +47,6 @@ def restart_with_fixed_paths() -> None:
 
     NumPy, BLAS and the C library choose a code path when they are loaded, so it is too late for
     this run to choose another. Standard streams are handed on unread.
-
-    Raises
-    ------
-    AlphaMFError
-        The processor lacks AVX2, or the system is another than Linux and macOS.
     """
     if not _suits():
         raise AlphaMFError(

@@ -162,13 +162,7 @@ class CorpusOptions:
     limit: Limit
 
     def clips(self, output: Path) -> Sequence[Pair]:
-        """Return the pairs of noisy and clean clips; files in `output` are ignored.
-
-        Raises
-        ------
-        AlphaMFError
-            There are none, or the options do not name them.
-        """
+        """Return the pairs of noisy and clean clips; files in `output` are ignored."""
         from alphamf.evaluation.pairs import find_pairs, read_pairs, sample
 
         noisy = self.noisy or []
@@ -200,13 +194,7 @@ class MethodOptions:
     seed: Seed
 
     def entries(self) -> list[Entry]:
-        """Return the methods.
-
-        Raises
-        ------
-        AlphaMFError
-            One of them is unknown or cannot run.
-        """
+        """Return the methods."""
         from alphamf.evaluation.methods import DEFAULTS, resolve
 
         return resolve(self.method or DEFAULTS, self.model)
@@ -221,13 +209,7 @@ class ScoringOptions:
     dnsmos: Dnsmos
 
     def extra(self) -> ExtraScores:
-        """Return the settings of the additional scores.
-
-        Raises
-        ------
-        AlphaMFError
-            The command does not name the file, a file cannot be read, or a package is missing.
-        """
+        """Return the settings of the additional scores."""
         from alphamf.evaluation.extra_scores import parse_extra
 
         return parse_extra(self.asr, self.transcripts, self.dnsmos)

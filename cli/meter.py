@@ -73,17 +73,7 @@ def panel(monitor: Monitor, lost: LostSound, *, keys: bool) -> Any:
 def live_display(
     monitor: Monitor, lost: LostSound, *, quiet: bool, keys: bool
 ) -> Iterator[Callable[[], None]]:
-    """Yield a function that shows the current state on standard output, for frequent calls.
-
-    Parameters
-    ----------
-    monitor, lost
-        What is shown.
-    quiet
-        Whether to show nothing.
-    keys
-        Whether to show the keys.
-    """
+    """Yield a function that shows the current state on standard output, for frequent calls."""
     if quiet:
         yield lambda: None
     elif sys.stdout.isatty():

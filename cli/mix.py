@@ -155,15 +155,9 @@ def _note(sentence: str) -> None:
 
 
 class _Sorter(NamedTuple):
-    """Prints problems as they occur, and collects them.
+    """Prints problems as they occur, and collects them."""
 
-    Attributes
-    ----------
-    problems
-        Those so far.
-    """
-
-    problems: list[Problem]
+    problems: list[Problem]  # Those so far
 
     def good(self, items: Iterable[T | Problem]) -> Iterator[T]:
         """Yield the items that are not problems."""

@@ -107,22 +107,7 @@ def pick(group: Callable[..., G], values: Mapping[str, Any]) -> G:
 
 
 def numbers(option: str, text: str, kind: Callable[[str], float]) -> list[float]:
-    """Return the distinct numbers of a list such as ``20,40,60``.
-
-    Parameters
-    ----------
-    option
-        Name of the option, for the error message.
-    text
-        Its value.
-    kind
-        Makes a number of each part, or raises ValueError.
-
-    Raises
-    ------
-    AlphaMFError
-        It holds something else.
-    """
+    """Return the distinct numbers of a list such as ``20,40,60``."""
     try:
         return list(dict.fromkeys(kind(part) for part in text.split(",")))
     except ValueError:
@@ -132,29 +117,13 @@ def numbers(option: str, text: str, kind: Callable[[str], float]) -> list[float]
 
 
 def check_least(option: str, value: int | None, least: int) -> None:
-    """Raise an AlphaMFError for a number below `least`.
-
-    Parameters
-    ----------
-    option
-        Name of the option, for the error message.
-    value
-        Its value; None where it was not given.
-    least
-        The smallest value that is allowed.
-    """
+    """Raise an AlphaMFError for a number below `least`."""
     if value is not None and value < least:
         raise AlphaMFError(f"{option} must be at least {least}, not {value}")
 
 
 def check_streams(jobs: Iterable[Job]) -> None:
-    """Raise an AlphaMFError if audio would go through a closed standard stream or a terminal.
-
-    Raises
-    ------
-    AlphaMFError
-        One of them cannot be used.
-    """
+    """Raise an AlphaMFError if audio would go through a closed standard stream or a terminal."""
     for job in jobs:
         if job.source == STREAM:
             streams.check_input()
@@ -170,13 +139,7 @@ def check_streams(jobs: Iterable[Job]) -> None:
 
 
 def parse_share(option: str, text: str) -> float:
-    """Return the value of an option, such as ``0.5`` or ``50%``, as a number from 0 to 1.
-
-    Raises
-    ------
-    AlphaMFError
-        It is something else.
-    """
+    """Return the value of an option, such as ``0.5`` or ``50%``, as a number from 0 to 1."""
     number, percent = text.strip().removesuffix("%"), text.strip().endswith("%")
     try:
         found = float(number) / (100 if percent else 1)
@@ -191,24 +154,12 @@ def parse_share(option: str, text: str) -> float:
 
 
 def dry_share(strength: str | None) -> float | None:
-    """Return the setting `dry` for --strength; None if it is not given.
-
-    Raises
-    ------
-    AlphaMFError
-        It is out of range.
-    """
+    """Return the setting `dry` for --strength; None if it is not given."""
     return None if strength is None else round(1 - parse_share("--strength", strength), 9)
 
 
 def choose_device(wanted: str, *, quiet: bool) -> Literal["cpu", "cuda"]:
-    """Return ``cpu`` or ``cuda``, and print a note if the automatic choice falls back to the CPU.
-
-    Raises
-    ------
-    AlphaMFError
-        CUDA is asked for and not available.
-    """
+    """Return ``cpu`` or ``cuda``; print a note if the automatic choice is the CPU."""
     from alphamf.tools.arrays import module
 
     found: Literal["cpu", "cuda"] = "cpu" if module(wanted).__name__ == "numpy" else "cuda"

@@ -14,17 +14,7 @@ Each = Callable[..., Iterator[Outcome]]
 
 
 def choose_each(cluster: str | None, *, quiet: bool, isolated: bool = False) -> Each:
-    """Return `alphamf.tools.pool.each`, or its equivalent for a Dask cluster.
-
-    Parameters
-    ----------
-    cluster
-        The address, or None.
-    quiet
-        Whether to leave out notes on processes.
-    isolated
-        As for `alphamf.tools.pool.each`.
-    """
+    """Return `alphamf.tools.pool.each`, or its equivalent for a Dask cluster."""
     note = None if quiet else report.note
     if cluster is None:
         return partial(pool.each, report=note, isolated=isolated)

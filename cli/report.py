@@ -67,17 +67,7 @@ def user_errors(*, as_json: bool = False) -> Iterator[None]:
 
 
 def error(source: str, sentence: str, *, as_json: bool = False) -> None:
-    """Print an error on standard error as one sentence that names the file.
-
-    Parameters
-    ----------
-    source
-        The file, which is put before the sentence where that does not name it.
-    sentence
-        The error.
-    as_json
-        Whether to print it as JSON on standard output, too.
-    """
+    """Print an error on standard error as one sentence that names the file."""
     name, sentence = printable_name(source), with_options(sentence)
     if name not in sentence and source != STREAM:
         sentence = f"{name}: {sentence}"
@@ -99,17 +89,7 @@ def json_line(item: Mapping[str, Any]) -> None:
 def table(
     headings: Sequence[str], rows: Sequence[Sequence[str]], *, hidden: Sequence[str] = ()
 ) -> None:
-    """Print a table on standard output: as Markdown, or in a narrower form in a terminal.
-
-    Parameters
-    ----------
-    headings
-        Headings of the columns.
-    rows
-        Cells, of which a terminal shows what comes before " ±".
-    hidden
-        Headings of columns that a terminal is too narrow for.
-    """
+    """Print a table on standard output: as Markdown, or in a narrower form in a terminal."""
     if not sys.stdout.isatty():
         from alphamf.tools.tables import markdown
 
@@ -142,23 +122,7 @@ def _on_the_terminal(bars: Any) -> Iterator[None]:
 
 @contextmanager
 def progress(quiet: bool, unit: str = "s", items: int = 1) -> Iterator[Update | None]:
-    """Show a progress bar for each item on standard error, if it is a terminal.
-
-    Parameters
-    ----------
-    quiet
-        Whether to show nothing.
-    unit
-        Unit of the numbers that are shown.
-    items
-        Number of files; if there are several, one more bar shows how many of them are done.
-
-    Yields
-    ------
-    callable or None
-        Takes name, done and total, in `unit`, of which the total may be infinite; None if
-        nothing is shown.
-    """
+    """Show a progress bar for each item on standard error, if it is a terminal."""
     if quiet or not sys.stderr.isatty():
         yield None
         return
@@ -221,22 +185,7 @@ def continued_later(
 def training_progress(
     name: str, quiet: bool, *, several: bool
 ) -> Iterator[Callable[[Progress], None] | None]:
-    """Show the steps and the objective of a training run on standard error, if it is a terminal.
-
-    Parameters
-    ----------
-    name
-        Name of the model.
-    quiet
-        Whether to show nothing.
-    several
-        Whether several ranks or alphas are tried.
-
-    Yields
-    ------
-    callable or None
-        A progress callback for `alphamf.training.dictionary`; None if nothing is shown.
-    """
+    """Show the steps and the objective of a training run on standard error, if it is a terminal."""
     if quiet or not sys.stderr.isatty():
         yield None
         return

@@ -15,22 +15,9 @@ from alphamf.tools.files import reason
 
 
 class TolerantStream(TextIOWrapper):
-    """A standard stream for text that drops what cannot be written and keeps the first error.
+    """A standard stream for text that drops what cannot be written and keeps the first error."""
 
-    Parameters
-    ----------
-    buffer
-        The stream's bytes.
-    encoding
-        Encoding of the text; characters that it lacks are escaped.
-
-    Attributes
-    ----------
-    lost
-        Why text was dropped; None while all of it went out.
-    """
-
-    lost: str | None = None
+    lost: str | None = None  # Why text was dropped; None while all of it went out.
 
     def __init__(self, buffer: BinaryIO, encoding: str = "utf-8") -> None:
         super().__init__(buffer, encoding, "backslashreplace", line_buffering=True)
@@ -99,25 +86,13 @@ def suppress_stderr() -> Iterator[None]:
 
 
 def check_input() -> None:
-    """Raise an AlphaMFError if audio is to be read from a closed standard input.
-
-    Raises
-    ------
-    AlphaMFError
-        It is closed.
-    """
+    """Raise an AlphaMFError if audio is to be read from a closed standard input."""
     if sys.stdin is None:
         raise AlphaMFError("- reads audio from standard input, but standard input is closed")
 
 
 def check_output() -> None:
-    """Raise an AlphaMFError if audio cannot be written to standard output.
-
-    Raises
-    ------
-    AlphaMFError
-        It is closed, open for reading only, or full.
-    """
+    """Raise an AlphaMFError if audio cannot be written to standard output."""
     try:
         os.write(sys.stdout.fileno(), b"")
     except UnsupportedOperation:  # what stands for it in this process has no descriptor

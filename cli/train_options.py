@@ -124,13 +124,7 @@ class TrainingOptions:
     seed: Seed
 
     def settings(self) -> TrainingSettings:
-        """Return the settings of the training.
-
-        Raises
-        ------
-        AlphaMFError
-            A value is out of range.
-        """
+        """Return the settings of the training."""
         from alphamf.training.dictionary.settings import TrainingSettings
 
         return TrainingSettings(**vars(self))

@@ -34,22 +34,6 @@ def check(file: BinaryIO, size: int, name: str, *, order: Order) -> Extent:
 
     If a program wrote to a pipe and left the size open, or if a size above 4 GiB has wrapped
     around, the actual size is used.
-
-    Parameters
-    ----------
-    file
-        The open file, after its first 12 bytes.
-    size
-        Its length in bytes.
-    name
-        Its name in error messages.
-    order
-        Byte order of the numbers.
-
-    Raises
-    ------
-    AlphaMFError
-        The file is shorter than promised.
     """
     long_at = 0
     while len(header := file.read(8)) == 8:
@@ -68,18 +52,12 @@ def check(file: BinaryIO, size: int, name: str, *, order: Order) -> Extent:
 
 
 class _Data(NamedTuple):
-    """The chunk of the samples: where they begin, their bytes by the header, and its byte order.
-
-    Attributes
-    ----------
-    long_at
-        Position of their length in 64 bits; 0 if there is none.
-    """
+    """The chunk of the samples: where they begin, their bytes by the header, and its byte order."""
 
     start: int
     length: int
     order: Order
-    long_at: int = 0
+    long_at: int = 0  # Position of their length in 64 bits; 0 if there is none
 
 
 def _measure(file: BinaryIO, size: int, name: str, data: _Data) -> Extent:
@@ -121,27 +99,13 @@ def _sized(file: BinaryIO, size: int, length: int, data: _Data) -> tuple[int, Pi
 
 
 def count_spare_bytes(file: BinaryIO, at: int, size: int) -> int:
-    """Return the number of bytes after a WAV file's samples that are neither chunks nor zeros.
-
-    Parameters
-    ----------
-    file, size
-        As for `check`.
-    at
-        End of the samples according to the header.
-    """
+    """Return the number of bytes after a WAV file's samples that are neither chunks nor zeros."""
     at = end_of_chunks(file, at, size, "<")
     return size - at if at < size and holds_sound(file, at, size) else 0
 
 
 def codec(file: BinaryIO) -> int | None:
-    """Return the codec number of a WAV file, or None if it has none.
-
-    Parameters
-    ----------
-    file
-        The file.
-    """
+    """Return the codec number of a WAV file, or None if it has none."""
     file.seek(12)
     while len(header := file.read(8)) == 8:
         kind, length = struct.unpack("<4sI", header)
@@ -154,13 +118,7 @@ def codec(file: BinaryIO) -> int | None:
 
 
 def check_w64(file: BinaryIO, size: int, name: str) -> Extent:
-    """Check a Sony Wave64 file as in `check`; chunk sizes include the chunk headers.
-
-    Parameters
-    ----------
-    file, size, name
-        As for `check`.
-    """
+    """Check a Sony Wave64 file as in `check`; chunk sizes include the chunk headers."""
     file.seek(40)
     while len(header := file.read(24)) == 24:
         kind, promised = struct.unpack("<16sQ", header)
@@ -180,11 +138,6 @@ def check_caf(file: BinaryIO, size: int, name: str) -> Extent:
     """Check a Core Audio file as in `check`; a size of -1 means "not known yet".
 
     libsndfile refuses that, and sizes beyond the end of the file.
-
-    Parameters
-    ----------
-    file, size, name
-        As for `check`.
     """
     file.seek(8)
     while len(header := file.read(12)) == 12:
@@ -208,17 +161,7 @@ def _without_samples(name: str) -> AlphaMFError:
 
 
 def end_of_chunks(file: BinaryIO, at: int, size: int, order: Order, *, long: bool = False) -> int:
-    """Return the end of the last complete chunk, given the position of the first.
-
-    Parameters
-    ----------
-    file, size, order
-        As for `check`.
-    at
-        The position.
-    long
-        Whether their sizes have 64 bits, and no padding, as in CAF.
-    """
+    """Return the end of the last complete chunk, given the position of the first."""
     while at < size:
         file.seek(at)
         header = file.read(13)
@@ -244,15 +187,7 @@ def is_placeholder(size: int) -> bool:
 
 
 def clear_peak_time(path: Path, order: Order) -> None:
-    """Set the time stamp in the PEAK chunk to zero, so that outputs are reproducible.
-
-    Parameters
-    ----------
-    path
-        A file that libsndfile wrote.
-    order
-        Byte order of the numbers.
-    """
+    """Set the time stamp in the PEAK chunk to zero, so that outputs are reproducible."""
     with path.open("r+b") as file:
         file.seek(12)
         while len(header := file.read(8)) == 8:

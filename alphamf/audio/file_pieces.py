@@ -14,31 +14,15 @@ _CHUNK = 1 << 20
 
 
 def view(file: BinaryIO, pieces: Pieces) -> BinaryIO:
-    """Return pieces of an open file as one file.
-
-    Parameters
-    ----------
-    file
-        The file, which stays open.
-    pieces
-        Pieces to read.
-    """
+    """Return pieces of an open file as one file."""
     return io.BufferedReader(_View(file, pieces))
 
 
 class PiecedFile(NamedTuple):
-    """Pieces of a file as one file, which can be opened more than once.
+    """Pieces of a file as one file, which can be opened more than once."""
 
-    Attributes
-    ----------
-    source
-        The file: a path, or anything else that opens like one.
-    pieces
-        Pieces to read.
-    """
-
-    source: Any
-    pieces: Pieces
+    source: Any  # The file: a path, or anything else that opens like one
+    pieces: Pieces  # Pieces to read
 
     def open(self, mode: Literal["rb"] = "rb", /) -> BinaryIO:
         """Open the pieces as one file; closing it also closes the underlying file."""
@@ -47,17 +31,7 @@ class PiecedFile(NamedTuple):
 
 
 class _View(io.RawIOBase):
-    """A readable file made of pieces of another.
-
-    Parameters
-    ----------
-    file
-        The other file, open.
-    pieces
-        Pieces of the file.
-    end
-        Called when it is closed.
-    """
+    """A readable file made of pieces of another."""
 
     def __init__(
         self, file: BinaryIO, pieces: Pieces, end: Callable[[], None] = lambda: None
@@ -117,17 +91,7 @@ class _View(io.RawIOBase):
 
 
 def find(file: BinaryIO, what: bytes, start: int) -> int:
-    """Return the position of the next occurrence of some bytes in a file, or -1.
-
-    Parameters
-    ----------
-    file
-        The file.
-    what
-        The bytes.
-    start
-        Start of the search.
-    """
+    """Return the position of the next occurrence of some bytes in a file, or -1."""
     while True:
         file.seek(start)
         data = file.read(_CHUNK + len(what) - 1)
@@ -139,15 +103,7 @@ def find(file: BinaryIO, what: bytes, start: int) -> int:
 
 
 def holds_sound(file: BinaryIO, start: int, size: int) -> bool:
-    """Return whether the bytes after a recording are neither a tag nor zeros.
-
-    Parameters
-    ----------
-    file
-        The file.
-    start, size
-        Start of the bytes, and length of the file.
-    """
+    """Return whether the bytes after a recording are neither a tag nor zeros."""
     file.seek(start)
     if is_tag(file.read(8)):
         return False

@@ -22,13 +22,7 @@ _COUNT = 2**36 - 1
 
 
 def check(file: BinaryIO, size: int, name: str) -> Extent:
-    """Find the end of a recording, and make libsndfile read all samples, whatever the header says.
-
-    Parameters
-    ----------
-    file, size, name
-        As for `alphamf.audio.headers.check_au`.
-    """
+    """Find the end of a recording, so that libsndfile reads all samples despite its header."""
     start = mp3.tag_end(file)
     file.seek(start)
     head = file.read(42)
@@ -52,13 +46,7 @@ def _end(file: BinaryIO, at: int, size: int) -> int:
 
 
 class Sum:
-    """The MD5 sum of samples, as FLAC defines it.
-
-    Parameters
-    ----------
-    subtype
-        libsndfile's name of the samples.
-    """
+    """The MD5 sum of samples, as FLAC defines it."""
 
     def __init__(self, subtype: str) -> None:
         self._md5 = hashlib.md5(usedforsecurity=False)

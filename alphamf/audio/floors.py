@@ -49,15 +49,7 @@ def floor_of(power: Floats) -> Floats:
 
 
 def floor_gain(power: Floats, floor: Floats, above: float) -> Floats:
-    """Return a gain that is small where the power is no larger than the floor.
-
-    Parameters
-    ----------
-    power, floor
-        As from `smoothed` and `floor_of`.
-    above
-        Ratio of power to floor at which the gain is a half.
-    """
+    """Return a gain that is small where the power is no larger than the floor."""
     ratio = np.minimum(above * floor / np.maximum(power, 1e-30), 1e6)
     found: Floats = (1 / (1 + ratio**STEEPNESS)).astype(np.float32)
     return found
@@ -68,15 +60,8 @@ def remove_floor(sound: Floats, rate: int) -> Floats:
 
     So a network is not taught to keep the hiss of its targets.
 
-    Parameters
-    ----------
-    sound, rate
-        Clean speech with pauses, shape (samples,), and its sampling rate in Hz.
-
-    Returns
-    -------
-    ndarray
-        Shape (samples,), float32.
+    `sound`, `rate`: clean speech with pauses, shape (samples,), and its sampling rate in Hz.
+    Returns: shape (samples,), float32.
     """
     hop = max(1, round(WINDOW * rate / 4))
     frame = Frame(4 * hop, hop)

@@ -23,19 +23,13 @@ from alphamf.errors import AlphaMFError
 
 
 class Header(NamedTuple):
-    """The magic bytes of a file format, and the function that checks the length in the header.
+    """The magic bytes of a file format, and the function that checks the length in the header."""
 
-    Attributes
-    ----------
-    start, kind
-        Bytes 0 to 3, and bytes from 8 on.
-    check
-        Takes the open file after its first 12 bytes, its size, and its name for messages; returns
-        where the recording ends; raises `alphamf.audio.layout.TruncationError`.
-    """
-
+    # start, kind: bytes 0 to 3, and bytes from 8 on.
     start: bytes
     kind: bytes
+    # Takes the open file after its first 12 bytes, its size, and its name for messages; returns
+    # where the recording ends; raises `alphamf.audio.layout.TruncationError`.
     check: Callable[[BinaryIO, int, str], Extent]
 
 
@@ -48,58 +42,32 @@ class Encoding(NamedTuple):
 
 @dataclass(frozen=True)
 class Format:
-    """A file format.
+    """A file format."""
 
-    Attributes
-    ----------
-    name
-        As libsndfile names it.
-    subtypes
-        Subtypes that libsndfile 1.2.2 gives back with the length they were written with and no
-        delay, the default first; tests/audio/test_writer.py checks each. Left out: ADPCM, GSM and
-        8-bit AIFF, whose length is rounded up, and ALAC of more than 16 bits, whose noise-like
-        packets come back wrong.
-    suffixes
-        File name endings that are searched for in folders, and that choose the format.
-    suffix_subtypes
-        Subtypes that an ending chooses.
-    headers
-        Headers that promise a length.
-    beyond_4_gb
-        Name of the format that takes its place for more than 4 GB of samples.
-    slack
-        Frames that may be fewer than the header promises.
-    encoder_hides_errors
-        Whether an encoder does not report a full disk, so that what was written is read back.
-    make_reproducible
-        Takes time and chance out of a written file, so that equal samples give equal bytes.
-    muxer
-        FFmpeg's name of it, where it is a media container; then `subtypes` are keys of
-        `alphamf.audio.media.codecs.CODECS`.
-    """
-
-    name: str
+    name: str  # As libsndfile names it
+    # Subtypes that libsndfile 1.2.2 gives back with the length they were written with and no delay,
+    # the default first; tests/audio/test_writer.py checks each. Left out: ADPCM, GSM and 8-bit
+    # AIFF, whose length is rounded up, and ALAC of more than 16 bits, whose noise-like packets come
+    # back wrong.
     subtypes: tuple[str, ...] = ()
+    # File name endings that are searched for in folders, and that choose the format.
     suffixes: tuple[str, ...] = ()
+    # Subtypes that an ending chooses.
     suffix_subtypes: Mapping[str, str] = field(default_factory=dict)
-    headers: tuple[Header, ...] = ()
+    headers: tuple[Header, ...] = ()  # Headers that promise a length
+    # Name of the format that takes its place for more than 4 GB of samples.
     beyond_4_gb: str | None = None
-    slack: int = 0
+    slack: int = 0  # Frames that may be fewer than the header promises
+    # Whether an encoder does not report a full disk, so that what was written is read back.
     encoder_hides_errors: bool = False
+    # Takes time and chance out of a written file, so that equal samples give equal bytes.
     make_reproducible: Callable[[Path], None] | None = None
+    # FFmpeg's name of it, where it is a media container; then `subtypes` are keys of
+    # `alphamf.audio.media.codecs.CODECS`.
     muxer: str | None = None
 
     def encoding(self, subtype: str, *, samples: int = 0) -> Encoding:
-        """Return the best encoding in this format for samples of a subtype.
-
-        Parameters
-        ----------
-        subtype
-            If the format lacks it, 24 bits replace it if it is finer than 16 bits, 16 bits
-            if it is not, and the default if it is lossy or the format has neither.
-        samples
-            How many there are, over all channels.
-        """
+        """Return the best encoding in this format for samples of a subtype."""
         if subtype not in self.subtypes:
             fine = "PCM_24" if subtypes.get(subtype).fine else "PCM_16"
             exact = subtype in subtypes.SUBTYPES and fine in self.subtypes
@@ -235,15 +203,7 @@ def get(name: str) -> Format:
 
 
 def by_suffix(suffix: str, preferred: str) -> Format | None:
-    """Return the format for a file name extension.
-
-    Parameters
-    ----------
-    suffix
-        In lower case, with its dot.
-    preferred
-        Name of the format to take where it is one of several.
-    """
+    """Return the format for a file name extension."""
     found = {form.name: form for form in FORMATS.values() if suffix in form.suffixes}
     return found.get(preferred, next(iter(found.values()), None))
 
@@ -253,20 +213,7 @@ MOST = 10_000
 
 
 def check(path: Path, name: str) -> Layout:
-    """Check that a file holds what its header promises, and find what follows that.
-
-    Parameters
-    ----------
-    path
-        The file.
-    name
-        Its name in error messages.
-
-    Raises
-    ------
-    AlphaMFError
-        So short that it ends before any samples, or more than `MOST` recordings.
-    """
+    """Check that a file holds what its header promises, and find what follows that."""
     size = path.stat().st_size
     parts: list[FilePart] = []
     at, stops, known = 0, False, None
@@ -330,13 +277,5 @@ def _moved(pieces: Pieces | None, by: int, end: int) -> Pieces:
 
 
 def final_name(path: str, format: str) -> str:
-    """Return the output name for an input format: with ``.wav`` if the format can only be read.
-
-    Parameters
-    ----------
-    path
-        A name made from the input's.
-    format
-        As libsndfile names it.
-    """
+    """Return the output name for an input format: with ``.wav`` if the format can only be read."""
     return path if format in FORMATS else f"{os.path.splitext(path)[0]}.wav"

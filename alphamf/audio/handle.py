@@ -9,15 +9,7 @@ from typing import Any, BinaryIO, Literal
 
 
 class Handle:
-    """An open file that can be opened again, each time at its start, without its name.
-
-    Parameters
-    ----------
-    descriptor
-        The file's.
-    name
-        A name of which libraries take the ending.
-    """
+    """An open file that can be opened again, each time at its start, without its name."""
 
     def __init__(self, descriptor: int, name: str) -> None:
         self._descriptor, self._name = descriptor, name

@@ -10,24 +10,7 @@ from alphamf.audio.layout import Extent, replace_bytes, truncation_error
 
 
 def check_au(file: BinaryIO, size: int, name: str, *, order: Literal["<", ">"]) -> Extent:
-    """Check that an AU file has as many bytes of samples as its header promises.
-
-    Parameters
-    ----------
-    file
-        The open file.
-    size
-        Its length in bytes.
-    name
-        Its name in error messages.
-    order
-        Byte order of the numbers.
-
-    Raises
-    ------
-    TruncationError
-        The file is shorter than promised.
-    """
+    """Check that an AU file has as many bytes of samples as its header promises."""
     file.seek(4)
     numbers = file.read(8)
     start, promised = struct.unpack(f"{order}II", numbers.ljust(8, b"\0"))
@@ -45,16 +28,6 @@ def check_nist(file: BinaryIO, size: int, name: str) -> Extent:
 
     Compressed samples (shorten) are not checked, because their number does not determine the number
     of bytes.
-
-    Parameters
-    ----------
-    file, size, name
-        As for `check_au`.
-
-    Raises
-    ------
-    TruncationError
-        The file is shorter than promised.
     """
     file.seek(0)
     start = re.match(rb"NIST_1A\s+(\d{1,7})\s", file.read(16))

@@ -19,30 +19,7 @@ _BLOCK = 1 << 16
 
 
 class JoinedParts:
-    """The recordings of a file, one after the other, with the interface of `soundfile.SoundFile`.
-
-    Parameters
-    ----------
-    parts
-        The recordings.
-    open_part
-        Opens one.
-
-    Attributes
-    ----------
-    samplerate, channels, format, subtype, has_tags
-        Properties of the first recording.
-    frames
-        Samples per channel that the headers promise of those opened so far, or that were there
-        where they are more.
-    wrong
-        Whether samples that were read do not have the MD5 sum of their header.
-
-    Raises
-    ------
-    AlphaMFError
-        The first one cannot be read.
-    """
+    """The recordings of a file in turn, with the interface of `soundfile.SoundFile`."""
 
     _file: Any
     _part: FilePart
@@ -76,13 +53,7 @@ class JoinedParts:
         return self._before + max(self._promised, self._count)
 
     def read(self, frames: int, dtype: str = "float32", **_: object) -> Any:
-        """Return the next samples, shape (n, channels); 0 at the end.
-
-        Raises
-        ------
-        OmissionError
-            The next recording has another rate or other channels, or is part of a video.
-        """
+        """Return the next samples, shape (n, channels); 0 at the end."""
         while True:
             block = self._file.read(frames, dtype=dtype, always_2d=True)
             if len(block):

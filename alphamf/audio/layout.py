@@ -12,76 +12,37 @@ Pieces = Sequence[bytes | range]
 
 
 class Extent(NamedTuple):
-    """Where the recording at the start of a file ends.
+    """Where the recording at the start of a file ends."""
 
-    Attributes
-    ----------
-    end
-        Position after the last byte that its header accounts for.
-    pieces
-        Pieces that the decoder has to read, if not the bytes as they are.
-    stops
-        Whether the decoder stops there, so that it leaves out sound that follows.
-    frames
-        Samples per channel that the header promises, where `pieces` hide that from the decoder;
-        None: not known.
-    md5
-        MD5 sum of the samples in the header of FLAC; None: not known.
-    """
-
-    end: int
+    end: int  # Position after the last byte that its header accounts for
+    # Pieces that the decoder has to read, if not the bytes as they are.
     pieces: Pieces | None = None
-    stops: bool = True
+    stops: bool = True  # Whether the decoder stops there, so that it leaves out sound that follows
+    # Samples per channel that the header promises, where `pieces` hide that from the decoder; None:
+    # not known.
     frames: int | None = None
-    md5: bytes | None = None
+    md5: bytes | None = None  # MD5 sum of the samples in the header of FLAC; None: not known.
 
 
 class FilePart(NamedTuple):
-    """A recording in a file.
+    """A recording in a file."""
 
-    Attributes
-    ----------
-    pieces
-        Pieces that a decoder reads; None: the whole file.
-    frames
-        Samples per channel that its header promises, where the decoder does not see that.
-    md5
-        MD5 sum of its samples by its header; None: not known.
-    """
-
-    pieces: Pieces | None = None
+    pieces: Pieces | None = None  # Pieces that a decoder reads; None: the whole file.
+    # Samples per channel that its header promises, where the decoder does not see that.
     frames: int | None = None
-    md5: bytes | None = None
+    md5: bytes | None = None  # MD5 sum of its samples by its header; None: not known.
 
 
 class Layout(NamedTuple):
-    """The recordings in a file, and what is wrong with it.
+    """The recordings in a file, and what is wrong with it."""
 
-    Attributes
-    ----------
-    parts
-        Its recordings.
-    spare
-        Bytes after them that may be sound, and that no decoder reads.
-    cut
-        A sentence where a part is missing; otherwise None.
-    """
-
-    parts: Sequence[FilePart] = (FilePart(),)
-    spare: int = 0
-    cut: str | None = None
+    parts: Sequence[FilePart] = (FilePart(),)  # Its recordings
+    spare: int = 0  # Bytes after them that may be sound, and that no decoder reads
+    cut: str | None = None  # A sentence where a part is missing; otherwise None
 
 
 class TruncationError(AlphaMFError):
-    """Error for a file that ends before the length in its header.
-
-    Parameters
-    ----------
-    sentence
-        Promised and actual number of bytes.
-    pieces
-        Pieces with which libsndfile reads the existing part; None if it does so anyway.
-    """
+    """Error for a file that ends before the length in its header."""
 
     def __init__(self, sentence: str, pieces: Pieces | None = None) -> None:
         super().__init__(sentence)
@@ -105,15 +66,7 @@ LEAST = 0.01
 
 
 def excess_sentence(name: str, duration: float, spare: float) -> str:
-    """Return a sentence about sound beyond the length in a header.
-
-    Parameters
-    ----------
-    name
-        Name of the file.
-    duration, spare
-        Seconds that are promised, and those that follow.
-    """
+    """Return a sentence about sound beyond the length in a header."""
     return (
         f"{name} continues after the {duration:.2f} s that its header promises; "
         f"{spare:.2f} s are left out"
@@ -121,15 +74,7 @@ def excess_sentence(name: str, duration: float, spare: float) -> str:
 
 
 def replace_bytes(end: int, position: int, data: bytes) -> Pieces:
-    """Return the first bytes of a file with some of them replaced.
-
-    Parameters
-    ----------
-    end
-        How many bytes.
-    position, data
-        Position of the replacement, and its bytes.
-    """
+    """Return the first bytes of a file with some of them replaced."""
     after = min(position + len(data), end)
     return (range(min(position, end)), data[: max(0, end - position)], range(after, end))
 
@@ -137,17 +82,7 @@ def replace_bytes(end: int, position: int, data: bytes) -> Pieces:
 def truncation_error(
     name: str, promised: int, there: int, pieces: Pieces | None = None
 ) -> TruncationError:
-    """Return the error for a file with fewer bytes of samples than its header promises.
-
-    Parameters
-    ----------
-    name
-        Its name in the sentence.
-    promised, there
-        Bytes of samples.
-    pieces
-        As for `TruncationError`.
-    """
+    """Return the error for a file with fewer bytes of samples than its header promises."""
     return TruncationError(
         (
             f"{name} is truncated: its header promises {promised} bytes of samples, but it "

@@ -37,32 +37,15 @@ _MOST = 2**32 - 2**20
 
 
 class WavHeader(NamedTuple):
-    """The header of a WAV file.
+    """The header of a WAV file."""
 
-    Attributes
-    ----------
-    data
-        The bytes before the first sample.
-    promised
-        Bytes of samples; None if that was not known when the header was written.
-    """
-
-    data: bytes
+    data: bytes  # The bytes before the first sample
+    # Bytes of samples; None if that was not known when the header was written.
     promised: int | None
 
 
 class LiveRecording:
-    """A recording that is still being written; see `alphamf.audio.reader.Recording`.
-
-    Parameters
-    ----------
-    spool
-        The data read so far.
-    header
-        Its header.
-    salvage
-        Whether it may end before what the header promises.
-    """
+    """A recording that is still being written; see `alphamf.audio.reader.Recording`."""
 
     name: str = NAME
     track: None = None
@@ -92,15 +75,7 @@ class LiveRecording:
     def blocks(self, *, exact: bool = False) -> Iterator[Any]:
         """Yield the samples as they arrive, shape (n, channels), float32.
 
-        Parameters
-        ----------
-        exact
-            Whether to yield float64 where float32 does not hold the samples.
-
-        Raises
-        ------
-        AlphaMFError
-            There are none, some are not finite, or there are fewer than the header promises.
+        `exact`: whether to yield float64 where float32 does not hold the samples.
         """
         start = len(self._header.data)
         subtype = subtypes.get(self.subtype)
@@ -167,20 +142,6 @@ def open_binary(
 
     While a pipe is open, a first Ctrl-C ends the recording there, so that what was read can be
     finished.
-
-    Parameters
-    ----------
-    stream
-        Such as ``sys.stdin.buffer``; nothing has been read from it.
-    whole
-        Whether the length has to be known first, so that WAV, too, is read when it has ended.
-    salvage, max_channels, track
-        As for `alphamf.audio.reader.open_reader`.
-
-    Raises
-    ------
-    AlphaMFError
-        As `alphamf.audio.reader.open_reader`; for WAV in a pipe, as far as the header allows.
     """
     if not _is_pipe(stream):
         with open_reader(stream, salvage=salvage, max_channels=max_channels, track=track) as file:
@@ -232,13 +193,7 @@ def _header(spool: Spool) -> WavHeader | None:
 
 
 def wav_header(first: Callable[[int], bytes | None]) -> WavHeader | None:
-    """Return the header of a WAV file, None for any other file.
-
-    Parameters
-    ----------
-    first
-        Returns so many of the first bytes, None if there are fewer.
-    """
+    """Return the header of a WAV file, None for any other file."""
     position = 12
     while position < _HEADER:
         end = position + 8

@@ -48,13 +48,7 @@ NAMED = {"podcast": "-16", "broadcast": "-23"}
 
 
 def target(text: str) -> float:
-    """Parse a loudness such as ``-16LUFS`` or ``podcast``; return it in LUFS.
-
-    Raises
-    ------
-    AlphaMFError
-        The text is not a loudness from -70 to 0, or pyloudnorm is not installed.
-    """
+    """Parse a loudness such as ``-16LUFS`` or ``podcast``; return it in LUFS."""
     found = _TARGET.fullmatch(NAMED.get(text.strip().lower(), text.strip()))
     if found is None or not -70 <= float(found[1]) <= 0:
         raise AlphaMFError(
@@ -79,16 +73,7 @@ def _meter(rate: int) -> Any:
 class Meter:
     """Measures the integrated loudness of a recording in blocks.
 
-    Parameters
-    ----------
-    rate, channels
-        Sampling rate in Hz and number of channels of the recording.
-
-    Raises
-    ------
-    AlphaMFError
-        It has more channels or a lower rate than loudness is defined for, or pyloudnorm is not
-        installed.
+    `rate`, `channels`: sampling rate in Hz and number of channels of the recording.
     """
 
     def __init__(self, rate: int, channels: int) -> None:
@@ -136,10 +121,7 @@ class Meter:
 def true_peaks(audio: Floats) -> Floats:
     """Return the peak from each sample to the next, over channels, at four times the rate.
 
-    Parameters
-    ----------
-    audio
-        Shape (samples, channels).
+    `audio`: shape (samples, channels).
     """
     from scipy.signal import resample_poly
 
@@ -154,14 +136,7 @@ def limit_peaks(audio: Floats, rate: int, gain: float) -> Iterator[Floats]:
     The gain of a sample is a weighted mean of local minima of the required gain, so that it never
     exceeds the gain that the sample requires, and changes smoothly.
 
-    Parameters
-    ----------
-    audio
-        Shape (samples, channels).
-    rate
-        In Hz.
-    gain
-        The factor.
+    `audio`: shape (samples, channels). `rate`: in Hz.
     """
     from scipy.ndimage import minimum_filter1d
 
@@ -197,19 +172,7 @@ class LoudnessChange(NamedTuple):
 def normalizing_gain(audio: Floats, rate: int, loudness: float) -> LoudnessChange | None:
     """Return the gain that brings a recording to a target loudness after `limit_peaks`.
 
-    Parameters
-    ----------
-    audio
-        Shape (samples, channels).
-    rate
-        In Hz.
-    loudness
-        In LUFS.
-
-    Returns
-    -------
-    Levels or None
-        None for what is too short or silent.
+    `audio`: shape (samples, channels). `rate`: in Hz. `loudness`: in LUFS.
     """
     before = _loudness(audio, rate, None)
     if before is None:

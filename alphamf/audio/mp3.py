@@ -44,20 +44,6 @@ def check(file: BinaryIO, size: int, name: str) -> Extent:
 
     If another recording follows, with its own header or sampling rate, this one ends there.
     libsndfile reads no more frames than the header counts, so a count that is too low is corrected.
-
-    Parameters
-    ----------
-    file
-        The open file.
-    size
-        Its length in bytes.
-    name
-        Its name in the error message.
-
-    Raises
-    ------
-    TruncationError
-        The last frame ends early, or there are fewer frames than the header promises.
     """
     first = at = tag_end(file)
     frames, gaps = 0, False
@@ -116,13 +102,7 @@ def _header(file: BinaryIO, at: int, frames: int) -> bytes:
 
 
 def first_frame(file: BinaryIO) -> tuple[int, bool]:
-    """Return the position of the first frame, and whether the bit rate is variable.
-
-    Parameters
-    ----------
-    file
-        The open file.
-    """
+    """Return the position of the first frame, and whether the bit rate is variable."""
     start = tag_end(file)
     file.seek(start)
     frame = _frame(file.read(4))
@@ -136,11 +116,6 @@ def least_constant(rate: int, channels: int) -> int:
     """Return the lowest constant bit rate at which LAME writes its header, in kb/s.
 
     The header must fit into one frame. Without it, decoders return the encoder's delay as sound.
-
-    Parameters
-    ----------
-    rate, channels
-        Sampling rate, which must be one that MP3 supports, and number of channels.
     """
     first = rate >= min(_RATES)
 

@@ -26,22 +26,8 @@ class Normalizer:
 
     The samples are stored in a temporary file, with four bytes per sample.
 
-    Parameters
-    ----------
-    writer
-        Output for the samples.
-    rate, channels
-        Sampling rate in Hz and number of channels of the recording.
-    loudness
-        In LUFS.
-    stack
-        Removes the temporary file.
-
-    Raises
-    ------
-    AlphaMFError
-        Loudness is not defined for these channels or this rate, or there is no place for a
-        temporary file.
+    `rate`, `channels`: sampling rate in Hz and number of channels of the recording. `loudness`: in
+    LUFS.
     """
 
     def __init__(
@@ -56,13 +42,7 @@ class Normalizer:
             raise _failed(error) from error
 
     def write(self, block: Floats) -> None:
-        """Add samples, shape (n, channels).
-
-        Raises
-        ------
-        AlphaMFError
-            The disk is full or fails.
-        """
+        """Add samples, shape (n, channels)."""
         try:
             self._file.write(np.ascontiguousarray(block, np.float32).data)
         except OSError as error:

@@ -16,22 +16,7 @@ _HEADER = 27
 
 
 def check(file: BinaryIO, size: int, name: str) -> Extent:
-    """Check that the last page is complete and time stamps increase, and find the next stream.
-
-    Parameters
-    ----------
-    file
-        The open file.
-    size
-        Its length in bytes.
-    name
-        Its name in the error message.
-
-    Raises
-    ------
-    TruncationError
-        The last page ends early, or sound is counted out of order.
-    """
+    """Check that the last page is complete and time stamps increase, and find the next stream."""
     at, time, clock = 0, _Time(), 0
     begun = False
     while at < size:
@@ -103,13 +88,7 @@ def _clock(file: BinaryIO, at: int) -> int:
 
 
 def first_sound_page(file: BinaryIO) -> int:
-    """Return the position of the first page after the header pages; headers may contain a picture.
-
-    Parameters
-    ----------
-    file
-        The open file.
-    """
+    """Return the position of the first page after the headers, which may contain a picture."""
     at = 0
     while True:
         file.seek(at)
@@ -120,13 +99,7 @@ def first_sound_page(file: BinaryIO) -> int:
 
 
 def clear_serial(path: Path) -> None:
-    """Set the serial number, which libsndfile draws at random, to zero in every page.
-
-    Parameters
-    ----------
-    path
-        A file with a single stream.
-    """
+    """Set the serial number, which libsndfile draws at random, to zero in every page."""
     with path.open("r+b") as file:
         while len(head := file.read(_HEADER)) == _HEADER:
             table = file.read(head[26])

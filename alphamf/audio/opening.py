@@ -28,22 +28,7 @@ _BARE_RATE = 8000
 
 
 def open_here(source: Openable, name: str, track: int | None = None, *, ending: str = "") -> Any:
-    """Open a file in libsndfile, or an audio track of a media file in PyAV, to be read in order.
-
-    Parameters
-    ----------
-    source, name
-        The file, and its name in messages.
-    track
-        Number of the audio track, from 1 on; None: the default one.
-    ending
-        Extension of the file name, if `source` has none.
-
-    Raises
-    ------
-    AlphaMFError
-        The file cannot be read, or has no such track.
-    """
+    """Open a file in libsndfile, or an audio track of a media file in PyAV, to be read in order."""
     import soundfile
 
     with file_errors(name, "read"):
@@ -101,13 +86,7 @@ def _opened(source: Openable, *words: Any, **named: Any) -> Any:
 
 
 def next_block(file: Any, size: int) -> Floats:
-    """Return the next samples, shape (n, channels) with n at most `size`, or 0 at the end.
-
-    Raises
-    ------
-    DecodingError
-        The file is damaged here.
-    """
+    """Return the next samples, shape (n, channels) with n at most `size`, or 0 at the end."""
     import soundfile
 
     try:

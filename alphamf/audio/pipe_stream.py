@@ -46,13 +46,7 @@ class SampleFormat(NamedTuple):
 
 
 def raw_kind(text: str) -> SampleFormat:
-    """Parse RATE:CHANNELS:FORMAT, such as 48000:1:s16.
-
-    Raises
-    ------
-    AlphaMFError
-        It does not stand for anything.
-    """
+    """Parse RATE:CHANNELS:FORMAT, such as 48000:1:s16."""
     rate, _, rest = text.partition(":")
     channels, _, name = rest.partition(":")
     try:
@@ -68,27 +62,7 @@ def raw_kind(text: str) -> SampleFormat:
 
 
 class PipeStream:
-    """Samples that arrive through a pipe.
-
-    Parameters
-    ----------
-    pipe
-        Its descriptor.
-    raw
-        Format of the samples; None for WAV, which has a header.
-
-    Attributes
-    ----------
-    kind
-        Format of the samples.
-    header
-        The bytes before the first sample, which suit an output of the same length, too.
-
-    Raises
-    ------
-    AlphaMFError
-        The input is not a WAV file, or its samples are not PCM, floats, A-law or u-law.
-    """
+    """Samples that arrive through a pipe."""
 
     def __init__(self, pipe: int, raw: SampleFormat | None = None) -> None:
         self._pipe, self._held = pipe, b""
@@ -118,13 +92,7 @@ class PipeStream:
         return b""
 
     def blocks(self) -> Iterator[Floats]:
-        """Yield the samples as they arrive, shape (samples, channels).
-
-        Raises
-        ------
-        AlphaMFError
-            There are fewer than the header promises, or more.
-        """
+        """Yield the samples as they arrive, shape (samples, channels)."""
         size, read = self.kind.size, 0
         data = self._held
         while True:

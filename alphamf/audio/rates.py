@@ -11,15 +11,7 @@ from alphamf.audio.reader import Recording
 def compression(
     original: Recording | None, format: str, subtype: str, rate: int, channels: int
 ) -> dict[str, Any]:
-    """Return the options of `soundfile.SoundFile` that give about the same bit rate as the input's.
-
-    Parameters
-    ----------
-    original
-        The input; None if there is none.
-    format, subtype, rate, channels
-        Properties of the output.
-    """
+    """Return the options of `soundfile.SoundFile` for about the input's bit rate."""
     if original is None or (original.format, original.subtype) != (format, subtype):
         return {}
     size = original.path.stat().st_size

@@ -87,56 +87,33 @@ class Recording(Protocol):
     def blocks(self, *, exact: bool = False) -> Iterator[Any]:
         """Yield the samples in order, shape (n, channels), float32.
 
-        Parameters
-        ----------
-        exact
-            Whether to yield float64 where float32 does not hold the samples.
+        `exact`: whether to yield float64 where float32 does not hold the samples.
         """
         ...
 
 
 @dataclass(frozen=True)
 class Reader:
-    """A checked audio file.
+    """A checked audio file."""
 
-    Attributes
-    ----------
-    name
-        Its name in messages.
-    path
-        Path from which the samples are read (a temporary copy if the source is a pipe).
-    rate, channels, frames
-        Samples per second; channels; samples per channel, counted by decoding the file.
-    format, subtype
-        As libsndfile names them, for example ``WAV`` and ``PCM_16``.
-    peak, rms
-        Largest magnitude and root mean square over all channels, 1 at full scale.
-    checksum
-        CRC-32 of the samples.
-    cut
-        A sentence if a part of the file is missing; otherwise None.
-    note
-        A sentence about any other problem of the file; otherwise None.
-    parts
-        The recordings that follow each other in the file.
-    track
-        The audio track that is read from a media file; otherwise None.
-    """
-
-    name: str
-    path: Path
+    name: str  # Its name in messages
+    path: Path  # Path from which the samples are read (a temporary copy if the source is a pipe)
+    # rate, channels, frames: samples per second; channels; samples per channel, counted by decoding
+    # the file.
     rate: int
     channels: int
     frames: int
+    # format, subtype: as libsndfile names them, for example ``WAV`` and ``PCM_16``.
     format: str
     subtype: str
+    # peak, rms: largest magnitude and root mean square over all channels, 1 at full scale.
     peak: float
     rms: float
-    checksum: int
-    cut: str | None = None
-    note: str | None = None
-    parts: Sequence[FilePart] = (FilePart(),)
-    track: About | None = None
+    checksum: int  # CRC-32 of the samples
+    cut: str | None = None  # A sentence if a part of the file is missing; otherwise None
+    note: str | None = None  # A sentence about any other problem of the file; otherwise None
+    parts: Sequence[FilePart] = (FilePart(),)  # The recordings that follow each other in the file
+    track: About | None = None  # The audio track that is read from a media file; otherwise None
 
     @property
     def duration(self) -> float:
@@ -146,17 +123,7 @@ class Reader:
     def blocks(self, size: int = BLOCK, *, exact: bool = False) -> Iterator[Any]:
         """Yield the samples in order: float32 of shape (n, channels) with n at most `size`.
 
-        Parameters
-        ----------
-        size
-            The most samples of a block.
-        exact
-            Whether to yield float64 where float32 does not hold the samples.
-
-        Raises
-        ------
-        AlphaMFError
-            The samples are not those that were there when the file was checked.
+        `exact`: whether to yield float64 where float32 does not hold the samples.
         """
         read = next_wide_block if exact and subtypes.get(self.subtype).wide else next_block
         left, checksum = self.frames, 0
@@ -200,27 +167,6 @@ def open_reader(
 
     The file is decoded once before anything else, so that problems near the end of a long recording
     are found at the start.
-
-    Parameters
-    ----------
-    source
-        A file, or a binary stream such as ``sys.stdin.buffer``. Streams and named pipes are copied
-        to a temporary file, because decoding needs to seek.
-    salvage
-        Whether of a file that is truncated or damaged the part before is read; `Reader.cut` says
-        so then.
-    max_channels
-        The most channels that are accepted; None for any number.
-    track
-        Number of the audio track of a media file, from 1 on; None: the one that is marked as
-        default, or the first.
-
-    Raises
-    ------
-    AlphaMFError
-        There is no such file, it is a folder, it is not audio, it holds no samples, it ends
-        before what its header promises, it has more than `max_channels`, its sampling rate is
-        outside `alphamf.audio.survey.RATES`, or it holds samples that are not finite.
     """
     with decodable_path(source, salvage=salvage) as (path, name, layout):
         found = survey(path, name, layout, salvage=salvage, max_channels=max_channels, track=track)

@@ -77,33 +77,19 @@ class Estimate(NamedTuple):
 
 
 class RoomEstimate(NamedTuple):
-    """What is known of a room.
+    """What is known of a room."""
 
-    Attributes
-    ----------
-    bands
-        RT60 in seconds by the centre of its octave band in Hz; None where it cannot be estimated.
-    rt60
-        RT60 at 500 and 1000 Hz, or None.
-    drr
-        Direct-to-reverberant ratio in dB, or None.
-    reason
-        Why nothing is known, if so.
-    """
-
+    # RT60 in seconds by the centre of its octave band in Hz; None where it cannot be estimated.
     bands: dict[int, Estimate | None]
-    rt60: Estimate | None = None
-    drr: Estimate | None = None
-    reason: str | None = None
+    rt60: Estimate | None = None  # RT60 at 500 and 1000 Hz, or None
+    drr: Estimate | None = None  # Direct-to-reverberant ratio in dB, or None
+    reason: str | None = None  # Why nothing is known, if so
 
 
 class RoomMeter:
     """Estimate the room of a recording that comes in blocks.
 
-    Parameters
-    ----------
-    rate
-        Sampling rate in Hz; bands that it does not reach are left out.
+    `rate`: sampling rate in Hz; bands that it does not reach are left out.
     """
 
     def __init__(self, rate: int) -> None:
@@ -162,17 +148,7 @@ class RoomMeter:
 def estimate_room(audio: Floats, rate: int) -> RoomEstimate:
     """Estimate the room of a recording of speech.
 
-    Parameters
-    ----------
-    audio
-        Shape (samples,) or (samples, channels); the first two minutes are used.
-    rate
-        Sampling rate in Hz.
-
-    Returns
-    -------
-    RoomEstimate
-        Intervals cover the truth in nine of ten recordings; what cannot be estimated is None.
+    `audio`: shape (samples,) or (samples, channels); the first two minutes are used.
 
     References
     ----------

@@ -10,19 +10,13 @@ from alphamf.tools.arrays import Reals
 
 
 class Fit(NamedTuple):
-    """A linear function of features, and that of the size of its error.
+    """A linear function of features, and that of the size of its error."""
 
-    Attributes
-    ----------
-    value, size
-        A constant and a weight for each feature, of the value and of the error's logarithm.
-    width
-        Half of the interval over the size of the error.
-    """
-
+    # value, size: a constant and a weight for each feature, of the value and of the error's
+    # logarithm.
     value: Reals
     size: Reals
-    width: float
+    width: float  # Half of the interval over the size of the error
 
 
 BAND = Fit(

@@ -20,21 +20,11 @@ RESULT = ".denoised"
 
 
 class InputFile(NamedTuple):
-    """An audio file that was found.
+    """An audio file that was found."""
 
-    Attributes
-    ----------
-    path
-        The file.
-    relative
-        Its path within the folder that was searched.
-    searched
-        Whether it was found in a folder or by a pattern, not named itself.
-    """
-
-    path: str
-    relative: str
-    searched: bool = True
+    path: str  # The file
+    relative: str  # Its path within the folder that was searched
+    searched: bool = True  # Whether it was found in a folder or by a pattern, not named itself
 
 
 def expand(
@@ -44,22 +34,6 @@ def expand(
 
     Links to folders are followed, but no folder is searched twice. Pipes, devices and sockets in
     folders, which may have no end, are passed over.
-
-    Parameters
-    ----------
-    name
-        A file, a folder, or a pattern where ``**`` crosses folders. If all its matches are
-        folders, these are searched.
-    skipped
-        A folder that is not searched.
-    passed
-        Gets the recordings that were passed over, as they cannot be read with what is installed.
-
-    Raises
-    ------
-    AlphaMFError
-        A folder or a pattern holds no audio file, or folders cannot be listed; that comes after
-        the files of all others.
     """
     failed: list[OSError] = []
     if os.path.isdir(name):

@@ -15,15 +15,6 @@ class Sink(io.FileIO):
 
     libsndfile and its encoders ignore failed writes and seeks. After an error nothing more is
     written; `check` raises it.
-
-    Parameters
-    ----------
-    path
-        The file, or the descriptor of an open one.
-    name
-        Its name in messages.
-    new
-        Whether the file must not exist, not even as a link that leads nowhere.
     """
 
     def __init__(self, path: str | os.PathLike[str] | int, name: str, *, new: bool = False) -> None:
@@ -55,13 +46,7 @@ class Sink(io.FileIO):
         return self.seek(0, os.SEEK_CUR)
 
     def check(self) -> None:
-        """Raise the first error, if there was one.
-
-        Raises
-        ------
-        AlphaMFError
-            The disk is full or fails.
-        """
+        """Raise the first error, if there was one."""
         if self._error is not None:
             what = f"{self._called} cannot be written: {reason(self._error)}"
             raise AlphaMFError(what) from self._error

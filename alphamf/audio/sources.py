@@ -24,19 +24,6 @@ def decodable_path(
     """Yield a path to decode, the name of the source in messages, and what is in it.
 
     Streams and named pipes are copied to a temporary file, because decoding needs to seek.
-
-    Parameters
-    ----------
-    source
-        A file, or a binary stream such as ``sys.stdin.buffer``.
-    salvage
-        Whether a file that ends before what its header promises is let through.
-
-    Raises
-    ------
-    AlphaMFError
-        There is no such file, it is a folder or empty, it cannot be copied, or it ends before what
-        its header promises.
     """
     with ExitStack() as stack:
         if isinstance(source, (str, os.PathLike)):

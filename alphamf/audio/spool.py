@@ -23,13 +23,7 @@ _WAKE = 0.1
 
 
 class Spool:
-    """The data read from a pipe so far; made by `spool_pipe`.
-
-    Attributes
-    ----------
-    path
-        The temporary file.
-    """
+    """The data read from a pipe so far; made by `spool_pipe`."""
 
     def __init__(self, path: Path, name: str) -> None:
         self.path: Path = path
@@ -59,13 +53,7 @@ class Spool:
             self._changed.notify()
 
     def wait(self, size: float) -> int:
-        """Wait until `size` bytes have arrived or the pipe has ended; return the number of bytes.
-
-        Raises
-        ------
-        AlphaMFError
-            The pipe could not be read or copied.
-        """
+        """Wait for `size` bytes or the end of the pipe; return the number of bytes."""
         with self._changed:
             while self._size < size and not (self._ended or self._given_up()):
                 self._changed.wait(_WAKE)
@@ -85,20 +73,7 @@ class Spool:
 
 @contextmanager
 def spool_pipe(stream: BinaryIO, name: str) -> Iterator[Spool]:
-    """Start copying a pipe to a temporary file in a thread.
-
-    Parameters
-    ----------
-    stream
-        The pipe, of which nothing has been read.
-    name
-        Its name in messages.
-
-    Raises
-    ------
-    AlphaMFError
-        There is no place for a temporary file.
-    """
+    """Start copying a pipe to a temporary file in a thread."""
     try:
         folder = tempfile.TemporaryDirectory(prefix="alphamf-", ignore_cleanup_errors=True)
     except OSError as error:

@@ -6,30 +6,15 @@ from typing import NamedTuple
 
 
 class Subtype(NamedTuple):
-    """A sample format.
+    """A sample format."""
 
-    Attributes
-    ----------
-    name
-        As libsndfile names it.
-    bits
-        Bits of an integer that `alphamf.audio.writer` rounds to; 0 where it does not round.
-    size
-        Bytes of a sample in a file, where it is not compressed.
-    fine
-        Whether it resolves more than 16 bits do.
-    companded
-        Whether larger values than full scale would wrap around.
-    wide
-        Whether single precision does not hold its samples.
-    """
-
-    name: str
+    name: str  # As libsndfile names it
+    # Bits of an integer that `alphamf.audio.writer` rounds to; 0 where it does not round.
     bits: int = 0
-    size: int = 1
-    fine: bool = False
-    companded: bool = False
-    wide: bool = False
+    size: int = 1  # Bytes of a sample in a file, where it is not compressed
+    fine: bool = False  # Whether it resolves more than 16 bits do
+    companded: bool = False  # Whether larger values than full scale would wrap around
+    wide: bool = False  # Whether single precision does not hold its samples
 
 
 SUBTYPES = {

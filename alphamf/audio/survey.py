@@ -92,15 +92,7 @@ def survey(
     max_channels: int | None,
     track: int | None,
 ) -> Survey:
-    """Decode the file once: count its samples, check them and measure their level.
-
-    Parameters
-    ----------
-    path, name, layout
-        As from `decodable`.
-    salvage, max_channels, track
-        As for `open_reader`.
-    """
+    """Decode the file once: count its samples, check them and measure their level."""
     samples, cut, note = Samples(), layout.cut, None
     size = _SALVAGE_BLOCK if salvage else BLOCK
     with open_sound(path, name, track, layout.parts) as file:
@@ -152,14 +144,7 @@ def _bytes_per_second(
 def check_kind(name: str, rate: int, channels: int, max_channels: int | None) -> None:
     """Refuse a rate outside `RATES`, and more channels than allowed.
 
-    Parameters
-    ----------
-    name
-        Name of the file, for the message.
-    rate, channels
-        Sampling rate in Hz and number of channels of the file.
-    max_channels
-        As for `open_reader`.
+    `rate`, `channels`: sampling rate in Hz and number of channels of the file.
     """
     if not RATES[0] <= rate <= RATES[1]:
         raise AlphaMFError(
@@ -191,20 +176,6 @@ def open_sound(
     """Open a file for decoding in order, in a confined process if possible.
 
     If the system has no sandbox, or if it is off, this process decodes the file.
-
-    Parameters
-    ----------
-    path, name
-        The file, and its name in messages.
-    track
-        Number of the audio track, from 1 on; None: the default one.
-    parts
-        Its recordings.
-
-    Raises
-    ------
-    AlphaMFError
-        The file cannot be read, or has no such track.
     """
     if len(parts) == 1 and parts[0].frames is None and parts[0].md5 is None:
         return _open_part(path, name, track, parts[0])
@@ -223,18 +194,7 @@ def _open_part(path: Path, name: str, track: int | None, part: FilePart) -> Any:
 
 
 def open_bytes(data: bytes, name: str) -> Any:
-    """Open the first bytes of a file, given in memory, to decode its header.
-
-    Parameters
-    ----------
-    data, name
-        The header, and the name of what it is of in messages.
-
-    Raises
-    ------
-    AlphaMFError
-        The bytes are not from a file that can be read.
-    """
+    """Open the first bytes of a file, given in memory, to decode its header."""
     if helper.is_enabled():
         try:
             return open_bytes_confined(data, name)

@@ -11,20 +11,7 @@ _TIME = re.compile(r"(?:(?:(\d+):)?(\d+):)?(\d+(?:\.\d*)?|\.\d+)s?")
 
 
 def seconds(argument: str, text: str) -> float:
-    """Parse a time such as ``75``, ``1:15`` or ``0:01:15.5``; return seconds.
-
-    Parameters
-    ----------
-    argument
-        Name of the argument, for the message.
-    text
-        The time.
-
-    Raises
-    ------
-    AlphaMFError
-        The text is not a time.
-    """
+    """Parse a time such as ``75``, ``1:15`` or ``0:01:15.5``; return seconds."""
     found = _TIME.fullmatch(text.strip())
     if found:
         hours, minutes, rest = (float(part or 0) for part in found.groups())
@@ -35,20 +22,7 @@ def seconds(argument: str, text: str) -> float:
 
 
 def parse_range(argument: str, text: str) -> tuple[float, float]:
-    """Parse a time range such as ``0:00-0:03``; return start and end in seconds.
-
-    Parameters
-    ----------
-    argument
-        Name of the argument, for the message.
-    text
-        The time range.
-
-    Raises
-    ------
-    AlphaMFError
-        It is none.
-    """
+    """Parse a time range such as ``0:00-0:03``; return start and end in seconds."""
     times = text.split("-")
     if len(times) != 2:
         raise AlphaMFError(f"`{argument}` must be a time range such as 0:00-0:03, not {text!r}")

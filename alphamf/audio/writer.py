@@ -29,51 +29,21 @@ from alphamf.tools.files import atomic_file, file_errors, printable_name
 
 
 class Destination(NamedTuple):
-    """Path and encoding of an output.
+    """Path and encoding of an output."""
 
-    Attributes
-    ----------
-    path
-        The file, or ``-``.
-    format, subtype
-        As libsndfile names them.
-    note
-        A sentence where these differ from the input's, or the sound is lowered; otherwise None.
-    gain
-        Factor for the samples, so that those above full scale fit.
-    """
-
-    path: str
+    path: str  # The file, or ``-``
+    # format, subtype: as libsndfile names them.
     format: str
     subtype: str
+    # A sentence where these differ from the input's, or the sound is lowered; otherwise None.
     note: str | None
-    gain: float = 1.0
+    gain: float = 1.0  # Factor for the samples, so that those above full scale fit
 
 
 def destination(
     path: str, reader: Recording, *, derived: bool = False, lower: bool = True
 ) -> Destination:
-    """Choose how to write the recording from `reader` to `path`.
-
-    Parameters
-    ----------
-    path
-        The output; ``-`` is standard output, which gets WAV.
-    reader
-        The input.
-    derived
-        Whether `path` was made from the input's name. Then the input's format is kept, whatever
-        the name ends in, and an input that cannot be written in its own format becomes WAV, in
-        name as well. Otherwise the user chose the format by the ending of `path`.
-    lower
-        Whether what a lossy input decodes to above full scale is lowered as a whole for an output
-        that cannot hold it, by `_LOWERED` at most; otherwise it is left to be clipped.
-
-    Raises
-    ------
-    AlphaMFError
-        The user chose an ending that stands for no format that can be written.
-    """
+    """Choose how to write the recording from `reader` to `path`."""
     subtype = reader.subtype
     wanted: formats.Format | None
     if derived:
@@ -115,22 +85,10 @@ def _excess(reader: Recording, subtype: str) -> float:
 
 
 class Writer:
-    """An open output; made by `open_writer`.
+    """An open output; made by `open_writer`."""
 
-    Attributes
-    ----------
-    clipped
-        Samples so far that were beyond full scale and were set to it.
-    highest
-        Largest magnitude among them, 1 at full scale; 1 where there was none.
-    frames
-        Samples per channel written so far.
-    lost
-        After the end, a sentence where tags of the input could not be kept; otherwise None.
-    """
-
-    clipped: int
-    frames: int
+    clipped: int  # Samples so far that were beyond full scale and were set to it
+    frames: int  # Samples per channel written so far
 
     def __init__(self, file: Any, sink: Sink, name: str, gain: float = 1.0) -> None:
         self._file, self._gain = file, gain
@@ -157,11 +115,6 @@ class Writer:
 
         Integer formats are rounded to the nearest step and clipped at full scale; floating-point
         and lossy formats keep larger values.
-
-        Raises
-        ------
-        AlphaMFError
-            The disk is full or fails.
         """
         import soundfile
 
@@ -209,32 +162,7 @@ def open_writer(
     within: str | os.PathLike[str] | None = None,
     replace: bool = True,
 ) -> Iterator[Writer]:
-    """Write an audio file to a temporary name, and rename it on success.
-
-    Parameters
-    ----------
-    target
-        The file, or a binary stream.
-    rate, channels
-        Samples per second; channels.
-    format, subtype
-        As libsndfile names them; see `destination`.
-    gain
-        Factor for the samples before they are rounded; see `destination`.
-    mode
-        Permissions of the file, from which the user's umask is taken away.
-    original
-        The input, whose other tracks, tags, pictures and bit rate are kept.
-    history
-        A line for the history in the file's tags; None: no line.
-    within, replace
-        As for `alphamf.tools.files.atomic_file`.
-
-    Raises
-    ------
-    AlphaMFError
-        The format does not allow this rate or number of channels, or the file cannot be written.
-    """
+    """Write an audio file to a temporary name, and rename it on success."""
     import soundfile
 
     name = "standard output"

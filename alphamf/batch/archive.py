@@ -41,13 +41,7 @@ class Archive:
         self._stack.close()
 
     def append(self, name: str, part: NDArray[np.float32]) -> None:
-        """Append `part`, shape (..., n), to the array `name` along the last axis.
-
-        Raises
-        ------
-        AlphaMFError
-            The folder for temporary files is full.
-        """
+        """Append `part`, shape (..., n), to the array `name` along the last axis."""
         try:
             if name not in self._files:
                 self._files[name] = self._stack.enter_context(tempfile.TemporaryFile())
@@ -73,24 +67,7 @@ class Archive:
         replace: bool = True,
         **arrays: NDArray[Any],
     ) -> None:
-        """Write the appended arrays, and further complete arrays.
-
-        Parameters
-        ----------
-        path
-            The file.
-        mode
-            Its permissions, from which the user's umask is taken away.
-        replace
-            Whether a file that exists is replaced.
-        arrays
-            The others, by name.
-
-        Raises
-        ------
-        AlphaMFError
-            The file cannot be written.
-        """
+        """Write the appended arrays, and further complete arrays."""
         with (
             file_errors(path, "written"),
             atomic_file(path, mode=mode, replace=replace) as part,

@@ -40,20 +40,6 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
 
     The denoised file is renamed to its name last, when everything else has worked. If the input was
     found in a folder and its output exists from an earlier run, the file is skipped.
-
-    Parameters
-    ----------
-    job
-        The input and the output.
-    update
-        Called with name, seconds done and seconds in all, or None.
-    request
-        Options of the batch.
-
-    Raises
-    ------
-    AlphaMFError
-        The input, an output or an option cannot be used.
     """
     started = time.perf_counter()
     if job.searched and job.derived and would_overwrite(job.output) and not request.overwrite:
@@ -235,17 +221,7 @@ def _denoise(
     frame: Frame,
     trimmer: Trimmer | None,
 ) -> tuple[list[float], Agreement | None, list[str]]:
-    """Denoise the sound from `reader` and pass it to `write`.
-
-    Returns
-    -------
-    acceptance : list of float
-        Mean over the segments.
-    agreement : Agreement or None
-        Agreement of several chains, over all segments.
-    notes : list of str
-        Notes of the segments.
-    """
+    """Denoise the sound from `reader` and pass it to `write`."""
     notes: list[str] = []
 
     def denoised(blocks: Iterable[Samples]) -> Iterator[Segment]:

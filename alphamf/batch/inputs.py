@@ -20,26 +20,17 @@ _ENDINGS = {"plot": ".png", "uncertainty": ".npz", "vad": ".csv"}
 
 
 class Job(NamedTuple):
-    """One file to denoise.
+    """One file to denoise."""
 
-    Attributes
-    ----------
-    source, output
-        Files, or `STREAM`.
-    derived
-        Whether the output's name comes from the input's.
-    searched
-        Whether the file was found in a folder or by a pattern; an output that exists then means
-        that an earlier run has done the work.
-    output_dir
-        Of an output whose name is derived: the folder in it that the user named. None: the one
-        that the output lies in.
-    """
-
+    # source, output: files, or `STREAM`.
     source: str
     output: str
-    derived: bool
+    derived: bool  # Whether the output's name comes from the input's
+    # Whether the file was found in a folder or by a pattern; an output that exists then means that
+    # an earlier run has done the work.
     searched: bool = False
+    # Of an output whose name is derived: the folder in it that the user named. None: the one that
+    # the output lies in.
     output_dir: str | None = None
 
     @property
@@ -58,25 +49,15 @@ class Problem(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The files to denoise, and the inputs that cannot be used.
+    """The files to denoise, and the inputs that cannot be used."""
 
-    Attributes
-    ----------
-    jobs, problems
-        Those.
-    results
-        Files that were named and passed over, as they are results of other inputs.
-    guarded
-        Each file that no output may replace, and what it is.
-    passed
-        Recordings in folders that cannot be read with what is installed.
-    """
-
+    # jobs, problems: those.
     jobs: list[Job]
     problems: list[Problem]
+    # Files that were named and passed over, as they are results of other inputs.
     results: Sequence[str] = ()
-    guarded: Mapping[Identity, str] = {}
-    passed: Collection[str] = ()
+    guarded: Mapping[Identity, str] = {}  # Each file that no output may replace, and what it is
+    passed: Collection[str] = ()  # Recordings in folders that cannot be read with what is installed
 
 
 def plan(
@@ -93,32 +74,6 @@ def plan(
     No output replaces an input, and no two outputs are the same file. If several outputs would have
     the same name, the one with its input's extension gets it: inputs that cannot be written in
     their own format become ``.wav``.
-
-    Parameters
-    ----------
-    inputs
-        Files; folders, searched with all folders below for audio files; patterns, where ``**``
-        crosses folders; ``-`` for standard input. In folders and patterns, names that start with a
-        dot and results of an earlier run (``*.denoised.*``) are passed over. A file named twice is
-        one job. A result that is named together with what it was made from is passed over, too.
-    output
-        The output of the only input; ``-`` for standard output.
-    output_dir
-        A folder for the outputs, which keep their names and their place in a folder given as
-        input. Without it, ``talk.wav`` becomes ``talk.denoised.wav`` beside it.
-    template
-        Another name for the outputs, as for `alphamf.batch.outputs.derived_name`. Files that it
-        makes of others that are found are passed over.
-    overwrite
-        Whether an output that exists is replaced; otherwise it is a problem, unless the input was
-        found in a folder or by a pattern: such an output stays as it is.
-    protected
-        Pairs of an argument and a file of it that no output may replace, `overwrite` or not.
-
-    Raises
-    ------
-    AlphaMFError
-        `output` and `output_dir` do not go together, with each other or with the inputs.
     """
     if output is not None and output_dir is not None:
         raise AlphaMFError("`output` names a file and `output_dir` a folder; give only one of them")
@@ -156,13 +111,7 @@ def plan(
 
 
 def find(inputs: Iterable[str]) -> list[str]:
-    """Return the audio files that the given names refer to, in the same way as `plan`.
-
-    Raises
-    ------
-    AlphaMFError
-        A folder or a pattern holds no audio file.
-    """
+    """Return the audio files that the given names refer to, in the same way as `plan`."""
     found, problems, _ = _find(inputs, None)
     if problems:
         raise AlphaMFError(problems[0].sentence)
@@ -170,22 +119,7 @@ def find(inputs: Iterable[str]) -> list[str]:
 
 
 def check_extra(outputs: Mapping[str, str | None], files: Plan, *, overwrite: bool) -> None:
-    """Refuse extra outputs if there are several inputs, and outputs that would overwrite something.
-
-    Parameters
-    ----------
-    outputs
-        Argument to file, or to None if it was not given.
-    files
-        The files to denoise.
-    overwrite
-        Whether outputs may be replaced.
-
-    Raises
-    ------
-    AlphaMFError
-        One sentence that names the argument.
-    """
+    """Refuse extra outputs of several inputs, and outputs that would overwrite something."""
     taken = {
         _identify(name)
         for job in files.jobs
@@ -310,19 +244,7 @@ def _identify(path: str) -> Identity:
 def _conflict(
     job: Job, taken: Mapping[Identity, str], guarded: Mapping[Identity, str], overwrite: bool
 ) -> str | None:
-    """Return an error message if the output of a job would overwrite a protected file, or None.
-
-    Parameters
-    ----------
-    job
-        The job.
-    taken
-        Each output so far, and its source.
-    guarded
-        As in `Plan`.
-    overwrite
-        Whether outputs may be replaced.
-    """
+    """Return an error message if the output of a job would overwrite a protected file, or None."""
     source = printable_name(job.source)
     if job.output == STREAM:
         return None

@@ -27,22 +27,7 @@ if TYPE_CHECKING:
 class ReferenceScores:
     """SI-SDR, SDR and STOI against clean speech, before and after, averaged over channels.
 
-    Parameters
-    ----------
-    path
-        File of the clean speech.
-    reader
-        The input, whose rate, length and channels it must have.
-
-    Attributes
-    ----------
-    before, after
-        Blocks of the input and of the output so far, shape (samples, channels) each.
-
-    Raises
-    ------
-    AlphaMFError
-        The file cannot be read, or does not match the input.
+    `before`, `after`: blocks of the input and of the output so far, shape (samples, channels) each.
     """
 
     def __init__(self, path: str, reader: Recording) -> None:
@@ -85,33 +70,7 @@ class ReferenceScores:
 class Observers:
     """Observes one file being denoised and writes the additional outputs.
 
-    Parameters
-    ----------
-    reader
-        The input.
-    frame
-        STFT frame of the gain, in samples of the input.
-    stack
-        Closes the files that are opened here.
-    mode
-        Permissions of the files, from which the user's umask is taken away.
-    noise_output
-        File of the removed noise.
-    plot
-        PNG of the spectrograms before and after.
-    uncertainty
-        ``.npz`` of the gain and its standard deviation.
-    vad
-        ``.csv`` of the time ranges with speech.
-    reference
-        File of the clean speech, to score against.
-    replace
-        Whether files that exist are replaced.
-
-    Raises
-    ------
-    AlphaMFError
-        A file cannot be opened, or the reference does not match the input.
+    `frame`: STFT frame of the gain, in samples of the input.
     """
 
     def __init__(

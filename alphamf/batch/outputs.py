@@ -17,17 +17,7 @@ from alphamf.tools.paths import Identity, identify
 
 
 def derived_name(item: InputFile, output_dir: str | None, template: str | None = None) -> str:
-    """Return the output name: in a folder, or beside the input with `RESULT` added.
-
-    Parameters
-    ----------
-    item
-        The file.
-    output_dir
-        The folder, or None.
-    template
-        Another name, of which ``{stem}`` and ``{ext}`` are the input's; see `check_template`.
-    """
+    """Return the output name: in a folder, or beside the input with `RESULT` added."""
     place = item.path if output_dir is None else os.path.join(output_dir, item.relative)
     folder, name = os.path.split(place)
     stem, ext = os.path.splitext(name)
@@ -37,18 +27,7 @@ def derived_name(item: InputFile, output_dir: str | None, template: str | None =
 
 
 def check_template(template: str) -> None:
-    """Raise an AlphaMFError if a template is not valid.
-
-    Parameters
-    ----------
-    template
-        The argument `name`.
-
-    Raises
-    ------
-    AlphaMFError
-        It holds other fields than ``{stem}`` and ``{ext}``, a folder, or another ending.
-    """
+    """Raise an AlphaMFError if a template is not valid."""
     try:
         plain = all(
             not conversion and (field in (None, "stem") or (field, spec) == ("ext", ""))
@@ -75,13 +54,6 @@ def resolve(pairs: Sequence[tuple[str, str]], guarded: Container[Identity]) -> l
 
     Inputs are opened only if the output's name with the extension ``.wav`` already exists, is
     protected, or could also be the output of another input.
-
-    Parameters
-    ----------
-    pairs
-        Inputs, and outputs with names made from theirs.
-    guarded
-        Files that no output may replace.
     """
     both = [{identify(name) for name in (o, final_name(o, ""))} for _, o in pairs]
     count = Counter(name for names in both for name in names)

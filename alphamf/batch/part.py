@@ -52,17 +52,7 @@ class _Input:
 
 
 class _Faded:
-    """Fades the denoised segments of a part into the input, which it buffers until then.
-
-    Parameters
-    ----------
-    lead
-        Samples at the start that are left unchanged.
-    fade
-        Samples of each fade.
-    at_start
-        Whether there is sound before the part.
-    """
+    """Fades the denoised segments of a part into the input, which it buffers until then."""
 
     def __init__(self, lead: int, fade: int, *, at_start: bool) -> None:
         self._lead, self._fade = lead, fade if at_start else 0
@@ -116,28 +106,8 @@ def denoise_part(
 ) -> Iterator[Segment]:
     """Denoise a part of a recording; the rest is returned unchanged.
 
-    Parameters
-    ----------
-    blocks
-        Blocks of the recording, shape (samples, channels).
-    recording
-        The recording itself.
-    part
-        The part to denoise.
-    frame
-        Window and hop of the gain, in samples of the recording.
-    denoised
-        Denoises blocks.
-
-    Yields
-    ------
-    Segment
-        Segments of the rest have a gain of 1, a standard deviation of 0 and no acceptance.
-
-    Raises
-    ------
-    AlphaMFError
-        The recording ends before the part, or the part has no samples.
+    `blocks`: blocks of the recording, shape (samples, channels). `frame`: window and hop of the
+    gain, in samples of the recording.
     """
     rate, hop, bins = recording.rate, frame.hop_length, frame.n_fft // 2 + 1
     start = round(part.start * rate)

@@ -24,27 +24,7 @@ def run(
     seed: int = 0,
     max_channels: int,
 ) -> tuple[float, list[str]]:
-    """Denoise a pipe until it ends, and return its length in seconds, and notes.
-
-    Parameters
-    ----------
-    pipe
-        Descriptor of the pipe.
-    write
-        Called with the bytes of the output, in the input's format, as soon as they are ready.
-    settings, model, seed, max_channels
-        As in `Stream`.
-    raw
-        Format of headerless samples; None for WAV.
-
-    Raises
-    ------
-    AlphaMFError
-        The input is not sound, or shorter than its header says; then the output up to there is
-        written.
-    OSError
-        The pipe cannot be read; the output up to there is written.
-    """
+    """Denoise a pipe until it ends, and return its length in seconds, and notes."""
     with finish_on_interrupt():
         pipe_stream = PipeStream(pipe, raw)
         kind, samples = pipe_stream.kind, 0

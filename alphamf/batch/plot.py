@@ -38,13 +38,7 @@ _CHUNK = 256
 
 
 class ColumnMeans:
-    """Averages frames into the columns of a picture, in constant memory.
-
-    Parameters
-    ----------
-    count, rows
-        Size of the picture.
-    """
+    """Averages frames into the columns of a picture, in constant memory."""
 
     def __init__(self, count: int, rows: int) -> None:
         self._sum = np.zeros((count, rows), np.float32)
@@ -68,15 +62,7 @@ class ColumnMeans:
 class Spectrogram:
     """Power spectrogram of a signal in blocks, averaged over its channels.
 
-    Parameters
-    ----------
-    frames, rate
-        Length of the signal in samples, and samples per second.
-
-    Attributes
-    ----------
-    width
-        Number of columns.
+    `frames`, `rate`: length of the signal in samples, and samples per second.
     """
 
     def __init__(self, frames: int, rate: int) -> None:
@@ -117,17 +103,7 @@ class Spectrogram:
 class Picture:
     """Collects the data of the picture while a file is denoised.
 
-    Parameters
-    ----------
-    title
-        The file's name.
-    frames, rate
-        Length of the file in samples, and samples per second.
-
-    Attributes
-    ----------
-    before, after
-        Spectrograms, to which the samples of the input and of the output are added.
+    `frames`, `rate`: length of the file in samples, and samples per second.
     """
 
     def __init__(self, title: str, frames: int, rate: int) -> None:
@@ -142,14 +118,8 @@ class Picture:
     def add_gain(self, audio: Floats, gain: Floats, gain_std: Floats, frame: Frame) -> None:
         """Add the next segment: its speech, and the uncertainty.
 
-        Parameters
-        ----------
-        audio
-            The input, shape (samples, channels).
-        gain, gain_std
-            Shape (channels, bins, frames), from 0 Hz to half the rate.
-        frame
-            Frame of the gain, in samples of the file.
+        `audio`: the input, shape (samples, channels). `gain`, `gain_std`: shape (channels, bins,
+        frames), from 0 Hz to half the rate. `frame`: frame of the gain, in samples of the file.
         """
         if self._found is None:
             rows = (frame.bins, frame.bins, 3)
@@ -169,22 +139,7 @@ class Picture:
     def save(
         self, path: str | os.PathLike[str], *, mode: int = 0o666, replace: bool = True
     ) -> None:
-        """Draw the picture and write it as PNG.
-
-        Parameters
-        ----------
-        path
-            The file.
-        mode
-            Its permissions, from which the user's umask is taken away.
-        replace
-            Whether a file that exists is replaced.
-
-        Raises
-        ------
-        AlphaMFError
-            The file cannot be written.
-        """
+        """Draw the picture and write it as PNG."""
         FigureCanvasAgg = libraries.load("matplotlib.backends.backend_agg").FigureCanvasAgg
         Figure = libraries.load("matplotlib.figure").Figure
 

@@ -45,63 +45,38 @@ Estimator = Callable[[Iterable[Any], int, StreamOptions], Iterator[Segment]]
 
 @dataclass(frozen=True)
 class Request:
-    """Options that apply to every file of a batch.
+    """Options that apply to every file of a batch."""
 
-    Attributes
-    ----------
-    settings, preset
-        Settings of the run, and the name of the preset that they are made from.
-    model, refiner, second_stage, causal
-        As for `alphamf.denoising.weights.find`.
-    latency, seed, device, jobs
-        As for `alphamf.Stream`; at low latency the work is done on the CPU with one job, whatever
-        `device` and `jobs` are.
-    overwrite
-        Whether outputs may be replaced.
-    trim
-        Whether the sound before the first speech and after the last is cut off.
-    salvage, max_channels, track
-        As for `alphamf.audio.reader.open_reader`.
-    tag
-        Whether to add a line to the outputs' history.
-    observe
-        Makes the observer of each file.
-    estimate
-        Makes the segments of the output. Another function than `denoise_blocks` writes a file again
-        from speech that is known.
-    loudness
-        Loudness of the outputs in LUFS, with true peaks limited; None: it is left as it is.
-    part
-        The part of every file to denoise; None for all.
-    noise_from
-        Time ranges of every file with noise only, as from
-        `alphamf.denoising.hints.check_ranges`.
-    whole
-        Whether the length of a pipe must be known before it is denoised.
-    documented
-        Whether a result contains what it depends on: versions, digests of the models, processor.
-    """
-
+    # settings, preset: settings of the run, and the name of the preset that they are made from.
     settings: Settings
-    observe: Observe
+    observe: Observe  # Makes the observer of each file
     preset: str = "fast"
+    # model, refiner, second_stage, causal: as for `alphamf.denoising.weights.find`.
     model: str = "auto"
     refiner: str = "auto"
     second_stage: str = "auto"
     causal: str = "none"
+    # latency, seed, device, jobs: as for `alphamf.Stream`; at low latency the work is done on the
+    # CPU with one job, whatever `device` and `jobs` are.
     latency: LatencyName = "segments"
     seed: int = 0
     device: DeviceName = "cpu"
     jobs: int = 1
-    overwrite: bool = False
-    trim: bool = False
+    overwrite: bool = False  # Whether outputs may be replaced
+    trim: bool = False  # Whether the sound before the first speech and after the last is cut off
+    # Loudness of the outputs in LUFS, with true peaks limited; None: it is left as it is.
     loudness: float | None = None
-    part: Part | None = None
+    part: Part | None = None  # The part of every file to denoise; None for all.
+    # Time ranges of every file with noise only, as from `alphamf.denoising.hints.check_ranges`.
     noise_from: TimeRanges = ()
-    whole: bool = False
+    whole: bool = False  # Whether the length of a pipe must be known before it is denoised
+    # salvage, max_channels, track: as for `alphamf.audio.reader.open_reader`.
     salvage: bool = False
     max_channels: int = CHANNELS
+    # Makes the segments of the output. Another function than `denoise_blocks` writes a file again
+    # from speech that is known.
     estimate: Estimator = denoise_blocks
     track: int | None = None
-    tag: bool = False
+    tag: bool = False  # Whether to add a line to the outputs' history
+    # Whether a result contains what it depends on: versions, digests of the models, processor.
     documented: bool = True

@@ -31,20 +31,7 @@ BLOCK = 1 << 18
 class Trimmer:
     """Holds sound back until speech follows; use it as a context manager.
 
-    Parameters
-    ----------
-    rate
-        Sampling rate in Hz.
-    frame
-        Window and hop of the activity, in samples.
-
-    Attributes
-    ----------
-    found
-        Whether any speech was found so far.
-    first, last
-        First and last sample to keep, after a call of `finish`; a recording without speech is kept
-        whole.
+    `frame`: window and hop of the activity, in samples.
     """
 
     def __init__(self, rate: int, frame: Frame) -> None:

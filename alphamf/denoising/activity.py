@@ -51,14 +51,8 @@ class SpeechRange(NamedTuple):
 def probability(power: Floats, gain: Floats, grid: Grid) -> Floats:
     """Return the probability of speech in each frame of a segment, shape (frames,).
 
-    Parameters
-    ----------
-    power
-        |X|^2, shape (bins, frames).
-    gain
-        Gain of the speech without a limit, of the same shape.
-    grid
-        Grid of both.
+    `power`: |X|^2, shape (bins, frames). `gain`: gain of the speech without a limit, of the same
+    shape.
     """
     spacing = grid.rate / grid.frame.n_fft
     bins = slice(int(BAND[0] / spacing), int(BAND[1] / spacing) + 1)

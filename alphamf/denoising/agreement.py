@@ -160,18 +160,7 @@ def agreements(
 ) -> Sequence[Agreement | None]:
     """Compute for each clip how well the chains of a posterior agree; None for a single chain.
 
-    Parameters
-    ----------
-    spectra
-        X of each clip, shape (bins, frames).
-    posterior
-        Given |X|^2 of all clips.
-    refine
-        Returns the gain after link 2 of the chain of gains.
-    frame
-        Window and hop of the spectra.
-    units
-        Power in the recording that a power of one stands for, for each clip.
+    `spectra`: X of each clip, shape (bins, frames).
     """
     chains = posterior.chains
     if chains is None:
@@ -201,18 +190,9 @@ def _agreement(
 ) -> Agreement:
     """Compute how well the chains agree on a clip.
 
-    Parameters
-    ----------
-    spectrum
-        X, shape (bins, frames).
-    gains, means
-        Gains of each chain after link 2 and link 1; shape (chains, bins, frames).
-    variance
-        Variance over all draws of the gain, shape (bins, frames).
-    rhat
-        R-hat of the gain, or None.
-    unit, draws, frame
-        As in `agreements` and `Agreement`.
+    `spectrum`: X, shape (bins, frames). `gains`, `means`: gains of each chain after link 2 and link
+    1; shape (chains, bins, frames). `variance`: variance over all draws of the gain, shape (bins,
+    frames).
     """
     mean, power = gains.mean(0), unit * np.abs(spectrum).astype(np.float64) ** 2
 

@@ -138,14 +138,7 @@ def denoise(
 def _samples(
     audio: ArrayLike | PathLike[str], rate: float | None, channels: int, *, channels_first: bool
 ) -> tuple[ArrayLike, float]:
-    """Return samples and their rate; a file is read.
-
-    Raises
-    ------
-    AlphaMFError
-        The file cannot be read or has more than `channels`, samples have no rate, or a file has
-        one.
-    """
+    """Return samples and their rate; a file is read."""
     if not isinstance(audio, str | PathLike):
         if rate is None:
             raise AlphaMFError("the rate of samples must be given, in Hz: denoise(audio, rate)")

@@ -62,20 +62,8 @@ def windows(hop: int) -> Windows:
 class Frames:
     """Splits sound into frames and joins frames by overlap-add.
 
-    Parameters
-    ----------
-    hop
-        In samples.
-    channels
-        Number of channels of the sound.
-
-    Attributes
-    ----------
-    latency
-        Samples after which a sample is out, at most.
-    noisy_pair, speech_pair
-        Sound and speech of the hop that was synthesised last and of the next one, shape (channels,
-        2 * hop). The next one's speech lacks the next frame, and is as loud as with it.
+    `hop`: in samples. `noisy_pair`, `speech_pair`: sound and speech of the hop that was synthesised
+    last and of the next one, shape (channels, 2 * hop).
     """
 
     def __init__(self, hop: int, channels: int) -> None:
@@ -111,10 +99,7 @@ class Frames:
     def synthesise(self, spectrum: Complexes) -> Floats:
         """Add the frame that was analysed last; return the completed hop, or nothing at first.
 
-        Returns
-        -------
-        ndarray
-            Shape (hop, channels): the oldest sound that was not returned yet.
+        Returns: shape (hop, channels): the oldest sound that was not returned yet.
         """
         hop, length = self.windows.hop, len(self.windows.analysis)
         frame = np.fft.irfft(spectrum, n=length, axis=1)

@@ -29,31 +29,12 @@ SMOOTH_HZ = 60.0
 class Channel:
     """Estimates the channel response d of a source, and rewrites its fixed basis in place.
 
-    Parameters
-    ----------
-    target
-        The model.
-    source
-        Index of the source, that of the target's notes.
-    context
-        Frames stacked in a column.
-    spacing
-        Distance between frequency bins in Hz.
-    burn_in
-        Steps of burn-in; d moves from the first tenth to the third quarter of them, at most forty
-        times.
-    components
-        Number of components among the rows of a frame (`components`): each has a d of its own.
-
-    Attributes
-    ----------
-    steps
-        Those at which d moves.
+    `spacing`: distance between frequency bins in Hz.
     """
 
-    target: AlphaMF
-    source: int
-    context: int
+    target: AlphaMF  # The model
+    source: int  # Index of the source, that of the target's notes
+    context: int  # Frames stacked in a column
 
     def __init__(
         self,
@@ -90,10 +71,7 @@ class Channel:
     def _fold(self, rows: Array) -> Array:
         """Sum over chains and over the stacked frames, and smooth each component over frequency.
 
-        Returns
-        -------
-        ndarray
-            Shape (*clips, components * bins).
+        Returns: shape (*clips, components * bins).
         """
         xp = namespace(rows)
         chains = rows.ndim - 1 - (self.target.power.ndim - 2)

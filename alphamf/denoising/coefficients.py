@@ -33,20 +33,7 @@ def coefficients(
 ) -> Coefficients:
     """Compute the coefficients of a segment and its first-stage speech, on the segment's own grid.
 
-    Parameters
-    ----------
-    spectra, first
-        The segment, and the speech after link 4.
-    high
-        Posterior of the wide bands above the dictionary that have sound, shape (bands, frames).
-    network
-        The second stage, or the dereverberator.
-    weights
-        The dictionary and the high-band network; without one, the top of `network` serves there.
-    xp
-        Array module that the networks run on.
-    placed
-        Whether the first speech is that of linked channels, whose place must be kept.
+    `high`: posterior of the wide bands above the dictionary that have sound, shape (bands, frames).
     """
     factors = second_stage_coefficients(spectra, first, network, xp)
     if weights.high_band is None or not len(high.gain):
@@ -93,21 +80,7 @@ def apply_coefficients(
     least: np.float32,
     faint: Floats | None,
 ) -> Floats:
-    """Combine a segment and its first-stage speech with the second stage's coefficients.
-
-    Parameters
-    ----------
-    spectra, first
-        The segment, and the speech after link 4.
-    factors
-        As from `coefficients`.
-    network
-        The second stage.
-    least
-        Smallest gain of a cell.
-    faint
-        Gain for faint, steady noise, on the segment's own grid; or None.
-    """
+    """Combine a segment and its first-stage speech with the second stage's coefficients."""
     native = native_grid(network, spectra.rate)
     noisy = spectra.spectrum_on(native)
     found = second_stage.speech(noisy, first.spectrum_on(native), factors, np)
@@ -126,15 +99,7 @@ def shared_coefficients(
     weights: Weights,
     xp: Any,
 ) -> Coefficients:
-    """Return the mean of the channels' coefficients, weighted by their power in each cell.
-
-    Parameters
-    ----------
-    channels, firsts, highs
-        As `spectra`, `first` and `high` of `coefficients`, of channels that share a voice.
-    network, weights, xp
-        As in `coefficients`.
-    """
+    """Return the mean of the channels' coefficients, weighted by their power in each cell."""
     native = native_grid(network, channels[0].rate)
     shares = spatial.power_shares([each.spectrum_on(native) for each in channels])
     mean: list[Array] = []

@@ -67,18 +67,12 @@ TINY = np.float32(1e-30)
 
 
 class Basis(NamedTuple):
-    """A common basis of the covariances of speech and noise, in each bin.
+    """A common basis of the covariances of speech and noise, in each bin."""
 
-    Attributes
-    ----------
-    columns
-        A, shape (bins, channels, components), with columns of norm one, that of the most speech for
-        its noise first.
-    speech, noise
-        Variances of both sources in the components, shape (components, bins).
-    """
-
+    # A, shape (bins, channels, components), with columns of norm one, that of the most speech for
+    # its noise first.
     columns: Complexes
+    # speech, noise: variances of both sources in the components, shape (components, bins).
     speech: Reals
     noise: Reals
 
@@ -92,11 +86,8 @@ class Basis(NamedTuple):
 def common_basis(speech: Complexes, noise: Complexes) -> Basis:
     """Return the basis in which two covariances are diagonal.
 
-    Parameters
-    ----------
-    speech, noise
-        Hermitian matrices for each bin, shape (bins, channels, channels); that of the noise is
-        positive definite.
+    `speech`, `noise`: hermitian matrices for each bin, shape (bins, channels, channels); that of
+    the noise is positive definite.
 
     Examples
     --------
@@ -118,15 +109,8 @@ def common_basis(speech: Complexes, noise: Complexes) -> Basis:
 def covariance(spectra: Complexes) -> Complexes:
     """Return the covariance of channels in each bin, positive definite by `LOADING`.
 
-    Parameters
-    ----------
-    spectra
-        Shape (channels, bins, frames).
-
-    Returns
-    -------
-    ndarray
-        Shape (bins, channels, channels), complex128.
+    `spectra`: shape (channels, bins, frames). Returns: shape (bins, channels, channels),
+    complex128.
     """
     rows = spectra.swapaxes(0, 1).astype(complex)
     matrix: Complexes = rows @ rows.conj().swapaxes(1, 2) / spectra.shape[-1]
@@ -141,12 +125,7 @@ class ChannelGains:
     A channel's gain is the mean of those of its components, weighted with their power in the
     channel's cell: the part of the speech in its power, as the gain of a single channel is.
 
-    Parameters
-    ----------
-    parts
-        y, shape (channels, bins, frames).
-    columns
-        A, shape (bins, channels, components).
+    `parts`: y, shape (channels, bins, frames). `columns`: A, shape (bins, channels, components).
     """
 
     def __init__(self, parts: Complexes, columns: Complexes) -> None:
@@ -157,17 +136,8 @@ class ChannelGains:
     def posterior(self, found: Posterior) -> Posterior:
         """Return the gain and its deviation in the channels, also those of each chain.
 
-        Parameters
-        ----------
-        found
-            Posterior of the components: their rows follow each other, and those of wide bands the
-            bins of each.
-
-        Returns
-        -------
-        Posterior
-            Arrays of the shape (channels, bins, frames), but for the variances of speech and noise,
-            which stay those of the components.
+        Returns `Posterior`: arrays of the shape (channels, bins, frames), but for the variances of
+        speech and noise, which stay those of the components.
         """
         chains = found.chains
         if chains is not None:
@@ -214,25 +184,6 @@ def sample_components(
 
     Wide bands above the dictionary (`high_bands`) have no phases: the rows of each channel follow
     the bins of one component, and have the same H.
-
-    Parameters
-    ----------
-    channels
-        Two or more of a segment, with a first estimate of their gains.
-    weights, settings
-        Weights and settings of the run; networks are not used.
-    stream
-        Seed and stream number.
-    xp
-        Array module that samples.
-    progress
-        Called after every step.
-
-    Returns
-    -------
-    list of SegmentPosterior
-        For each channel its own gain, the part of the speech in what it recorded, and the standard
-        deviation of this part over the posterior.
     """
     model = weights.dictionary
     grid = grid_of(model)
@@ -275,10 +226,8 @@ def sample_components(
 def _above(channels: Sequence[SegmentPosterior], model: Dictionary) -> tuple[Floats, Floats]:
     """Return the power in all wide bands that a channel has, and the speech's by first estimate.
 
-    Returns
-    -------
-    power, speech : ndarray
-        Shape (channels, bands, frames), and the mean over frames, (channels, bands).
+    Returns `power, speech`: shape (channels, bands, frames), and the mean over frames, (channels,
+    bands).
     """
     most = max(len(each.high.gain) for each in channels)
     power = np.stack(
@@ -294,10 +243,7 @@ def _above(channels: Sequence[SegmentPosterior], model: Dictionary) -> tuple[Flo
 def _shares(speech: Reals, power: Reals) -> Reals:
     """Return variances of the speech as proportions, above zero, and of no more than the power.
 
-    Parameters
-    ----------
-    speech, power
-        Shape (components, rows).
+    `speech`, `power`: shape (components, rows).
     """
     bounded = np.minimum(np.maximum(speech, LOADING * speech.max(axis=0)), power)
     bounded = np.maximum(bounded, QUIETEST * bounded.max(axis=0) + TINY)

@@ -74,15 +74,7 @@ def denoise_array(
     noise_from: TimeRanges = (),
     speech_from: TimeRanges = (),
 ) -> Denoised:
-    """Denoise a recording held in memory, with options that have been checked.
-
-    Parameters
-    ----------
-    audio, rate, noise_from, speech_from
-        As in `denoise`.
-    options
-        All others.
-    """
+    """Denoise a recording held in memory, with options that have been checked."""
     array, whole = real_samples(audio), check_rate(rate)
     if array.ndim not in (1, 2) or not array.size:
         raise AlphaMFError(
@@ -104,17 +96,7 @@ def denoise_array(
 class _Collected:
     """A recording in memory and its results, each stored once.
 
-    Parameters
-    ----------
-    audio
-        Samples, shape (samples,), or with channels, along the first axis if `channels_first`.
-    frame
-        Window and hop of the gain.
-
-    Raises
-    ------
-    AlphaMFError
-        Some samples are not finite.
+    `audio`: samples, shape (samples,), or with channels, along the first axis if `channels_first`.
     """
 
     def __init__(self, audio: Samples, frame: Frame, *, channels_first: bool) -> None:
@@ -174,15 +156,7 @@ class _Collected:
 def denoise_blocks(
     blocks: Iterable[ArrayLike], rate: float, options: StreamOptions
 ) -> Iterator[Segment]:
-    """Denoise a recording that arrives in blocks, with options that have been checked.
-
-    Parameters
-    ----------
-    blocks, rate
-        As in `denoise_stream`.
-    options
-        All others.
-    """
+    """Denoise a recording that arrives in blocks, with options that have been checked."""
     first_axis = options.channels_first
     check_instance("blocks", blocks, Iterable, "an iterable of arrays")
     blocks = iter(blocks)

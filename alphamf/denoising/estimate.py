@@ -54,30 +54,19 @@ MOST_COMPONENTS = 8
 
 
 class ChannelEstimate(NamedTuple):
-    """The estimated speech of a segment of one channel, with its gain.
+    """The estimated speech of a segment of one channel, with its gain."""
 
-    Attributes
-    ----------
-    speech
-        After link 5, shape (samples,), float32.
-    gain, gain_std
-        Gain of the speech, from 0 to 1, and its standard deviation: that of the posterior or, with
-        networks, of `uncertainty`; shape (bins, frames). Of linked channels it is what is known of
-        this channel's cell before the spatial filter, the part of the speech in it.
-    acceptance
-        Proportion of accepted Phi proposals of speech and noise, and of moves of W and H if the
-        sampler is one of `METROPOLIS`.
-    activity
-        Probability of speech in each frame, shape (frames,).
-    agreement
-        How well several chains agree; None for a single chain, and for digital silence.
-    """
-
-    speech: Floats
+    speech: Floats  # After link 5, shape (samples,), float32
+    # gain, gain_std: gain of the speech, from 0 to 1, and its standard deviation: that of the
+    # posterior or, with networks, of `uncertainty`; shape (bins, frames). Of linked channels it is
+    # what is known of this channel's cell before the spatial filter, the part of the speech in it.
     gain: Floats
     gain_std: Floats
+    # Proportion of accepted Phi proposals of speech and noise, and of moves of W and H if the
+    # sampler is one of `METROPOLIS`.
     acceptance: list[float]
-    activity: Floats
+    activity: Floats  # Probability of speech in each frame, shape (frames,)
+    # How well several chains agree; None for a single chain, and for digital silence.
     agreement: Agreement | None
 
 
@@ -94,22 +83,7 @@ def sample_gains(
 ) -> list[SegmentPosterior]:
     """Sample the gains of sounds of equal length, with all chains in one array.
 
-    Parameters
-    ----------
-    sounds
-        Finite samples, float32, each of shape (samples,).
-    rate
-        Sampling rate in Hz.
-    weights, settings
-        Weights and settings of the run.
-    stream
-        Seed and stream number of all sounds.
-    xp
-        Array module that samples.
-    progress
-        Called with the number of steps so far, out of `Settings.steps`.
-    noises
-        For each sound the known spectra of its noise, or None.
+    `sounds`: finite samples, float32, each of shape (samples,).
     """
     allocator.configure_allocator()
     # Powers of two, so that scaling is exact, and squares neither overflow nor vanish.
@@ -200,28 +174,7 @@ def sample_groups(
     xp: Any,
     progress: Progress,
 ) -> tuple[list[SegmentPosterior], list[list[int]]]:
-    """Sample the channels of a segment after a first estimate, those that share a voice as one.
-
-    Parameters
-    ----------
-    channels
-        From `sample_gains` with the settings `FIRST`, without known noise.
-    weights, settings
-        Weights and settings of the run, as for `models_components`.
-    stream
-        Seed and stream number.
-    xp
-        Array module that samples.
-    progress
-        Called with the number of steps so far, out of `Settings.steps`.
-
-    Returns
-    -------
-    channels : list of SegmentPosterior
-        A channel that shares its voice with none has the posterior of `sample_gains`.
-    groups : list of list of int
-        Which channels share a voice.
-    """
+    """Sample the channels of a segment after a first estimate, those that share a voice as one."""
     gains = [native_gain(each, weights.dictionary)[0] for each in channels]
     groups = _linked_groups(channels, gains, weights.dictionary, settings)
     together = [group[part] for group in groups for part in parts(len(group), MOST_COMPONENTS)]
@@ -264,19 +217,7 @@ def estimate_speech(
     xp: Any,
     groups: Sequence[Sequence[int]] | None = None,
 ) -> list[ChannelEstimate]:
-    """Estimate the speech in the channels of a segment, linked if the settings say so.
-
-    Parameters
-    ----------
-    channels
-        All of the segment, each once.
-    weights, settings
-        Weights and settings of the run; without `settings.refine` there is no second stage.
-    xp
-        Array module that the networks run on.
-    groups
-        The channels that share a voice, as from `sample_groups`; None: as their gains say.
-    """
+    """Estimate the speech in the channels of a segment, linked if the settings say so."""
     model = weights.dictionary
     gains = [native_gain(each, model) for each in channels]
     estimates: dict[int, ChannelEstimate] = {}
@@ -341,18 +282,8 @@ def _estimate(
 ) -> ChannelEstimate:
     """Return the estimate of a channel for its speech.
 
-    Parameters
-    ----------
-    channel
-        The segment.
-    speech
-        After link 4, or 5, shape (samples,).
-    gains
-        Gain and standard deviation after link 3, shape (bins, frames).
-    weights, settings
-        Weights and settings of the run.
-    staged
-        Whether the speech is that after link 5.
+    `speech`: after link 4, or 5, shape (samples,). `gains`: gain and standard deviation after link
+    3, shape (bins, frames).
     """
     rate, (gain, gain_std) = channel.spectra.rate, gains
     native = native_grid(weights.dictionary, rate)

@@ -65,16 +65,8 @@ TINY = np.float32(1e-30)
 def faint_noise_gain(spectra: Sequence[Complexes]) -> Floats | None:
     """Return the gain of each cell, or None where there is no faint noise.
 
-    Parameters
-    ----------
-    spectra
-        Those of a segment's channels that get one gain, in windows of 16 ms that overlap by half,
-        shape (bins, frames) each.
-
-    Returns
-    -------
-    ndarray
-        Shape (bins, frames), float32.
+    `spectra`: those of a segment's channels that get one gain, in windows of 16 ms that overlap by
+    half, shape (bins, frames) each. Returns: shape (bins, frames), float32.
     """
     whole = np.sum([each.real**2 + each.imag**2 for each in spectra], axis=0)
     power = smoothed(whole)
@@ -90,10 +82,7 @@ def faint_noise_gain(spectra: Sequence[Complexes]) -> Floats | None:
 class FaintNoise:
     """Computes the gain for faint, steady noise frame by frame.
 
-    Parameters
-    ----------
-    channels, bins
-        Shape of a frame.
+    `channels`, `bins`: shape of a frame.
     """
 
     def __init__(self, channels: int, bins: int) -> None:
@@ -105,12 +94,8 @@ class FaintNoise:
     def gain(self, power: Floats, together: Flags) -> Floats:
         """Return the gain of a frame, shape (channels, bins).
 
-        Parameters
-        ----------
-        power
-            |X|^2, of that shape.
-        together
-            Which channels share a voice and get the largest gain among them, shape (channels,).
+        `power`: |X|^2, of that shape. `together`: which channels share a voice and get the largest
+        gain among them, shape (channels,).
         """
         around = mean_around(power, BINS, axis=1)
         if not self._count:
@@ -135,12 +120,7 @@ class FaintNoise:
 def _lowest_gain(loud: Floats, floor: Floats, depths: tuple[float, ...]) -> Floats:
     """Return the gain of the largest attenuation; 1 where none is taken.
 
-    Parameters
-    ----------
-    loud, floor
-        Power of loud frames, and of pauses, of the same shape.
-    depths
-        `DEPTH_DB`, or `ONLINE_DEPTH_DB`.
+    `loud`, `floor`: power of loud frames, and of pauses, of the same shape.
     """
     depth = 10 * (np.log10(loud + TINY) - np.log10(floor + TINY))
     most = MOST_DB * np.interp(depth, depths, PART)

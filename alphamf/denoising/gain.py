@@ -48,38 +48,23 @@ cells, also of other channels (docs/quality.md)."""
 
 
 class SegmentPosterior(NamedTuple):
-    """The posterior of a segment of one channel, and its gain after links 1 and 2.
+    """The posterior of a segment of one channel, and its gain after links 1 and 2."""
 
-    Attributes
-    ----------
-    spectra
-        The segment that was sampled, scaled: without its late reverberation, if that is removed.
-    scale
-        The factor that it was scaled by, a power of two.
-    gain, gain_std
-        Gain after link 2, and the standard deviation of link 1, on the dictionary's grid; shape
-        (bins, frames).
-    mean
-        Gain after link 1, of the same shape.
-    high
-        Posterior of the wide bands above the dictionary that have sound, shape (bands, frames).
-    agreement
-        How well several chains agree; None for a single chain, and for digital silence.
-    with_echo
-        The segment with the late reverberation in the dictionary's band; None: it is in `spectra`.
-    dereverb
-        Proportion of the echo that is removed.
-    """
-
+    # The segment that was sampled, scaled: without its late reverberation, if that is removed.
     spectra: Spectra
-    scale: np.float32
+    scale: np.float32  # The factor that it was scaled by, a power of two
+    # gain, gain_std: gain after link 2, and the standard deviation of link 1, on the dictionary's
+    # grid; shape (bins, frames).
     gain: Floats
     gain_std: Floats
-    mean: Floats
+    mean: Floats  # Gain after link 1, of the same shape
+    # Posterior of the wide bands above the dictionary that have sound, shape (bands, frames).
     high: Posterior
+    # How well several chains agree; None for a single chain, and for digital silence.
     agreement: Agreement | None = None
+    # The segment with the late reverberation in the dictionary's band; None: it is in `spectra`.
     with_echo: Spectra | None = None
-    dereverb: float = 0.0
+    dereverb: float = 0.0  # Proportion of the echo that is removed
 
     @property
     def whole(self) -> Spectra:
@@ -95,14 +80,8 @@ def posterior_mean(posterior: Posterior) -> tuple[Array, Array]:
 def refine_gain(power: Array, posterior: Posterior, refiner: Refiner | None) -> Array:
     """Apply link 2: return the gain that the refiner predicts from the posterior.
 
-    Parameters
-    ----------
-    power
-        |X|^2 that the posterior is given, shape (..., bins, frames).
-    posterior
-        Arrays of the same shape.
-    refiner
-        The network; None: the gain stays the posterior mean.
+    `power`: |X|^2 that the posterior is given, shape (..., bins, frames). `posterior`: arrays of
+    the same shape.
     """
     if refiner is None:
         return posterior.gain
@@ -116,15 +95,7 @@ def refine_gain(power: Array, posterior: Posterior, refiner: Refiner | None) -> 
 
 
 def native_gain(channel: SegmentPosterior, model: Dictionary) -> tuple[Floats, Floats]:
-    """Apply link 3: return the gain and its standard deviation on the recording's own grid.
-
-    Parameters
-    ----------
-    channel
-        A segment of one channel.
-    model
-        The dictionary.
-    """
+    """Apply link 3: return the gain and its standard deviation on the recording's own grid."""
     spectra, high = channel.spectra, channel.high
     grid, native = grid_of(model), native_grid(model, spectra.rate)
     frames = spectra.spectrum_on(native).shape[1]
@@ -161,25 +132,8 @@ def limit_attenuation(
 ) -> list[Floats]:
     """Apply link 4: return the speech of each channel, attenuated within the limit.
 
-    Parameters
-    ----------
-    channels
-        A segment of one channel, or of several channels that share a voice.
-    gains
-        Gain of each channel after link 3, shape (bins, frames).
-    least
-        Smallest gain of a cell; 0 where link 5 applies the limit.
-    model
-        The dictionary.
-    refined
-        Whether the gains of linked channels are a network's, and have some of the posterior's
-        beside them. Others are squared: the filter estimates the power of the speech by that of
-        the sound which the gains leave (docs/quality.md).
-
-    Returns
-    -------
-    list of ndarray
-        Shape (samples,) each.
+    `gains`: gain of each channel after link 3, shape (bins, frames). Returns: shape (samples,)
+    each.
     """
     native = native_grid(model, channels[0].spectra.rate)
     spectra = [each.spectra.spectrum_on(native) for each in channels]
@@ -216,20 +170,7 @@ def correct_speech(
 ) -> list[Floats]:
     """Apply link 5: return the speech of each channel, corrected by the second stage.
 
-    Parameters
-    ----------
-    channels
-        As in `limit_attenuation`; several channels share their coefficients.
-    speech
-        After link 4, shape (samples,) each.
-    network
-        The second stage, or the dereverberator.
-    weights
-        The dictionary and the high-band network.
-    least
-        Smallest gain of a cell.
-    xp
-        Array module that the networks run on.
+    `speech`: after link 4, shape (samples,) each.
     """
     noisy = [each.whole for each in channels]
     firsts = [Spectra(one, each.rate) for one, each in zip(speech, noisy, strict=True)]
@@ -249,12 +190,7 @@ def correct_speech(
 def mix_dry(audio: Floats, speech: Floats, settings: Settings) -> Floats:
     """Apply link 6: mix a part of the input into the speech.
 
-    Parameters
-    ----------
-    audio, speech
-        Input, and speech after link 5; shape (samples, channels).
-    settings
-        With `dry`, the proportion of the input.
+    `audio`, `speech`: input, and speech after link 5; shape (samples, channels).
     """
     mixed: Floats = settings.dry * audio + (1 - settings.dry) * speech
     return mixed

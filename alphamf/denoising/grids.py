@@ -66,17 +66,9 @@ def nearest_hop(length: float) -> int:
 
 
 class Spectra:
-    """A segment of one channel, and its STFT on any grid, each computed once.
+    """A segment of one channel, and its STFT on any grid, each computed once."""
 
-    Parameters
-    ----------
-    sound
-        Finite samples, shape (samples,), float32.
-    rate
-        Sampling rate in Hz.
-    """
-
-    sound: Floats
+    sound: Floats  # Finite samples, shape (samples,), float32
     rate: int
 
     def __init__(self, sound: Floats, rate: int) -> None:
@@ -101,14 +93,7 @@ def density(source: Grid, target: Grid) -> np.float32:
 def regrid(values: Floats, source: Grid, target: Grid, shape: tuple[int, ...]) -> Floats:
     """Interpolate cells linearly; bins above the band get the mean of the top of the band.
 
-    Parameters
-    ----------
-    values
-        Gains of a model, shape (bins, frames) on `source`.
-    source, target
-        Grids; if they are the same, `values` is returned unchanged.
-    shape
-        Bins and frames on `target`.
+    `values`: gains of a model, shape (bins, frames) on `source`.
     """
     if source == target:
         return values
@@ -128,14 +113,7 @@ def count_bins_within(source: Grid, target: Grid) -> int:
 def interpolate_frames(values: Floats, source: Grid, target: Grid, frames: int) -> Floats:
     """Interpolate rows linearly from the frames of one grid to those of another.
 
-    Parameters
-    ----------
-    values
-        Shape (rows, frames) on `source`.
-    source, target
-        Grids.
-    frames
-        Number of frames on `target`.
+    `values`: shape (rows, frames) on `source`.
     """
     return interpolate_linearly(values, _positions(source, target, (1, frames))[1], 1)
 
@@ -164,13 +142,7 @@ def _positions(source: Grid, target: Grid, shape: tuple[int, ...]) -> tuple[Any,
 
 
 class Bins:
-    """Interpolates single frames of several channels in the same way as `regrid`.
-
-    Parameters
-    ----------
-    source, target
-        Grids, of frames at the same times.
-    """
+    """Interpolates single frames of several channels in the same way as `regrid`."""
 
     def __init__(self, source: Grid, target: Grid) -> None:
         self._same = source == target

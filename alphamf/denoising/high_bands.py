@@ -47,15 +47,7 @@ gains of single bins follow the speech more closely, which PESQ hears up to 8 kH
 
 
 def count_modelled_bands(spectra: Spectra, dictionary: Dictionary) -> int:
-    """Return the number of wide bands to model for a segment: up to the highest one with sound.
-
-    Parameters
-    ----------
-    spectra
-        A segment of one channel.
-    dictionary
-        A dictionary; without rows for wide bands the number is 0.
-    """
+    """Return the number of wide bands to model for a segment: up to the highest one with sound."""
     return (
         count_sounding_bands(spectra, dictionary)
         if count_possible_bands(spectra.rate, dictionary)
@@ -74,12 +66,7 @@ def count_sounding_bands(spectra: Spectra, dictionary: Dictionary) -> int:
 def is_narrow(sounds: Sequence[Floats], rate: int) -> bool:
     """Return whether none of some sounds has anything above the band of telephones.
 
-    Parameters
-    ----------
-    sounds
-        Shape (samples,) each. Digital silence alone is not narrow.
-    rate
-        Sampling rate in Hz, 16000 or more.
+    `sounds`: shape (samples,) each. `rate`: sampling rate in Hz, 16000 or more.
     """
     length = rate * 8 // 125
     frequencies = np.fft.rfftfreq(length, 1 / rate)
@@ -126,19 +113,7 @@ def low_pooling(grid: Grid) -> bands.Pooling:
 def power(spectra: Spectra, dictionary: Dictionary, count: int) -> Floats:
     """Return |X|^2 on the dictionary's grid, with one more row per wide band after the bins.
 
-    Parameters
-    ----------
-    spectra
-        A segment of one channel.
-    dictionary
-        The dictionary.
-    count
-        As from `count_modelled_bands`.
-
-    Returns
-    -------
-    ndarray
-        Shape (bins + count, frames).
+    Returns: shape (bins + count, frames).
     """
     grid = grid_of(dictionary)
     found: Floats = np.abs(spectra.spectrum_on(grid)) ** 2
@@ -154,15 +129,9 @@ def power(spectra: Spectra, dictionary: Dictionary, count: int) -> Floats:
 def spread_band_gains(gains: Floats, values: Floats, native: Grid) -> Floats:
     """Return gains of bins; above the dictionary's band they are those of the wide bands.
 
-    Parameters
-    ----------
-    gains
-        Gains of the wide bands that have sound, shape (bands, frames); without any, `values` is
-        returned unchanged.
-    values
-        Gains of the bins, shape (bins, frames) on `native`; those above are replaced.
-    native
-        The grid.
+    `gains`: gains of the wide bands that have sound, shape (bands, frames); without any, `values`
+    is returned unchanged. `values`: gains of the bins, shape (bins, frames) on `native`; those
+    above are replaced.
     """
     if not len(gains):
         return values
@@ -194,23 +163,9 @@ def features_of(
 ) -> list[Floats]:
     """Return the input features of the high-band network, for each band.
 
-    Parameters
-    ----------
-    spectra, first
-        The segment, and the speech after link 4.
-    factors
-        The second stage's coefficients on `native_grid(network, ...)`.
-    posterior
-        Posterior of the wide bands that have sound, shape (bands, frames) on the dictionary's grid.
-    dictionary, network
-        The dictionary and the second stage.
-
-    Returns
-    -------
-    list of ndarray
-        Power, gain and its standard deviation, power of the speech and of the noise, shape
-        (bands.COUNT, frames) each. Below, they are those of the second stage's speech and of the
-        sound that it removed; above, those of the posterior.
+    `posterior`: posterior of the wide bands that have sound, shape (bands, frames) on the
+    dictionary's grid. Returns: power, gain and its standard deviation, power of the speech and of
+    the noise, shape (bands.COUNT, frames) each.
     """
     native = native_grid(network, spectra.rate)
     noisy = spectra.spectrum_on(native)
@@ -241,19 +196,7 @@ def features_of(
 
 
 def gains(inputs: list[Floats], count: int, network: HighBand, xp: Any) -> Floats:
-    """Predict the gains of the wide bands that have sound, shape (count, frames).
-
-    Parameters
-    ----------
-    inputs
-        As from `features_of`.
-    count
-        How many bands have sound.
-    network
-        The network of the bands.
-    xp
-        Array module that it runs on.
-    """
+    """Predict the gains of the wide bands that have sound, shape (count, frames)."""
     found = network.gains([xp.asarray(each) for each in inputs])
     return to_host(found)[bands.BELOW : bands.BELOW + count]
 
@@ -261,12 +204,7 @@ def gains(inputs: list[Floats], count: int, network: HighBand, xp: Any) -> Float
 def extend_gains_upwards(gains: Floats, native: Grid) -> Floats:
     """Replace the gains above the dictionary's band by the mean gain just below its top.
 
-    Parameters
-    ----------
-    gains
-        Shape (channels, bins, frames) on `native`.
-    native
-        The grid.
+    `gains`: shape (channels, bins, frames) on `native`.
     """
     spacing = native.rate / native.frame.n_fft
     first, top = (int(edge / spacing) for edge in (0.8 * CROSSED[0], CROSSED[0]))
@@ -284,14 +222,7 @@ def split_band_gains(
     not. Therefore the first speech is amplified or attenuated, by `MOST_RAISED` at most, and the
     input contributes the rest.
 
-    Parameters
-    ----------
-    gains
-        Gains of the wide bands that have sound, shape (bands, frames).
-    noisy, first
-        Spectra on `native`.
-    native
-        The grid.
+    `gains`: gains of the wide bands that have sound, shape (bands, frames).
     """
     pool = high_pooling(native)
     of_noisy, of_first = (pool(_square(each))[: len(gains)] for each in (noisy, first))

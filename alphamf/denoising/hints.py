@@ -46,19 +46,14 @@ NAMES = ("`noise_from`", "`speech_from`")
 
 
 class Hints(NamedTuple):
-    """Hints about a recording.
+    """Hints about a recording."""
 
-    Attributes
-    ----------
-    noise_from, speech_from
-        Time ranges with noise only, and time ranges that certainly contain speech.
-    noise
-        Sound of noise only, shape (samples, channels), float32, to learn the noise's spectra from;
-        None: they are learned from each segment.
-    """
-
+    # noise_from, speech_from: time ranges with noise only, and time ranges that certainly contain
+    # speech.
     noise_from: TimeRanges = ()
     speech_from: TimeRanges = ()
+    # Sound of noise only, shape (samples, channels), float32, to learn the noise's spectra from;
+    # None: they are learned from each segment.
     noise: Floats | None = None
 
     def without_start(self, seconds: float) -> Hints:
@@ -78,15 +73,7 @@ class Hints(NamedTuple):
         return _within(self.speech_from, times)
 
     def fade_curve(self, start: int, count: int, rate: int) -> Floats:
-        """Return a fade curve that is 0 in noise-only ranges and 1 elsewhere, shape (count,).
-
-        Parameters
-        ----------
-        start, count
-            The first sample, and the number of samples.
-        rate
-            Sampling rate in Hz.
-        """
+        """Return a fade curve that is 0 in noise-only ranges and 1 elsewhere, shape (count,)."""
         times = (start + np.arange(count)) / rate
         kept = np.ones(count)
         for first, last in self.noise_from:
@@ -98,18 +85,7 @@ class Hints(NamedTuple):
 def check_ranges(
     noise_from: TimeRanges, speech_from: TimeRanges = ()
 ) -> tuple[TimeRanges, TimeRanges]:
-    """Check both lists of time ranges, and return them in order.
-
-    Parameters
-    ----------
-    noise_from, speech_from
-        As in `Hints`.
-
-    Raises
-    ------
-    AlphaMFError
-        A time range is no pair of times, ends before it starts, is too short, or overlaps another.
-    """
+    """Check both lists of time ranges, and return them in order."""
     every = []
     for name, ranges in zip(NAMES, (noise_from, speech_from), strict=True):
         check_instance(name, ranges, Iterable, "a sequence of time ranges (start, end) in seconds")
@@ -140,23 +116,8 @@ def hints_of(
 ) -> Hints | None:
     """Return the hints for the given time ranges of a recording; None if there are none.
 
-    Parameters
-    ----------
-    blocks
-        The recording from its start, shape (samples, channels); only as many as needed are read.
-    rate
-        Sampling rate in Hz.
-    duration
-        Length of the recording in seconds.
-    ranges
-        Time ranges of noise and of speech, as from `check_ranges`.
-    recording
-        Name of the recording, for the message.
-
-    Raises
-    ------
-    AlphaMFError
-        A time range ends after the recording.
+    `blocks`: the recording from its start, shape (samples, channels); only as many as needed are
+    read. `duration`: length of the recording in seconds.
     """
     for name, each in zip(NAMES, ranges, strict=True):
         for start, end in each:
@@ -226,25 +187,9 @@ def noise_spectra(
 ) -> list[Reals | None]:
     """Learn W_noise of each channel by EM from time ranges with noise only.
 
-    Parameters
-    ----------
-    noise
-        Sound of noise only, shape (samples, channels), float32.
-    rate
-        Sampling rate in Hz.
-    dictionary
-        The dictionary, whose frames are stacked in the same way.
-    settings
-        With the noise's index, the number of its spectra, and their priors.
-    seed
-        Seed of the run.
-
-    Returns
-    -------
-    list of ndarray
-        Dispersions in the sound's units, weighted with their mean activation, each of shape
-        (stacked rows, noise_rank), where the bands above that the rate has follow the bins of a
-        frame; None of a channel that is silent.
+    `noise`: sound of noise only, shape (samples, channels), float32. Returns: dispersions in the
+    sound's units, weighted with their mean activation, each of shape (stacked rows, noise_rank),
+    where the bands above that the rate has follow the bins of a frame.
     """
     return [
         _spectra(np.ascontiguousarray(sound), rate, dictionary, settings, (seed, channel))

@@ -89,21 +89,14 @@ def late_frame(rate: int) -> Frame:
 
 
 class Late(NamedTuple):
-    """Late reverberation of a channel.
+    """Late reverberation of a channel."""
 
-    Attributes
-    ----------
-    below, above
-        Its parts below and above a frequency, shape (samples,) each.
-    explained
-        By how many dB the past explains the sound of all channels: the median over bins.
-    rt60
-        Reverberation time in seconds as estimated from all channels; None: unknown.
-    """
-
+    # below, above: its parts below and above a frequency, shape (samples,) each.
     below: Floats
     above: Floats
+    # By how many dB the past explains the sound of all channels: the median over bins.
     explained: float
+    # Reverberation time in seconds as estimated from all channels; None: unknown.
     rt60: float | None = None
 
     @property
@@ -122,14 +115,8 @@ class Late(NamedTuple):
 def late_reverberation(channels: Sequence[Floats], rate: int, edge: float = math.inf) -> list[Late]:
     """Estimate the late reverberation of each channel, from the past of all of them.
 
-    Parameters
-    ----------
-    channels
-        Sounds of one length, each of shape (samples,), float32.
-    rate
-        Sampling rate in Hz.
-    edge
-        Frequency in Hz at which it is divided.
+    `channels`: sounds of one length, each of shape (samples,), float32. `edge`: frequency in Hz at
+    which it is divided.
     """
     frame = late_frame(rate)
     spectra = np.stack([stft.forward(each, frame) for each in channels])
@@ -158,11 +145,8 @@ def late_reverberation(channels: Sequence[Floats], rate: int, edge: float = math
 def predicted_frames(spectra: Complexes, taps: int = TAPS) -> tuple[Complexes, Reals]:
     """Predict each frame from `taps` frames before it.
 
-    Returns
-    -------
-    prediction, gain : ndarray
-        Shape (channels, bins, frames), and by how many dB it explains each bin, shape (channels,
-        bins): the ratio of both powers, weighted by the precision.
+    Returns: shape (channels, bins, frames), and by how many dB it explains each bin, shape
+    (channels, bins): the ratio of both powers, weighted by the precision.
     """
     power = np.mean(np.abs(spectra) ** 2, axis=2, keepdims=True)
     unit = np.sqrt(np.where(power > 0, power, 1)).astype(spectra.real.dtype)

@@ -25,26 +25,7 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class LowLatency:
-    """Denoises sound in blocks of any size at low latency.
-
-    Parameters
-    ----------
-    rate
-        Sampling rate in Hz.
-    channels
-        Number of channels.
-    weights
-        Dictionary of the speech, and causal networks.
-    settings
-        Settings of the run: dry, max_attenuation and channels are used.
-    seed
-        Seed of the chain.
-
-    Attributes
-    ----------
-    latency
-        Samples that are held back, at most.
-    """
+    """Denoises sound in blocks of any size at low latency."""
 
     def __init__(
         self,
@@ -109,24 +90,7 @@ class LowLatency:
 
 
 class FrameDenoiser:
-    """Denoises a stream at low latency; the methods are those of `segments.SegmentDenoiser`.
-
-    Parameters
-    ----------
-    rate
-        Sampling rate in Hz.
-    channels
-        Number of channels.
-    options
-        Options of the stream.
-    progress
-        Adds up what has been done.
-
-    Attributes
-    ----------
-    latency
-        The most samples that are held back.
-    """
+    """Denoises a stream at low latency; the methods are those of `segments.SegmentDenoiser`."""
 
     def __init__(
         self, rate: int, channels: int, options: StreamOptions, progress: SoundProgress

@@ -19,20 +19,7 @@ TINY = np.float32(1e-20)
 
 
 class BandReader:
-    """Computes what the network reads of each frame.
-
-    Parameters
-    ----------
-    grid
-        Grid of the frames, with one wide band or more.
-    channels
-        Number of channels.
-
-    Attributes
-    ----------
-    count
-        Number of wide bands above 7.5 kHz that lie wholly within the grid's band.
-    """
+    """Computes what the network reads of each frame."""
 
     def __init__(self, grid: Grid, channels: int) -> None:
         self._low, self._high = low_pooling(grid), high_pooling(grid)
@@ -43,18 +30,9 @@ class BandReader:
     def read(self, power: Floats, gain: Floats, level: Floats) -> list[Floats]:
         """Return power, gain, its deviation, and powers of the speech and of the noise.
 
-        Parameters
-        ----------
-        power, gain
-            |X|^2 and gain of a frame's bins, shape (channels, bins).
-        level
-            Of the online chain, shape (channels, 1).
-
-        Returns
-        -------
-        list of ndarray
-            Shape (channels, bands.COUNT), the powers in units of the level. The gains' deviation is
-            not known and zero. Bands outside the grid's band are zero.
+        `power`, `gain`: |X|^2 and gain of a frame's bins, shape (channels, bins). `level`: of the
+        online chain, shape (channels, 1). Returns: shape (channels, bands.COUNT), the powers in
+        units of the level.
         """
         left, removed = gain**2 * power, (1 - gain) ** 2 * power
         below = [self._low(each.T).T for each in (power, left, removed)]
@@ -74,17 +52,7 @@ class BandReader:
 
 
 class OnlineBands:
-    """Predicts the gains above the dictionary's band frame by frame.
-
-    Parameters
-    ----------
-    network
-        Of the bands.
-    grid
-        As for `BandReader`.
-    channels
-        Number of channels.
-    """
+    """Predicts the gains above the dictionary's band frame by frame."""
 
     def __init__(self, network: CausalHighBand, grid: Grid, channels: int) -> None:
         self._network, self._grid = network, grid
@@ -92,13 +60,7 @@ class OnlineBands:
         self._memories = network.memories(channels)
 
     def extend_gains(self, power: Floats, gain: Floats, level: Floats) -> Floats:
-        """Return the gains of a frame's bins, with those of the bands above.
-
-        Parameters
-        ----------
-        power, gain, level
-            As for `BandReader.read`.
-        """
+        """Return the gains of a frame's bins, with those of the bands above."""
         whole, wiener, deviation, speech, noise = self._reader.read(power, gain, level)
         found = self._network.refine(
             self._memories, whole, gain=wiener, gain_std=deviation, speech=speech, noise=noise

@@ -44,16 +44,7 @@ def power_share(hop: int) -> float:
 class OnlineSecondStage:
     """Corrects speech frame by frame.
 
-    Parameters
-    ----------
-    network
-        The causal second stage.
-    rate
-        Sampling rate in Hz.
-    hop
-        In samples.
-    channels
-        Number of channels.
+    `hop`: in samples.
     """
 
     def __init__(self, network: CausalSecondStage, rate: int, hop: int, channels: int) -> None:
@@ -81,17 +72,9 @@ class OnlineSecondStage:
     ) -> Floats:
         """Return the first of two hops, corrected, shape (hop, channels).
 
-        Parameters
-        ----------
-        noisy, first
-            Sound and first-stage speech of the hop that is due and the next one, shape (channels,
-            2 * hop).
-        level
-            Of the online chain, shape (channels, 1).
-        together
-            Which channels share a voice and get one correction, shape (channels,).
-        least
-            Smallest gain of a cell.
+        `noisy`, `first`: sound and first-stage speech of the hop that is due and the next one,
+        shape (channels, 2 * hop). `level`: of the online chain, shape (channels, 1). `together`:
+        which channels share a voice and get one correction, shape (channels,).
         """
         hop, count = self._hop, self._count
         sound, speech = (

@@ -21,18 +21,11 @@ VARIANCE_THIN = 6
 
 
 class Chains(NamedTuple):
-    """Results of the individual chains.
+    """Results of the individual chains."""
 
-    Attributes
-    ----------
-    posteriors
-        Posterior of each chain.
-    halves
-        Moments of the gain over the first and the second half of the kept draws, shape
-        (chains, ...); None if there are too few draws.
-    """
-
-    posteriors: list[Posterior]
+    posteriors: list[Posterior]  # Posterior of each chain
+    # Moments of the gain over the first and the second half of the kept draws, shape (chains, ...);
+    # None if there are too few draws.
     halves: tuple[Moments, Moments] | None
 
     def rows(self, which: slice) -> Chains:
@@ -48,29 +41,17 @@ class Chains(NamedTuple):
 
 
 class Posterior(NamedTuple):
-    """Posterior summaries of a power spectrogram; the arrays have its shape.
+    """Posterior summaries of a power spectrogram; the arrays have its shape."""
 
-    Attributes
-    ----------
-    gain, gain_std
-        Mean and standard deviation of the speech's Wiener gain.
-    speech, noise
-        Means of the variances v^(2/alpha) of both sources, in the power's units.
-    acceptance
-        Acceptance, as from `sample`.
-    draws
-        Number of draws of the gain that each chain kept.
-    chains
-        Results of each chain; None for a single chain.
-    """
-
+    # gain, gain_std: mean and standard deviation of the speech's Wiener gain.
     gain: Array
     gain_std: Array
+    # speech, noise: means of the variances v^(2/alpha) of both sources, in the power's units.
     speech: Array
     noise: Array
-    acceptance: list[float]
-    draws: int
-    chains: Chains | None = None
+    acceptance: list[float]  # Acceptance, as from `sample`
+    draws: int  # Number of draws of the gain that each chain kept
+    chains: Chains | None = None  # Results of each chain; None for a single chain.
 
     @property
     def arrays(self) -> tuple[Array, Array, Array, Array]:
@@ -97,26 +78,7 @@ def sample_posterior(
 ) -> Posterior:
     """Sample the posterior of speech and noise given |X|^2.
 
-    Parameters
-    ----------
-    power
-        |X|^2, shape (bins, frames) or (clips, bins, frames), nowhere zero throughout a clip. With
-        `shares`, the bins of the first component, then those of the next.
-    dictionary
-        The speech's W.
-    settings
-        Settings of the run.
-    stream
-        Seed and stream number.
-    progress
-        Called after every step.
-    noise, shares
-        As for `sample`.
-
-    Raises
-    ------
-    AlphaMFError
-        The chain diverged.
+    `power`: |X|^2, shape (bins, frames) or (clips, bins, frames), nowhere zero throughout a clip.
     """
     summary = _Summary(settings, dictionary.context, power.ndim - 2)
     level, acceptance = sample(
@@ -129,15 +91,6 @@ class _Summary:
     """Running means of the gain and of both variances; steps of a chain may add gains directly.
 
     Several chains have separate means.
-
-    Parameters
-    ----------
-    settings
-        Settings of the run.
-    context
-        Frames stacked in a column.
-    clips
-        Number of axes of clips.
     """
 
     def __init__(self, settings: Settings, context: int, clips: int) -> None:

@@ -25,12 +25,7 @@ COHERENCE_SECONDS = 0.5
 class Presence:
     """Computes the probability of speech frame by frame.
 
-    Parameters
-    ----------
-    grid
-        Grid of the frames.
-    hop
-        Distance between frames in seconds.
+    `hop`: distance between frames in seconds.
     """
 
     def __init__(self, grid: Grid, hop: float) -> None:
@@ -44,10 +39,7 @@ class Presence:
     def probability(self, power: Floats, gain: Floats) -> float:
         """Return the probability of speech in a frame, in the channel where it is highest.
 
-        Parameters
-        ----------
-        power, gain
-            Shape (channels, bins).
+        `power`, `gain`: shape (channels, bins).
         """
         power, gain = power[:, self._bins], gain[:, self._bins]
         parts = (gain * power).sum(axis=-1), ((1 - gain) * power).sum(axis=-1)
@@ -68,17 +60,8 @@ class Presence:
 class Sharing:
     """Gives channels whose speech is coherent with the first channel's a common gain.
 
-    Parameters
-    ----------
-    channels
-        Two or more.
-    hop
-        Distance between frames in seconds.
-
-    Attributes
-    ----------
-    together
-        Which channels had the common gain in the last frame, shape (channels,).
+    `hop`: distance between frames in seconds. `together`: which channels had the common gain in the
+    last frame, shape (channels,).
     """
 
     def __init__(self, channels: int, hop: float) -> None:
@@ -90,10 +73,7 @@ class Sharing:
     def link_gains(self, spectrum: Complexes, gain: Floats) -> Floats:
         """Return the gains, with a common gain for all channels that share a voice.
 
-        Parameters
-        ----------
-        spectrum, gain
-            Spectrum and gain of a frame, shape (channels, bins).
+        `spectrum`, `gain`: spectrum and gain of a frame, shape (channels, bins).
         """
         power = np.abs(spectrum) ** 2
         weight = gain.min(axis=0)

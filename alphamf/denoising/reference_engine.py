@@ -37,16 +37,7 @@ def online_chain(
 ) -> OnlineAlphaMF:
     """Return the online chain for a dictionary.
 
-    Parameters
-    ----------
-    dictionary
-        Dictionary of the speech.
-    channels
-        Side by side.
-    seed
-        Seed of the chain.
-    hop
-        Distance between frames in seconds; None: that of `asymmetric_windows.frame_of`.
+    `hop`: distance between frames in seconds.
     """
     frame, context = frame_of(dictionary.frame), dictionary.context
     return OnlineAlphaMF(
@@ -63,21 +54,8 @@ def online_chain(
 class ReferenceEngine:
     """Does what `alphamf.native.engine.Engine` does, with the same draws where loops are compiled.
 
-    Parameters
-    ----------
-    rate, channels, dictionary, networks, linked, least, seed
-        As for `alphamf.native.engine.Engine`.
-
-    Attributes
-    ----------
-    hop, bins, latency
-        As there.
-    acceptance
-        Proportion of Phi proposals of the last hop that were accepted.
-    level
-        Level of the last hop that was not silent, shape (channels, 1): the unit of the networks.
-    reset_reason
-        Why it last reset itself, or None if it did not.
+    `level`: level of the last hop that was not silent, shape (channels, 1): the unit of the
+    networks.
     """
 
     def __init__(

@@ -25,27 +25,14 @@ _REMEDY = "give x.T, or channels_first=True"
 
 
 def check_rate(rate: float) -> int:
-    """Return a sampling rate as an int; a float is accepted if it is whole, such as 16000.0.
-
-    Raises
-    ------
-    AlphaMFError
-        The rate is not a whole number, or outside `alphamf.audio.survey.RATES`.
-    """
+    """Return a sampling rate as an int; a float is accepted if it is whole, such as 16000.0."""
     return sampling_rate("the rate", rate, *RATES)
 
 
 def describe_samples(audio: Samples, channels: int, rate: int | None = None) -> str:
     """Describe samples in a few words, for a repr.
 
-    Parameters
-    ----------
-    audio
-        Samples of all channels, in either order of the axes.
-    channels
-        Their number.
-    rate
-        Sampling rate in Hz; None: it is not known.
+    `rate`: sampling rate in Hz.
 
     Examples
     --------
@@ -58,14 +45,7 @@ def describe_samples(audio: Samples, channels: int, rate: int | None = None) -> 
 
 
 def real_samples(audio: ArrayLike) -> Samples:
-    """Check that samples are real numbers, and return them as an array, without a copy if possible.
-
-    Raises
-    ------
-    AlphaMFError
-        They are something else than floating-point numbers or a key of `FULL_SCALE`, or an array
-        that masks some of them.
-    """
+    """Check that samples are real numbers; return them as an array, without a copy if possible."""
     if isinstance(audio, np.ma.MaskedArray) and np.ma.is_masked(audio):
         raise AlphaMFError(
             "audio is an array with masked samples; fill them first, for example with "
@@ -93,19 +73,7 @@ def kind_of(array: Samples) -> np.dtype[Any]:
 def check_orientation(shape: tuple[int, ...], limit: int, *, channels_first: bool) -> None:
     """Refuse a recording whose shape suggests that its channels are along the other axis.
 
-    Parameters
-    ----------
-    shape
-        Shape of the array, or of the first block.
-    limit
-        The most channels that are expected.
-    channels_first
-        Whether the first axis is meant to be that of the channels.
-
-    Raises
-    ------
-    AlphaMFError
-        There are more channels than expected, and only a few along the other axis.
+    `shape`: shape of the array, or of the first block.
     """
     if len(shape) != 2 or shape[1 - channels_first] <= limit or shape[channels_first] > _FEW:
         return
@@ -114,13 +82,7 @@ def check_orientation(shape: tuple[int, ...], limit: int, *, channels_first: boo
 
 
 def check_chunk(shape: tuple[int, ...], channels: int, *, channels_first: bool) -> None:
-    """Refuse a chunk whose shape differs from the stream's.
-
-    Raises
-    ------
-    AlphaMFError
-        The message suggests ``x.T`` if that would help.
-    """
+    """Refuse a chunk whose shape differs from the stream's."""
     of_one = len(shape) == 1 and channels == 1
     if of_one or (len(shape) == 2 and shape[0 if channels_first else 1] == channels):
         return
@@ -130,13 +92,7 @@ def check_chunk(shape: tuple[int, ...], channels: int, *, channels_first: bool) 
 
 
 def to_float(array: Samples) -> Floats:
-    """Return finite samples as a new array of float32, 1 at full scale.
-
-    Raises
-    ------
-    AlphaMFError
-        Some are NaN, infinite, or too large for single precision.
-    """
+    """Return finite samples as a new array of float32, 1 at full scale."""
     if array.dtype.kind in "iu":
         found: Floats = array.astype(np.float32)
         if array.dtype.name == "uint8":
@@ -155,12 +111,7 @@ def to_float(array: Samples) -> Floats:
 def from_float(array: Floats, kind: np.dtype[Any]) -> Samples:
     """Convert samples to a dtype; integers are rounded and clipped to their range.
 
-    Parameters
-    ----------
-    array
-        Samples, 1 at full scale.
-    kind
-        A dtype, as from `kind_of`.
+    `kind`: a dtype, as from `kind_of`.
     """
     if kind.kind == "f":
         return array

@@ -69,36 +69,12 @@ def sample(
 ) -> tuple[Array, list[float]]:
     """Run a chain given |X|^2, and pass every state to `summary`.
 
-    Parameters
-    ----------
-    power
-        |X|^2, shape (bins, frames) or (clips, bins, frames), nowhere zero throughout a clip. With
-        `shares`, the bins of the first component, then those of the next.
-    dictionary
-        The speech's W.
-    settings
-        Settings of the run.
-    stream
-        Seed and stream number.
-    summary
-        Receives every state and the target.
-    progress
-        Called after every step.
-    noise
-        Known spectra of the noise, as from `hints.noise_spectra`, shape (stacked bins, K) or
-        (clips, stacked bins, K); they are a source of their own, whose W is fixed. Or None.
-    shares
-        For a mixture in several components (`components`), which have H in common: the speech's
-        power in each as a proportion of that in all, above zero, shape (components, bins). None:
-        there is one component.
-
-    Returns
-    -------
-    level : ndarray
-        The units of power that the model works in, shape (..., bins, 1).
-    acceptance : list of float
-        Acceptance of the Phi moves of speech and noise; and of the last `Settings.keep` moves of W
-        and H, if the sampler is one of `METROPOLIS`.
+    `power`: |X|^2, shape (bins, frames) or (clips, bins, frames), nowhere zero throughout a clip.
+    `noise`: known spectra of the noise, as from `hints.noise_spectra`, shape (stacked bins, K) or
+    (clips, stacked bins, K); they are a source of their own, whose W is fixed. `shares`: for a
+    mixture in several components (`components`), which have H in common: the speech's power in each
+    as a proportion of that in all, above zero, shape (components, bins). Returns `level`: the units
+    of power that the model works in, shape (..., bins, 1).
     """
     check_memory(power, dictionary, settings)
     level = bin_levels(power)
@@ -140,13 +116,7 @@ def sample(
 
 
 class _FactorMoves:
-    """Counts the accepted moves of W and H among the last `Settings.keep` ones.
-
-    Parameters
-    ----------
-    settings
-        Settings of the run.
-    """
+    """Counts the accepted moves of W and H among the last `Settings.keep` ones."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -172,17 +142,7 @@ class _FactorMoves:
 def check_memory(power: Array, dictionary: Dictionary, settings: Settings) -> None:
     """Refuse settings whose arrays would not fit into this machine's memory.
 
-    Parameters
-    ----------
-    power
-        |X|^2, shape (bins, frames) or (clips, bins, frames).
-    dictionary, settings
-        Dictionary and settings of the run.
-
-    Raises
-    ------
-    AlphaMFError
-        The chains need more memory than there is.
+    `power`: |X|^2, shape (bins, frames) or (clips, bins, frames).
     """
     most = memory.total()
     if most is None or not isinstance(power, np.ndarray):
@@ -233,21 +193,7 @@ def start_chain(
     around; the last `LAST_STEPS` steps read all frames. Recordings with fewer than `FEWEST` times
     `Settings.coarse` frames are read as a whole.
 
-    Parameters
-    ----------
-    target
-        The model.
-    chains
-        Shape of the chains.
-    settings
-        Settings of the run.
-    stream
-        Seed and stream number.
-
-    Returns
-    -------
-    ndarray
-        theta, shape (*chains, *clips, D).
+    `chains`: shape of the chains. Returns: theta, shape (*chains, *clips, D).
     """
     seed, number = stream
     xp, apart = namespace(target.power), settings.coarse
@@ -270,16 +216,7 @@ def start_chain(
 def warm_up(target: AlphaMF, start: Array, steps: int, seed: int, key: int) -> Array:
     """Run EM from a start, and return its last theta, which is near the mode.
 
-    Parameters
-    ----------
-    target
-        The model.
-    start
-        Starting value, shape (..., D).
-    steps
-        Number of steps of EM.
-    seed, key
-        Seed and key of the random numbers.
+    `start`: starting value, shape (..., D).
     """
     for state in run(target, kernel("em"), steps=steps, seed=seed, chain=key, start=start):
         start = state.theta
@@ -297,14 +234,7 @@ def sources(
 
     The columns of W get a mean of one. Another alpha keeps the shape of their spectra.
 
-    Parameters
-    ----------
-    dictionary, settings
-        Dictionary and settings of the run.
-    level
-        As from `bin_levels`, shape (..., bins, 1).
-    noise, shares
-        As for `sample`.
+    `level`: as from `bin_levels`, shape (..., bins, 1).
     """
     xp = namespace(level)
     alpha = settings.alpha_speech or dictionary.alpha

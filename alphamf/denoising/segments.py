@@ -79,18 +79,9 @@ class Cutter:
 
     The last piece has the remaining samples, from ``step / 2 + overlap`` to ``3 step / 2 +
     overlap``, so that none is too short to learn a noise from. A shorter stream is one piece.
-
-    Parameters
-    ----------
-    step, overlap
-        In samples.
-
-    Attributes
-    ----------
-    limit
-        The most samples that are held back.
     """
 
+    # step, overlap: in samples.
     step: int
     overlap: int
 
@@ -128,22 +119,6 @@ class SegmentDenoiser:
 
     Each is continued by a window of its mirror image at both ends: an abrupt end spreads a noise
     over all frequencies, and much of it would be left there (docs/quality.md).
-
-    Parameters
-    ----------
-    rate
-        Sampling rate in Hz.
-    weights
-        Dictionary and networks.
-    options
-        Options of the stream.
-    progress
-        Adds up what has been done.
-
-    Attributes
-    ----------
-    latency
-        The most samples that are held back.
     """
 
     def __init__(
@@ -231,26 +206,13 @@ class SegmentDenoiser:
 def continue_mirrored(audio: Floats, samples: int) -> Floats:
     """Continue a sound at both ends by its mirror image.
 
-    Parameters
-    ----------
-    audio
-        Shape (samples, channels), not empty.
-    samples
-        Length of each mirror image, which may be more than that of the sound.
+    `audio`: shape (samples, channels), not empty.
     """
     return np.pad(audio, [(samples, samples), (0, 0)], mode="reflect")
 
 
 def without_mirror_images(estimate: ChannelEstimate, frame: Frame) -> ChannelEstimate:
-    """Return the estimate of a channel that was continued by a window at both ends, without them.
-
-    Parameters
-    ----------
-    estimate
-        Of a channel.
-    frame
-        Window and hop of its gain.
-    """
+    """Return the estimate of a channel without the mirror images at both ends."""
     samples = slice(frame.n_fft, -frame.n_fft)
     overlap = frame.n_fft // frame.hop_length
     frames = slice(overlap, -overlap)

@@ -80,13 +80,7 @@ OFFERED = ("bounded gradient", "parts", "value")
 
 
 def kernel(name: str) -> Sampler[Any]:
-    """Return the sampler called `name` in `SAMPLERS`, as a kernel for W and H.
-
-    Raises
-    ------
-    AlphaMFError
-        There is no such sampler, or it cannot sample the posterior of W and H.
-    """
+    """Return the sampler called `name` in `SAMPLERS`, as a kernel for W and H."""
     if not isinstance(name, str) or name not in SAMPLERS:
         raise AlphaMFError(
             f"unknown `sampler` {shown_value(name)}; it must be a name in "
@@ -254,22 +248,7 @@ PRESETS: dict[str, Settings] = {
 def choose_settings(
     preset: PresetName | Settings, strength: float | None = None, dereverb: float | None = None
 ) -> Settings:
-    """Return the settings of a preset, or the given settings, with another strength or echo.
-
-    Parameters
-    ----------
-    preset
-        Name of a preset, or settings.
-    strength
-        Proportion of the denoising that is applied, from 0 to 1; None: that of the settings.
-    dereverb
-        Proportion of the echo that is removed, from 0 to 1; None: that of the settings.
-
-    Raises
-    ------
-    AlphaMFError
-        There is no such preset, it is something else, or a proportion is out of range.
-    """
+    """Return the settings of a preset, or the given settings, with another strength or echo."""
     if isinstance(preset, Settings):
         settings = preset
     elif isinstance(preset, str) and preset in PRESETS:

@@ -57,10 +57,7 @@ TINY = np.float32(1e-30)
 def sharing_groups(spectra: Sequence[Complexes], gains: Sequence[Floats]) -> list[list[int]]:
     """Return the groups of channels that share a voice, in order; a single channel is a group, too.
 
-    Parameters
-    ----------
-    spectra, gains
-        Spectrum and gain of each channel, shape (bins, frames).
+    `spectra`, `gains`: spectrum and gain of each channel, shape (bins, frames).
     """
     groups: list[list[int]] = []
     for channel in range(len(spectra)):
@@ -78,10 +75,7 @@ def sharing_groups(spectra: Sequence[Complexes], gains: Sequence[Floats]) -> lis
 def coherence(spectra: Sequence[Complexes], gains: Sequence[Floats]) -> float:
     """Return the coherence of the speech of two channels, from 0 to 1.
 
-    Parameters
-    ----------
-    spectra, gains
-        Spectra and gains of both channels, shape (bins, frames).
+    `spectra`, `gains`: spectra and gains of both channels, shape (bins, frames).
     """
     sums = [
         _sums(np.stack([each[part] for each in spectra]), np.stack([each[part] for each in gains]))
@@ -108,10 +102,7 @@ def _sums(spectra: Complexes, gains: Floats) -> tuple[Floats, Floats]:
 def speech(spectra: Complexes, gains: Floats) -> Complexes:
     """Estimate the spectra of the speech in channels that share a voice.
 
-    Parameters
-    ----------
-    spectra, gains
-        Shape (channels, bins, frames).
+    `spectra`, `gains`: shape (channels, bins, frames).
     """
     found: Complexes = np.empty_like(spectra)
     for bins in parts(spectra.shape[1], BINS):
@@ -122,10 +113,7 @@ def speech(spectra: Complexes, gains: Floats) -> Complexes:
 def power_shares(spectra: Sequence[Complexes]) -> list[Floats]:
     """Return each channel's fraction of the power in every cell.
 
-    Parameters
-    ----------
-    spectra
-        Spectrum of each channel, shape (bins, frames).
+    `spectra`: spectrum of each channel, shape (bins, frames).
     """
     powers = [_power(each) for each in spectra]
     total = sum(powers) + TINY
@@ -159,10 +147,7 @@ def _place(estimate: Complexes) -> Complexes:
     It is estimated from the frames around, with a triangle of weights over three `TURN`, and with a
     small weight from all frames.
 
-    Parameters
-    ----------
-    estimate
-        Spectra of the speech, shape (channels, bins, frames).
+    `estimate`: spectra of the speech, shape (channels, bins, frames).
     """
     starts = range(0, estimate.shape[-1], TURN)
     parts = [_covariance(estimate[..., start : start + TURN]) for start in starts]
@@ -179,12 +164,8 @@ def _place(estimate: Complexes) -> Complexes:
 def _noise(rest: Complexes, variance: Floats) -> Complexes:
     """Return the noise's covariance, shape (channels, channels, bins, frames).
 
-    Parameters
-    ----------
-    rest
-        Spectra whose coherence is that of the noise, shape (channels, bins, frames).
-    variance
-        Variance of the noise in each channel, of the same shape.
+    `rest`: spectra whose coherence is that of the noise, shape (channels, bins, frames).
+    `variance`: variance of the noise in each channel, of the same shape.
     """
     matrix = _covariance(rest)
     scale = np.sqrt(np.stack([matrix[c, c].real for c in range(len(matrix))]) + TINY)
@@ -222,12 +203,7 @@ def _trace(matrix: Complexes) -> Floats:
 def _solved(matrix: Complexes, values: Complexes) -> Complexes:
     """Solve a positive definite system in every cell by elimination; overwrites `matrix`.
 
-    Parameters
-    ----------
-    matrix
-        Shape (channels, channels, bins, frames).
-    values
-        Shape (channels, bins, frames).
+    `matrix`: shape (channels, channels, bins, frames). `values`: shape (channels, bins, frames).
     """
     size = len(matrix)
     solution = list(values)

@@ -46,19 +46,7 @@ class Cancel(Protocol):
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """How a stream is denoised: what `alphamf.denoise` and `alphamf.Stream` have in common.
-
-    Attributes
-    ----------
-    settings, model, latency, seed, device, jobs, max_channels, channels_first, progress, cancel, \
-    hints
-        As in `alphamf.Stream`.
-
-    Raises
-    ------
-    AlphaMFError
-        An option is of the wrong kind or out of range, or two do not go together.
-    """
+    """How a stream is denoised: what `alphamf.denoise` and `alphamf.Stream` have in common."""
 
     settings: Settings
     model: str | PathLike[str] | Dictionary | Weights = "auto"
@@ -70,7 +58,7 @@ class StreamOptions:
     channels_first: bool = False
     progress: Callable[[float], None] | None = None
     cancel: Cancel | None = None
-    hints: Hints | None = None
+    hints: Hints | None = None  # As in `alphamf.Stream`
 
     def __post_init__(self) -> None:
         replace_numbers(
@@ -102,23 +90,11 @@ class StreamOptions:
             raise AlphaMFError("latency 'low' does not support hints")
 
     def weights(self, rate: int) -> Weights:
-        """Return the weights for whole segments of sound at a rate in Hz.
-
-        Raises
-        ------
-        AlphaMFError
-            As `alphamf.denoising.weights.find`.
-        """
+        """Return the weights for whole segments of sound at a rate in Hz."""
         return find(rate, self.model, dereverb=self.settings.dereverb > 0)
 
     def check_channels(self, channels: int) -> int:
-        """Return a number of channels as an int.
-
-        Raises
-        ------
-        AlphaMFError
-            The number is not whole, or above `max_channels`.
-        """
+        """Return a number of channels as an int."""
         number = whole_number("channels", channels, 1)
         if number > self.max_channels:
             raise AlphaMFError(
@@ -132,16 +108,6 @@ class SoundProgress:
     """Counts the seconds of sound that several threads have processed, and can stop them.
 
     A copy by pickle or `copy.deepcopy` has neither `progress` nor `cancel`.
-
-    Parameters
-    ----------
-    progress, cancel
-        As in `StreamOptions`.
-
-    Attributes
-    ----------
-    stopped
-        Whether the work has to stop.
     """
 
     def __init__(
@@ -160,22 +126,7 @@ class SoundProgress:
         self.__dict__.update(state)
 
     def advance(self, key: tuple[int, int], seconds: float, steps: float) -> None:
-        """Record the progress of a task, and call `progress`.
-
-        Parameters
-        ----------
-        key
-            Key of the task.
-        seconds
-            Seconds of sound that a step stands for.
-        steps
-            Steps made so far.
-
-        Raises
-        ------
-        CancelledError
-            The work has to stop.
-        """
+        """Record the progress of a task, and call `progress`."""
         if self.stopped or (self._cancel is not None and self._cancel.is_set()):
             raise CancelledError("the denoising was cancelled")
         if self._progress is not None:
@@ -184,12 +135,6 @@ class SoundProgress:
                 self._progress(sum(self._seconds.values()))
 
     def add(self, seconds: float) -> None:
-        """Record seconds of sound that were processed in order, as at low latency.
-
-        Raises
-        ------
-        CancelledError
-            The work has to stop.
-        """
+        """Record seconds of sound that were processed in order, as at low latency."""
         key = 0, 0
         self.advance(key, 1, self._seconds.get(key, 0) + seconds)

@@ -13,26 +13,17 @@ from alphamf.tools.arrays import Array, Floats, Reals, parts
 
 
 class Deviation(NamedTuple):
-    """Constants of `deviation`, fitted to development clips (docs/quality.md).
+    """Constants of `deviation`, fitted to development clips (docs/quality.md)."""
 
-    Attributes
-    ----------
-    scale, power, least
-        Constants of the deviation of a loud cell.
-    faint
-        Power relative to the mean, at low frequencies, at which a cell counts half as faint: as the
-        hiss of a good recording, which lies below all speech.
-    faint_std
-        Deviation of the gain there.
-    bend
-        Frequency in Hz above which `faint` falls by 24 dB an octave, as speech and noise do.
-    """
-
+    # scale, power, least: constants of the deviation of a loud cell.
     scale: float = 0.78
     power: float = 0.4
     least: float = 0.001
+    # Power relative to the mean, at low frequencies, at which a cell counts half as faint: as the
+    # hiss of a good recording, which lies below all speech.
     faint: float = 0.001
-    faint_std: float = 0.38
+    faint_std: float = 0.38  # Deviation of the gain there
+    # Frequency in Hz above which `faint` falls by 24 dB an octave, as speech and noise do.
     bend: float = 6000
 
 
@@ -49,17 +40,8 @@ LOUDEST = np.float32(1e12)
 def output_gain(noisy: Complexes, speech: Complexes, least: np.float32) -> Floats:
     """Return the gain from a noisy spectrum to an output spectrum.
 
-    Parameters
-    ----------
-    noisy, speech
-        Spectra of the sound and of the output, shape (bins, frames).
-    least
-        Smallest gain of a cell.
-
-    Returns
-    -------
-    ndarray
-        Shape (bins, frames).
+    `noisy`, `speech`: spectra of the sound and of the output, shape (bins, frames). Returns: shape
+    (bins, frames).
     """
 
     def gain(noisy: Complexes, speech: Complexes) -> Floats:
@@ -75,12 +57,8 @@ def output_gain(noisy: Complexes, speech: Complexes, least: np.float32) -> Float
 def network_gain_std(power: Floats, gain: Floats, hertz: Reals) -> Floats:
     """Return the standard deviation of a gain predicted by networks; 0 where there is no sound.
 
-    Parameters
-    ----------
-    power, gain
-        |X|^2 of the sound, and the gain, shape (bins, frames).
-    hertz
-        Frequencies of the bins, shape (bins,).
+    `power`, `gain`: |X|^2 of the sound, and the gain, shape (bins, frames). `hertz`: frequencies of
+    the bins, shape (bins,).
     """
     mean = power.mean() + np.float32(1e-20)
 
@@ -101,12 +79,7 @@ def _by_rows(function: Callable[..., Floats], *arrays: Array) -> Floats:
 def faint_levels(hertz: Reals, constants: Deviation = CHOSEN) -> Floats:
     """Return the power, relative to the mean, at which a cell counts half as faint.
 
-    Parameters
-    ----------
-    hertz
-        Frequencies of cells, of any shape.
-    constants
-        Constants of the formula.
+    `hertz`: frequencies of cells, of any shape.
     """
     found: Floats = (constants.faint / (1 + (hertz / constants.bend) ** 4)).astype(np.float32)
     return found
@@ -118,16 +91,7 @@ def deviation(gain: Floats, level: Floats, faint: Floats, constants: Deviation =
     For a loud cell it is a power of g (1 - g), the variance of a cell that is speech with the
     probability g and noise otherwise. In faint cells, gains near 0 and near 1 are both often wrong.
 
-    Parameters
-    ----------
-    gain
-        0 to 1.
-    level
-        Power of the cells over the mean, of the same shape.
-    faint
-        Their `faint_levels`, which broadcast against both.
-    constants
-        Constants of the formula.
+    `level`: power of the cells over the mean, of the same shape.
     """
     scale, power, least = (np.float32(each) for each in constants[:3])
     share = faint / (faint + level)
@@ -139,19 +103,8 @@ def deviation(gain: Floats, level: Floats, faint: Floats, constants: Deviation =
 def powers(audio: Floats, frame: Frame, frames: int) -> Floats:
     """Return the power per cell, scaled so that cells sum to the frame's mean square.
 
-    Parameters
-    ----------
-    audio
-        Shape (samples, channels).
-    frame
-        Window and hop of the gain, in samples.
-    frames
-        How many, from the first on.
-
-    Returns
-    -------
-    ndarray
-        Shape (channels, bins, frames).
+    `audio`: shape (samples, channels). `frame`: window and hop of the gain, in samples. Returns:
+    shape (channels, bins, frames).
     """
     spectra = [stft.forward(sound, frame)[:, :frames] for sound in audio.clip(-LOUDEST, LOUDEST).T]
     unit = np.float32(frame.n_fft / 2)
@@ -164,15 +117,8 @@ def levels(power: Floats, gain: Floats, gain_std: Floats) -> Floats:
     The gain of each cell is taken one standard deviation down and up, in all cells of a frame at
     once: the widest range that these deviations allow.
 
-    Parameters
-    ----------
-    power, gain, gain_std
-        Shape (channels, bins, frames).
-
-    Returns
-    -------
-    ndarray
-        Lower end, middle and upper end, mean over channels, shape (frames, 3).
+    `power`, `gain`, `gain_std`: shape (channels, bins, frames). Returns: lower end, middle and
+    upper end, mean over channels, shape (frames, 3).
     """
     ends = (np.maximum(gain - gain_std, 0), gain, np.minimum(gain + gain_std, 1))
     found: Floats = np.stack([(each**2 * power).sum(1).mean(0) for each in ends], 1)

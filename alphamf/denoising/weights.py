@@ -164,34 +164,7 @@ def find(
     causal: Choice = "none",
     dereverb: bool = False,
 ) -> Weights:
-    """Find and load the weights for sound at `rate`.
-
-    Parameters
-    ----------
-    rate
-        Sampling rate in Hz.
-    model
-        A dictionary, its file or the name of a shipped one; ``"auto"``: the shipped one for the
-        rate. `Weights` are returned as they are.
-    refiner
-        A file or the name of a shipped refiner; ``"auto"``: the shipped one that fits the
-        dictionary's rate and window, if there is one; ``"none"``.
-    second_stage
-        In the same way; ``"auto"`` is none without a shipped refiner. A shipped second stage comes
-        with the high-band network, for sound that has these bands. If all three are shipped ones,
-        or none, segments without sound above 4 kHz take those for 8 kHz.
-    causal
-        In the same way, for low latency. A shipped one comes with its second stage, and with the
-        network of the wide bands.
-    dereverb
-        Whether the shipped dereverberator, if there is one, is loaded with a shipped second stage
-        or refiner.
-
-    Raises
-    ------
-    AlphaMFError
-        There is no such file, it holds something else, or the parts do not fit each other.
-    """
+    """Find and load the weights for sound at `rate`."""
     if isinstance(model, Weights):
         return model
     networks = {str(refiner), str(second_stage)}
@@ -230,38 +203,13 @@ def find(
 def find_online(
     rate: int, model: Choice | Dictionary | Weights = "auto", *, refine: bool = True
 ) -> Weights:
-    """Find and load the weights for sound at `rate`, at low latency.
-
-    Parameters
-    ----------
-    rate, model
-        As for `find`.
-    refine
-        Whether to load a network, if one is shipped for the dictionary.
-    """
+    """Find and load the weights for sound at `rate`, at low latency."""
     choice = "auto" if refine else "none"
     return find(rate, model, refiner="none", second_stage="none", causal=choice)
 
 
 def roles(networks: Sequence[str]) -> tuple[str, str]:
-    """Return the refiner and the second stage among some networks, as `find` takes them.
-
-    Parameters
-    ----------
-    networks
-        Files or names of shipped networks, told apart by their content; ``["none"]``; empty: those
-        that fit the dictionary.
-
-    Returns
-    -------
-    tuple of str
-        ``"none"`` for the one that is not among them; both ``"auto"`` if `networks` is empty.
-
-    Raises
-    ------
-    AlphaMFError
-        There is no such file, it is another network, or two networks have the same role.
-    """
+    """Return the refiner and the second stage among some networks, as `find` takes them."""
     if not networks:
         return "auto", "auto"
     found: dict[type[TrainedNetwork], str] = {}
@@ -279,22 +227,7 @@ def roles(networks: Sequence[str]) -> tuple[str, str]:
 
 
 def network(kind: type[N], choice: Choice, rate: int) -> N | None:
-    """Load a network; None for ``"none"``, and for ``"auto"`` the shipped one for `rate`, if any.
-
-    Parameters
-    ----------
-    kind
-        `Refiner`, `SecondStage`, `HighBand` or `CausalRefiner`.
-    choice
-        A file, the name of a shipped network, ``"auto"`` or ``"none"``.
-    rate
-        Sampling rate of the dictionary in Hz.
-
-    Raises
-    ------
-    AlphaMFError
-        There is no such file, or it is not a network.
-    """
+    """Load a network; ``"none"``: None, ``"auto"``: the shipped one for `rate`, if any."""
     name = str(choice)
     if name == "none":
         return None

@@ -38,37 +38,21 @@ T = TypeVar("T")
 
 
 class Piece(NamedTuple):
-    """An input segment, followed by its overlap.
+    """An input segment, followed by its overlap."""
 
-    Attributes
-    ----------
-    audio
-        Shape (samples, channels).
-    step
-        Samples from its start to that of the next piece: all of them in the last piece. What
-        follows `step` is repeated at the start of the next piece.
-    """
-
-    audio: Floats
+    audio: Floats  # Shape (samples, channels)
+    # Samples from its start to that of the next piece: all of them in the last piece. What follows
+    # `step` is repeated at the start of the next piece.
     step: int
 
 
 class _Pending(NamedTuple):
-    """A piece in progress.
+    """A piece in progress."""
 
-    Attributes
-    ----------
-    places
-        For each channel its place among the estimates of all futures.
-    futures
-        Estimates of the different sounds among the channels.
-    tasks
-        How many threads they keep busy.
-    """
-
-    places: list[int]
+    places: list[int]  # For each channel its place among the estimates of all futures
+    # Estimates of the different sounds among the channels.
     futures: list[Future[list[ChannelEstimate]]]
-    tasks: int
+    tasks: int  # How many threads they keep busy
 
     def channels(self) -> list[ChannelEstimate]:
         """Wait for the estimate of every channel."""
@@ -80,19 +64,6 @@ class Workers:
     """Estimates pieces of sound, and returns the estimates in order.
 
     A copy by pickle or `copy.deepcopy` waits for the pieces in progress first.
-
-    Parameters
-    ----------
-    rate
-        Sampling rate in Hz.
-    weights
-        Dictionary and networks.
-    options
-        Options of the stream: `settings`, `seed`, `device`, `jobs` and `hints`. On a GPU
-        `jobs` pieces are sampled in one batch, to use all of it; without networks those of several
-        channels one by one, as each has components of its own.
-    progress
-        Adds up what has been done.
     """
 
     def __init__(
@@ -171,23 +142,7 @@ class Workers:
         return _Pending(places, futures, tasks=len(sounds))
 
     def next_estimates(self, *, last: bool = False) -> list[ChannelEstimate] | None:
-        """Return the estimates of the next piece in order, one per channel.
-
-        Parameters
-        ----------
-        last
-            Whether no other piece follows: then any number of pieces in progress is enough.
-
-        Returns
-        -------
-        list of ChannelEstimate or None
-            None if too few pieces are in progress.
-
-        Raises
-        ------
-        AlphaMFError
-            Its threads are in another process, which this one was forked from.
-        """
+        """Return the estimates of the next piece in order, one per channel."""
         if self._together:
             if not self._ready and self._waiting and (last or len(self._waiting) == self._jobs):
                 self._batch()
@@ -284,24 +239,7 @@ class Workers:
     ) -> list[SegmentPosterior]:
         """Sample the gains of sounds of equal length.
 
-        Parameters
-        ----------
-        weights
-            Those for the sounds.
-        sounds
-            Shape (samples,) each.
-        number
-            Their stream number.
-        seconds
-            Seconds of sound that they stand for in the progress.
-        place
-            Place of the first among those of this number.
-        noises
-            Known spectra of the noise of each, or None.
-        late
-            Late reverberation of each, which is taken away first; None: it stays.
-        settings
-            None: those of the run.
+        `sounds`: shape (samples,) each.
         """
         settings = settings or self._settings
         progress = partial(self._progress.advance, (number, place), seconds / settings.steps)
@@ -346,15 +284,7 @@ class Workers:
         number: int,
         seconds: float,
     ) -> list[ChannelEstimate]:
-        """Estimate the speech in the sounds of a piece, those that share a voice as one alpha-MF.
-
-        Parameters
-        ----------
-        late
-            Late reverberation of all sounds, which is taken away first; None: it stays.
-        weights, sounds, number, seconds
-            As for `_sample`.
-        """
+        """Estimate the speech of a piece; channels that share a voice are one alpha-MF."""
         settings, xp = self._settings, self._xp
         parts = None if late is None else late.result()
         noises = [None] * len(sounds)
@@ -391,17 +321,7 @@ class Workers:
 def _different(pieces: Sequence[Piece]) -> tuple[list[int], list[Floats]]:
     """Return the distinct sounds among the channels of some pieces.
 
-    Parameters
-    ----------
-    pieces
-        Pieces of one length.
-
-    Returns
-    -------
-    places : list of int
-        For each channel of the first piece, then of the next, its place among the sounds.
-    sounds : list of ndarray
-        Shape (samples,) each.
+    Returns `sounds`: shape (samples,) each.
     """
     sounds: list[Floats] = []
     places: list[int] = []

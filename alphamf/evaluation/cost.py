@@ -20,29 +20,16 @@ _warm: set[str] = set()
 
 
 class Cost(NamedTuple):
-    """The time and memory of a method.
+    """The time and memory of a method."""
 
-    Attributes
-    ----------
-    cpu, wall
-        Seconds of processor time, and elapsed seconds.
-    memory
-        Largest resident memory in bytes; None if unknown.
-    """
-
+    # cpu, wall: seconds of processor time, and elapsed seconds.
     cpu: float
     wall: float
-    memory: float | None
+    memory: float | None  # Largest resident memory in bytes; None if unknown.
 
 
 def measure_cost(spec: str, clip: Clip) -> tuple[Floats, Cost]:
-    """Run a method on a clip, and return its output and cost.
-
-    Raises
-    ------
-    AlphaMFError
-        The method fails, or its output has another shape or values that are not finite.
-    """
+    """Run a method on a clip, and return its output and cost."""
     run = method(spec).run
     if spec not in _warm:
         # Imports and preparations are no cost of a clip; a method that fails does so again below.

@@ -21,22 +21,13 @@ Values = dict[str, float | None]
 
 
 class ExtraScores(NamedTuple):
-    """Settings of the additional scores.
+    """Settings of the additional scores."""
 
-    Attributes
-    ----------
-    asr
-        A recogniser, as in `alphamf.scores.recognisers.check`.
-    transcripts
-        Words of each clean file by its stem; for other clips, the recogniser's transcript of the
-        clean file is used.
-    dnsmos
-        File of a DNSMOS network, or None.
-    """
-
-    asr: str | None = None
+    asr: str | None = None  # A recogniser, as in `alphamf.scores.recognisers.check`
+    # Words of each clean file by its stem; for other clips, the recogniser's transcript of the
+    # clean file is used.
     transcripts: tuple[tuple[str, str], ...] = ()
-    dnsmos: str | None = None
+    dnsmos: str | None = None  # File of a DNSMOS network, or None
 
     def key(self, clean: str) -> list[str]:
         """Return what the extra scores of a clip depend on; `clean` is `Result.clean`."""
@@ -50,14 +41,7 @@ class ExtraScores(NamedTuple):
     ) -> Iterator[tuple[Values, str | None]]:
         """Yield scores by name, with the reason if one is undefined.
 
-        Parameters
-        ----------
-        estimate, clean
-            Shape (samples,).
-        rate
-            Sampling rate in Hz.
-        name
-            `Result.clean`.
+        `estimate`, `clean`: shape (samples,).
         """
         if self.asr is not None:
             try:
@@ -82,18 +66,7 @@ class ExtraScores(NamedTuple):
 
 
 def parse_extra(asr: str | None, transcripts: str | None, model: str | None) -> ExtraScores:
-    """Check the options, and return the additional scores that they ask for.
-
-    Parameters
-    ----------
-    asr, transcripts, model
-        Recogniser, file and file, as the user names them.
-
-    Raises
-    ------
-    AlphaMFError
-        There is no such recogniser, a file cannot be read, or something is not installed.
-    """
+    """Check the options, and return the additional scores that they ask for."""
     if asr is not None:
         recognisers.check(asr)
     elif transcripts is not None:
@@ -105,13 +78,7 @@ def parse_extra(asr: str | None, transcripts: str | None, model: str | None) -> 
 
 
 def read_transcripts(path: str) -> dict[str, str]:
-    """Read transcripts: lines with a file's stem and its words, as in LibriSpeech.
-
-    Raises
-    ------
-    AlphaMFError
-        The file cannot be read, or a line holds no words.
-    """
+    """Read transcripts: lines with a file's stem and its words, as in LibriSpeech."""
     with file_errors(path, "read", ValueError):
         lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
     found = {}

@@ -20,16 +20,6 @@ class Folder:
 
     A clip's file has the noisy file's name and its folders below this one, or only its name if a
     single file has it; suffixes may differ, and stems may end in one of `ENDINGS`.
-
-    Parameters
-    ----------
-    path
-        The folder.
-
-    Raises
-    ------
-    AlphaMFError
-        The path is not a folder, or contains no audio.
     """
 
     def __init__(self, path: str) -> None:
@@ -48,13 +38,7 @@ class Folder:
             raise AlphaMFError(f"{printable_name(path)} contains no audio files")
 
     def file(self, noisy: str) -> tuple[str, str | None]:
-        """Return the file for a clip, or the reason why there is none.
-
-        Parameters
-        ----------
-        noisy
-            The noisy file, relative to the folders that the user named, with forward slashes.
-        """
+        """Return the file for a clip, or the reason why there is none."""
         place = PurePosixPath(noisy)
         stem = place.stem
         found = self._places.get(str(place.with_name(stem))) or self._names.get(stem) or []

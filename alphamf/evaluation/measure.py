@@ -38,19 +38,6 @@ def measure(
     """Run a job; errors in its files or its method are stored in the result.
 
     Channels are averaged, for the method and for the scores.
-
-    Parameters
-    ----------
-    job
-        From `alphamf.evaluation.runner.plan`.
-    update
-        Not used; part of the signature of a pool's tasks.
-    stoppable
-        Returns a context in which the method runs, and which may be interrupted at any time.
-
-    Returns
-    -------
-    Result
     """
     try:
         return _measure(job, stoppable)
@@ -63,12 +50,7 @@ def scores(
 ) -> tuple[dict[str, float | None], dict[str, str]]:
     """Return the scores of an estimate, None if undefined, with the reasons.
 
-    Parameters
-    ----------
-    clean, noisy, estimate
-        Shape (samples,).
-    rate
-        Sampling rate in Hz.
+    `clean`, `noisy`, `estimate`: shape (samples,).
     """
     from alphamf.scores.bss_eval import bss_eval
 

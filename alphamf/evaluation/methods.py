@@ -36,26 +36,13 @@ HOME = Path(__file__).parents[1]
 
 
 class Entry(NamedTuple):
-    """A method requested by the user.
+    """A method requested by the user."""
 
-    Attributes
-    ----------
-    spec
-        ``NAME`` or ``NAME@MODEL``; of a folder, the name that it is shown under.
-    method
-        That the spec names.
-    model
-        Its dictionary: a name, a file, or ``auto``.
-    identity
-        Hash of its settings, dictionary and networks, and of the code that runs them.
-    folder
-        Files of another system, which are scored as they are; None: the method is run.
-    """
-
-    spec: str
-    method: Method
-    model: str
-    identity: str
+    spec: str  # ``NAME`` or ``NAME@MODEL``; of a folder, the name that it is shown under
+    method: Method  # That the spec names
+    model: str  # Its dictionary: a name, a file, or ``auto``
+    identity: str  # Hash of its settings, dictionary and networks, and of the code that runs them
+    # Files of another system, which are scored as they are; None: the method is run.
     folder: Folder | None = None
 
 
@@ -72,21 +59,7 @@ def all_methods() -> dict[str, Method]:
 
 
 def resolve(specs: Iterable[str], model: str = "auto") -> list[Entry]:
-    """Return the methods that the user requested, without duplicates.
-
-    Parameters
-    ----------
-    specs
-        Names, names with a dictionary, ``NAME@MODEL``, ``NAME=FOLDER`` for another system's files,
-        or several of these with commas between; ``all`` for every method that can run here.
-    model
-        Dictionary of those that name none.
-
-    Raises
-    ------
-    AlphaMFError
-        There is no such method or dictionary, or it cannot run here.
-    """
+    """Return the methods that the user requested, without duplicates."""
     methods = all_methods()
     entries: dict[str, Entry] = {}
     for spec in (part.strip() for text in specs for part in _parts(text, methods)):
@@ -131,13 +104,7 @@ def _not_run(clip: Clip) -> Floats:
 
 
 def restore_entries(described: Mapping[str, Any]) -> list[Entry]:
-    """Return the methods of an earlier evaluation, with their current settings.
-
-    Parameters
-    ----------
-    described
-        Name to what `describe` returned. Methods that no longer exist are left out.
-    """
+    """Return the methods of an earlier evaluation, with their current settings."""
     methods = all_methods()
     entries = []
     for spec, about in described.items():

@@ -42,11 +42,6 @@ def condition(noisy: str, clean: str = "") -> tuple[str | None, float | None]:
 
     They stand next to each other in the name of the file or of a folder: ``car_5dB/sp01.flac``,
     ``sp01_car_sn5.wav``.
-
-    Parameters
-    ----------
-    noisy, clean
-        Names of the files, with forward slashes; `clean` is empty if unknown.
     """
     stem, speech = _core(noisy), core(clean)
     if speech and stem.lower().startswith(speech):

@@ -27,22 +27,7 @@ _PACKAGES = ("alphamf", "numpy", "scipy", "librosa", "soundfile", "pystoi", "pes
 
 
 def describe_run(entries: Sequence[Entry], *, seed: int, command: str) -> dict[str, Any]:
-    """Return the provenance of results as JSON values.
-
-    Parameters
-    ----------
-    entries
-        The methods.
-    seed
-        Seed of all methods.
-    command
-        The command line.
-
-    Returns
-    -------
-    dict
-        Settings, versions of packages, machine, command and date.
-    """
+    """Return the provenance of results as JSON values."""
     return {
         "version": version("alphamf"),
         "packages": {name: found for name in _PACKAGES if (found := installed_version(name))},
@@ -71,38 +56,13 @@ def earlier_entries(output: Path, entries: Sequence[Entry]) -> list[Entry]:
 def order_results(
     jobs: Sequence[EvaluationJob], results: Sequence[Result], known: Mapping[str, Result]
 ) -> list[Result]:
-    """Return the results of this and earlier runs, in the order of their jobs.
-
-    Parameters
-    ----------
-    jobs
-        Jobs of this run and of earlier ones.
-    results
-        Results of this run.
-    known
-        Results of earlier runs, by key.
-    """
+    """Return the results of this and earlier runs, in the order of their jobs."""
     found = {**known, **{result.key: result for result in results}}
     return [found[job.result.key] for job in jobs if job.result.key in found]
 
 
 def write(output: Path, results: Sequence[Result], settings: dict[str, Any]) -> None:
-    """Write results.csv, settings.json, summary.md and report.html.
-
-    Parameters
-    ----------
-    output
-        Folder of the evaluation.
-    results
-        At least one.
-    settings
-        As `describe_run` returns them, and the command's options.
-
-    Raises
-    ------
-    AlphaMFError
-        The folder cannot be written to.
-    """
+    """Write results.csv, settings.json, summary.md and report.html."""
     from alphamf.evaluation.page import report
 
     with atomic_file(output / "settings.json", within=output) as part:

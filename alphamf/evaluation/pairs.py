@@ -25,27 +25,20 @@ MOST_PATH = 4096
 
 
 class Pair(NamedTuple):
-    """A noisy file and its clean counterpart.
+    """A noisy file and its clean counterpart."""
 
-    Attributes
-    ----------
-    noisy, clean
-        Files; `clean` is empty where none was found, both where one is a pipe or a device.
-    noisy_name, clean_name
-        The same, relative to the folders that the user named, with forward slashes.
-    noise, snr
-        Name of the noise and SNR in dB; None if unknown.
-    problem
-        Why the pair cannot be used, in one sentence.
-    """
-
+    # noisy, clean: files; `clean` is empty where none was found, both where one is a pipe or a
+    # device.
     noisy: str
     clean: str
+    # noisy_name, clean_name: the same, relative to the folders that the user named, with forward
+    # slashes.
     noisy_name: str
     clean_name: str
+    # noise, snr: name of the noise and SNR in dB; None if unknown.
     noise: str | None = None
     snr: float | None = None
-    problem: str | None = None
+    problem: str | None = None  # Why the pair cannot be used, in one sentence
 
 
 def find_pairs(clean: str, noisy: Sequence[str], *, output: str | None = None) -> list[Pair]:
@@ -55,20 +48,6 @@ def find_pairs(clean: str, noisy: Sequence[str], *, output: str | None = None) -
     separator (``sp01`` of ``sp01_car_sn5``), or else the longest suffix (``fileid_3`` of
     ``book_snr5_fileid_3``). The words clean and noisy at the ends of stems are ignored. If several
     files have the same stem, the one that shares most folders with the noisy file is used.
-
-    Parameters
-    ----------
-    clean
-        A folder, file or pattern.
-    noisy
-        Folders, files or patterns. Where `clean` lies below one of them, its files are clean.
-    output
-        A folder whose files are ignored.
-
-    Raises
-    ------
-    AlphaMFError
-        There is no clean, or no noisy file.
     """
     clean_root, roots = _root("clean", clean), [_root("noisy", name) for name in noisy]
     clean_files, noisy_files = _outside(find([clean]), output), _outside(find(noisy), output)
@@ -89,20 +68,7 @@ def find_pairs(clean: str, noisy: Sequence[str], *, output: str | None = None) -
 
 
 def read_pairs(table: str, clean: str | None = None, noisy: str | None = None) -> list[Pair]:
-    """Read pairs from a CSV file with the columns clean and noisy, optionally noise and snr.
-
-    Parameters
-    ----------
-    table
-        The CSV.
-    clean, noisy
-        Folders that its paths are relative to; by default its own.
-
-    Raises
-    ------
-    AlphaMFError
-        The table cannot be read, or a row of it is incomplete.
-    """
+    """Read pairs from a CSV file with the columns clean and noisy, optionally noise and snr."""
     if is_special(table):
         raise AlphaMFError(
             f"`pairs` needs a file, but {printable_name(table)} is a pipe or a device"

@@ -13,62 +13,39 @@ from alphamf.audio.speech_level import QUIET_PAUSES_DB
 
 @dataclass(frozen=True)
 class Result:
-    """The scores and costs of a method on a clip; a line of ``results.jsonl``.
+    """The scores and costs of a method on a clip; a line of ``results.jsonl``."""
 
-    Attributes
-    ----------
-    version
-        Version of alphamf.
-    key
-        Hash of everything that the result depends on.
-    method
-        As the user named it, ``NAME`` or ``NAME@MODEL``.
-    noisy, clean
-        Files, relative to the folders that the user named, with forward slashes; ``clean`` is
-        empty where no clean file belongs to the noisy one.
-    noise, snr
-        Name of the noise and SNR in dB, None if they are not known.
-    seed
-        Seed of the method.
-    rate, seconds
-        Sampling rate in Hz and length of the clip; None if it could not be read.
-    pause_depth
-        By how many dB the pauses of the clean file lie below its speech, as from
-        `alphamf.audio.speech_level.pause_depth`; None if that is not known.
-    scores
-        Name in `alphamf.evaluation.summary.SCORES` to value, None for an undefined score; empty
-        after an error.
-    reasons
-        For each score that is None, the reason.
-    cpu_seconds, real_time_factor
-        CPU seconds, and wall-clock seconds per second of sound, of the method alone.
-    peak_memory_mb
-        Largest resident memory of its process meanwhile, in 10^6 bytes; None if it worked in
-        another process.
-    audio
-        Denoised file, relative to the folder of results, with forward slashes.
-    error
-        Why there is no result, in one sentence.
-    """
-
-    version: str
-    key: str
-    method: str
+    version: str  # Version of alphamf
+    key: str  # Hash of everything that the result depends on
+    method: str  # As the user named it, ``NAME`` or ``NAME@MODEL``
+    # noisy, clean: files, relative to the folders that the user named, with forward slashes;
+    # ``clean`` is empty where no clean file belongs to the noisy one.
     noisy: str
     clean: str
+    # noise, snr: name of the noise and SNR in dB, None if they are not known.
     noise: str | None
     snr: float | None
-    seed: int
+    seed: int  # Seed of the method
+    # rate, seconds: sampling rate in Hz and length of the clip; None if it could not be read.
     rate: int | None = None
     seconds: float | None = None
+    # By how many dB the pauses of the clean file lie below its speech, as from
+    # `alphamf.audio.speech_level.pause_depth`; None if that is not known.
     pause_depth: float | None = None
+    # Name in `alphamf.evaluation.summary.SCORES` to value, None for an undefined score; empty after
+    # an error.
     scores: dict[str, float | None] = field(default_factory=dict)
-    reasons: dict[str, str] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)  # For each score that is None, the reason
+    # cpu_seconds, real_time_factor: CPU seconds, and wall-clock seconds per second of sound, of the
+    # method alone.
     cpu_seconds: float | None = None
     real_time_factor: float | None = None
+    # Largest resident memory of its process meanwhile, in 10^6 bytes; None if it worked in another
+    # process.
     peak_memory_mb: float | None = None
+    # Denoised file, relative to the folder of results, with forward slashes.
     audio: str | None = None
-    error: str | None = None
+    error: str | None = None  # Why there is no result, in one sentence
 
     @property
     def reference(self) -> str | None:
@@ -77,15 +54,7 @@ class Result:
 
     @classmethod
     def from_json(cls, item: Mapping[str, Any]) -> Result:
-        """Return the result for an object made by `to_json`.
-
-        Raises
-        ------
-        KeyError
-            A field is missing.
-        TypeError
-            A field is of another type.
-        """
+        """Return the result for an object made by `to_json`."""
         item = {"pause_depth": None, **item}  # older lines do not have it
         for name, kind in get_type_hints(cls).items():
             if not _is(item[name], kind):

@@ -30,46 +30,21 @@ NOTHING = ExtraScores()
 
 
 class EvaluationJob(NamedTuple):
-    """A clip to process with a method.
+    """A clip to process with a method."""
 
-    Attributes
-    ----------
-    pair
-        The clip's files.
-    model
-        Name of the method's dictionary.
-    output
-        Folder of results.
-    result
-        The result as far as it is known beforehand.
-    estimate
-        File of another system that is scored; None: the method is run.
-    extra
-        Scores that are asked for beyond the usual ones.
-    originals
-        Which of the sounds ``clean`` and ``noisy`` this job writes as well: one job of all that
-        share a file does.
-    """
-
-    pair: Pair
-    model: str
-    output: str
-    result: Result
-    estimate: str | None = None
-    extra: ExtraScores = NOTHING
+    pair: Pair  # The clip's files
+    model: str  # Name of the method's dictionary
+    output: str  # Folder of results
+    result: Result  # The result as far as it is known beforehand
+    estimate: str | None = None  # File of another system that is scored; None: the method is run.
+    extra: ExtraScores = NOTHING  # Scores that are asked for beyond the usual ones
+    # Which of the sounds ``clean`` and ``noisy`` this job writes as well: one job of all that share
+    # a file does.
     originals: tuple[str, ...] = ()
 
 
 def audio_name(method: str, name: str) -> str:
-    """Return the name of an audio file in the folder of results, with forward slashes.
-
-    Parameters
-    ----------
-    method
-        As in `Result`, or ``noisy`` or ``clean`` for the originals.
-    name
-        `Result.noisy`; for ``clean``, `Result.clean`.
-    """
+    """Return the name of an audio file in the folder of results, with forward slashes."""
     safe = re.sub(r"[^\w.@+-]", "_", method)
     if safe != method:
         digest = hashlib.sha256(method.encode(errors="surrogateescape")).hexdigest()
@@ -85,21 +60,7 @@ def plan(
     seed: int,
     extra: ExtraScores = NOTHING,
 ) -> list[EvaluationJob]:
-    """List the jobs clip by clip: each clip with each method.
-
-    Parameters
-    ----------
-    pairs
-        The clips.
-    entries
-        The methods.
-    output
-        Folder of results.
-    seed
-        Seed of the methods.
-    extra
-        Scores that are asked for beyond the usual ones.
-    """
+    """List the jobs clip by clip: each clip with each method."""
     found = []
     digest = cache(_digest)
     for pair in pairs:
@@ -127,25 +88,13 @@ def plan(
 
 
 def lock_results(output: Path) -> AbstractContextManager[None]:
-    """Lock the folder of results against other runs; create it if needed.
-
-    Raises
-    ------
-    AlphaMFError
-        Another run works there, it cannot be written to, or it holds files of others.
-    """
+    """Lock the folder of results against other runs; create it if needed."""
     sentence = f"another evaluation is writing to `output` {printable_name(output)}"
     return _file(output).lock(sentence, [output / name for name in MADE])
 
 
 def check_inputs(todo: Iterable[EvaluationJob], output: Path) -> None:
-    """Refuse jobs that would replace a file that one of them reads.
-
-    Raises
-    ------
-    AlphaMFError
-        An input lies where the sound of a result goes.
-    """
+    """Refuse jobs that would replace a file that one of them reads."""
     inputs: dict[Identity, str] = {}
     names: dict[str, None] = {}
     for job in todo:
@@ -170,20 +119,6 @@ def run(
     """Yield the results of all jobs: first the stored ones, then the new ones.
 
     Jobs that failed before are run again.
-
-    Parameters
-    ----------
-    todo
-        The jobs, as `plan` lists them.
-    output
-        The folder, `locked` by the caller.
-    each
-        Does jobs and yields their results, in any order.
-
-    Raises
-    ------
-    AlphaMFError
-        A result cannot be written.
     """
     file = _file(output)
 

@@ -14,22 +14,13 @@ from alphamf.tools.tables import mean_and_error
 
 
 class Score(NamedTuple):
-    """How a score is printed: label, unit and decimals.
+    """How a score is printed: label, unit and decimals."""
 
-    Attributes
-    ----------
-    label, unit
-        For headings.
-    decimals
-        Digits after the point.
-    higher_is_better
-        Which way is better.
-    """
-
+    # label, unit: for headings.
     label: str
     unit: str
-    decimals: int
-    higher_is_better: bool
+    decimals: int  # Digits after the point
+    higher_is_better: bool  # Which way is better
 
     @property
     def heading(self) -> str:
@@ -73,22 +64,13 @@ HISS = (
 
 
 class Difference(NamedTuple):
-    """A mean of differences and its interval.
+    """A mean of differences and its interval."""
 
-    Attributes
-    ----------
-    mean
-        NaN without clips.
-    low, high
-        Ends of the interval; NaN with less than `FEWEST` clips.
-    clips
-        How many there are.
-    """
-
-    mean: float
+    mean: float  # NaN without clips
+    # low, high: ends of the interval; NaN with less than `FEWEST` clips.
     low: float
     high: float
-    clips: int
+    clips: int  # How many there are
 
 
 def groups(

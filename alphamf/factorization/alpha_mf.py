@@ -181,11 +181,7 @@ class AlphaMF:
     def gain(self, theta: Array, source: int = 0) -> Array:
         """Wiener gain of a source at theta and the current Phi: its fraction of sigma^2.
 
-        Returns
-        -------
-        ndarray
-            Shape (*chains, *clips, I, J), from 0 to 1. Its posterior mean times X is that of the
-            source.
+        Returns: shape (*chains, *clips, I, J), from 0 to 1.
         """
         return self.potential().gain(theta, source)
 
@@ -196,11 +192,8 @@ class AlphaMF:
     def row_parts(self, theta: Array, source: int) -> tuple[Array, Array]:
         """Positive parts of the likelihood's derivative by a log gain per row of v.
 
-        Returns
-        -------
-        tuple of ndarray
-            Sums over the columns of v dU/dv, its part from log sigma^2 and its part from
-            |X|^2 / sigma^2, each of shape (*chains, *clips, I).
+        Returns: sums over the columns of v dU/dv, its part from log sigma^2 and its part from |X|^2
+        / sigma^2, each of shape (*chains, *clips, I).
         """
         return self.potential().row_parts(theta, source)
 

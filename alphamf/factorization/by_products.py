@@ -16,13 +16,6 @@ class Notes:
     A chain's step is a draw of Phi given theta, then a move of theta given Phi, so values between
     the two belong to the posterior like values after them. The requested values are stored by
     `AlphaMF.draw_parts` if it covers all rows; after other draws they are None.
-
-    Attributes
-    ----------
-    source
-        Index of the source.
-    gain, rows
-        The stored values, or None: arrays as from `AlphaMF.gain` and `AlphaMF.row_parts`.
     """
 
     def __init__(self, source: int = 0) -> None:
@@ -42,12 +35,7 @@ class Notes:
     def start(self, theta: Array, power: Array) -> None:
         """Allocate the requested arrays and clear the others.
 
-        Parameters
-        ----------
-        theta
-            Shape (*chains, *clips, D).
-        power
-            Shape (*clips, I, J).
+        `theta`: shape (*chains, *clips, D). `power`: shape (*clips, I, J).
         """
         xp, lead = namespace(theta), theta.shape[:-1]
         self.forget()
@@ -60,15 +48,7 @@ class Notes:
         self._rows: Any = None if self.rows is None else _one_axis(self.rows, 1, axes + 1)
 
     def add(self, tile: Tile, sources: Sequence[Cells]) -> None:
-        """Store the values of a tile, whose outputs are the slopes at scale one.
-
-        Parameters
-        ----------
-        tile
-            Its place.
-        sources
-            Its cells.
-        """
+        """Store the values of a tile, whose outputs are the slopes at scale one."""
         if self._gain is None and self._rows is None:
             return
         own = sources[self.source]

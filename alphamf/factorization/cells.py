@@ -44,23 +44,12 @@ class CellOutput(IntEnum):
 
 
 class Cells(NamedTuple):
-    """Cells of a source.
+    """Cells of a source."""
 
-    Attributes
-    ----------
-    alpha
-        Index of the source.
-    v
-        W H; raised to `TINY` in place.
-    phi
-        Phi, or None if alpha is 2 and Phi the number 2.
-    out
-        One or two buffers like `v` for what is asked of the source; None for nothing.
-    """
-
-    alpha: float
-    v: Array
-    phi: Array | None
+    alpha: float  # Index of the source
+    v: Array  # W H; raised to `TINY` in place
+    phi: Array | None  # Phi, or None if alpha is 2 and Phi the number 2
+    # One or two buffers like `v` for what is asked of the source; None for nothing.
     out: Sequence[Array] | None = None
 
 
@@ -84,23 +73,7 @@ def evaluate(
 ) -> list[Any]:
     """Move Phi of one source after the other, if requested, then evaluate the cells.
 
-    Parameters
-    ----------
-    want
-        Kind of output to write.
-    power
-        |X|^2, shape (*clips, rows, columns).
-    sources
-        Cells of at least one source of the mixture.
-    scale
-        Factor of slopes.
-    states
-        From `states`, to move Phi in place; None to leave it.
-
-    Returns
-    -------
-    list
-        Number of accepted proposals of each source; on a device arrays, which nothing waits for.
+    `power`: |X|^2, shape (*clips, rows, columns).
     """
     xp = namespace(power)
     bases = [_base(source) for source in sources]
@@ -183,21 +156,6 @@ def _move(
 
     With q = |X|^2 / sigma^2 and t = sigma'^2 / sigma^2, a proposal is accepted when
     log u < -log t + q (1 - 1/t), that is log(u t) < q (1 - 1/t).
-
-    Parameters
-    ----------
-    rng
-        Generator of the arrays' module.
-    power
-        |X|^2.
-    source
-        Whose Phi is changed in place.
-    base
-        v^(2/alpha - 1).
-    parts
-        Phi v^(2/alpha) of each source; that of this one is replaced.
-    own
-        Its number.
     """
     xp = namespace(power)
     phi: Any = source.phi

@@ -64,18 +64,7 @@ def evaluate(
 ) -> list[int]:
     """See `alphamf.factorization.cells.evaluate`; arrays must be contiguous.
 
-    Parameters
-    ----------
-    want
-        Kind of output to write.
-    power
-        |X|^2, shape (*clips, rows, columns).
-    sources
-        Cells of at least one source of the mixture.
-    scale
-        Factor of slopes.
-    states
-        From `states`, to move Phi in place; None to leave it.
+    `power`: |X|^2, shape (*clips, rows, columns).
     """
     tuples = []
     for s, (alpha, v, phi, out) in enumerate(sources):

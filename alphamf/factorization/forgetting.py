@@ -82,14 +82,7 @@ def forgetting_factor(hop: float, seconds: float) -> float:
 class Extreme:
     """Running minimum or maximum over the last frames.
 
-    Parameters
-    ----------
-    function
-        `numpy.minimum` or `numpy.maximum`.
-    shape
-        Shape of a frame.
-    parts, frames
-        How many whole parts count besides the one that goes on, and the frames of each.
+    `shape`: shape of a frame.
     """
 
     def __init__(self, function: np.ufunc, shape: tuple[int, ...], parts: int, frames: int) -> None:
@@ -115,19 +108,8 @@ class Extreme:
 class NoiseVariance:
     """Online estimate of the variance of the noise in each bin.
 
-    Parameters
-    ----------
-    channels, bins
-        Shape of a frame.
-    hop
-        Distance between frames in seconds.
-
-    Attributes
-    ----------
-    power
-        Shape (channels, bins).
-    risen
-        Whether most bins rose in the last frame, shape (channels,).
+    `channels`, `bins`: shape of a frame. `hop`: distance between frames in seconds. `power`: shape
+    (channels, bins). `risen`: whether most bins rose in the last frame, shape (channels,).
     """
 
     def __init__(self, channels: int, bins: int, hop: float) -> None:

@@ -50,33 +50,11 @@ class Source:
 class Model:
     """The parts of the model that are constant during a chain.
 
-    Parameters
-    ----------
-    power
-        |X|^2, shape (I, J) or (*clips, I, J).
-    sources
-        Sources of the mixture.
-    blocks
-        Number of row blocks, of which a minibatch is one.
-
-    Attributes
-    ----------
-    size
-        D, the number of free entries of W and H of a clip.
-    layout
-        Positions of W (None if fixed) and H of each source in theta.
-    shape, exponent
-        `Parts.shape` and `Parts.exponent`, shape (D,).
-    loops
-        The module whose loops are for arrays like `power`.
-
-    Raises
-    ------
-    AlphaMFError
-        A shape, an alpha or the number of blocks does not fit.
+    `power`: |X|^2, shape (I, J) or (*clips, I, J). `shape`, `exponent`: `Parts.shape` and
+    `Parts.exponent`, shape (D,).
     """
 
-    size: int
+    size: int  # D, the number of free entries of W and H of a clip
 
     def __init__(self, power: Array, sources: Sequence[Source], blocks: int) -> None:
         _check(power, sources, blocks)

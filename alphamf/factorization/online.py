@@ -48,27 +48,18 @@ RELAXATION = 1.5
 
 
 class OnlineEstimate(NamedTuple):
-    """Results for one frame.
+    """Results for one frame."""
 
-    Attributes
-    ----------
-    gain, gain_std
-        Gain of the speech in the newest frame and its standard deviation, shape (channels, bins).
-    acceptance
-        Proportion of accepted Phi proposals of the speech.
-    speech, noise
-        Variance of the speech where Phi is one, and of the noise, in units of `level`; shape
-        (channels, bins).
-    level
-        Mean power of the last seconds, shape (channels, 1).
-    """
-
+    # gain, gain_std: gain of the speech in the newest frame and its standard deviation, shape
+    # (channels, bins).
     gain: Floats
     gain_std: Floats
-    acceptance: float
+    acceptance: float  # Proportion of accepted Phi proposals of the speech
+    # speech, noise: variance of the speech where Phi is one, and of the noise, in units of `level`;
+    # shape (channels, bins).
     speech: Floats
     noise: Floats
-    level: Floats
+    level: Floats  # Mean power of the last seconds, shape (channels, 1)
 
 
 def unit_columns(basis: Floats) -> Floats:
@@ -79,22 +70,8 @@ def unit_columns(basis: Floats) -> Floats:
 class OnlineAlphaMF:
     """Computes gains frame by frame.
 
-    Parameters
-    ----------
-    basis
-        W of the speech, shape (context, columns, bins).
-    alpha
-        Index of the speech.
-    spacing
-        Distance between bins in Hz.
-    hop
-        Distance between frames in seconds.
-    stride
-        Frames from one frame of the context to the next.
-    channels
-        Channels side by side, each with a noise and activations of its own.
-    rng
-        Generator.
+    `basis`: W of the speech, shape (context, columns, bins). `spacing`: distance between bins in
+    Hz. `hop`: distance between frames in seconds.
     """
 
     def __init__(
@@ -138,10 +115,7 @@ class OnlineAlphaMF:
     def step(self, power: Floats) -> OnlineEstimate:
         """Process a frame and return its gain.
 
-        Parameters
-        ----------
-        power
-            |X|^2, shape (channels, bins), in no channel zero throughout.
+        `power`: |X|^2, shape (channels, bins), in no channel zero throughout.
         """
         self._take(power)
         context, _, bins = self._basis.shape

@@ -17,67 +17,35 @@ from alphamf.tools.arrays import Floats
 
 
 class Moves(NamedTuple):
-    """Settings of the online chain: steps, alpha of the speech, and the prior and rule of h.
+    """Settings of the online chain: steps, alpha of the speech, and the prior and rule of h."""
 
-    Attributes
-    ----------
-    steps, keep
-        Steps for a frame, and how many of the last ones are added up.
-    alpha
-        Index of the speech.
-    shape
-        Shape of the Gamma prior of h.
-    exponent
-        Exponent of the multiplicative rule.
-    """
-
+    # steps, keep: steps for a frame, and how many of the last ones are added up.
     steps: int
     keep: int
-    alpha: float
-    shape: float
-    exponent: float
+    alpha: float  # Index of the speech
+    shape: float  # Shape of the Gamma prior of h
+    exponent: float  # Exponent of the multiplicative rule
 
 
 class FrameState(NamedTuple):
-    """The newest frames, and the arrays that the steps update.
+    """The newest frames, and the arrays that the steps update."""
 
-    Attributes
-    ----------
-    power
-        |X|^2.
-    noise
-        Dispersion of the noise, half of its variance; raised to `TINY` in place.
-    phi
-        Phi of the speech; the newest frame's moves in place. None if alpha is 2.
-    state
-        Random state for the moves of Phi, from `states`; None if alpha is 2.
-    basis, back
-        W, shape (context, columns, bins), and its transpose, (context, bins, columns).
-    response
-        Factor of W, shape (channels, bins).
-    rate
-        Rate of the prior of h, shape (channels, columns).
-    h
-        Activations, of the same shape; moved in place.
-    total, square
-        The newest frame's gain of the kept steps, and its square, are added to these, shape
-        (channels, bins).
-    v, plus, minus
-        Dispersion of the speech and both positive parts of dU/dv as the last step met them; any
-        content before.
-    """
-
-    power: Floats
-    noise: Floats
-    phi: Floats | None
-    state: Any
+    power: Floats  # |X|^2
+    noise: Floats  # Dispersion of the noise, half of its variance; raised to `TINY` in place
+    phi: Floats | None  # Phi of the speech; the newest frame's moves in place. None if alpha is 2.
+    state: Any  # Random state for the moves of Phi, from `states`; None if alpha is 2.
+    # basis, back: W, shape (context, columns, bins), and its transpose, (context, bins, columns).
     basis: Floats
     back: Floats
-    response: Floats
-    rate: Floats
-    h: Floats
+    response: Floats  # Factor of W, shape (channels, bins)
+    rate: Floats  # Rate of the prior of h, shape (channels, columns)
+    h: Floats  # Activations, of the same shape; moved in place
+    # total, square: the newest frame's gain of the kept steps, and its square, are added to these,
+    # shape (channels, bins).
     total: Floats
     square: Floats
+    # v, plus, minus: dispersion of the speech and both positive parts of dU/dv as the last step met
+    # them; any content before.
     v: Floats
     plus: Floats
     minus: Floats

@@ -27,19 +27,7 @@ OUTPUTS = {
 
 
 class AlphaMFPotential:
-    """U of a block of rows at fixed Phi, scaled up to the whole matrix.
-
-    Parameters
-    ----------
-    model
-        Data, sources and layout of theta.
-    latents
-        Phi of the whole matrix, as `AlphaMF.latents`.
-    rows
-        The rows that it reads.
-    workspace
-        Workspace of the target.
-    """
+    """U of a block of rows at fixed Phi, scaled up to the whole matrix."""
 
     def __init__(
         self,
@@ -75,21 +63,7 @@ class AlphaMFPotential:
         states: Sequence[Any] | None = None,
         counts: list[Any] | None = None,
     ) -> Iterator[tuple[Tile, list[tuple[Array, Array]], list[Cells], Array]]:
-        """Evaluate tile by tile; yield the tile, its factors, its cells, and its power.
-
-        Parameters
-        ----------
-        theta
-            Where.
-        want
-            Kind of output of the cells, which is valid until the next tile.
-        asked
-            The sources that have an output; None for all of them.
-        states
-            To move Phi, of the module of loops; None to leave it.
-        counts
-            Numbers of accepted proposals, to be added to.
-        """
+        """Evaluate tile by tile; yield the tile, its factors, its cells, and its power."""
         model, xp = self.model, namespace(theta)
         flat = self._chains(theta, 1)
         every = model.unpack(flat)
@@ -141,26 +115,7 @@ class AlphaMFPotential:
         want: CellOutput = CellOutput.MOVE,
         notes: Notes | None = None,
     ) -> tuple[list[tuple[Any, int]], Array]:
-        """Move Phi of each source in turn, and sum slopes at the new Phi in the same pass.
-
-        Parameters
-        ----------
-        rng
-            Generator of theta's array module.
-        theta
-            Where.
-        want
-            SLOPE or SLOPES to sum; MOVE for none.
-        notes
-            Stores the by-products of two SLOPES; all rows are needed for this.
-
-        Returns
-        -------
-        moves : list of tuple
-            Accepted and proposed cells of each source.
-        sums : ndarray
-            For `gradient` or `gradient_parts`; empty after MOVE.
-        """
+        """Move Phi of each source in turn, and sum slopes at the new Phi in the same pass."""
         alphas = [source.alpha for source in self.model.sources]
         states = self.model.loops.states(rng, alphas)
         counts: list[Any] = [0] * len(alphas)

@@ -29,12 +29,7 @@ class Prior(Protocol):
     def add_parts(self, x: Array, plus: Array, minus: Array) -> None:
         """Add the gradient beyond (1 - shape) / x to its two positive parts.
 
-        Parameters
-        ----------
-        x
-            Entries.
-        plus, minus
-            Positive parts of the gradient, of the shape of x, changed in place.
+        `plus`, `minus`: positive parts of the gradient, of the shape of x, changed in place.
         """
         ...
 
@@ -64,12 +59,7 @@ class Flat:
     def add_parts(self, x: Array, plus: Array, minus: Array) -> None:
         """Add nothing: a constant has no gradient.
 
-        Parameters
-        ----------
-        x
-            Entries.
-        plus, minus
-            Positive parts of the gradient, of the shape of x, changed in place.
+        `plus`, `minus`: positive parts of the gradient, of the shape of x, changed in place.
         """
 
     def add_gradient(self, x: Array, out: Array) -> None:
@@ -98,12 +88,7 @@ class Gamma:
     def add_parts(self, x: Array, plus: Array, minus: Array) -> None:
         """Add the rate to the positive part.
 
-        Parameters
-        ----------
-        x
-            Entries.
-        plus, minus
-            Positive parts of the gradient, of the shape of x, changed in place.
+        `plus`, `minus`: positive parts of the gradient, of the shape of x, changed in place.
         """
         plus += self.rate
 
@@ -151,12 +136,7 @@ class GeneralizedGamma:
     def add_parts(self, x: Array, plus: Array, minus: Array) -> None:
         """Add c (x/b)^c / x to the part that has its sign.
 
-        Parameters
-        ----------
-        x
-            Entries.
-        plus, minus
-            Positive parts of the gradient, of the shape of x, changed in place.
+        `plus`, `minus`: positive parts of the gradient, of the shape of x, changed in place.
         """
         if self.c > 0:
             plus += self._slope(x)

@@ -26,19 +26,9 @@ SMOOTH_HZ = 60.0
 class Response:
     """The recording's frequency response, by which W is multiplied; see `denoising.channel`.
 
-    Parameters
-    ----------
-    channels, bins
-        Shape of a frame.
-    spacing
-        Distance between bins in Hz.
-    hop
-        Distance between frames in seconds.
-
-    Attributes
-    ----------
-    gain
-        Shape (channels, bins), of geometric mean one, within `RESPONSE_RANGE`.
+    `channels`, `bins`: shape of a frame. `spacing`: distance between bins in Hz. `hop`: distance
+    between frames in seconds. `gain`: shape (channels, bins), of geometric mean one, within
+    `RESPONSE_RANGE`.
     """
 
     def __init__(self, channels: int, bins: int, spacing: float, hop: float) -> None:
@@ -59,12 +49,7 @@ class Response:
     def learn(self, plus: Floats, minus: Floats, channels: Flags) -> None:
         """Update the response with both parts of the newest frame's gradient in the log gain.
 
-        Parameters
-        ----------
-        plus, minus
-            Shape (channels, bins).
-        channels
-            Those that learn, shape (channels,).
+        `plus`, `minus`: shape (channels, bins). `channels`: those that learn, shape (channels,).
         """
         self._frames += channels
         for held, new in zip(self._sums, (plus, minus), strict=True):

@@ -64,11 +64,6 @@ class Tail:
 
     The sum of two of them is the distribution of both noises together.
 
-    Attributes
-    ----------
-    counts
-        Number of cells in each class of log |X|^2 / m, of width `STEP` from `LOWEST` to `HIGHEST`.
-
     Examples
     --------
     >>> import numpy as np
@@ -79,6 +74,7 @@ class Tail:
     (1.4, 'impulsive')
     """
 
+    # Number of cells in each class of log |X|^2 / m, of width `STEP` from `LOWEST` to `HIGHEST`.
     counts: Reals
 
     def __eq__(self, other: object) -> bool:
@@ -137,13 +133,7 @@ def count_levels(log_ratio: Reals) -> Tail:
 
 
 def posterior(counts: Reals) -> tuple[Reals, Reals]:
-    """Return a grid of alphas and their probabilities under a flat prior, each of shape (FINE,).
-
-    Parameters
-    ----------
-    counts
-        As in `Tail`.
-    """
+    """Return a grid of alphas and their probabilities under a flat prior, each of shape (FINE,)."""
     from scipy.interpolate import CubicSpline
 
     shifts = counts.sum() * STEP * np.arange(SHIFTS, -SHIFTS - 1, -1)

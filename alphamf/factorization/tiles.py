@@ -16,35 +16,19 @@ megabytes."""
 
 
 class Tile(NamedTuple):
-    """Some cells of the matrix.
+    """Some cells of the matrix."""
 
-    Attributes
-    ----------
-    where
-        Place among the chains, and among the clips if it has cells of one only: an index of the
-        leading axes of arrays with one axis of chains.
-    clip
-        Place among the clips: an index of the leading axes of the power.
-    rows
-        Rows of the matrix.
-    """
-
+    # Place among the chains, and among the clips if it has cells of one only: an index of the
+    # leading axes of arrays with one axis of chains.
     where: tuple[Any, ...]
-    clip: tuple[int, ...]
-    rows: slice
+    clip: tuple[int, ...]  # Place among the clips: an index of the leading axes of the power
+    rows: slice  # Rows of the matrix
 
 
 def tiles(power: Array, chains: int, rows: slice) -> Iterator[Tile]:
     """Yield the tiles of some rows of all chains: whole chains, or rows of one clip.
 
-    Parameters
-    ----------
-    power
-        |X|^2, shape (*clips, rows, columns). On a device one tile has all the cells.
-    chains
-        Their number.
-    rows
-        Rows of the matrix.
+    `power`: |X|^2, shape (*clips, rows, columns).
     """
     *clips, height, columns = power.shape
     chosen = range(height)[rows]
@@ -71,14 +55,7 @@ class Workspace:
     def take(self, name: str, shape: tuple[int, ...], like: Array) -> Array:
         """Return an uninitialised array of a shape, with the module and dtype of another.
 
-        Parameters
-        ----------
-        name
-            Name of the buffer; arrays of different names do not overlap.
-        shape
-            Shape of the array.
-        like
-            An array of the same module and dtype.
+        `shape`: shape of the array. `like`: an array of the same module and dtype.
         """
         count = prod(shape)
         flat = self._buffers.get(name)

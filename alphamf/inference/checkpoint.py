@@ -18,13 +18,7 @@ S = TypeVar("S")
 
 
 def fingerprint(part: object) -> str:
-    """Return the repr of a sampler or record, which identifies it in a checkpoint.
-
-    Raises
-    ------
-    AlphaMFError
-        The repr names a memory address, which differs between processes.
-    """
+    """Return the repr of a sampler or record, which identifies it in a checkpoint."""
     text = repr(part)
     if re.search(r" at 0x[0-9a-f]+", text):
         raise AlphaMFError(

@@ -123,18 +123,7 @@ class Report:
         return "\n".join(lines)
 
     def figure(self) -> Any:
-        """Draw the bias of the moment that is furthest off against the step size.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            One panel with lines of order 1 and 2.
-
-        Raises
-        ------
-        AlphaMFError
-            No bias was measured.
-        """
+        """Draw the bias of the moment that is furthest off against the step size."""
         if not self.biases:
             raise AlphaMFError("there is no figure without the order of the bias")
         Figure = libraries.load("matplotlib.figure").Figure

@@ -92,13 +92,7 @@ def draw_parts(
 
 
 def parts_of(potential: Any, theta: Array) -> Parts:
-    """Return the gradient's positive parts.
-
-    Raises
-    ------
-    AlphaMFError
-        The potential has none.
-    """
+    """Return the gradient's positive parts."""
     if not hasattr(potential, "parts"):
         raise AlphaMFError(
             "a sampler of positive factors needs a target whose potential has parts(theta), "

@@ -63,17 +63,7 @@ class Kernel:
         return KernelState(theta, 0, self.start(_seed(rng), theta))
 
     def step(self, rng: Any, state: KernelState, target: Target[Any]) -> KernelState:
-        """Make one step of the kernel.
-
-        Parameters
-        ----------
-        rng
-            Generator that the kernel's seed is drawn from.
-        state
-            State to move from.
-        target
-            Not used: the kernel has its own.
-        """
+        """Make one step of the kernel."""
         inner, theta = self.move(_seed(rng), state.inner, self.step_size)
         return KernelState(theta, state.step + 1, inner)
 

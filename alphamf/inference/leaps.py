@@ -31,36 +31,22 @@ class Regression(NamedTuple):
     .. math:: \nabla \tilde U = \frac{\mathit{weight}}{|\Omega|} \sum_{n \in \Omega}
        (\mu_n - y_n)\, a_n + \mathit{prior}\, \theta, \qquad \mu_n = a_n^\top \theta
        \text{ or } \frac{1}{1 + e^{-a_n^\top \theta}}.
-
-    Attributes
-    ----------
-    features, values
-        a and y, shapes (N, D) and (N,).
-    weight, prior
-        As above.
-    logistic
-        Whether mu is the logistic function.
     """
 
+    # features, values: a and y, shapes (N, D) and (N,).
     features: Array
     values: Array
+    # weight, prior: as above.
     weight: float
     prior: float
-    logistic: bool
+    logistic: bool  # Whether mu is the logistic function
 
 
 class Leap(NamedTuple):
-    """Numbers of a leap, as above; a thermostat xi takes the place of `keep` by 1 - h xi.
+    """Numbers of a leap, as above; a thermostat xi takes the place of `keep` by 1 - h xi."""
 
-    Attributes
-    ----------
-    step_size
-        h.
-    keep, spread, drift
-        As above.
-    """
-
-    step_size: float
+    step_size: float  # h
+    # keep, spread, drift: as above.
     keep: float
     spread: float
     drift: float
@@ -85,28 +71,8 @@ def leap_many(
 ) -> Moved | None:
     """Make leaps in compiled code.
 
-    Parameters
-    ----------
-    rng
-        Generator.
-    target
-        Posterior with ``batch`` and, as an attribute of its own, ``regression``, a `Regression`;
-        of others nothing is done.
-    theta
-        Position, shape (*chains, D).
-    rule
-        Numbers of a leap.
-    count
-        Number of leaps, each with a minibatch of its own.
-    momentum
-        p, of the shape of theta; None: theta' = theta + p' without a momentum that lasts.
-    thermostat
-        xi, shape (*chains, 1), which follows the kinetic energy of p; None: `rule.keep` holds.
-
-    Returns
-    -------
-    Moved
-        None where the samplers' own lines have to do the work.
+    `theta`: position, shape (*chains, D). `momentum`: p, of the shape of theta. `thermostat`: xi,
+    shape (*chains, 1), which follows the kinetic energy of p.
 
     Examples
     --------
@@ -143,13 +109,7 @@ def leap_many(
 def regression_of(
     features: Array, values: Array, *, weight: float, prior: float, logistic: bool
 ) -> Regression | None:
-    """Return what `leap_many` reads of a target, or None if the compiled loop cannot read it.
-
-    Parameters
-    ----------
-    features, values, weight, prior, logistic
-        See `Regression`.
-    """
+    """Return what `leap_many` reads of a target, or None if the compiled loop cannot read it."""
     arrays = (features, values)
     if not all(isinstance(each, np.ndarray) and each.dtype.name in KINDS for each in arrays):
         return None

@@ -172,13 +172,7 @@ Metric = Diagonal | Dense
 
 
 def metric_of(potential: Any, theta: Array) -> Metric:
-    """Return the potential's metric at theta.
-
-    Raises
-    ------
-    AlphaMFError
-        The potential has none.
-    """
+    """Return the potential's metric at theta."""
     if not hasattr(potential, "metric"):
         raise AlphaMFError(
             "a Riemannian sampler needs a target whose potential has metric(theta), "

@@ -256,17 +256,7 @@ class Sampler(Protocol[S]):
         ...
 
     def step(self, rng: Any, state: S, target: Target[Any]) -> S:
-        """Return the next state; the sampler draws potentials from the target as often as it needs.
-
-        Parameters
-        ----------
-        rng
-            Generator of theta's array module.
-        state
-            State to move from.
-        target
-            Posterior to sample.
-        """
+        """Return the next state; the sampler draws as many potentials as it needs."""
         ...
 
 

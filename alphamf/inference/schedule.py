@@ -14,11 +14,6 @@ def step_size_at(schedule: Schedule, step: int) -> float:
     """Return the step size of step `step` (0 for the first), as a Python float.
 
     A Python float leaves the dtype of an array as it is, which a NumPy scalar would not.
-
-    Raises
-    ------
-    AlphaMFError
-        The step size is not a positive number.
     """
     size = float(schedule(step) if callable(schedule) else schedule)
     if not 0 < size < inf:
@@ -147,11 +142,5 @@ class Cyclical:
         return self.a / 2 * (1 + cos(pi * (step % self.period) / self.period))
 
     def sampling(self, step: Any) -> Any:
-        """Return whether the state after step `step` (0 for the first) is a sample.
-
-        Parameters
-        ----------
-        step
-            A number, or an array of them.
-        """
+        """Return whether the state after step `step` (0 for the first) is a sample."""
         return step % self.period >= self.exploration * self.period

@@ -53,19 +53,7 @@ def edges() -> Reals:
 class Pooling:
     """Averages the bins of each band.
 
-    Parameters
-    ----------
-    bins
-        Number of bins of a frame.
-    spacing
-        Distance between bins in Hz.
-    first, last
-        The bands: a range of those of `edges`.
-
-    Attributes
-    ----------
-    inside
-        How many of the bands lie wholly below the highest bin.
+    `spacing`: distance between bins in Hz.
     """
 
     def __init__(self, bins: int, spacing: float, first: int, last: int) -> None:
@@ -77,10 +65,7 @@ class Pooling:
     def __call__(self, values: Floats) -> Floats:
         """Return the band means, shape (bands, frames); bands above the highest bin are zero.
 
-        Parameters
-        ----------
-        values
-            Shape (bins, frames).
+        `values`: shape (bins, frames).
         """
         means = np.zeros((self._count, *values.shape[1:]), values.dtype)
         if self.inside:

@@ -25,12 +25,7 @@ end below their band; where they end varies, and is unrelated to the speech."""
 def fill_band_end(features: Array, xp: Any) -> Array:
     """Replace the features at the end of the band by the mean of those just below.
 
-    Parameters
-    ----------
-    features
-        Shape (..., bins, `network.FEATURES`).
-    xp
-        Module of the array.
+    `features`: shape (..., bins, `network.FEATURES`).
     """
     bins = features.shape[-2]
     low, high = (int(part * (bins - 1)) for part in EDGE)
@@ -87,13 +82,8 @@ class CausalRefiner(CausalNetwork):
     ) -> Floats:
         """Predict the gain of the newest frame, shape (channels, cells).
 
-        Parameters
-        ----------
-        memories
-            From `memories`; they take in the frame.
-        power, gain, gain_std, speech, noise
-            As the online chain found them, the powers in units of its level, shape (channels,
-            cells).
+        `power`, `gain`, `gain_std`, `speech`, `noise`: as the online chain found them, the powers
+        in units of its level, shape (channels, cells).
         """
         each = (np.log(values + np.float32(network.SILENT)) for values in (power, speech, noise))
         logs = [values[..., None] for values in each]
@@ -123,13 +113,8 @@ class CausalSecondStage(CausalNetwork):
     def coefficients(self, memories: Memories, noisy: Array, first: Array) -> tuple[Array, Array]:
         """Predict the coefficients of sound and speech in the newest frame, (channels, bins) each.
 
-        Parameters
-        ----------
-        memories
-            From `memories`; they take in the frame.
-        noisy, first
-            Spectra of the sound and of the refiner's speech, in units of the sound's level;
-            complex, shape (channels, bins).
+        `noisy`, `first`: spectra of the sound and of the refiner's speech, in units of the sound's
+        level; complex, shape (channels, bins).
         """
         read = second_stage.features(noisy[..., None], first[..., None], 0.0, np)
         made = self.outputs(read[..., : network.FEATURES], np, memories)
@@ -156,20 +141,11 @@ class CausalHighBand(CausalRefiner):
 
 
 class CausalNetworks(NamedTuple):
-    """The networks of low latency, each of which may be absent.
+    """The networks of low latency, each of which may be absent."""
 
-    Attributes
-    ----------
-    refiner
-        Predicts the gain; None: the gain is the chain's.
-    second_stage
-        Corrects the speech in short windows.
-    high_band
-        Predicts the gains of wide bands above the dictionary's; None: they are that at its top.
-    """
-
-    refiner: CausalRefiner | None = None
-    second_stage: CausalSecondStage | None = None
+    refiner: CausalRefiner | None = None  # Predicts the gain; None: the gain is the chain's.
+    second_stage: CausalSecondStage | None = None  # Corrects the speech in short windows
+    # Predicts the gains of wide bands above the dictionary's; None: they are that at its top.
     high_band: CausalHighBand | None = None
 
 

@@ -49,10 +49,7 @@ def pack_matrix(matrix: Floats) -> Array:
     The matrix is returned unchanged if the processor is not fast at that, or if the matrix does not
     fit.
 
-    Parameters
-    ----------
-    matrix
-        Shape (depth, columns).
+    `matrix`: shape (depth, columns).
     """
     depth, columns = matrix.shape
     matrix = np.ascontiguousarray(matrix)
@@ -66,12 +63,8 @@ def pack_matrix(matrix: Floats) -> Array:
 def multiply(x: Floats, right: Array, out: Floats) -> None:
     """Multiply by a matrix from `pack_matrix`.
 
-    Parameters
-    ----------
-    x, out
-        Shapes (rows, depth) and (rows, columns); rows may lie apart, but not with the latter.
-    right
-        The matrix.
+    `x`, `out`: shapes (rows, depth) and (rows, columns); rows may lie apart, but not with the
+    latter.
     """
     if right.dtype == np.uint16:
         _network.multiply(x, right, out)
@@ -85,12 +78,7 @@ class CompiledNetwork:
     It runs a window of a recording, frame after frame, whose cells lie in planes
     (`alphamf.learnt.planes`); a causal network runs in the engine of low latency.
 
-    Parameters
-    ----------
-    parameters
-        As `network.shapes` names and shapes them, float32.
-    bins
-        Frequency bins of a frame.
+    `parameters`: as `network.shapes` names and shapes them, float32.
     """
 
     def __init__(self, parameters: Mapping[str, Array], bins: int) -> None:
@@ -119,10 +107,7 @@ class CompiledNetwork:
     def outputs(self, features: Floats) -> Floats:
         """See `layers.outputs`.
 
-        Parameters
-        ----------
-        features
-            Shape (..., frames, bins, features).
+        `features`: shape (..., frames, bins, features).
         """
         *outer, frames, bins, _ = features.shape
         result: Floats = np.empty((*outer, frames, self._sizes.outputs, bins), np.float32)

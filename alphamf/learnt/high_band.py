@@ -37,11 +37,8 @@ class HighBand(TrainedNetwork):
     def gains(self, inputs: Sequence[Array]) -> Array:
         """Predict the gains of all bands; only those above 7.5 kHz are used.
 
-        Parameters
-        ----------
-        inputs
-            Power, gain and its standard deviation, power of the speech and of the noise; shape
-            (bands.COUNT, frames) each.
+        `inputs`: power, gain and its standard deviation, power of the speech and of the noise;
+        shape (bands.COUNT, frames) each.
         """
         (found,) = apply_in_windows(self._gains, inputs, WINDOW)
         return pauses.raise_gain(

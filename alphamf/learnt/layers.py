@@ -23,23 +23,9 @@ def outputs(
 ) -> Array:
     """Return the network's outputs for every cell.
 
-    Parameters
-    ----------
-    parameters
-        As `network.shapes` names and shapes them.
-    features
-        Shape (..., frames, bins, features).
-    xp
-        Module of the arrays.
-    memories
-        Given for a causal network, whose taps all lie in the past: what it remembers of the frames
-        before. Then there is one frame, of shape (channels, 1, bins, features), and the memories
-        take it in.
-
-    Returns
-    -------
-    ndarray
-        Shape (..., frames, bins, outputs).
+    `parameters`: as `network.shapes` names and shapes them. `features`: shape (..., frames, bins,
+    features). `memories`: then there is one frame, of shape (channels, 1, bins, features), and the
+    memories take it in. Returns: shape (..., frames, bins, outputs).
     """
     x = read_frames(parameters, features)
     x = run_blocks(parameters, x, xp, memories)
@@ -71,12 +57,7 @@ def correlate_cells(
 ) -> Array:
     """Return the outputs that the correlations make of features and maps.
 
-    Parameters
-    ----------
-    p, features, xp, memories
-        As `parameters` and the others of `outputs`.
-    maps
-        Shape (..., frames, bins, maps).
+    `maps`: shape (..., frames, bins, maps).
     """
     y: Array = xp.concatenate([features, maps], -1)
     for k, each in enumerate(network.correlations(network.sizes_of(network.shapes_of(p)))):
@@ -111,23 +92,8 @@ def correlate(
 ) -> Array:
     """Correlate with a 3 x 3 kernel over frames and bins; the edges are padded with zeros.
 
-    Parameters
-    ----------
-    cells
-        Shape (..., frames, bins, channels).
-    weight, bias
-        Shapes (3, 3, channels, outputs) and (outputs,).
-    apart
-        Frames and bins from one of the kernel's taps to the next.
-    xp
-        Module of the arrays.
-    memory
-        Memory of the previous frames, if all taps lie in the past.
-
-    Returns
-    -------
-    ndarray
-        Shape (..., frames, bins, outputs).
+    `cells`: shape (..., frames, bins, channels). `weight`, `bias`: shapes (3, 3, channels, outputs)
+    and (outputs,). Returns: shape (..., frames, bins, outputs).
     """
     *outer, frames, bins, channels = cells.shape
     late, high = apart
@@ -153,18 +119,7 @@ def correlate_dilated(
 ) -> Array:
     """Correlate each channel with its taps over frames; the ends are padded with zeros.
 
-    Parameters
-    ----------
-    x
-        Shape (..., frames, channels).
-    taps
-        Shape (taps, channels).
-    distance
-        Frames from one tap to the next.
-    xp
-        Module of the arrays.
-    memory
-        Memory of the previous frames, if all taps lie in the past.
+    `x`: shape (..., frames, channels). `taps`: shape (taps, channels).
     """
     near = frames_at_taps(x, len(taps), distance, -2, xp, memory)
     total: Array = sum(frames * tap for frames, tap in zip(near, taps, strict=True))
@@ -174,21 +129,7 @@ def correlate_dilated(
 def frames_at_taps(
     x: Array, taps: int, distance: int, axis: int, xp: Any, memory: Memory | None
 ) -> list[Array]:
-    """Return what each tap of a kernel over frames reads, in arrays of the shape of `x`.
-
-    Parameters
-    ----------
-    x
-        Frames.
-    taps, distance
-        How many there are, and frames from one to the next. The middle one is for the frame itself.
-    axis
-        Axis of the frames; negative.
-    xp
-        Module of the arrays.
-    memory
-        Where all taps lie in the past: it takes in the frame, and the last tap is for that.
-    """
+    """Return what each tap of a kernel over frames reads, in arrays of the shape of `x`."""
     if memory is not None:
         return memory.frames_at_taps(x, taps, distance)
     frames, reach = x.shape[axis], taps // 2 * distance

@@ -11,12 +11,7 @@ from alphamf.tools.arrays import Array, Floats
 class Memory:
     """The newest input frames of a layer; initially zero.
 
-    Parameters
-    ----------
-    frames
-        How many.
-    shape
-        Shape of one frame.
+    `shape`: shape of one frame.
     """
 
     def __init__(self, frames: int, shape: tuple[int, ...]) -> None:
@@ -26,17 +21,7 @@ class Memory:
     def frames_at_taps(self, x: Array, taps: int, distance: int) -> list[Array]:
         """Add a frame, and return the frame that each tap reads; the last tap reads the newest.
 
-        Parameters
-        ----------
-        x
-            Shape (channels, 1, ...).
-        taps, distance
-            How many there are, and frames from one to the next.
-
-        Returns
-        -------
-        list of ndarray
-            Views of the memory, of the shape of `x`.
+        `x`: shape (channels, 1, ...). Returns: views of the memory, of the shape of `x`.
         """
         self._newest = (self._newest + 1) % len(self._frames)
         self._frames[self._newest] = x[:, 0]
@@ -46,19 +31,9 @@ class Memory:
 class Memories:
     """The memory of a causal network for several channels.
 
-    Parameters
-    ----------
-    channels, bins
-        Shape of a frame.
-    sizes
-        Sizes of the network.
-
-    Attributes
-    ----------
-    blocks
-        Memory of each block; frames have the shape (channels, width).
-    cells
-        Memory of each correlation; frames have the shape (channels, bins, inputs).
+    `channels`, `bins`: shape of a frame. `blocks`: memory of each block; frames have the shape
+    (channels, width). `cells`: memory of each correlation; frames have the shape (channels, bins,
+    inputs).
     """
 
     def __init__(self, channels: int, bins: int, sizes: network.Sizes) -> None:
@@ -76,10 +51,7 @@ class Memories:
     def largest_share(self, share: Floats) -> Floats:
         """Add what `pauses.speech_share` is in a new frame, and return the largest in the newest.
 
-        Parameters
-        ----------
-        share
-            Shape (channels,), as the result.
+        `share`: shape (channels,), as the result.
         """
         kept = self._shares.frames_at_taps(share[:, None], pauses.AROUND + 1, 1)
         largest: Floats = np.max(kept, axis=0)[:, 0]

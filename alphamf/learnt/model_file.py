@@ -50,24 +50,7 @@ def write(
     *,
     replace: bool = True,
 ) -> None:
-    """Write arrays and a JSON header completely or not at all.
-
-    Parameters
-    ----------
-    path
-        The ``.npz``.
-    header
-        JSON values.
-    arrays
-        By name.
-    replace
-        Whether a file that exists is replaced.
-
-    Raises
-    ------
-    AlphaMFError
-        The file cannot be written, or exists and may not be replaced.
-    """
+    """Write arrays and a JSON header completely or not at all."""
     text = np.array(json.dumps(replace_infinite({"format": FORMAT, **header}), ensure_ascii=False))
     named: dict[str, Any] = {**arrays, "header": text}
     with (
@@ -89,13 +72,7 @@ def _padding(start: int) -> bytes:
 
 
 class Origin:
-    """The file that a model was loaded from.
-
-    Parameters
-    ----------
-    path
-        The file.
-    """
+    """The file that a model was loaded from."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._state = path.absolute(), _state(path)
@@ -166,20 +143,6 @@ def read(
 
     The size of an array in memory is checked before it is allocated, in the archive's directory and
     in the array's own header.
-
-    Parameters
-    ----------
-    limits
-        Name to the most bytes of each array that is wanted.
-    optional
-        Names of those that may be missing.
-
-    Raises
-    ------
-    AlphaMFError
-        An array is too large, or a header and the archive's directory do not agree.
-    Exception
-        Errors of zipfile, zlib and numpy for a file that is damaged or lacks an array.
     """
     size = path.stat().st_size
     if size > sum(limits.values()) + 2**20:

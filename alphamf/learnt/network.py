@@ -47,30 +47,17 @@ SILENT = 1e-10
 
 
 class Sizes(NamedTuple):
-    """The size of a network.
+    """The size of a network."""
 
-    Attributes
-    ----------
-    width, hidden
-        Channels of a frame, between the blocks and within them.
-    blocks
-        Number of blocks of the stack.
-    maps
-        Feature maps per time-frequency cell; the first two are added to the first two outputs.
-    local
-        Channels between the small convolutions.
-    deep
-        How many of the residual ones of `DEEP` there are, between the first and the last.
-    features, outputs
-        Per time-frequency cell.
-    """
-
+    # width, hidden: channels of a frame, between the blocks and within them.
     width: int
     hidden: int
-    blocks: int
+    blocks: int  # Number of blocks of the stack
+    # Feature maps per time-frequency cell; the first two are added to the first two outputs.
     maps: int
-    local: int
-    deep: int
+    local: int  # Channels between the small convolutions
+    deep: int  # How many of the residual ones of `DEEP` there are, between the first and the last
+    # features, outputs: per time-frequency cell.
     features: int = FEATURES
     outputs: int = OUTPUTS
 
@@ -81,42 +68,23 @@ class Block(NamedTuple):
     It normalises every frame, multiplies it by `scale` and adds `shift`; correlates each channel
     over frames with its `taps`; multiplies by `up`, adds a bias and rectifies; multiplies by `down`
     and adds a bias; and adds the result to its input.
-
-    Attributes
-    ----------
-    name
-        Prefix of its parameters' names.
-    distance
-        Frames from one tap to the next.
     """
 
-    name: str
-    distance: int
+    name: str  # Prefix of its parameters' names
+    distance: int  # Frames from one tap to the next
 
 
 class Correlation(NamedTuple):
-    """A correlation of the cells with a 3 x 3 kernel over frames and bins.
+    """A correlation of the cells with a 3 x 3 kernel over frames and bins."""
 
-    Attributes
-    ----------
-    name
-        Prefix of its parameters' names: ``.weight``, shape (3, 3, inputs, outputs), and ``.bias``.
-    apart
-        Frames and bins from one tap to the next.
-    inputs, outputs
-        Channels of a cell before and after.
-    rectify
-        Whether a leaky rectifier follows.
-    residual
-        Whether the result is added to what the correlation read.
-    """
-
+    # Prefix of its parameters' names: ``.weight``, shape (3, 3, inputs, outputs), and ``.bias``.
     name: str
-    apart: tuple[int, int]
+    apart: tuple[int, int]  # Frames and bins from one tap to the next
+    # inputs, outputs: channels of a cell before and after.
     inputs: int
     outputs: int
-    rectify: bool
-    residual: bool
+    rectify: bool  # Whether a leaky rectifier follows
+    residual: bool  # Whether the result is added to what the correlation read
 
 
 def stack(sizes: Sizes) -> tuple[Block, ...]:
@@ -173,13 +141,7 @@ def shapes_of(parameters: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
 
 
 def sizes_of(shapes: Mapping[str, tuple[int, ...]]) -> Sizes:
-    """Return the sizes of a network, given the names and shapes of its parameters.
-
-    Raises
-    ------
-    KeyError
-        One is missing.
-    """
+    """Return the sizes of a network, given the names and shapes of its parameters."""
     bins, (width, hidden) = bins_of(shapes), shapes["block0.up"]
     maps, local = shapes["map.bias"][0] // bins, shapes["local.bias"][0]
     blocks = sum(name.endswith(".taps") for name in shapes)
@@ -196,19 +158,7 @@ def bins_of(shapes: Mapping[str, tuple[int, ...]]) -> int:
 def start(rng: np.random.Generator, bins: int, sizes: Sizes) -> dict[str, Array]:
     """Draw initial parameters for training.
 
-    Parameters
-    ----------
-    rng
-        Random generator.
-    bins
-        Frequency bins of a frame.
-    sizes
-        Sizes of the network.
-
-    Returns
-    -------
-    dict
-        Name to float32 array.
+    Returns: name to float32 array.
     """
     # The stack and the last layer contribute little at first: the posterior mean comes through.
     scales = {"block.down": 0.3, "map.weight": 0.3, "deep.weight": 0.3, "out.weight": 0.1}
@@ -234,20 +184,9 @@ def features(
 ) -> Array:
     """Return the network's input features of every cell.
 
-    Parameters
-    ----------
-    log_power, log_speech, log_noise
-        Logs of |X|^2 and of the posterior means of both variances, in units of the mean power;
-        shape (..., bins, frames), as all of these.
-    gain, gain_std
-        Posterior mean and standard deviation of the gain.
-    xp
-        The module of the arrays.
-
-    Returns
-    -------
-    ndarray
-        Shape (..., frames, bins, `FEATURES`), of order one.
+    `log_power`, `log_speech`, `log_noise`: logs of |X|^2 and of the posterior means of both
+    variances, in units of the mean power; shape (..., bins, frames), as all of these. Returns:
+    shape (..., frames, bins, `FEATURES`), of order one.
     """
     gain = xp.clip(gain, NARROWEST, 1 - NARROWEST)
     each = [
@@ -263,10 +202,7 @@ def features(
 def cells_of(each: Sequence[Array], xp: Any) -> Array:
     """Stack arrays of shape (..., bins, frames) as features of cells, as a view.
 
-    Returns
-    -------
-    ndarray
-        Shape (..., frames, bins, features).
+    Returns: shape (..., frames, bins, features).
     """
     *outer, bins, frames = each[0].shape
     planes: Array = xp.empty((*outer, frames, len(each), bins), dtype=each[0].dtype)
@@ -279,12 +215,7 @@ def cells_of(each: Sequence[Array], xp: Any) -> Array:
 def logits(found: Array, features: Array) -> Array:
     """Return the logit of the refined gain of every cell, shape (..., frames, bins).
 
-    Parameters
-    ----------
-    found
-        The network's outputs, shape (..., frames, bins, 2).
-    features
-        Input features.
+    `found`: the network's outputs, shape (..., frames, bins, 2).
     """
     logit: Array = found[..., 0] + LOGIT * features[..., 1]
     return logit

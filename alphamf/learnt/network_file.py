@@ -29,26 +29,7 @@ ANOTHER = "its parameters do not fit this kind of network"
 
 @dataclass(frozen=True)
 class TrainedNetwork:
-    """A trained network for spectrograms with a given rate and window.
-
-    Attributes
-    ----------
-    parameters
-        As `network.shapes` names and shapes them, float32.
-    rate
-        Sampling rate in Hz.
-    frame
-        Window length and hop in samples.
-    exponent
-        The network's gain is raised to this power: below 1, less is taken away; a refiner does
-        so only where there is speech (`alphamf.learnt.pauses`).
-    about
-        How it was made. For reading only.
-    name
-        Name or path from which it was loaded.
-    origin
-        The file that it was loaded from.
-    """
+    """A trained network for spectrograms with a given rate and window."""
 
     kind: ClassVar[str] = "network"
     """What files of this class are called: shipped ones are KIND-RATE.npz."""
@@ -59,12 +40,15 @@ class TrainedNetwork:
     causal: ClassVar[bool] = False
     """Whether all taps lie in the past, so that the network runs frame by frame, with memories."""
 
-    parameters: dict[str, Array]
+    parameters: dict[str, Array]  # As `network.shapes` names and shapes them, float32
     rate: int
-    frame: Frame
+    frame: Frame  # Window length and hop in samples
+    # The network's gain is raised to this power: below 1, less is taken away; a refiner does so
+    # only where there is speech (`alphamf.learnt.pauses`).
     exponent: float = 1.0
-    about: dict[str, Any] = field(default_factory=dict)
-    name: str = field(default="", compare=False)
+    about: dict[str, Any] = field(default_factory=dict)  # How it was made. For reading only.
+    name: str = field(default="", compare=False)  # Name or path from which it was loaded
+    # The file that it was loaded from.
     origin: model_file.Origin | None = field(default=None, compare=False, repr=False)
 
     def __repr__(self) -> str:
@@ -98,14 +82,7 @@ class TrainedNetwork:
     def outputs(self, features: Array, xp: Any, memories: Memories | None = None) -> Array:
         """Return `layers.outputs` for these parameters.
 
-        Parameters
-        ----------
-        features
-            Shape (..., frames, bins, features).
-        xp
-            Module of the arrays.
-        memories
-            Memories of a causal network, which runs frame by frame.
+        `features`: shape (..., frames, bins, features).
         """
         if memories is None and compiled.supports(features):
             return self._compiled.outputs(features)
@@ -121,20 +98,7 @@ class TrainedNetwork:
         return {k: value for k, value in vars(self).items() if k not in made}
 
     def save(self, path: str | os.PathLike[str], *, replace: bool = True) -> None:
-        """Save the network as an ``.npz`` file, with parameters in half precision.
-
-        Parameters
-        ----------
-        path
-            The file.
-        replace
-            Whether a file that exists is replaced.
-
-        Raises
-        ------
-        AlphaMFError
-            The file cannot be written, or exists and may not be replaced.
-        """
+        """Save the network as an ``.npz`` file, with parameters in half precision."""
         header = {
             "rate": self.rate,
             "n_fft": self.frame.n_fft,
@@ -149,13 +113,7 @@ class TrainedNetwork:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read a network that `save` wrote.
-
-        Raises
-        ------
-        AlphaMFError
-            There is no such file, or it is not a network.
-        """
+        """Read a network that `save` wrote."""
         if not is_file(path):
             raise AlphaMFError(f"the {cls.kind} {printable_name(path)} does not exist")
         limits = {"parameters": MAX_BYTES, "header": MAX_BYTES}

@@ -28,10 +28,7 @@ MATRICES = ("in.weight", "map.weight", ".up", ".down")
 def pack(parameters: Mapping[str, Array]) -> bytes:
     """Return the parameters of a network in the order of ``struct layers`` of ``_parts.h``.
 
-    Parameters
-    ----------
-    parameters
-        As `network.shapes` names and shapes them, float32.
+    `parameters`: as `network.shapes` names and shapes them, float32.
     """
     return b"".join(aligned(array.tobytes()) for array in _layers(parameters))
 
@@ -47,15 +44,8 @@ def round_matrices(parameters: Mapping[str, Array]) -> dict[str, Array]:
     A product of a matrix with few rows reads every number once, and that takes more time than the
     arithmetic. The others stay as they are.
 
-    Parameters
-    ----------
-    parameters
-        As `network.shapes` names and shapes them, float32.
-
-    Returns
-    -------
-    dict
-        Name to float32 array.
+    `parameters`: as `network.shapes` names and shapes them, float32. Returns: name to float32
+    array.
     """
     return {
         name: np.multiply(*_in_bytes(value)) if name.endswith(MATRICES) else value
@@ -66,15 +56,7 @@ def round_matrices(parameters: Mapping[str, Array]) -> dict[str, Array]:
 def in_panels(matrix: Floats) -> tuple[Array, Floats]:
     """Return the right side of products with few rows, in panels of columns, as in ``_panels.h``.
 
-    Parameters
-    ----------
-    matrix
-        Shape (depth, columns).
-
-    Returns
-    -------
-    tuple
-        The words, and the unit of each column.
+    `matrix`: shape (depth, columns).
     """
     numbers, units = _in_bytes(matrix)
     depth, columns = matrix.shape

@@ -34,18 +34,7 @@ def raise_gain(
 ) -> Array:
     """Raise a gain to the power of each frame.
 
-    Parameters
-    ----------
-    gain, power
-        Predicted gain, and |X|^2, shape (..., bins, frames).
-    exponent
-        That of the network.
-    in_pauses
-        That in pauses, unless `exponent` is larger.
-    around
-        Frames before and after one of speech that are no pause.
-    used
-        Bins that say what is speech.
+    `gain`, `power`: predicted gain, and |X|^2, shape (..., bins, frames).
     """
     if exponent >= in_pauses:
         alike: Array = gain**exponent
@@ -60,29 +49,14 @@ def raise_gain(
 def speech_share(gain: Array, power: Array) -> Array:
     """Return the part of each frame's power that a gain leaves.
 
-    Parameters
-    ----------
-    gain, power
-        Gain, and |X|^2, shape (..., bins, frames).
+    `gain`, `power`: gain, and |X|^2, shape (..., bins, frames).
     """
     share: Array = (gain * gain * power).sum(-2) / (power.sum(-2) + TINY)
     return share
 
 
 def exponents(share: Array, exponent: float, xp: Any, in_pauses: float = IN_PAUSES) -> Array:
-    """Return the power of the gain of each frame.
-
-    Parameters
-    ----------
-    share
-        Largest of `speech_share` around it.
-    exponent
-        That of the network.
-    xp
-        Module of the array.
-    in_pauses
-        That in pauses.
-    """
+    """Return the power of the gain of each frame."""
     decibels = 10 / math.log(10) * xp.log(share + TINY)
     pause = xp.clip((SPEECH_DB - decibels) / (SPEECH_DB - PAUSE_DB), 0, 1)
     found: Array = exponent + max(in_pauses - exponent, 0.0) * pause

@@ -26,17 +26,7 @@ def size_of(channels: int, bins: int) -> int:
 def cells_of(frames: Array, bins: int) -> Array:
     """Return the cells of frames, without the zeros around them: a view.
 
-    Parameters
-    ----------
-    frames
-        Shape (..., floats of a frame).
-    bins
-        Number of bins of a channel.
-
-    Returns
-    -------
-    ndarray
-        Shape (..., bins, channels).
+    `frames`: shape (..., floats of a frame). Returns: shape (..., bins, channels).
     """
     channels: Array = frames[..., :-PAD].reshape(*frames.shape[:-1], -1, stride_of(bins))
     return channels[..., PAD : PAD + bins].swapaxes(-1, -2)

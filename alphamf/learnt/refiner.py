@@ -24,14 +24,7 @@ class Refiner(TrainedNetwork):
     ) -> Array:
         """Predict the gain from a posterior.
 
-        Parameters
-        ----------
-        power
-            |X|^2, shape (..., bins, frames), as all of these; not all zero.
-        gain, gain_std
-            Posterior mean and standard deviation of the speech's Wiener gain.
-        speech, noise
-            Posterior means of both variances, in the power's units.
+        `power`: |X|^2, shape (..., bins, frames), as all of these; not all zero.
         """
         inputs = (power, gain, gain_std, speech, noise)
         (found,) = apply_in_windows(self._predict, inputs, WINDOW)

@@ -57,20 +57,14 @@ def frame(rate: int) -> Frame:
 
 
 class Coefficients(NamedTuple):
-    """Coefficients that combine the input and the refiner's speech in each cell.
+    """Coefficients that combine the input and the refiner's speech in each cell."""
 
-    Attributes
-    ----------
-    sound, speech
-        Coefficients of the cell itself in the sound and in the refiner's speech, from 0 to 1 and
-        from 0 to `MOST`, shape (..., bins, frames).
-    taps
-        Complex ones that come on top, of the sound at `SHIFTS` and then of the refiner's speech;
-        each of that shape, or of the lowest bins alone. None for a network without taps.
-    """
-
+    # sound, speech: coefficients of the cell itself in the sound and in the refiner's speech, from
+    # 0 to 1 and from 0 to `MOST`, shape (..., bins, frames).
     sound: Array
     speech: Array
+    # Complex ones that come on top, of the sound at `SHIFTS` and then of the refiner's speech; each
+    # of that shape, or of the lowest bins alone. None for a network without taps.
     taps: tuple[Array, ...] = ()
 
 
@@ -90,10 +84,8 @@ class SecondStage(TrainedNetwork):
         The network's coefficients are interpolated by `change` from those that leave the speech
         unchanged.
 
-        Parameters
-        ----------
-        noisy, first
-            Spectra of the sound and of the refiner's speech, complex, shape (bins, frames).
+        `noisy`, `first`: spectra of the sound and of the refiner's speech, complex, shape (bins,
+        frames).
         """
         sound, speech, *taps = apply_in_windows(self._coefficients, (noisy, first), WINDOW)
         change = self.change
@@ -125,23 +117,10 @@ class Dereverberator(SecondStage):
 def features(noisy: Array, first: Array, louder: Array | float, xp: Any) -> Array:
     """Return the network's input features of every cell.
 
-    Parameters
-    ----------
-    noisy, first
-        As in `SecondStage.coefficients`, in units in which the mean power of `noisy` is one:
-        squares of faint sounds would vanish. Shape (..., bins, frames).
-    louder
-        Log power that is added to all, in training.
-    xp
-        Module of the arrays.
-
-    Returns
-    -------
-    ndarray
-        Shape (..., frames, bins, `WITH_TAPS[0]`): the sound's log power, the logit of the gain that
-        leads from it to `first`, the cosine between both, the log powers of what was removed and
-        of what was left, the sine between both, and the cosine and sine of how far each has turned
-        since the frame before, beyond what its bin turns.
+    `noisy`, `first`: shape (..., bins, frames). Returns: shape (..., frames, bins, `WITH_TAPS[0]`):
+    the sound's log power, the logit of the gain that leads from it to `first`, the cosine between
+    both, the log powers of what was removed and of what was left, the sine between both, and the
+    cosine and sine of how far each has turned since the frame before, beyond what its bin turns.
     """
     powers = [each.real**2 + each.imag**2 for each in (noisy, noisy - first, first)]
     inner = noisy.real * first.real + noisy.imag * first.imag
@@ -167,14 +146,7 @@ def features(noisy: Array, first: Array, louder: Array | float, xp: Any) -> Arra
 def shift_frames(spectrum: Array, frames: int, xp: Any) -> Array:
     """Shift a spectrum by `frames` frames, and rotate each bin by its phase advance.
 
-    Parameters
-    ----------
-    spectrum
-        Shape (..., bins, frames), of windows that overlap by half.
-    frames
-        May be below 0. Beyond either end there are zeros.
-    xp
-        Module of the array.
+    `spectrum`: shape (..., bins, frames), of windows that overlap by half.
     """
     if not frames:
         return spectrum
@@ -191,12 +163,7 @@ def shift_frames(spectrum: Array, frames: int, xp: Any) -> Array:
 def coefficients(found: Array, xp: Any) -> Coefficients:
     """Convert the network's outputs to coefficients for each cell.
 
-    Parameters
-    ----------
-    found
-        As from `layers.outputs`, shape (..., frames, bins, outputs).
-    xp
-        Module of the array.
+    `found`: as from `layers.outputs`, shape (..., frames, bins, outputs).
     """
     outputs = xp.swapaxes(xp.moveaxis(found, -1, 0), -1, -2)
     sound, speech = (layers.logistic(outputs[k] + START[k], xp) for k in range(2))
@@ -207,14 +174,7 @@ def coefficients(found: Array, xp: Any) -> Coefficients:
 def speech(noisy: Array, first: Array, factors: Coefficients, xp: Any) -> Array:
     """Combine the spectra with the coefficients; return the speech, shape (..., bins, frames).
 
-    Parameters
-    ----------
-    noisy, first
-        Spectra of the sound and of the refiner's speech, of the same shape.
-    factors
-        The coefficients.
-    xp
-        Module of the arrays.
+    `noisy`, `first`: spectra of the sound and of the refiner's speech, of the same shape.
     """
     made: Array = factors.sound * noisy + factors.speech * first
     each = [(spectrum, frames) for spectrum in (noisy, first) for frames in SHIFTS]

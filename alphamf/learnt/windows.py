@@ -17,19 +17,8 @@ def apply_in_windows(
 ) -> tuple[Array, ...]:
     """Apply a function to overlapping windows, and crossfade the results.
 
-    Parameters
-    ----------
-    function
-        Takes a window of each of `inputs`, and returns arrays of its shape.
-    inputs
-        Shape (..., bins, frames) each.
-    window
-        Maximum number of frames of a window.
-
-    Returns
-    -------
-    tuple of ndarray
-        Each of the shape of an input.
+    `function`: takes a window of each of `inputs`, and returns arrays of its shape. `inputs`: shape
+    (..., bins, frames) each. Returns: each of the shape of an input.
     """
     xp = namespace(inputs[0])
     frames = inputs[0].shape[-1]
@@ -60,17 +49,7 @@ def _starts(frames: int, length: int) -> list[int]:
 def mean_level(power: Array, xp: Any) -> Array:
     """Return the mean over the cells that are not exactly zero.
 
-    Parameters
-    ----------
-    power
-        |X|^2, shape (..., bins, frames).
-    xp
-        Module of the array.
-
-    Returns
-    -------
-    ndarray
-        Shape (..., 1, 1); 1 where all is silent.
+    `power`: |X|^2, shape (..., bins, frames). Returns: shape (..., 1, 1); 1 where all is silent.
     """
     level = power.sum((-2, -1), keepdims=True)
     level = level / xp.maximum((power > 0).sum((-2, -1), keepdims=True), 1).astype(power.dtype)

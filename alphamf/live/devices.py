@@ -14,26 +14,16 @@ RATES = (48000, 44100)
 
 
 class Device(NamedTuple):
-    """An audio device.
+    """An audio device."""
 
-    Attributes
-    ----------
-    number
-        PortAudio's number of the device.
-    name, api
-        Its name, and that of the system's interface that it is reached by.
-    inputs, outputs
-        The most channels.
-    rate
-        Its own sampling rate in Hz.
-    """
-
-    number: int
+    number: int  # PortAudio's number of the device
+    # name, api: its name, and that of the system's interface that it is reached by.
     name: str
     api: str
+    # inputs, outputs: the most channels.
     inputs: int
     outputs: int
-    rate: int
+    rate: int  # Its own sampling rate in Hz
 
     def max_channels(self, kind: Kind) -> int:
         """Return the maximum number of input or output channels."""
@@ -50,13 +40,7 @@ class Line(NamedTuple):
 
 
 def library() -> Any:
-    """Import and return the module sounddevice, which loads PortAudio.
-
-    Raises
-    ------
-    AlphaMFError
-        One of them is not installed.
-    """
+    """Import and return the module sounddevice, which loads PortAudio."""
     try:
         import sounddevice
     except ModuleNotFoundError as error:
@@ -72,13 +56,7 @@ def library() -> Any:
 
 
 def devices() -> list[Device]:
-    """Return all audio devices of the system.
-
-    Raises
-    ------
-    AlphaMFError
-        There is no sound library.
-    """
+    """Return all audio devices of the system."""
     sounddevice = library()
     apis = [api["name"] for api in sounddevice.query_hostapis()]
     return [
@@ -100,20 +78,7 @@ def default_device(kind: Kind) -> int:
 
 
 def find(wanted: str | None, kind: Kind) -> Device:
-    """Find a device by its number or by a part of its name.
-
-    Parameters
-    ----------
-    wanted
-        Its number, its name, or words of its name and its interface; None for the system's.
-    kind
-        Kind of the device.
-
-    Raises
-    ------
-    AlphaMFError
-        There is none, or there are several.
-    """
+    """Find a device by its number or by a part of its name."""
     able = [device for device in devices() if device.max_channels(kind)]
     if wanted is None:
         number = default_device(kind)
@@ -139,20 +104,7 @@ def choose_lines(
 ) -> tuple[Line, Line]:
     """Choose a common rate for an input and an output, and return how to open both.
 
-    Parameters
-    ----------
-    source, target
-        The input and the output.
-    channels
-        Wanted of the input; an output that does not take so many is opened with what it takes.
-    rate
-        Wanted in Hz; None, or one that a device refuses, for the input's own, the output's own, or
-        another that both take.
-
-    Raises
-    ------
-    AlphaMFError
-        There is no rate that both take, or the input has fewer channels.
+    `rate`: wanted in Hz.
     """
     if channels > source.inputs:
         noun = "channel" if source.inputs == 1 else "channels"

@@ -32,21 +32,14 @@ PATIENCE = 5.0
 
 @dataclass
 class LostSound:
-    """Counts of lost sound so far, in blocks and gaps.
+    """Counts of lost sound so far, in blocks and gaps."""
 
-    Attributes
-    ----------
-    overflows, underflows
-        Number of times that recorded sound was lost, and that there was nothing to play.
-    gaps
-        Silences played because nothing was written in time.
-    dropped
-        Blocks left out because nobody read them in time, or because too many waited to be played.
-    """
-
+    # overflows, underflows: number of times that recorded sound was lost, and that there was
+    # nothing to play.
     overflows: int = 0
     underflows: int = 0
-    gaps: int = 0
+    gaps: int = 0  # Silences played because nothing was written in time
+    # Blocks left out because nobody read them in time, or because too many waited to be played.
     dropped: int = 0
 
 
@@ -57,14 +50,7 @@ class Playout:
     twice as many are waiting for a whole second, because the input's clock is fast or after a
     temporary delay, the excess is dropped, or the sound would stay late.
 
-    Parameters
-    ----------
-    rate, channels
-        Samples per second; channels.
-    margin
-        In samples: at least as many as are put or taken at a time.
-    lost
-        Counts of gaps and drops.
+    `margin`: in samples: at least as many as are put or taken at a time.
     """
 
     def __init__(self, rate: int, channels: int, margin: int, lost: LostSound) -> None:
@@ -110,26 +96,7 @@ class Playout:
 class Duplex:
     """An input and an output device that run together; use it as a context manager.
 
-    Parameters
-    ----------
-    source, target
-        How they are opened, at one rate.
-    channels
-        Number of channels that are read and written: the first ones of the input; a single channel
-        is played on all channels of the output.
-    buffer
-        Latency to request from each device, in seconds. Devices deliver about half of it at a time,
-        and as much is waiting to be played.
-
-    Attributes
-    ----------
-    lost
-        Counts of lost sound so far.
-
-    Raises
-    ------
-    AlphaMFError
-        A device cannot be opened.
+    `buffer`: latency to request from each device, in seconds.
     """
 
     def __init__(self, source: Line, target: Line, channels: int, buffer: float) -> None:
@@ -206,10 +173,7 @@ class Duplex:
     def read(self, patience: float) -> Floats:
         """Return all samples recorded since the last call, shape (samples, channels).
 
-        Parameters
-        ----------
-        patience
-            How long to wait for something, in seconds.
+        `patience`: how long to wait for something, in seconds.
         """
         found: list[Floats] = [np.empty((0, self.channels), np.float32)]
         try:
@@ -224,13 +188,7 @@ class Duplex:
         self._playout.put(block)
 
     def check(self) -> None:
-        """Raise an AlphaMFError if a device has been disconnected or has stopped.
-
-        Raises
-        ------
-        AlphaMFError
-            One is not.
-        """
+        """Raise an AlphaMFError if a device has been disconnected or has stopped."""
         for line, stream, silent in zip(self._lines, self._streams, self._silent, strict=True):
             if not stream.active or silent.seconds() > PATIENCE:
                 raise AlphaMFError(

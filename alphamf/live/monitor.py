@@ -26,19 +26,12 @@ _WAKE = 0.1
 
 
 class Levels(NamedTuple):
-    """Levels of the newest sound, in dB of full scale.
+    """Levels of the newest sound, in dB of full scale."""
 
-    Attributes
-    ----------
-    input, output
-        Levels of the input and of the sound that is played.
-    noise
-        Level of the noise that the stream has estimated, at any strength.
-    """
-
+    # input, output: levels of the input and of the sound that is played.
     input: float
     output: float
-    noise: float
+    noise: float  # Level of the noise that the stream has estimated, at any strength
 
     @property
     def reduction(self) -> float:
@@ -47,28 +40,7 @@ class Levels(NamedTuple):
 
 
 class Monitor:
-    """Denoises sound block by block, with a strength that can be changed at any time.
-
-    Parameters
-    ----------
-    stream
-        At low latency and full strength.
-    strength
-        From 0 to 1.
-    take
-        Records the input and the output, or None.
-
-    Attributes
-    ----------
-    strength
-        From 0, the input, to 1; it changes gradually over a block, so that there is no click.
-    bypass
-        Whether the input is played, at the same latency, in place of the speech.
-    seconds
-        Length of the sound that has been played.
-    note
-        A note of the stream on its work, or None.
-    """
+    """Denoises sound block by block, with a strength that can be changed at any time."""
 
     def __init__(self, stream: Stream, strength: float = 1.0, take: Take | None = None) -> None:
         self.strength: float = strength
@@ -116,15 +88,7 @@ class Monitor:
 
 
 class MonitorThread:
-    """Runs a monitor between two devices in its own thread; use it as a context manager.
-
-    Parameters
-    ----------
-    monitor
-        Processes the sound between them.
-    duplex
-        The devices, already running.
-    """
+    """Runs a monitor between two devices in its own thread; use it as a context manager."""
 
     def __init__(self, monitor: Monitor, duplex: Duplex) -> None:
         self._monitor, self._duplex = monitor, duplex
@@ -158,13 +122,7 @@ class MonitorThread:
             self._error = error
 
     def check(self) -> None:
-        """Raise an error if the thread or a device has failed.
-
-        Raises
-        ------
-        AlphaMFError
-            A device has gone, the sound is not finite, or a recording cannot be written.
-        """
+        """Raise an error if the thread or a device has failed."""
         if self._error is not None:
             raise self._error
         self._duplex.check()

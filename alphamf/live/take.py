@@ -30,19 +30,7 @@ class RecordingPaths(NamedTuple):
 
 
 def names(wanted: str) -> RecordingPaths:
-    """Choose names of new files for a recording.
-
-    Parameters
-    ----------
-    wanted
-        A name that ends in .wav, for the sound before, beside which that after gets .denoised.wav;
-        or a folder, made where it is missing, in which both are named by the time.
-
-    Raises
-    ------
-    AlphaMFError
-        One of them exists, the folder cannot be made, or the name ends like audio of another kind.
-    """
+    """Choose names of new files for a recording."""
     before = Path(wanted)
     ending, folder = before.suffix.lower(), os.path.isdir(before)
     if ending != ".wav" and ending in formats.SUFFIXES and not folder:
@@ -67,20 +55,7 @@ def names(wanted: str) -> RecordingPaths:
 
 
 class Take:
-    """Writes both recordings; a context manager that completes the files whenever it exits.
-
-    Parameters
-    ----------
-    files
-        Their names.
-    rate, channels
-        Samples per second; channels.
-
-    Raises
-    ------
-    AlphaMFError
-        One cannot be written; then there is none of them.
-    """
+    """Writes both recordings; a context manager that completes the files whenever it exits."""
 
     def __init__(self, files: RecordingPaths, rate: int, channels: int) -> None:
         import soundfile
@@ -113,13 +88,7 @@ class Take:
         self._stack.close()
 
     def write(self, before: Floats, after: Floats) -> None:
-        """Append samples to both, shape (samples, channels).
-
-        Raises
-        ------
-        AlphaMFError
-            The disk is full or fails, or a file would be larger than WAV allows.
-        """
+        """Append samples to both, shape (samples, channels)."""
         for writer, block in zip(self._writers, (before, after), strict=True):
             if writer.frames + len(block) > self._most:
                 raise AlphaMFError(

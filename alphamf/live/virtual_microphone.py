@@ -61,22 +61,7 @@ _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux
 
 
 def run_virtual_microphone(plugin: bytes, strength: float, ready: Callable[[], None]) -> None:
-    """Have a microphone that takes the sound of the system's, and denoises it, until an exception.
-
-    Parameters
-    ----------
-    plugin
-        File of the LADSPA plug-in.
-    strength
-        How much of the denoising to apply, from 0 to 1.
-    ready
-        Called when the microphone is there.
-
-    Raises
-    ------
-    AlphaMFError
-        PipeWire is not installed, does not run, or has ended.
-    """
+    """Offer a microphone with the denoised sound of the system's until an exception."""
     program = shutil.which("pipewire") if sys.platform == "linux" else None
     if program is None:
         raise AlphaMFError("a virtual microphone needs PipeWire (Linux), which is not installed")

@@ -25,22 +25,13 @@ REASONS = None, "samples were too large to be sound", "its state was no longer f
 
 
 class Hops(NamedTuple):
-    """The output of an engine for some hops.
+    """The output of an engine for some hops."""
 
-    Attributes
-    ----------
-    speech
-        Shape (samples, channels).
-    gain, gain_std
-        Shape (channels, bins, hops).
-    activity
-        Probability of speech in each hop, shape (hops,).
-    """
-
-    speech: Floats
+    speech: Floats  # Shape (samples, channels)
+    # gain, gain_std: shape (channels, bins, hops).
     gain: Floats
     gain_std: Floats
-    activity: Floats
+    activity: Floats  # Probability of speech in each hop, shape (hops,)
 
 
 def library_file() -> str | None:
@@ -108,32 +99,7 @@ def _share_weights(dictionary: Dictionary, networks: CausalNetworks, seed: int) 
 
 
 class Engine:
-    """Removes noise hop by hop; it can be copied and pickled between two calls.
-
-    Parameters
-    ----------
-    rate
-        Sampling rate in Hz.
-    channels
-        Number of channels.
-    dictionary
-        Of the speech.
-    networks
-        Its networks.
-    linked
-        Whether channels that share a voice get one gain.
-    least
-        Smallest gain.
-    seed
-        Of the chain.
-
-    Attributes
-    ----------
-    hop, bins
-        Samples of a hop, and bins of its gain.
-    latency
-        Samples that are held back, at most, beside those of a hop that is not whole.
-    """
+    """Removes noise hop by hop; it can be copied and pickled between two calls."""
 
     def __init__(
         self,
@@ -204,10 +170,7 @@ class Engine:
     def process(self, sound: Floats) -> Hops:
         """Process whole hops.
 
-        Parameters
-        ----------
-        sound
-            Shape (samples, channels), float32.
+        `sound`: shape (samples, channels), float32.
         """
         sound = np.ascontiguousarray(sound, np.float32)
         hops = len(sound) // self.hop

@@ -22,18 +22,7 @@ TEXTS = "manifest.ttl", "alphamf.ttl"
 
 
 def plugin(wide: bytes, narrow: bytes) -> bytes:
-    """Return the content of the file that is both plug-ins.
-
-    Parameters
-    ----------
-    wide, narrow
-        Weights from `alphamf.native.weights.pack`, for 16 kHz and more, and for less.
-
-    Raises
-    ------
-    AlphaMFError
-        The engine was not compiled when alphamf was installed.
-    """
+    """Return the content of the file that is both plug-ins."""
     file = library_file()
     if file is None:
         raise AlphaMFError(
@@ -61,13 +50,7 @@ def places() -> dict[str, Path]:
 
 
 def install(content: bytes) -> list[Path]:
-    """Write the plug-ins to their `places`, and return these; a file that exists is replaced.
-
-    Raises
-    ------
-    AlphaMFError
-        A file or folder cannot be written.
-    """
+    """Write the plug-ins to their `places`, and return these; a file that exists is replaced."""
     found = places()
     for place in found.values():
         make_folder(place)
@@ -80,13 +63,7 @@ def install(content: bytes) -> list[Path]:
 
 
 def remove() -> list[Path]:
-    """Delete the plug-ins from their `places`, and return those that were there.
-
-    Raises
-    ------
-    AlphaMFError
-        A file cannot be deleted.
-    """
+    """Delete the plug-ins from their `places`, and return those that were there."""
     found = places()
     gone = [place for place in found.values() if place.exists()]
     bundle = found["LV2"].parent

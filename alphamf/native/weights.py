@@ -19,17 +19,7 @@ HEADER = "<8s 6i 6if 6if 6if f 4Q"
 
 
 def pack(dictionary: Dictionary, networks: CausalNetworks, seed: int) -> bytes:
-    """Return the weights of an engine.
-
-    Parameters
-    ----------
-    dictionary
-        Of the speech.
-    networks
-        Its networks.
-    seed
-        Of the chain.
-    """
+    """Return the weights of an engine."""
     frame = dictionary.frame
     stride = max(1, round(FRAME_HOPS * frame.hop_length / frame.n_fft))
     state = generator(seed, Key.CHAIN, START).bit_generator.state["state"]["state"]

@@ -47,11 +47,6 @@ def movielens(archive: Path) -> Arrays:
 
     `probe` is true for 100 209 of them, drawn at random: as many as in the split that came with
     the code of Salakhutdinov and Mnih's papers, which is not published with the ratings.
-
-    Parameters
-    ----------
-    archive
-        ``ml-1m.zip``.
     """
     with zipfile.ZipFile(archive) as folder, folder.open("ml-1m/ratings.dat") as file:
         # User::Item::Rating::Timestamp, so that every other field between colons is empty.
@@ -70,13 +65,7 @@ def movielens(archive: Path) -> Arrays:
 
 
 def sevens_and_nines(*files: Path) -> Arrays:
-    """Read the digits 7 and 9 of MNIST, in file order.
-
-    Parameters
-    ----------
-    files
-        Images and labels for training, images and labels for test, as ``idx`` compressed by gzip.
-    """
+    """Read the digits 7 and 9 of MNIST, in file order."""
     arrays = {}
     names = ("x_train", "y_train", "x_test", "y_test")
     for name, file in zip(names, files, strict=True):
@@ -99,11 +88,6 @@ def newsgroups(archive: Path) -> Arrays:
 
     Words are of three or more letters, without the posts' headers: the 2000 most frequent ones of
     the training posts that are in no more than a tenth of them.
-
-    Parameters
-    ----------
-    archive
-        ``20news-bydate.tar.gz``.
     """
     posts = _posts(archive)
     vocabulary = _vocabulary(posts["train"])

@@ -21,11 +21,6 @@ def find(name: str) -> Path:
     """Return the path of a corpus: in the folder given by ``$ALPHAMF_DATA``, or downloaded.
 
     Downloads are checked, and kept in the user's cache together with the converted arrays.
-
-    Raises
-    ------
-    AlphaMFError
-        The local copy is another version, or there is none and the download fails.
     """
     corpus = CORPORA[name]
     root = os.environ.get("ALPHAMF_DATA")

@@ -15,21 +15,11 @@ SECONDS = 30
 
 @dataclass(frozen=True)
 class PublishedFile:
-    """A published file.
+    """A published file."""
 
-    Attributes
-    ----------
-    name
-        Name of the file in the cache.
-    sha256
-        Checksum.
-    addresses
-        URLs, tried in order: its home, then mirrors.
-    """
-
-    name: str
-    sha256: str
-    addresses: tuple[str, ...]
+    name: str  # Name of the file in the cache
+    sha256: str  # Checksum
+    addresses: tuple[str, ...]  # URLs, tried in order: its home, then mirrors
 
 
 def cache() -> Path:
@@ -40,13 +30,7 @@ def cache() -> Path:
 
 
 def download(original: PublishedFile, folder: Path) -> Path:
-    """Return the path of a file in `folder`; download it if it does not exist.
-
-    Raises
-    ------
-    AlphaMFError
-        All addresses fail, or the folder cannot be written.
-    """
+    """Return the path of a file in `folder`; download it if it does not exist."""
     import pooch
     from requests import HTTPError, RequestException, Timeout
 

@@ -11,48 +11,25 @@ from alphamf.research.download import PublishedFile
 
 @dataclass(frozen=True)
 class DataSource:
-    """Describes how the file of a data set is made from the published files.
+    """Describes how the file of a data set is made from the published files."""
 
-    Attributes
-    ----------
-    originals
-        The published files, in the order of the parameters of `convert`.
-    convert
-        Returns arrays of the same names and types.
-    unlike
-        How these arrays differ from those of the file; empty if they do not.
-    """
-
+    # The published files, in the order of the parameters of `convert`.
     originals: tuple[PublishedFile, ...]
-    convert: Callable[..., conversion.Arrays]
-    unlike: str = ""
+    convert: Callable[..., conversion.Arrays]  # Returns arrays of the same names and types
+    unlike: str = ""  # How these arrays differ from those of the file; empty if they do not
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """A file of a data set.
+    """A file of a data set."""
 
-    Attributes
-    ----------
-    path
-        Relative to ``$ALPHAMF_DATA``.
-    sha256
-        SHA-256 of the file of published results; empty for a folder.
-    home
-        Address of the data's own home.
-    terms
-        Licence or terms of use.
-    source
-        Function that makes the file; None if no checksum of an original is published.
-    columns
-        Columns of the MANIFEST.csv that lists the recordings of a folder.
-    """
-
-    path: str
-    sha256: str
-    home: str
-    terms: str
+    path: str  # Relative to ``$ALPHAMF_DATA``
+    sha256: str  # SHA-256 of the file of published results; empty for a folder
+    home: str  # Address of the data's own home
+    terms: str  # Licence or terms of use
+    # Function that makes the file; None if no checksum of an original is published.
     source: DataSource | None = None
+    # Columns of the MANIFEST.csv that lists the recordings of a folder.
     columns: tuple[str, ...] = ()
 
 

@@ -35,17 +35,13 @@ Doubles = NDArray[np.float64]
 class BSSEval(NamedTuple):
     """Ratios in dB.
 
-    Attributes
-    ----------
-    sdr, sir, sar
-        Signal to distortion, to interference, and to artefacts.
-
     Examples
     --------
     >>> BSSEval(sdr=10.2, sir=15.0, sar=12.1).sir
     15.0
     """
 
+    # sdr, sir, sar: signal to distortion, to interference, and to artefacts.
     sdr: float
     sir: float
     sar: float
@@ -54,22 +50,8 @@ class BSSEval(NamedTuple):
 def bss_eval(reference: Reals, noise: Reals, estimate: Reals, taps: int = 512) -> BSSEval:
     """Score an estimate of one source, given the source and the noise in the mixture.
 
-    Parameters
-    ----------
-    reference, noise, estimate
-        Clean signal, true noise (noisy minus clean) and estimate, shape (samples,).
-    taps
-        Length of the allowed filters.
-
-    Returns
-    -------
-    BSSEval
-        Infinite, or limited by rounding (above 200), where nothing is left of a distortion.
-
-    Raises
-    ------
-    AlphaMFError
-        The signals differ in length, or one is empty, not finite or silent (constant).
+    `reference`, `noise`, `estimate`: clean signal, true noise (noisy minus clean) and estimate,
+    shape (samples,).
 
     Examples
     --------
@@ -95,22 +77,7 @@ def sdr(reference: Reals, estimate: Reals, taps: int = 512) -> float:
 
     Only the effect of a filter of `taps` samples does not count as an error.
 
-    Parameters
-    ----------
-    reference, estimate
-        Clean signal and estimate, shape (samples,).
-    taps
-        Length of the allowed filter.
-
-    Returns
-    -------
-    float
-        Infinite, or limited by rounding (above 200), where the estimate is a filtered reference.
-
-    Raises
-    ------
-    AlphaMFError
-        As `bss_eval`.
+    `reference`, `estimate`: clean signal and estimate, shape (samples,).
 
     Examples
     --------
@@ -127,14 +94,7 @@ def sdr(reference: Reals, estimate: Reals, taps: int = 512) -> float:
 
 
 def signals(**audio: Reals) -> list[Doubles]:
-    """Check signals and return float64 copies; the keywords name them in error messages.
-
-    Raises
-    ------
-    AlphaMFError
-        The signals do not have the same shape (samples,), or one is empty, not finite or silent
-        (constant).
-    """
+    """Check signals and return float64 copies; the keywords name them in error messages."""
     shapes = [np.shape(signal) for signal in audio.values()]
     if len(shapes[0]) != 1 or len(set(shapes)) > 1:
         raise AlphaMFError(
@@ -170,17 +130,7 @@ def energy_ratio_db(signal: Doubles, error: Doubles) -> float:
 def _projections(sources: Doubles, estimate: Doubles, taps: int) -> list[Doubles]:
     """Project on the span of delays of the first source, of the first two sources, and so on.
 
-    Parameters
-    ----------
-    sources
-        Shape (sources, samples).
-    estimate
-        Shape (samples,).
-
-    Returns
-    -------
-    list of ndarray
-        As many as there are sources, each of samples + taps - 1 samples.
+    `sources`: shape (sources, samples). `estimate`: shape (samples,).
     """
     from scipy.fft import irfft, next_fast_len, rfft
 

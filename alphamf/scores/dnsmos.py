@@ -34,13 +34,7 @@ SCALES = (
 
 
 def check(path: str) -> None:
-    """Raise an AlphaMFError if a file is not a DNSMOS P.835 network.
-
-    Raises
-    ------
-    AlphaMFError
-        It cannot be read, is another network, or onnxruntime is not installed.
-    """
+    """Raise an AlphaMFError if a file is not a DNSMOS P.835 network."""
     given, found = _session(path).get_inputs(), _session(path).get_outputs()
     if len(given) != 1 or given[0].shape[-1] != SAMPLES or found[0].shape[-1] != len(SCALES):
         raise AlphaMFError(
@@ -52,14 +46,7 @@ def check(path: str) -> None:
 def scores(path: str, sound: Floats, rate: int) -> tuple[float, float, float]:
     """Return SIG, BAK and OVR of a sound, 1 to 5, averaged over windows that start every second.
 
-    Parameters
-    ----------
-    path
-        File of the network.
-    sound
-        Shape (samples,); repeated where it is shorter than the network's input.
-    rate
-        Sampling rate in Hz.
+    `sound`: shape (samples,); repeated where it is shorter than the network's input.
     """
     session = _session(path)
     audio = resample(sound, rate, RATE)

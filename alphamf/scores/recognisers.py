@@ -33,21 +33,7 @@ WHISPER, POCKETSPHINX = "whisper", "pocketsphinx"
 
 
 def check(name: str) -> None:
-    """Raise an AlphaMFError if there is no recogniser of a name.
-
-    Parameters
-    ----------
-    name
-        ``whisper``: Whisper tiny.en, greedy, on one thread; ``whisper:FOLDER``: the model in a
-        folder, as faster-whisper reads it; ``pocketsphinx``: PocketSphinx with its English model;
-        any other: a command with `FILE` in it.
-
-    Raises
-    ------
-    AlphaMFError
-        A package is missing, unknown model in the folder, or the command does not name the
-        file.
-    """
+    """Raise an AlphaMFError if there is no recogniser of a name."""
     kind, _, folder = name.partition(":")
     if kind == WHISPER and FILE not in name:
         if folder and not (Path(folder) / "model.bin").is_file():
@@ -63,13 +49,7 @@ def check(name: str) -> None:
 
 @cache
 def identity(name: str) -> str:
-    """Return a text that differs if the results of a recogniser may differ.
-
-    Parameters
-    ----------
-    name
-        As for `check`.
-    """
+    """Return a text that differs if the results of a recogniser may differ."""
     kind, _, folder = name.partition(":")
     if kind != WHISPER or FILE in name or not folder:
         return name
@@ -80,19 +60,7 @@ def identity(name: str) -> str:
 def recognise_words(name: str, sound: Floats, rate: int) -> str:
     """Return the words that a recogniser finds in a sound.
 
-    Parameters
-    ----------
-    name
-        As for `check`.
-    sound
-        Shape (samples,).
-    rate
-        Sampling rate in Hz.
-
-    Raises
-    ------
-    AlphaMFError
-        It fails, or takes too long.
+    `sound`: shape (samples,).
     """
     kind, _, folder = name.partition(":")
     if kind == WHISPER and FILE not in name:

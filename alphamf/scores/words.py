@@ -14,18 +14,7 @@ def words(text: str) -> list[str]:
 
 
 def error_rate(reference: Sequence[str], transcript: Sequence[str]) -> float:
-    """Return the minimum number of substitutions, insertions and deletions per reference word.
-
-    Parameters
-    ----------
-    reference, transcript
-        Words.
-
-    Raises
-    ------
-    AlphaMFError
-        The reference has no words.
-    """
+    """Return the minimum number of substitutions, insertions and deletions per reference word."""
     if not reference:
         raise AlphaMFError("the clean speech contains no words to recognise")
     row = list(range(len(transcript) + 1))

@@ -33,19 +33,7 @@ TYPES = {
 
 
 def build(store: Path, limits: Limits, jobs: int, ending: Callable[[], bool]) -> Starlette:
-    """Build and return the web application.
-
-    Parameters
-    ----------
-    store
-        Folder for recordings.
-    limits
-        Limits of the server.
-    jobs
-        Recordings that are denoised at a time.
-    ending
-        As for `Api`.
-    """
+    """Build and return the web application."""
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:

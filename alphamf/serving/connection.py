@@ -18,11 +18,6 @@ class _Connection(H11Protocol):
     answer, and a part of an answer must leave within `Limits.idle` seconds. `upload.receive` has
     the deadlines of uploads. If there are `Limits.connections` connections, the oldest one without
     a request of a user (who has the token) is closed for a new one.
-
-    Parameters
-    ----------
-    about
-        As for `H11Protocol`.
     """
 
     limits: Limits

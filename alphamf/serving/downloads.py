@@ -50,18 +50,10 @@ class Download(NamedTuple):
 
 @dataclass
 class Downloads:
-    """The download endpoints.
+    """The download endpoints."""
 
-    Attributes
-    ----------
-    recordings
-        Recordings of the server.
-    most
-        Maximum number of recordings in a zip.
-    """
-
-    recordings: Recordings
-    most: int
+    recordings: Recordings  # Recordings of the server
+    most: int  # Maximum number of recordings in a zip
 
     async def sound(self, request: Request) -> _Held:
         """``GET /api/recordings/ID/sound``: samples of the input and of the speech.

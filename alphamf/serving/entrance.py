@@ -19,25 +19,7 @@ _PAGE = """<!doctype html>
 
 
 def write_entrance(folder: Path, address: str) -> Path:
-    """Write a file of this user alone that redirects to an address.
-
-    Parameters
-    ----------
-    folder
-        A private one.
-    address
-        Address to redirect to.
-
-    Returns
-    -------
-    Path
-        The file, which is a new one: a link in its place is not followed.
-
-    Raises
-    ------
-    AlphaMFError
-        It cannot be written.
-    """
+    """Write a file of this user alone that redirects to an address."""
     path = folder / "open.html"
     try:
         # O_EXCL refuses whatever has that name, a link too.

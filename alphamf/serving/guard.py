@@ -50,15 +50,6 @@ class Guard:
     The page and its API are below the token, ``/TOKEN/``, so that links, downloads and event
     streams carry it without cookies. ``/health`` needs none. ``/open/CODE`` leads to the page once:
     a file of the user, which the command opens in the browser, redirects there.
-
-    Parameters
-    ----------
-    app
-        The other application; the token is taken off the paths that it sees.
-    token
-        The token; without one (``""``) everybody is let in, at ``/``.
-    names
-        Host names that this server answers to, beside those of the loopback.
     """
 
     def __init__(self, app: App, token: str, names: Collection[str] = ()) -> None:

@@ -22,45 +22,22 @@ TOO_SLOW = "reading it took too long"
 
 @dataclass(eq=False)
 class Ticket:
-    """A queued or running task.
+    """A queued or running task."""
 
-    Attributes
-    ----------
-    task
-        The task to run.
-    progress
-        Called with seconds of sound done and seconds in all, in the lane's thread.
-    done
-        Called with the outcome, in the lane's thread, unless the ticket was stopped.
-    seconds
-        Longest time that it may take, or None.
-    started
-        Called when its turn has come, in the lane's thread.
-    stopped
-        Set by `Lanes.stop`.
-    left
-        Set when no process works on it any more.
-    """
-
-    task: Task
+    task: Task  # The task to run
+    # Called with seconds of sound done and seconds in all, in the lane's thread.
     progress: Callable[[float, float], None]
+    # Called with the outcome, in the lane's thread, unless the ticket was stopped.
     done: Callable[[Outcome], None]
-    started: Callable[[], None]
-    seconds: float | None = None
-    stopped: threading.Event = field(default_factory=threading.Event)
+    started: Callable[[], None]  # Called when its turn has come, in the lane's thread
+    seconds: float | None = None  # Longest time that it may take, or None
+    stopped: threading.Event = field(default_factory=threading.Event)  # Set by `Lanes.stop`
+    # Set when no process works on it any more.
     left: threading.Event = field(default_factory=threading.Event)
 
 
 class Lanes:
-    """Lanes that take tasks from one queue.
-
-    Parameters
-    ----------
-    count
-        Number of lanes.
-    prepared
-        Whether their processes start at once, rather than with the first task.
-    """
+    """Lanes that take tasks from one queue."""
 
     def __init__(self, count: int, *, prepared: bool = False) -> None:
         self._prepared = prepared

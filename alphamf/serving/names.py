@@ -28,17 +28,7 @@ def unnamed(name: str) -> str:
 
 
 def result_name(name: str, format: str, ending: str | None = None) -> str:
-    """Return the name of the denoised file, as ``alphamf denoise`` would choose it.
-
-    Parameters
-    ----------
-    name
-        Name of the recording.
-    format
-        Format of the recording, as libsndfile names it.
-    ending
-        Extension of another format that the user chose, such as ``.flac``.
-    """
+    """Return the name of the denoised file, as ``alphamf denoise`` would choose it."""
     derived = final_name(derived_name(InputFile(name, name), None), format)
     return derived if ending is None else os.path.splitext(derived)[0] + ending
 

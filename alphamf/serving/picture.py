@@ -43,15 +43,7 @@ def decibel_bytes(power: NDArray[np.float64]) -> NDArray[np.uint8]:
 
 
 class Columns:
-    """Averages rows of numbers over columns of equal duration; writes complete columns.
-
-    Parameters
-    ----------
-    rows
-        Numbers of a row.
-    total
-        Rows that there will be in all.
-    """
+    """Averages rows of numbers over columns of equal duration; writes complete columns."""
 
     added: int
 
@@ -86,12 +78,7 @@ class Columns:
 class SoundPicture:
     """Waveform and spectrogram of a signal that arrives in blocks.
 
-    Parameters
-    ----------
-    frames, rate
-        Length of the signal in samples, and samples per second.
-    file
-        Receives a record of `RECORD` bytes per column.
+    `frames`, `rate`: length of the signal in samples, and samples per second.
     """
 
     def __init__(self, frames: int, rate: int, file: BinaryIO) -> None:
@@ -146,14 +133,7 @@ class SoundPicture:
 class Band:
     """Level of the speech and its range of uncertainty, in columns.
 
-    Parameters
-    ----------
-    frames
-        Length of the recording in samples.
-    frame
-        STFT frame of the gain, in samples.
-    file
-        Receives a record of `BAND_RECORD` bytes per column.
+    `frames`: length of the recording in samples. `frame`: STFT frame of the gain, in samples.
     """
 
     def __init__(self, frames: int, frame: Frame, file: BinaryIO) -> None:
@@ -163,12 +143,8 @@ class Band:
     def add(self, audio: Floats, gain: Floats, gain_std: Floats) -> None:
         """Add a segment.
 
-        Parameters
-        ----------
-        audio
-            The input, shape (samples, channels).
-        gain, gain_std
-            Shape (channels, bins, frames).
+        `audio`: the input, shape (samples, channels). `gain`, `gain_std`: shape (channels, bins,
+        frames).
         """
         power = powers(audio, self._frame, gain.shape[2])
         self._columns.add(levels(power, gain, gain_std))

@@ -21,72 +21,36 @@ FAULT = "an internal error occurred; see the terminal of the server for details"
 
 @dataclass(eq=False)
 class EchoRemoval:
-    """A second run over a recording, which removes the echo, too.
+    """A second run over a recording, which removes the echo, too."""
 
-    Attributes
-    ----------
-    ticket
-        Of its task; None until it is queued.
-    seconds
-        Seconds of sound denoised so far.
-    error
-        One sentence, or None.
-    result
-        The report, once it is done.
-    """
-
-    ticket: Ticket | None = None
-    seconds: float = 0.0
-    error: str | None = None
-    result: dict[str, Any] | None = None
+    ticket: Ticket | None = None  # Of its task; None until it is queued.
+    seconds: float = 0.0  # Seconds of sound denoised so far
+    error: str | None = None  # One sentence, or None
+    result: dict[str, Any] | None = None  # The report, once it is done
 
 
 @dataclass(eq=False)
 class ServerRecording:
-    """A recording, its state and its results.
+    """A recording, its state and its results."""
 
-    Attributes
-    ----------
-    id, folder
-        Its name in addresses, which cannot be guessed; its folder.
-    name
-        Name of the file for the user.
-    preset, seed
-        As for ``alphamf denoise``.
-    state
-        ``reading``, ``waiting``, ``denoising``, ``done`` or ``failed``.
-    error
-        One sentence, or None.
-    about
-        Format, rate, channels and length, once it has been read.
-    preview
-        First sample and number of samples that were denoised ahead; None before.
-    previewing
-        Whether a preview is under way.
-    done
-        Seconds of sound denoised so far.
-    result
-        The report, once it is denoised.
-    echo
-        The run that removes the echo, too; None until somebody asks for it.
-    version
-        Counts the changes.
-    """
-
+    # id, folder: its name in addresses, which cannot be guessed; its folder.
     id: str
     folder: Path
-    name: str
+    name: str  # Name of the file for the user
+    # preset, seed: as for ``alphamf denoise``.
     preset: str
     seed: int
-    state: str = "reading"
-    error: str | None = None
-    about: dict[str, Any] | None = None
+    state: str = "reading"  # ``reading``, ``waiting``, ``denoising``, ``done`` or ``failed``
+    error: str | None = None  # One sentence, or None
+    about: dict[str, Any] | None = None  # Format, rate, channels and length, once it has been read
+    # First sample and number of samples that were denoised ahead; None before.
     preview: dict[str, int] | None = None
-    previewing: bool = False
-    done: float = 0.0
-    result: dict[str, Any] | None = None
+    previewing: bool = False  # Whether a preview is under way
+    done: float = 0.0  # Seconds of sound denoised so far
+    result: dict[str, Any] | None = None  # The report, once it is denoised
+    # The run that removes the echo, too; None until somebody asks for it.
     echo: EchoRemoval | None = None
-    version: int = 0
+    version: int = 0  # Counts the changes
     created: float = field(default_factory=elapsed_seconds)
     begun: float = 0.0
     tickets: set[Ticket] = field(default_factory=set)

@@ -29,20 +29,9 @@ read."""
 
 
 class Recordings:
-    """All recordings of a server.
+    """All recordings of a server."""
 
-    Parameters
-    ----------
-    store
-        Folder for theirs; an attribute, too.
-    limits
-        Limits of the server.
-    jobs
-        Recordings that are denoised at a time. One more process reads uploads and makes previews
-        and downloads, so that these never wait for a long recording.
-    """
-
-    store: Path
+    store: Path  # Folder for theirs; an attribute, too
 
     def __init__(self, store: Path, limits: Limits, jobs: int) -> None:
         self.store, self._limits = store, limits
@@ -57,15 +46,7 @@ class Recordings:
         return self._all.get(name)
 
     def create(self, name: str, preset: str, seed: int) -> ServerRecording:
-        """Create the folder and the entry for an upload.
-
-        Raises
-        ------
-        AlphaMFError
-            There are too many recordings.
-        OSError
-            The disk is full.
-        """
+        """Create the folder and the entry for an upload."""
         if len(self._all) >= self._limits.jobs:
             raise AlphaMFError(
                 f"the server already holds {self._limits.jobs} recordings; remove some of them"
@@ -107,20 +88,7 @@ class Recordings:
 
     @asynccontextmanager
     async def render(self, recording: ServerRecording, mix: Mix) -> AsyncIterator[Path]:
-        """Write a download if needed, and yield its file, which is kept until the context ends.
-
-        Parameters
-        ----------
-        recording
-            One that is done.
-        mix
-            What the download is to be.
-
-        Raises
-        ------
-        AlphaMFError
-            It cannot be written.
-        """
+        """Write a download if needed, and yield its file, which is kept until the context ends."""
         numbers = f"{mix.dry!r}_{mix.echo!r}_{mix.loudness}".replace(".", "_")
         key = f"render-{numbers}{mix.ending or ''}"
         async with recording.rendering:

@@ -24,24 +24,13 @@ from alphamf.tools.outcomes import Update
 
 
 class Mix(NamedTuple):
-    """What a download is to be.
+    """What a download is to be."""
 
-    Attributes
-    ----------
-    dry
-        Part of the input, from 0 to 1; as `Settings.dry`.
-    ending
-        Extension of the format, with its dot; None for the recording's own.
-    loudness
-        In LUFS; None keeps the level of the speech.
-    echo
-        Proportion of the echo that is removed, from 0 to 1.
-    """
-
-    dry: float = 0.0
+    dry: float = 0.0  # Part of the input, from 0 to 1; as `Settings.dry`
+    # Extension of the format, with its dot; None for the recording's own.
     ending: str | None = None
-    loudness: float | None = None
-    echo: float = 0.0
+    loudness: float | None = None  # In LUFS; None keeps the level of the speech.
+    echo: float = 0.0  # Proportion of the echo that is removed, from 0 to 1
 
 
 @dataclass(frozen=True)
@@ -50,32 +39,17 @@ class RenderTask:
 
     It is written in the same way as by ``alphamf denoise``, but from the speech that is already
     known.
-
-    Attributes
-    ----------
-    folder
-        Folder of the recording.
-    output
-        Name of the file in the folder; its ending chooses the format where `derived` is false.
-    derived
-        Whether the file has the input's format.
-    mix
-        What the download is to be.
-    sound
-        Shape of the sound of the recording.
-    segments
-        Samples of each segment, which are written at a time: some encoders depend on it.
-    spare
-        As in `Limits`.
     """
 
-    folder: Path
+    folder: Path  # Folder of the recording
+    # Name of the file in the folder; its ending chooses the format where `derived` is false.
     output: str
-    derived: bool
-    mix: Mix
-    sound: SoundShape
+    derived: bool  # Whether the file has the input's format
+    mix: Mix  # What the download is to be
+    sound: SoundShape  # Shape of the sound of the recording
+    # Samples of each segment, which are written at a time: some encoders depend on it.
     segments: tuple[int, ...]
-    spare: int
+    spare: int  # As in `Limits`
 
     def run(self, update: Update | None) -> str:
         """Write the file and return its path."""

@@ -45,18 +45,12 @@ PICTURES = {
 
 @dataclass
 class Api:
-    """The endpoints of the API.
+    """The endpoints of the API."""
 
-    Attributes
-    ----------
-    recordings, limits
-        Recordings and limits of the server.
-    ending
-        Returns whether the server is about to stop, so that event streams have to end.
-    """
-
+    # recordings, limits: recordings and limits of the server.
     recordings: Recordings
     limits: Limits
+    # Returns whether the server is about to stop, so that event streams have to end.
     ending: Callable[[], bool]
     uploads: int = 0
     begun: list[float] = field(default_factory=list)

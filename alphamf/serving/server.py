@@ -37,47 +37,19 @@ SHORTEST = 16
 
 @dataclass(frozen=True)
 class Serving:
-    """Settings of a server: its address, host names, parallel jobs and limits.
+    """Settings of a server: its address, host names, parallel jobs and limits."""
 
-    Attributes
-    ----------
-    host, port
-        Address to listen at; port 0 for any free one.
-    names
-        Host names under which browsers reach it, beyond the loopback.
-    jobs
-        Recordings that are denoised at a time.
-    limits
-        Limits of the server.
-    public
-        Whether everybody is let in without a token.
-    """
-
+    # host, port: address to listen at; port 0 for any free one.
     host: str = "127.0.0.1"
     port: int = 0
-    names: Sequence[str] = ()
-    jobs: int = 1
-    limits: Limits = field(default_factory=Limits)
-    public: bool = False
+    names: Sequence[str] = ()  # Host names under which browsers reach it, beyond the loopback
+    jobs: int = 1  # Recordings that are denoised at a time
+    limits: Limits = field(default_factory=Limits)  # Limits of the server
+    public: bool = False  # Whether everybody is let in without a token
 
 
 def serve(serving: Serving, ready: Callable[[str, Path], None]) -> None:
-    """Serve until a signal stops the server.
-
-    Parameters
-    ----------
-    serving
-        How.
-    ready
-        Called once it listens, with the address of the page, and a file that leads a browser there
-        once.
-
-    Raises
-    ------
-    AlphaMFError
-        The address cannot be listened at, a server that others may reach has no token or name, or
-        the folder for temporary files cannot be written.
-    """
+    """Serve until a signal stops the server."""
     token = _token(serving)
     with temporary_folder("alphamf-serve-") as store, _listen(serving) as listener:
         guard = Guard(

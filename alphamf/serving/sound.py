@@ -55,16 +55,7 @@ def preview_name(start: int) -> str:
 def write(file: BinaryIO, sound: SoundShape, start: int, block: Floats) -> None:
     """Write samples, shape (samples, channels), at their place in a file of samples.
 
-    Parameters
-    ----------
-    file
-        Open for writing.
-    sound
-        Shape of the sound in the file.
-    start
-        First sample.
-    block
-        The samples, float32.
+    `sound`: shape of the sound in the file. `block`: the samples, float32.
     """
     for channel, values in enumerate(block.T):
         file.seek(SAMPLE * (channel * sound.frames + start))

@@ -17,17 +17,7 @@ from alphamf.tools.arrays import Floats
 
 
 class SpeechObserver:
-    """Observer that saves the speech of a recording, and draws it.
-
-    Parameters
-    ----------
-    folder
-        Where.
-    stack
-        Closes the files.
-    spare
-        As in `Limits`.
-    """
+    """Observer that saves the speech of a recording, and draws it."""
 
     def __init__(self, folder: Path, stack: ExitStack, spare: int) -> None:
         self._folder, self._spare = folder, spare

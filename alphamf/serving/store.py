@@ -10,13 +10,7 @@ from alphamf.errors import AlphaMFError
 
 
 def new_folder(store: Path) -> tuple[str, Path]:
-    """Create a folder for a recording; return its name, which cannot be guessed, and its path.
-
-    Raises
-    ------
-    OSError
-        The disk is full.
-    """
+    """Create a folder for a recording; return its name, which cannot be guessed, and its path."""
     name = secrets.token_hex(16)
     folder = store / name
     folder.mkdir(mode=0o700)

@@ -38,21 +38,11 @@ PREVIEW_PRESET = "fast"
 
 @dataclass(frozen=True)
 class ReadTask:
-    """Decodes an upload and draws its picture.
+    """Decodes an upload and draws its picture."""
 
-    Attributes
-    ----------
-    folder
-        Folder of the recording.
-    samples
-        Maximum number of samples over all channels.
-    spare
-        As in `Limits`.
-    """
-
-    folder: Path
-    samples: int
-    spare: int
+    folder: Path  # Folder of the recording
+    samples: int  # Maximum number of samples over all channels
+    spare: int  # As in `Limits`
 
     def run(self, update: Update | None) -> dict[str, Any]:
         """Decode and draw the file; return format, subtype, rate, channels, frames and duration."""
@@ -88,26 +78,16 @@ class ReadTask:
 
 @dataclass(frozen=True)
 class PreviewTask:
-    """Denoises ten seconds that can be played before the whole recording is ready.
+    """Denoises ten seconds that can be played before the whole recording is ready."""
 
-    Attributes
-    ----------
-    folder, sound
-        Folder and sound of the recording.
-    start
-        First sample.
-    seed, jobs
-        As for `alphamf.denoise`.
-    spare
-        As in `Limits`.
-    """
-
+    # folder, sound: folder and sound of the recording.
     folder: Path
     sound: SoundShape
-    start: int
+    start: int  # First sample
+    # seed, jobs: as for `alphamf.denoise`.
     seed: int
     jobs: int
-    spare: int
+    spare: int  # As in `Limits`
 
     def run(self, update: Update | None) -> dict[str, Any]:
         """Denoise the preview; return its first sample and its number of samples."""
@@ -127,25 +107,15 @@ class PreviewTask:
 
 @dataclass(frozen=True)
 class DenoiseTask:
-    """Denoises a recording in the same way as ``alphamf denoise``.
+    """Denoises a recording in the same way as ``alphamf denoise``."""
 
-    Attributes
-    ----------
-    folder
-        Folder of the recording.
-    preset, seed, jobs
-        As in `Request`.
-    spare
-        As in `Limits`.
-    echo_free
-        Whether the echo is removed, too; the results are then in the folder `ECHO_FREE`.
-    """
-
-    folder: Path
+    folder: Path  # Folder of the recording
+    # preset, seed, jobs: as in `Request`.
     preset: str
     seed: int
     jobs: int
-    spare: int
+    spare: int  # As in `Limits`
+    # Whether the echo is removed, too; the results are then in the folder `ECHO_FREE`.
     echo_free: bool = False
 
     def run(self, update: Update | None) -> dict[str, Any]:

@@ -20,13 +20,7 @@ KINDS = ("audio/", "video/", "application/octet-stream", "application/ogg")
 
 
 def check(request: Request, limits: Limits, store: Path) -> None:
-    """Check the headers of an upload, and raise an error if it is not acceptable.
-
-    Raises
-    ------
-    HTTPException
-        The upload is not sound or too large, or there is not enough disk space.
-    """
+    """Check the headers of an upload, and raise an error if it is not acceptable."""
     kinds = request.headers.getlist("content-type")
     if not all(kind.lower().startswith(KINDS) for kind in kinds if kind):
         raise HTTPException(
@@ -51,15 +45,7 @@ def check_size(size: int, limits: Limits) -> None:
 
 
 async def receive(request: Request, path: Path, limits: Limits) -> None:
-    """Write the body of a request to a file.
-
-    Raises
-    ------
-    HTTPException
-        It is too large, empty, too slow, or the disk has no room for it.
-    ClientDisconnect
-        The browser has left.
-    """
+    """Write the body of a request to a file."""
     watch, before, size = Stopwatch(), 0, 0
     stream = request.stream()
     try:

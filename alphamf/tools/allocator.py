@@ -35,11 +35,6 @@ def keep_freed_memory() -> Iterator[bool]:
 
     Every training step allocates the same gigabyte. If it is returned to the system after each
     step, mapping its pages again takes a quarter of the time.
-
-    Yields
-    ------
-    bool
-        Whether it does.
     """
     configure_allocator()  # or the first sound that is denoised meanwhile would undo it
     kept = _told(KEEP)

@@ -35,24 +35,7 @@ def shown_value(value: object) -> str:
 def whole_number(
     name: str, value: Any, least: float, most: float | None = None, unit: str = ""
 ) -> int:
-    """Return a whole number as an int.
-
-    Parameters
-    ----------
-    name
-        Name of the argument, for the message.
-    value
-        The value to check.
-    least, most
-        The range, ends included; None: no upper end.
-    unit
-        Unit of the number, with a space before it.
-
-    Raises
-    ------
-    AlphaMFError
-        The value is not a whole number, or out of range.
-    """
+    """Return a whole number as an int."""
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -67,22 +50,7 @@ def whole_number(
 
 
 def sampling_rate(name: str, value: Any, least: int, most: int) -> int:
-    """Return a sampling rate in Hz as an int; a float is accepted if it is whole, such as 16000.0.
-
-    Parameters
-    ----------
-    name
-        Name of the argument, for the message.
-    value
-        The value to check.
-    least, most
-        The range, ends included.
-
-    Raises
-    ------
-    AlphaMFError
-        The value is not a whole number, or out of range.
-    """
+    """Return a sampling rate in Hz as an int; a whole float, such as 16000.0, is accepted."""
     real = isinstance(value, float) or getattr(getattr(value, "dtype", None), "kind", "") == "f"
     if real and getattr(value, "shape", ()) == () and value == value // 1:
         value = int(value)
@@ -90,22 +58,7 @@ def sampling_rate(name: str, value: Any, least: int, most: int) -> int:
 
 
 def real_number(name: str, value: Any, least: float, most: float = math.inf) -> float:
-    """Return a real number as a number of Python.
-
-    Parameters
-    ----------
-    name
-        Name of the argument, for the message.
-    value
-        The value to check.
-    least, most
-        The range, ends included.
-
-    Raises
-    ------
-    AlphaMFError
-        The value is not a number, or out of range; NaN is always out of range.
-    """
+    """Return a real number as a number of Python."""
     kind = getattr(value, "dtype", None)
     real = isinstance(value, int | float) if kind is None else kind.kind in "fiu"
     if not real or isinstance(value, bool) or getattr(value, "shape", ()) != ():
@@ -123,13 +76,7 @@ def replace_numbers(settings: Any, numbers: Mapping[str, float]) -> None:
 
 
 def flag(name: str, value: Any) -> bool:
-    """Return a Boolean value as a Python bool.
-
-    Raises
-    ------
-    AlphaMFError
-        It is neither.
-    """
+    """Return a Boolean value as a Python bool."""
     if isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", "") == "b":
         if getattr(value, "shape", ()) == ():
             return bool(value)
@@ -137,13 +84,7 @@ def flag(name: str, value: Any) -> bool:
 
 
 def one_of(name: str, value: Any, options: Sequence[str]) -> str:
-    """Return a string that must be one of `options`.
-
-    Raises
-    ------
-    AlphaMFError
-        The value is none of them.
-    """
+    """Return a string that must be one of `options`."""
     if isinstance(value, str) and value in options:
         return value
     *others, last = options
@@ -152,19 +93,7 @@ def one_of(name: str, value: Any, options: Sequence[str]) -> str:
 
 
 def check_instance(name: str, value: Any, kinds: type | tuple[type, ...], words: str) -> None:
-    """Raise an AlphaMFError unless a value is an instance of some classes.
-
-    Parameters
-    ----------
-    name
-        Name of the argument, for the message.
-    value
-        The value to check.
-    kinds
-        Classes.
-    words
-        For them, in the sentence.
-    """
+    """Raise an AlphaMFError unless a value is an instance of some classes."""
     if not isinstance(value, kinds):
         raise AlphaMFError(f"{name} must be {words}, not {shown_value(value)}")
 
@@ -176,22 +105,7 @@ def check_callback(name: str, value: Callable[..., object] | None) -> None:
 
 
 def file_name(name: str, value: Any, words: str = "the name of a file") -> str:
-    """Return the name of a file as a str.
-
-    Parameters
-    ----------
-    name
-        Name of the argument, for the message.
-    value
-        A str, or a path object whose name is one.
-    words
-        For what may be given, in the sentence.
-
-    Raises
-    ------
-    AlphaMFError
-        It is neither.
-    """
+    """Return the name of a file as a str."""
     found = os.fspath(value) if isinstance(value, os.PathLike) else value
     if not isinstance(found, str) or "\0" in found:
         raise AlphaMFError(f"{name} must be {words}, not {shown_value(value)}")

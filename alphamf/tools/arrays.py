@@ -44,13 +44,6 @@ DEVICES: tuple[str, ...] = get_args(DeviceName)
 def parts(count: int, most: int) -> Iterator[slice]:
     """Split an axis into slices of limited size, to limit memory.
 
-    Parameters
-    ----------
-    count
-        Length of the axis.
-    most
-        Maximum size of a part; the last may be shorter, and its slice ends beyond the axis.
-
     Examples
     --------
     >>> [range(5)[part] for part in parts(5, 3)]
@@ -67,18 +60,7 @@ def namespace(array: Array) -> Any:
 
 
 def module(device: str) -> ModuleType:
-    """Return the array module for `device`.
-
-    Parameters
-    ----------
-    device
-        ``"cpu"``, ``"cuda"`` or ``"auto"`` (CUDA where a device answers, else the CPU).
-
-    Raises
-    ------
-    AlphaMFError
-        The device is unknown, or CUDA is asked for and not available.
-    """
+    """Return the array module for `device`."""
     if one_of("device", device, DEVICES) == "cpu":
         return np
     try:

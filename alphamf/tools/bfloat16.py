@@ -13,15 +13,7 @@ def round_to_bfloat16(values: Floats) -> Floats:
     What is read again and again is read faster in 16 bits, and one instruction turns such a number
     into a float.
 
-    Parameters
-    ----------
-    values
-        Finite.
-
-    Returns
-    -------
-    ndarray
-        Float32.
+    Returns: float32.
     """
     bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
     return ((bits + 0x7FFF + (bits >> 16 & 1)) & np.uint32(0xFFFF0000)).view(np.float32)

@@ -13,24 +13,7 @@ from importlib.util import find_spec
 
 
 def package_path(sources: str) -> list[str]:
-    """Return the folders that contain alphamf's modules.
-
-    Parameters
-    ----------
-    sources
-        The folder ``alphamf/`` of a clone.
-
-    Returns
-    -------
-    list of str
-        The folder itself if it is installed in place (``pip install -e``), and otherwise that of
-        the installed package.
-
-    Raises
-    ------
-    ImportError
-        alphamf is not installed; SystemExit under ``python -m alphamf``.
-    """
+    """Return the folders that contain alphamf's modules."""
     if find_spec("alphamf.cli"):
         return [sources]
     clone = os.path.dirname(os.path.abspath(sources))

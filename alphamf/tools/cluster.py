@@ -29,24 +29,12 @@ _INTERVAL = 1.0
 
 
 class Task(NamedTuple):
-    """Data that all tasks of a run share.
+    """Data that all tasks of a run share."""
 
-    Attributes
-    ----------
-    work
-        Takes an item and a progress callback.
-    folder
-        Working folder, so that relative names mean the same files there and in messages.
-    version
-        Version of alphamf.
-    topic
-        Dask topic of the progress messages, or None.
-    """
-
-    work: Work
-    folder: str
-    version: str
-    topic: str | None
+    work: Work  # Takes an item and a progress callback
+    folder: str  # Working folder, so that relative names mean the same files there and in messages
+    version: str  # Version of alphamf
+    topic: str | None  # Dask topic of the progress messages, or None
 
 
 def each(
@@ -59,26 +47,7 @@ def each(
     address: str,
     report: Report | None = None,
 ) -> Iterator[Outcome]:
-    """Yield the outcome of `work` for every item, as `alphamf.tools.pool.each` does.
-
-    Parameters
-    ----------
-    work, items, update, in_order
-        As there; work and items must pickle.
-    workers
-        Number of processes of a local cluster; any other has its own.
-    address
-        Address of a scheduler, or `alphamf.tools.cluster_client.LOCAL`.
-    report
-        Called with a sentence that names the scheduler and its dashboard, and before it connects
-        with one on a scheduler without TLS.
-
-    Raises
-    ------
-    AlphaMFError
-        The package distributed is missing, no scheduler answers or it was lost, or a worker
-        cannot do the tasks.
-    """
+    """Yield the outcome of `work` for every item, as `alphamf.tools.pool.each` does."""
     if not items:
         return
     folder = current_folder()

@@ -28,21 +28,7 @@ PATIENCE = 10.0
 
 @contextmanager
 def connect_client(address: str, workers: int) -> Iterator[Client]:
-    """Yield a client of a cluster, and close it at the end; a local cluster is stopped with it.
-
-    Parameters
-    ----------
-    address
-        Address of a scheduler, or `LOCAL`.
-    workers
-        Number of processes of a local cluster.
-
-    Raises
-    ------
-    AlphaMFError
-        The package distributed or cryptography is missing, no local cluster can be started, or
-        no scheduler answers.
-    """
+    """Yield a client of a cluster, and close it at the end; a local cluster is stopped with it."""
     try:
         import dask
         from distributed import Client, LocalCluster

@@ -16,22 +16,7 @@ CPU_TORCH = "https://download.pytorch.org/whl/cpu"
 
 
 def require_package(what: str, package: str, extra: str) -> None:
-    """Raise an AlphaMFError before the work starts if a package is not installed.
-
-    Parameters
-    ----------
-    what
-        Feature that needs the package, in the user's words.
-    package
-        Its name on import.
-    extra
-        The extra that brings it.
-
-    Raises
-    ------
-    AlphaMFError
-        It is not installed.
-    """
+    """Raise an AlphaMFError before the work starts if a package is not installed."""
     if find_spec(package) is None:
         raise AlphaMFError(
             f"{what} needs the package {package}; install it with {install_extra(extra)}"
@@ -56,13 +41,6 @@ def install_packages(*requirements: str, dependencies: bool = True) -> str:
     """Return the command that installs packages beside the alphamf that is running.
 
     It is that of the program with which alphamf was installed: pip of this Python, uv or pipx.
-
-    Parameters
-    ----------
-    *requirements
-        The packages, with versions and extras.
-    dependencies
-        Whether what they depend on is installed, too.
     """
     words = " ".join([*([] if dependencies else ["--no-deps"]), *map(_quoted, requirements)])
     if os.path.exists(os.path.join(sys.prefix, "pipx_metadata.json")):

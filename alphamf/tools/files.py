@@ -42,17 +42,7 @@ def reason(error: BaseException) -> str:
 def file_errors(
     path: str | os.PathLike[str], verb: str, *others: type[Exception]
 ) -> Iterator[None]:
-    """Convert errors of the system to an AlphaMFError, such as "a.wav cannot be read: ...".
-
-    Parameters
-    ----------
-    path
-        The file or folder that the error message names.
-    verb
-        What cannot be done, as a participle: ``"read"``, ``"written"``.
-    others
-        Further kinds of exceptions to convert, such as UnicodeDecodeError.
-    """
+    """Convert errors of the system to an AlphaMFError, such as "a.wav cannot be read: ..."."""
     kinds: tuple[type[Exception], ...] = (OSError, *others)
     try:
         yield
@@ -74,25 +64,6 @@ def atomic_file(
     file of a killed run is replaced, and a concurrent second writer gets an AlphaMFError. If the
     system has such paths, the yielded path refers to the open file itself, whatever happens to the
     folder in the meantime.
-
-    Parameters
-    ----------
-    target
-        The file. Where it is a stream, a named pipe or a device, the temporary file is copied to
-        it at the end.
-    mode
-        Permissions of the file, from which the user's umask is taken away.
-    within
-        Where the program chose the name: the folder in it that the user named, below which links,
-        pipes and devices are refused. None: the user named the file.
-    replace
-        Whether a file that exists is replaced, one that appears meanwhile too.
-
-    Raises
-    ------
-    AlphaMFError
-        The folder cannot be written to, the disk is full, another run writes the same file, it
-        exists and may not be replaced, or a link is in its place.
     """
     if not isinstance(target, (str, os.PathLike)):
         with _copied(target, "standard output") as copy:
@@ -137,20 +108,7 @@ def exists_error(path: str | os.PathLike[str]) -> AlphaMFError:
 
 
 def refuse_links(path: str | os.PathLike[str], within: str | os.PathLike[str]) -> None:
-    """Refuse a path chosen by the program if it is a link, a pipe or a device.
-
-    Parameters
-    ----------
-    path
-        The file or folder, which may not exist.
-    within
-        The folder in it that the user named, and which may be a link.
-
-    Raises
-    ------
-    AlphaMFError
-        One of the names below that folder is taken by one of these.
-    """
+    """Refuse a path chosen by the program if it is a link, a pipe or a device."""
     place = Path(within)
     for part in Path(path).relative_to(place).parts:
         place /= part
@@ -177,20 +135,7 @@ def temporary_place() -> str:
 
 
 def make_folder(path: str | os.PathLike[str], within: str | os.PathLike[str] | None = None) -> None:
-    """Create the folder of a file that will be written, if it does not exist.
-
-    Parameters
-    ----------
-    path
-        The file.
-    within
-        As for `atomic_file`.
-
-    Raises
-    ------
-    AlphaMFError
-        It cannot be made, or is a link that the user did not name.
-    """
+    """Create the folder of a file that will be written, if it does not exist."""
     folder = Path(path).parent
     if within is not None:
         refuse_links(folder, within)
@@ -201,13 +146,7 @@ def make_folder(path: str | os.PathLike[str], within: str | os.PathLike[str] | N
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Raise an AlphaMFError before the work starts if a file cannot be written.
-
-    Raises
-    ------
-    AlphaMFError
-        The path is a folder, its name is too long, or its folder does not exist or is not writable.
-    """
+    """Raise an AlphaMFError before the work starts if a file cannot be written."""
     name = printable_name(path)
     if not os.access(os.path.dirname(path) or os.curdir, os.W_OK):
         raise AlphaMFError(
@@ -221,13 +160,7 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 
 def permissions(source: str | os.PathLike[str] | int) -> int:
-    """Return the permissions for a file made from another one, or for a new file.
-
-    Parameters
-    ----------
-    source
-        The file or its descriptor. A pipe or a device has no permissions to pass on.
-    """
+    """Return the permissions for a file made from another one, or for a new file."""
     try:
         found = os.stat(source).st_mode
     except (OSError, ValueError):
@@ -245,13 +178,7 @@ def is_special(path: str | os.PathLike[str]) -> bool:
 
 
 def is_file(path: Path) -> bool:
-    """Return whether a path is a regular file.
-
-    Raises
-    ------
-    AlphaMFError
-        That is not known: the name is too long, or a folder in it may not be entered.
-    """
+    """Return whether a path is a regular file."""
     with file_errors(path, "opened"):
         return path.is_file()
 
@@ -283,27 +210,7 @@ def _copied(stream: BinaryIO, name: str) -> Iterator[Path]:
 
 @contextmanager
 def exclusive_lock(path: Path, sentence: str, *, folder: bool = False) -> Iterator[bool]:
-    """Hold the lock of a folder, or of a file, which is created if needed.
-
-    Parameters
-    ----------
-    path
-        The file, which may not be a link, or folder, which must exist.
-    sentence
-        Error message where another run holds the lock.
-    folder
-        Whether it is a folder.
-
-    Yields
-    ------
-    bool
-        Whether the system has locks for it.
-
-    Raises
-    ------
-    AlphaMFError
-        Another run holds the lock, or the file cannot be made.
-    """
+    """Hold the lock of a folder, or of a file, which is created if needed."""
     if folder and sys.platform == "win32":  # where folders cannot be opened
         with ExitStack() as stack:
             with file_errors(path, "written"):

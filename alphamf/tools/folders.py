@@ -19,16 +19,6 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
     """Yield a new folder that only the current user can read; delete it at the end if possible.
 
     Folders of this user's killed processes, which are not locked, are deleted first.
-
-    Parameters
-    ----------
-    prefix
-        Prefix of its name; no other folders have it.
-
-    Raises
-    ------
-    AlphaMFError
-        It cannot be made.
     """
     _clear(prefix)
     try:

@@ -22,43 +22,18 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class ResultsFile(Generic[Result]):
-    """A file of results, one JSON object per line; if a job was run again, its last line counts.
+    """A file of results, one JSON object per line; if a job was run again, its last line counts."""
 
-    Attributes
-    ----------
-    path
-        The file.
-    key
-        Returns a result's key, which is also its job's key.
-    encode
-        Returns a result as an object of JSON values, of which the first is its ``version``.
-    decode
-        Undoes `encode`; raises KeyError, TypeError or ValueError for a line that is not to be used.
-    """
-
-    path: Path
-    key: Callable[[Result], str]
+    path: Path  # The file
+    key: Callable[[Result], str]  # Returns a result's key, which is also its job's key
+    # Returns a result as an object of JSON values, of which the first is its ``version``.
     encode: Callable[[Result], Mapping[str, Any]]
+    # Undoes `encode`; raises KeyError, TypeError or ValueError for a line that is not to be used.
     decode: Callable[[Mapping[str, Any]], Result]
 
     @contextmanager
     def lock(self, sentence: str, made: Sequence[Path] = ()) -> Iterator[None]:
-        """Lock the results file against other runs; create the file and its folder if needed.
-
-        Parameters
-        ----------
-        sentence
-            Error message where another run holds the lock.
-        made
-            What the run will write beside the file. Where the file is not there yet, they must not
-            be there either: they are somebody else's.
-
-        Raises
-        ------
-        AlphaMFError
-            Another run works there, the file cannot be made, or it or one of those that will be
-            made is not a result of alphamf.
-        """
+        """Lock the results file against other runs; create the file and its folder if needed."""
         folder = self.path.parent
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -83,13 +58,7 @@ class ResultsFile(Generic[Result]):
                 raise _not_ours(self.path)
 
     def read(self) -> Iterator[Result]:
-        """Yield the results in the order in which they were appended.
-
-        Raises
-        ------
-        AlphaMFError
-            The file cannot be read.
-        """
+        """Yield the results in the order in which they were appended."""
         with file_errors(self.path, "read"):
             for item in jsonlines.read(self.path):
                 try:
@@ -104,13 +73,7 @@ class ResultsFile(Generic[Result]):
         return {self.key(result): result for result in self.read()}
 
     def append(self, result: Result) -> None:
-        """Append a result.
-
-        Raises
-        ------
-        AlphaMFError
-            The file cannot be written.
-        """
+        """Append a result."""
         with file_errors(self.path, "written"):
             jsonlines.append(self.path, self.encode(result))
 
@@ -131,28 +94,7 @@ def run(
     known: Mapping[str, Result],
     usable: Callable[[Result], bool] = lambda result: True,
 ) -> Iterator[Result]:
-    """Yield the results of all jobs: first the stored ones, then the new ones.
-
-    Parameters
-    ----------
-    file
-        File to which new results are appended.
-    jobs
-        Jobs to run.
-    each
-        Does jobs and yields their results, in any order; called once, with those that are left.
-    key
-        Returns a job's key.
-    known
-        Results of earlier runs by key.
-    usable
-        Whether the job of a known result need not be done again.
-
-    Raises
-    ------
-    AlphaMFError
-        A result cannot be written.
-    """
+    """Yield the results of all jobs: first the stored ones, then the new ones."""
     todo: list[Job] = []
     for job in jobs:
         result = known.get(key(job))

@@ -14,25 +14,7 @@ MANIFEST = "MANIFEST.csv"
 
 
 def read_manifest(folder: Path, columns: Sequence[str]) -> list[dict[str, str]]:
-    """Return the rows of a corpus's manifest.
-
-    Parameters
-    ----------
-    folder
-        The folder of the corpus.
-    columns
-        Columns that each row must have.
-
-    Returns
-    -------
-    list of dict
-        All columns of each row, by name.
-
-    Raises
-    ------
-    AlphaMFError
-        The file cannot be read, lacks a column, or a row ends before it.
-    """
+    """Return the rows of a corpus's manifest."""
     path = folder / MANIFEST
     rows = []
     try:

@@ -22,38 +22,17 @@ Report = Callable[[str], None]
 
 
 class Outcome(NamedTuple):
-    """The result of an item, or its error.
+    """The result of an item, or its error."""
 
-    Attributes
-    ----------
-    item
-        The item.
-    result
-        Result of the function; None after an error.
-    error
-        One sentence, or None.
-    code
-        Exit code of the error: 2 for an AlphaMFError and want of memory, 1 for any other exception.
-    details
-        Traceback of an exception that is no AlphaMFError.
-    """
-
-    item: Any
-    result: Any = None
-    error: str | None = None
+    item: Any  # The item
+    result: Any = None  # Result of the function; None after an error.
+    error: str | None = None  # One sentence, or None
+    # Exit code of the error: 2 for an AlphaMFError and want of memory, 1 for any other exception.
     code: int = 0
-    details: str | None = None
+    details: str | None = None  # Traceback of an exception that is no AlphaMFError
 
     def value(self) -> Any:
-        """Return the result, or raise the error.
-
-        Raises
-        ------
-        AlphaMFError
-            The function raised one.
-        RuntimeError
-            The function raised another exception, or its process was killed.
-        """
+        """Return the result, or raise the error."""
         if self.error is None:
             return self.result
         if self.code == 2:
@@ -62,18 +41,7 @@ class Outcome(NamedTuple):
 
 
 def attempt(work: Work, item: Any, update: Update | None) -> Outcome:
-    """Call a function for an item and return the outcome; any exception becomes an error.
-
-    Parameters
-    ----------
-    work, item, update
-        The function and its two arguments.
-
-    Raises
-    ------
-    OSError
-        Only for EPIPE: the reader of a pipe has left.
-    """
+    """Call a function for an item and return the outcome; any exception becomes an error."""
     try:
         return Outcome(item, work(item, update))
     except AlphaMFError as error:

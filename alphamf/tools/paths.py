@@ -12,29 +12,17 @@ from alphamf.errors import AlphaMFError
 
 
 class Identity(NamedTuple):
-    """The identity of a file that exists or could be created, however its path is written.
+    """The identity of a file that exists or could be created, however its path is written."""
 
-    Attributes
-    ----------
-    device, folder
-        Numbers of the device and of the nearest folder that exists, the same under each mount.
-    name
-        The rest of the path, in lower case where that folder ignores case.
-    """
-
+    # device, folder: numbers of the device and of the nearest folder that exists, the same under
+    # each mount.
     device: int
     folder: int
-    name: str
+    name: str  # The rest of the path, in lower case where that folder ignores case
 
 
 def current_folder() -> str:
-    """Return the current folder.
-
-    Raises
-    ------
-    AlphaMFError
-        It was removed.
-    """
+    """Return the current folder."""
     try:
         return os.getcwd()
     except FileNotFoundError:

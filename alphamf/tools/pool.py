@@ -45,27 +45,6 @@ def each(
     """Yield the outcome of `work` for every item.
 
     An item whose process dies is tried once more, on its own, after the others.
-
-    Parameters
-    ----------
-    work
-        Takes an item and a progress callback; must be importable by name if `workers` > 1.
-    items
-        Its items.
-    workers
-        Number of processes; with one, or for one item, this process does the work.
-    update
-        Progress callback, or None.
-    in_order
-        Whether outcomes come in the order of the items, or as soon as they are there.
-    report
-        Called with a sentence where fewer processes can be started.
-    isolated
-        Whether one process, too, is another than this one if there are several items: one that
-        crashes does not end the others then.
-    size
-        How much work an item is, in any unit: several processes take the largest first, so that
-        none is left alone with one. None: they take them in order.
     """
     count = min(workers, len(items))
     if count <= 1 and not (isolated and len(items) > 1):
@@ -87,23 +66,7 @@ def results(
     in_order: bool = True,
     report: Report | None = None,
 ) -> Iterator[Result]:
-    """Yield the result of `function` for every item, and raise the first error.
-
-    Parameters
-    ----------
-    function
-        Takes an item; must be importable by name if `workers` > 1, and may not write files, as a
-        stop ends it at once.
-    items, workers, in_order, report
-        As in `each`.
-
-    Raises
-    ------
-    AlphaMFError
-        `function` raised one.
-    RuntimeError
-        `function` raised another exception, or a process was killed twice.
-    """
+    """Yield the result of `function` for every item, and raise the first error."""
     work = partial(_compute, function=function)
     for outcome in each(work, items, workers=workers, in_order=in_order, report=report):
         yield outcome.value()
@@ -115,17 +78,7 @@ def _compute(item: Item, update: Update | None, function: Callable[[Item], Resul
 
 
 class _Crew:
-    """The worker processes of a run, and the items still to be processed.
-
-    Parameters
-    ----------
-    work, items, update, report
-        As in `each`.
-    order
-        Places of the items, in the order in which they are to be taken.
-    count
-        Number of processes.
-    """
+    """The worker processes of a run, and the items still to be processed."""
 
     def __init__(
         self,

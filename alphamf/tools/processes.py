@@ -78,11 +78,6 @@ def preload(module: str) -> None:
 
     The workers do not need to import it, and share its memory. Outside Linux this does nothing,
     because system libraries must not be used after a fork there.
-
-    Parameters
-    ----------
-    module
-        Its name. It starts no threads, and what fails in it is left to the workers.
     """
     global _method
     if sys.platform != "linux":
@@ -96,27 +91,7 @@ def preload(module: str) -> None:
 
 
 class Worker:
-    """A process that works on one item at a time.
-
-    Parameters
-    ----------
-    work
-        Takes an item and a progress callback; importable by name.
-    reports
-        Whether it sends progress messages.
-
-    Attributes
-    ----------
-    place
-        Place of the item that it is working on, or None.
-    ready
-        Whether it has started.
-
-    Raises
-    ------
-    OSError
-        The process cannot be started.
-    """
+    """A process that works on one item at a time."""
 
     connection: Any
 
@@ -146,13 +121,7 @@ class Worker:
             self.connection.send_bytes(packed)
 
     def receive(self) -> Any:
-        """Return an Outcome, the arguments of a progress callback, or None when it is ready.
-
-        Raises
-        ------
-        EOFError
-            The process has ended.
-        """
+        """Return an Outcome, the arguments of a progress callback, or None when it is ready."""
         try:
             message = self.connection.recv()
         except OSError as error:
@@ -177,12 +146,7 @@ class Worker:
 def wait_for_workers(workers: Sequence[Worker], timeout: float) -> list[Worker]:
     """Wait until some workers have sent a message or ended, and return them.
 
-    Parameters
-    ----------
-    workers
-        Those to wait for.
-    timeout
-        Longest wait in seconds; then the list is empty.
+    `timeout`: longest wait in seconds; then the list is empty.
     """
     owners: dict[Any, Worker] = {worker.connection: worker for worker in workers}
     return [owners[ready] for ready in connection.wait(list(owners), timeout)]

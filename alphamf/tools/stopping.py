@@ -28,32 +28,16 @@ _ONE = 0.25
 
 @dataclass
 class _State:
-    """What this process knows about being stopped.
+    """What this process knows about being stopped."""
 
-    Attributes
-    ----------
-    exit_code
-        With which it is to end, once it was asked to stop; None before.
-    counts_signals
-        Whether a thread counts the signals.
-    in_a_hurry
-        Whether a second signal came.
-    may_stop_anywhere
-        Whether a stop ends the present block of a worker at once.
-    holds
-        Number of the blocks that hold signals back.
-    held_signal
-        The signal that they hold back, or None.
-    may_finish, is_to_finish
-        Whether the first Ctrl-C only asks to finish what there is, and whether it came.
-    """
-
-    exit_code: int | None = None
-    counts_signals: bool = False
-    in_a_hurry: bool = False
-    may_stop_anywhere: bool = False
-    holds: int = 0
-    held_signal: int | None = None
+    exit_code: int | None = None  # With which it is to end, once it was asked to stop; None before.
+    counts_signals: bool = False  # Whether a thread counts the signals
+    in_a_hurry: bool = False  # Whether a second signal came
+    may_stop_anywhere: bool = False  # Whether a stop ends the present block of a worker at once
+    holds: int = 0  # Number of the blocks that hold signals back
+    held_signal: int | None = None  # The signal that they hold back, or None
+    # may_finish, is_to_finish: whether the first Ctrl-C only asks to finish what there is, and
+    # whether it came.
     may_finish: bool = False
     is_to_finish: bool = False
 
@@ -195,10 +179,7 @@ def _finishes(number: int) -> bool:
 def stop_timeout(usual: float) -> float:
     """Return how long to wait for workers to stop: less after a second signal.
 
-    Parameters
-    ----------
-    usual
-        How long otherwise, in seconds.
+    `usual`: how long otherwise, in seconds.
     """
     return min(usual, _HURRY) if _state.in_a_hurry else usual
 

@@ -20,15 +20,6 @@ def mean_and_error(values: Iterable[float]) -> tuple[float, float]:
 def format_mean(mean: float, error: float, decimals: int, sign: str = "") -> str:
     """Format a mean with its standard error; without the error if it is NaN.
 
-    Parameters
-    ----------
-    mean, error
-        As from `mean_and_error`.
-    decimals
-        Number of decimals of both.
-    sign
-        ``"+"`` where a difference is meant.
-
     Examples
     --------
     >>> with_error(*mean_and_error([1, 2, 3]), 2, "+")

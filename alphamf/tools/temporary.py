@@ -20,29 +20,7 @@ _FAR = 0x7FFF_FFF0
 
 @contextmanager
 def claim_temporary(final: Path, sentence: str, mode: int) -> Iterator[tuple[Path, int | None]]:
-    """Create and lock the temporary file of a target; delete it if it was not renamed.
-
-    Parameters
-    ----------
-    final
-        The target, which is no link.
-    sentence
-        Error message where another run writes to the same target.
-    mode
-        Permissions of the file, from which the user's umask is taken away.
-
-    Yields
-    ------
-    tuple of Path and int or None
-        The file and its descriptor; None on Windows, where open files are not renamed.
-
-    Raises
-    ------
-    AlphaMFError
-        Another run writes to the same target.
-    OSError
-        The file cannot be made.
-    """
+    """Create and lock the temporary file of a target; delete it if it was not renamed."""
     if sys.platform == "win32":
         with _claimed_by_name(final, sentence, mode) as part:
             yield part, None
@@ -73,27 +51,7 @@ def _claimed_by_name(final: Path, sentence: str, mode: int) -> Iterator[Path]:
 
 @contextmanager
 def hold_lock(path: Path, sentence: str) -> Iterator[bool]:
-    """Create and lock a file; delete it at the end.
-
-    Parameters
-    ----------
-    path
-        The file, which holds nothing.
-    sentence
-        Error message where another run holds the lock.
-
-    Yields
-    ------
-    bool
-        Whether the system has locks for it.
-
-    Raises
-    ------
-    AlphaMFError
-        Another run holds the lock.
-    OSError
-        The file cannot be made.
-    """
+    """Create and lock a file; delete it at the end."""
     file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
     try:
         has_locks = lock(file, sentence)
@@ -118,24 +76,7 @@ def descriptor_path(part: Path, file: int | None) -> Path:
 
 
 def publish(part: Path, file: int | None, final: Path, *, replace: bool = True) -> None:
-    """Rename a temporary file to its target, and flush name and contents to disk.
-
-    Parameters
-    ----------
-    part, file
-        The temporary file and its descriptor, or None.
-    final
-        The target.
-    replace
-        Whether a file of that name is replaced.
-
-    Raises
-    ------
-    FileExistsError
-        There is one, and it may not be replaced.
-    OSError
-        The disk fails, or another process has removed or replaced the temporary file.
-    """
+    """Rename a temporary file to its target, and flush name and contents to disk."""
     if file is None:
         with part.open("rb+") as again:
             os.fsync(again.fileno())
@@ -180,18 +121,7 @@ def _rename_new(part: Path, final: Path) -> None:
 
 
 def lock(file: int, sentence: str) -> bool:
-    """Lock a file or a folder until its descriptor is closed.
-
-    Returns
-    -------
-    bool
-        Whether the system has locks for this file.
-
-    Raises
-    ------
-    AlphaMFError
-        Another run holds the lock; `sentence` is the message.
-    """
+    """Lock a file or a folder until its descriptor is closed."""
     try:
         _lock(file)
     except _Locked as error:
@@ -263,16 +193,6 @@ def _clear(part: Path, sentence: str) -> bool:
     """Remove a temporary file that a killed run left behind.
 
     Nothing is written to an existing path, which may be a link or another user's file.
-
-    Returns
-    -------
-    bool
-        Whether it is gone.
-
-    Raises
-    ------
-    AlphaMFError
-        Another run holds its lock; `sentence` is the message.
     """
     flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:

@@ -29,40 +29,15 @@ _WRONG = (LookupError, TypeError, ValueError, ArithmeticError)
 
 
 class ConfinedSound:
-    """A recording decoded from its start by a confined process.
+    """A recording decoded from its start by a confined process."""
 
-    Parameters
-    ----------
-    descriptor
-        The file's.
-    name, ending
-        Its name in messages, and its name's ending.
-    track
-        Number of the audio track, from 1 on; None: the default one.
-    pieces
-        Pieces to read; None: the whole file.
-
-    Attributes
-    ----------
-    samplerate, channels, frames, format, subtype
-        As `soundfile.SoundFile` has them.
-    has_tags
-        Whether libsndfile finds tags in it.
-
-    Raises
-    ------
-    AlphaMFError
-        The file cannot be read, or has no such track.
-    NoSandboxError
-        There is no sandbox on this system.
-    """
-
+    # samplerate, channels, frames, format, subtype: as `soundfile.SoundFile` has them.
     samplerate: int
     channels: int
     frames: int
     format: str
     subtype: str
-    has_tags: bool
+    has_tags: bool  # Whether libsndfile finds tags in it
 
     def __init__(
         self,
@@ -89,15 +64,7 @@ class ConfinedSound:
         self._decoder.close()
 
     def read(self, frames: int, dtype: str = "float32", **_: object) -> NDArray[Any]:
-        """Return the next samples, shape (n, channels); fewer than asked for at the end.
-
-        Raises
-        ------
-        DecodingError
-            The file is damaged here.
-        AlphaMFError
-            The decoder crashed.
-        """
+        """Return the next samples, shape (n, channels); fewer than asked for at the end."""
         if self._media:  # what `Track` reads is never wider
             dtype = "float32"
         kind, size = (messages.READ_WIDE, 8) if dtype == "float64" else (messages.READ, 4)
@@ -150,20 +117,7 @@ def _name(value: object) -> str:
 def open_confined(
     path: Path, name: str, track: int | None, pieces: Pieces | None = None
 ) -> ConfinedSound:
-    """Open a file in a confined process, which decodes it.
-
-    Parameters
-    ----------
-    path, name, track
-        As for `alphamf.audio.survey.open_sound`.
-    pieces
-        Pieces to read; None: the whole file.
-
-    Raises
-    ------
-    AlphaMFError, NoSandboxError
-        As `ConfinedSound`.
-    """
+    """Open a file in a confined process, which decodes it."""
     with file_errors(name, "read"):
         descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -173,18 +127,7 @@ def open_confined(
 
 
 def open_bytes_confined(data: bytes, name: str) -> ConfinedSound:
-    """Open the first bytes of a file in a confined process, which decodes them.
-
-    Parameters
-    ----------
-    data, name
-        As for `alphamf.audio.survey.open_bytes`.
-
-    Raises
-    ------
-    AlphaMFError, NoSandboxError
-        As `ConfinedSound`.
-    """
+    """Open the first bytes of a file in a confined process, which decodes them."""
     if sys.platform != "linux":
         raise NoSandboxError
     with open(os.memfd_create("alphamf"), "w+b") as file:

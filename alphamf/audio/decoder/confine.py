@@ -74,16 +74,6 @@ def confine(*, writes: bool = False) -> int:
 
     Open descriptors stay open. The process must have a single thread, and must have loaded
     everything that it needs.
-
-    Parameters
-    ----------
-    writes
-        Whether one of its descriptors is a file that it writes.
-
-    Returns
-    -------
-    int
-        `SECCOMP` and `LANDLOCK`, as far as the kernel has them.
     """
     if sys.platform != "linux":
         return 0

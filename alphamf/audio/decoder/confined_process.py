@@ -21,24 +21,7 @@ class NoSandboxError(Exception):
 
 
 class ConfinedProcess:
-    """A confined process that works on a file.
-
-    Parameters
-    ----------
-    asked
-        The task; see `alphamf.audio.decoder.tasks`.
-    descriptors
-        The file, and another that it may write.
-    failure
-        Start of error messages, such as "a.wav cannot be decoded".
-
-    Raises
-    ------
-    AlphaMFError
-        It cannot be started.
-    NoSandboxError
-        There is no sandbox on this system.
-    """
+    """A confined process that works on a file."""
 
     def __init__(self, asked: dict[str, Any], descriptors: list[int], failure: str) -> None:
         self._failure = failure
@@ -67,18 +50,7 @@ class ConfinedProcess:
         self._channel.close()
 
     def ask(self, kind: bytes, data: Any = b"", *, number: int | None = None) -> int:
-        """Send a request, and return the size in bytes of the answer that follows.
-
-        Parameters
-        ----------
-        kind, data, number
-            As for `messages.send`.
-
-        Raises
-        ------
-        AlphaMFError, DecodingError, ValueError, MemoryError
-            The process reports an error, or has crashed.
-        """
+        """Send a request, and return the size in bytes of the answer that follows."""
         try:
             messages.send(self._channel, kind, data, number=number)
         except EOFError:

@@ -35,13 +35,7 @@ _layers: int | None = None
 
 
 def is_enabled() -> bool:
-    """Return whether recordings are decoded in confined processes.
-
-    Raises
-    ------
-    AlphaMFError
-        The environment variable has another value than ``on`` and ``off``.
-    """
+    """Return whether recordings are decoded in confined processes."""
     value = os.environ.get(VARIABLE, "on")
     if value not in ("", "on", "off"):
         raise AlphaMFError(f"{VARIABLE} must be on or off, not {value!r}")
@@ -52,11 +46,6 @@ def record(layers: int) -> bool:
     """Remember what confines a decoder, and return whether anything does.
 
     If nothing does, recordings are decoded in this process from now on.
-
-    Parameters
-    ----------
-    layers
-        As from `alphamf.audio.decoder.confine.confine`.
     """
     global _layers
     _layers = layers
@@ -80,20 +69,7 @@ def prepare() -> None:
 
 
 def request(data: bytes, descriptors: list[int]) -> None:
-    """Ask the helper for a decoder.
-
-    Parameters
-    ----------
-    data
-        The task in JSON; see `alphamf.audio.decoder.tasks`.
-    descriptors
-        The file, the channel on which the decoder is to answer, and a file that it may write.
-
-    Raises
-    ------
-    OSError
-        No helper can be started.
-    """
+    """Ask the helper for a decoder."""
     if sys.platform == "win32":
         raise OSError
     import socket

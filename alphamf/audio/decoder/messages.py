@@ -25,24 +25,7 @@ there is not enough memory."""
 
 
 def send(channel: io.FileIO, kind: bytes, data: Any = b"", *, number: int | None = None) -> None:
-    """Send a message.
-
-    Parameters
-    ----------
-    channel
-        The connection.
-    kind
-        A byte that identifies the kind of message.
-    data
-        Its bytes.
-    number
-        Number in the header instead of a length, if there are no bytes.
-
-    Raises
-    ------
-    EOFError
-        The other side has ended.
-    """
+    """Send a message."""
     view = memoryview(data)
     length = view.nbytes if number is None else number
     for part in (memoryview(_HEADER.pack(kind, length)), view.cast("B") if view.nbytes else view):
@@ -55,13 +38,7 @@ def send(channel: io.FileIO, kind: bytes, data: Any = b"", *, number: int | None
 
 
 def header(channel: io.FileIO) -> tuple[bytes, int]:
-    """Return the kind and the number of the next message.
-
-    Raises
-    ------
-    EOFError
-        There is none: the other side has ended.
-    """
+    """Return the kind and the number of the next message."""
     data = bytearray(_HEADER.size)
     fill(channel, memoryview(data))
     kind, number = _HEADER.unpack(data)
@@ -69,13 +46,7 @@ def header(channel: io.FileIO) -> tuple[bytes, int]:
 
 
 def fill(channel: io.FileIO, into: memoryview) -> None:
-    """Receive as many bytes as a buffer holds.
-
-    Raises
-    ------
-    EOFError
-        The other side has ended.
-    """
+    """Receive as many bytes as a buffer holds."""
     while into.nbytes:
         try:
             count = channel.readinto(into)

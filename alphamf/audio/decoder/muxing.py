@@ -14,31 +14,7 @@ from alphamf.tools.files import printable_name
 
 
 class ConfinedMuxer:
-    """A `Muxer` in a confined process that can use only the original and the output.
-
-    Parameters
-    ----------
-    original
-        The file whose other tracks are copied.
-    sink, output
-        The output, and its name in messages.
-    rate, channels, muxer, subtype, history
-        As for `alphamf.audio.media.muxer.Muxer`.
-
-    Attributes
-    ----------
-    subtype
-        The codec.
-    omitted_tracks
-        Tracks of the original that the container cannot hold, in words.
-
-    Raises
-    ------
-    AlphaMFError, ValueError
-        As `Muxer`.
-    NoSandboxError
-        There is no sandbox on this system.
-    """
+    """A `Muxer` in a confined process that can use only the original and the output."""
 
     def __init__(
         self,
@@ -92,12 +68,6 @@ class ConfinedMuxer:
             self._process.close()
 
     def write(self, data: Any) -> None:
-        """Append samples, shape (n, channels): float32, or int32 that uses the upper bits.
-
-        Raises
-        ------
-        AlphaMFError
-            They cannot be written, or a packet of another track.
-        """
+        """Append samples, shape (n, channels): float32, or int32 that uses the upper bits."""
         kind = messages.INTEGERS if data.dtype == np.int32 else messages.FLOATS
         self._process.ask(kind, np.ascontiguousarray(data))

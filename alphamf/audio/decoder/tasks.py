@@ -27,18 +27,7 @@ from alphamf.errors import AlphaMFError
 
 
 def decode(channel: io.FileIO, source: Handle, asked: dict[str, Any]) -> None:
-    """Open a file and decode what is asked for, until the channel is closed.
-
-    Parameters
-    ----------
-    channel
-        Channel for requests and answers.
-    source
-        The file.
-    asked
-        Its name in messages, its name's ending, the number of the track, and the pieces of it
-        that are read.
-    """
+    """Open a file and decode what is asked for, until the channel is closed."""
     file: Any = None
 
     def first() -> bytes:
@@ -56,17 +45,7 @@ def decode(channel: io.FileIO, source: Handle, asked: dict[str, Any]) -> None:
 
 
 def copy(channel: io.FileIO, source: Handle, sink: Sink, asked: dict[str, Any]) -> None:
-    """Write a media file from received sound and the other tracks of another file.
-
-    Parameters
-    ----------
-    channel
-        Channel for sound and answers.
-    source, sink
-        The other file, and the one to write.
-    asked
-        Arguments of `Muxer`.
-    """
+    """Write a media file from received sound and the other tracks of another file."""
     muxer: Muxer | None = None
 
     def first() -> bytes:

@@ -6,35 +6,19 @@ from typing import NamedTuple
 
 
 class Codec(NamedTuple):
-    """An audio codec.
+    """An audio codec."""
 
-    Attributes
-    ----------
-    encoder, sample
-        FFmpeg's names of the encoder and of its sample format.
-    rates
-        Sampling rates in Hz; empty: any that the encoder takes.
-    least, most
-        Bits per second of a channel that a lossy encoder is asked for; 0 for others.
-    lead
-        Frames of silence that the decoder drops beyond those that the encoder counts.
-    early
-        Samples by which the encoder takes its own delay for too long.
-    tail
-        Samples that the encoder keeps at the end unless as much silence follows.
-    raw_lead
-        Samples of silence that make its delay a whole frame.
-    """
-
+    # encoder, sample: FFmpeg's names of the encoder and of its sample format.
     encoder: str
     sample: str
-    rates: tuple[int, ...] = ()
+    rates: tuple[int, ...] = ()  # Sampling rates in Hz; empty: any that the encoder takes
+    # least, most: bits per second of a channel that a lossy encoder is asked for; 0 for others.
     least: int = 0
     most: int = 0
-    lead: int = 0
-    early: int = 0
-    tail: int = 0
-    raw_lead: int = 0
+    lead: int = 0  # Frames of silence that the decoder drops beyond those that the encoder counts
+    early: int = 0  # Samples by which the encoder takes its own delay for too long
+    tail: int = 0  # Samples that the encoder keeps at the end unless as much silence follows
+    raw_lead: int = 0  # Samples of silence that make its delay a whole frame
 
 
 CODECS = {
@@ -59,17 +43,7 @@ CODECS = {
 
 
 def subtype(codec: str, sample: str, bits: int) -> str:
-    """Return the subtype name of a codec.
-
-    Parameters
-    ----------
-    codec
-        FFmpeg's name of it.
-    sample
-        FFmpeg's name of the format of its decoded samples.
-    bits
-        Bits of a sample before they were coded; 0 where unknown.
-    """
+    """Return the subtype name of a codec."""
     name = codec.upper()
     if name in ("ALAC", "FLAC"):
         return f"{name}_{16 if sample.startswith('s16') else 24}"

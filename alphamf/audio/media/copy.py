@@ -23,42 +23,18 @@ _BRANDS = ("major_brand", "minor_version", "compatible_brands", "encoder")
 
 
 class Original(NamedTuple):
-    """A media file whose other tracks will be copied.
+    """A media file whose other tracks will be copied."""
 
-    Attributes
-    ----------
-    path, name, kind
-        The file, its name in messages, and its container.
-    track
-        The track in whose place the sound is written.
-    cut
-        Whether a part of the file is missing.
-    """
-
+    # path, name, kind: the file, its name in messages, and its container.
     path: Openable
     name: str
     kind: Kind
-    track: About
-    cut: bool
+    track: About  # The track in whose place the sound is written
+    cut: bool  # Whether a part of the file is missing
 
 
 class Copy:
-    """Copies the other tracks of one media file to another.
-
-    Parameters
-    ----------
-    output
-        The open container that they are copied to.
-    original
-        The file.
-    stack
-        Closes it.
-
-    Attributes
-    ----------
-    omitted_tracks
-        Tracks that the output cannot hold, in words.
-    """
+    """Copies the other tracks of one media file to another."""
 
     def __init__(self, output: Any, original: Original, stack: ExitStack) -> None:
         self._output, self._original = output, original

@@ -17,27 +17,14 @@ from alphamf.errors import AlphaMFError
 
 
 class Kind(NamedTuple):
-    """The container format of a file.
+    """The container format of a file."""
 
-    Attributes
-    ----------
-    format
-        Its name in `alphamf.audio.formats`.
-    demuxer
-        FFmpeg's name of what reads it.
-    check
-        Takes the open file, its size, and its name for messages; raises `TruncationError`.
-    timed
-        Whether packets have time stamps; otherwise they follow each other.
-    codec
-        Words for its codec where the container alone needs no PyAV.
-    """
-
-    format: str
-    demuxer: str
+    format: str  # Its name in `alphamf.audio.formats`
+    demuxer: str  # FFmpeg's name of what reads it
+    # Takes the open file, its size, and its name for messages; raises `TruncationError`.
     check: Callable[[BinaryIO, int, str], Extent]
-    timed: bool = True
-    codec: str = ""
+    timed: bool = True  # Whether packets have time stamps; otherwise they follow each other
+    codec: str = ""  # Words for its codec where the container alone needs no PyAV
 
 
 class Openable(Protocol):
@@ -55,13 +42,7 @@ def find(path: Openable) -> Kind | None:
 
 
 def kind_of(file: BinaryIO) -> Kind | None:
-    """Return the container of an open file by its first bytes; None if it is not a media file.
-
-    Parameters
-    ----------
-    file
-        At its start.
-    """
+    """Return the container of an open file by its first bytes; None if it is not a media file."""
     head = file.read(64)
     if head[4:8] in _ATOMS:
         brand = head[8:12] if head[4:8] == b"ftyp" else b"qt  "

@@ -25,27 +25,7 @@ _BIT_RATE = 64_000
 class Muxer:
     """A media file opened for writing, with the interface of `soundfile.SoundFile`.
 
-    Parameters
-    ----------
-    file
-        File to write to; it must be seekable.
-    rate, channels
-        Sampling rate in Hz and number of channels of the sound.
-    muxer
-        FFmpeg's name of the container.
-    subtype
-        The codec, a key of `CODECS`.
-    original
-        Whose other tracks, chapters and fields are copied; None: the sound is alone.
-    history
-        A line for the field of this name, where the container has such fields; None: no line.
-
-    Raises
-    ------
-    AlphaMFError
-        PyAV is not installed.
-    ValueError
-        The container or the codec does not allow this rate or number of channels.
+    `rate`, `channels`: sampling rate in Hz and number of channels of the sound.
     """
 
     def __init__(
@@ -126,13 +106,7 @@ class Muxer:
         return self._copy.omitted_tracks if self._copy else ()
 
     def write(self, data: Any) -> None:
-        """Append samples, shape (n, channels): float32, or int32 that uses the upper bits.
-
-        Raises
-        ------
-        AlphaMFError
-            FFmpeg cannot write them, or a packet of another track.
-        """
+        """Append samples, shape (n, channels): float32, or int32 that uses the upper bits."""
         with self._refused():
             self._write(data)
 

@@ -42,50 +42,22 @@ _PIECE = 1 << 16
 
 @dataclass(frozen=True)
 class About:
-    """Properties of a track that are needed to write another in its place.
+    """Properties of a track that are needed to write another in its place."""
 
-    Attributes
-    ----------
-    number, count
-        Its number among the audio tracks, from 1 on, and how many there are.
-    index
-        Its place among all tracks.
-    start
-        Time of its first sample, in seconds.
-    bit_rate
-        Bits per second.
-    layout
-        FFmpeg's name of its channels' places.
-    codec
-        Name and profile of its codec, for messages.
-    others
-        The other tracks, in words.
-    """
-
+    # number, count: its number among the audio tracks, from 1 on, and how many there are.
     number: int
     count: int
-    index: int
-    start: Fraction
-    bit_rate: int
-    layout: str
-    codec: str
-    others: tuple[str, ...]
+    index: int  # Its place among all tracks
+    start: Fraction  # Time of its first sample, in seconds
+    bit_rate: int  # Bits per second
+    layout: str  # FFmpeg's name of its channels' places
+    codec: str  # Name and profile of its codec, for messages
+    others: tuple[str, ...]  # The other tracks, in words
 
 
 @contextmanager
 def open_container(path: Openable, name: str, kind: Kind) -> Iterator[Any]:
-    """Open a media file in PyAV.
-
-    Parameters
-    ----------
-    path, name, kind
-        The file, its name in messages, and its container.
-
-    Raises
-    ------
-    AlphaMFError
-        PyAV is not installed, or the file cannot be read.
-    """
+    """Open a media file in PyAV."""
     try:
         import av
     except ImportError:
@@ -102,30 +74,9 @@ def open_container(path: Openable, name: str, kind: Kind) -> Iterator[Any]:
 
 
 class Track:
-    """An audio track, decoded from its start.
+    """An audio track, decoded from its start."""
 
-    Parameters
-    ----------
-    path, name
-        The file, and its name in messages.
-    kind
-        Its container.
-    number
-        Number of the audio track, from 1; None: the track marked as default, or the first.
-
-    Attributes
-    ----------
-    samplerate, channels, format, subtype
-        As `soundfile.SoundFile` has them.
-    frames
-        Samples per channel that the header promises; 0 where it does not.
-
-    Raises
-    ------
-    AlphaMFError
-        The file cannot be read, or has no such track.
-    """
-
+    # samplerate, channels, format, subtype: as `soundfile.SoundFile` has them.
     samplerate: int
     channels: int
 
@@ -163,13 +114,7 @@ class Track:
         self._stack.close()
 
     def read(self, frames: int, **_: object) -> Floats:
-        """Return the next samples, shape (n, channels), float32; fewer than requested at the end.
-
-        Raises
-        ------
-        DecodingError
-            The file is damaged here.
-        """
+        """Return the next samples, shape (n, channels), float32; fewer at the end."""
         parts, left = [], frames
         while left:
             if not len(self._rest):

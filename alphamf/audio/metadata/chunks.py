@@ -30,19 +30,7 @@ class _Chunk(NamedTuple):
 
 
 def keep(source: Path | None, output: Path, order: Literal["<", ">"], history: str | None) -> None:
-    """Copy the chunks of a file to another of the same type, before or after the samples.
-
-    Parameters
-    ----------
-    source
-        The file; None if there is none of this kind.
-    output
-        The file that libsndfile wrote.
-    order
-        Byte order of the numbers: ``<`` for WAV, ``>`` for AIFF.
-    history
-        A line for the history; None: no line.
-    """
+    """Copy the chunks of a file to another of the same type, before or after the samples."""
     with (source or output).open("rb") as old, output.open("r+b") as new:
         before: list[ByteRange | bytes] = []
         after: list[ByteRange | bytes] = []

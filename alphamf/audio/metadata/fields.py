@@ -31,13 +31,7 @@ _ASF = {
 
 
 def require_mutagen() -> None:
-    """Raise an AlphaMFError if mutagen is not installed.
-
-    Raises
-    ------
-    AlphaMFError
-        It is not installed.
-    """
+    """Raise an AlphaMFError if mutagen is not installed."""
     try:
         import mutagen  # noqa: F401
     except ImportError:
@@ -45,20 +39,7 @@ def require_mutagen() -> None:
 
 
 def keep(source: Path, output: Path, kind: str) -> str | None:
-    """Copy all fields from one file to another of the same type.
-
-    Parameters
-    ----------
-    source
-        The input.
-    output, kind
-        The output, and the family of both formats: OGG, MP4 or ASF.
-
-    Returns
-    -------
-    str or None
-        A sentence where fields could not be kept.
-    """
+    """Copy all fields from one file to another of the same type."""
     old = _read(source, easy=False)
     if old is None or isinstance(old, str):
         return old
@@ -80,20 +61,7 @@ def keep(source: Path, output: Path, kind: str) -> str | None:
 
 
 def translate(source: Path, output: Path, kind: str) -> str | None:
-    """Copy the common fields from one file to another of a different type.
-
-    Parameters
-    ----------
-    source
-        The input.
-    output, kind
-        The output, and the family of its format; MP3, FLAC, OGG, MP4 and ASF get fields.
-
-    Returns
-    -------
-    str or None
-        A sentence where they could not be read, or with the names of those that were not kept.
-    """
+    """Copy the common fields from one file to another of a different type."""
     old = _read(source, easy=True) if kind in _FIELDS else None
     if old is None or isinstance(old, str):
         return old
@@ -175,15 +143,7 @@ def _read(path: Path, *, easy: bool) -> Any:
 
 
 def note(output: Path, kind: str, line: str) -> None:
-    """Add a line to the history field in the tags of a file.
-
-    Parameters
-    ----------
-    output, kind
-        The file, and the family of its format: MP3, FLAC, OGG, MP4 or ASF.
-    line
-        The line.
-    """
+    """Add a line to the history field in the tags of a file."""
     from mutagen.id3 import TXXX
 
     file = _opened(output, kind, easy=False)

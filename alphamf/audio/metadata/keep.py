@@ -22,13 +22,7 @@ def family(format: str) -> str:
 
 
 def check(format: str, history: str | None) -> None:
-    """Raise an AlphaMFError if the format cannot store a history line.
-
-    Raises
-    ------
-    AlphaMFError
-        The format has no place for it, or mutagen is not installed.
-    """
+    """Raise an AlphaMFError if the format cannot store a history line."""
     if history is None:
         return
     if family(format) not in _NOTED:
@@ -40,22 +34,7 @@ def check(format: str, history: str | None) -> None:
 def keep(
     source: Path | None, form: str, output: Path, format: str, history: str | None
 ) -> str | None:
-    """Copy the metadata of an input to an output, and add a line to its history.
-
-    Parameters
-    ----------
-    source, form
-        The input and its format; None if there is none.
-    output, format
-        The output, whose sound is written, and its format.
-    history
-        The line; None: no line.
-
-    Returns
-    -------
-    str or None
-        If fields could not be kept, a sentence with the reason.
-    """
+    """Copy the metadata of an input to an output, and add a line to its history."""
     lost = None
     kind = family(format)
     same = source if source is not None and family(form) == kind else None

@@ -23,17 +23,7 @@ def length(pieces: Sequence[ByteRange | bytes]) -> int:
 
 
 def splice(file: BinaryIO, start: int, end: int, pieces: Sequence[ByteRange | bytes]) -> None:
-    """Replace the bytes `start` to `end` of a file by pieces; the rest of the file is moved.
-
-    Parameters
-    ----------
-    file
-        Open for reading and writing.
-    start, end
-        Range to replace; equal numbers insert the pieces.
-    pieces
-        Bytes, and parts of other files.
-    """
+    """Replace the bytes `start` to `end` of a file by pieces; the rest of the file is moved."""
     size = file.seek(0, os.SEEK_END)
     shift = length(pieces) - (end - start)
     _move(file, end, size, shift)

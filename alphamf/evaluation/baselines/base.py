@@ -11,24 +11,15 @@ from alphamf.tools.arrays import Floats
 
 
 class Clip(NamedTuple):
-    """A noisy recording, and other inputs of a method.
+    """A noisy recording, and other inputs of a method."""
 
-    Attributes
-    ----------
-    noisy, clean
-        Finite samples, float32, shape (samples,), of one length; only oracles use `clean`.
-    rate
-        Sampling rate in Hz.
-    seed
-        Seed for methods that draw random numbers.
-    model
-        Dictionary of the methods that use one, as `alphamf.learnt.dictionary.choose` takes it.
-    """
-
+    # noisy, clean: finite samples, float32, shape (samples,), of one length; only oracles use
+    # `clean`.
     noisy: Floats
     rate: int
     clean: Floats
-    seed: int = 0
+    seed: int = 0  # Seed for methods that draw random numbers
+    # Dictionary of the methods that use one, as `alphamf.learnt.dictionary.choose` takes it.
     model: str = "auto"
 
 
@@ -37,31 +28,18 @@ def _always() -> str | None:
 
 
 class Method(NamedTuple):
-    """A denoising method.
+    """A denoising method."""
 
-    Attributes
-    ----------
-    name
-        On the command line.
-    summary
-        One line.
-    run
-        ``run(clip)`` returns the denoised sound: float32, of the noisy one's shape and without
-        delay. Raises AlphaMFError on failure.
-    requires
-        Requirement that must be installed, such as "package noisereduce", or None.
-    available
-        ``available()`` returns None if the method can run, otherwise one sentence with the reason.
-    uses_model
-        Whether it uses the clip's dictionary.
-    """
-
-    name: str
-    summary: str
+    name: str  # On the command line
+    summary: str  # One line
+    # ``run(clip)`` returns the denoised sound: float32, of the noisy one's shape and without delay.
+    # Raises AlphaMFError on failure.
     run: Callable[[Clip], Floats]
+    # Requirement that must be installed, such as "package noisereduce", or None.
     requires: str | None = None
+    # ``available()`` returns None if the method can run, otherwise one sentence with the reason.
     available: Callable[[], str | None] = _always
-    uses_model: bool = False
+    uses_model: bool = False  # Whether it uses the clip's dictionary
 
 
 def fit(audio: Floats, samples: int) -> Floats:

@@ -112,19 +112,7 @@ def _start(rng: Any, shape: tuple[int, int]) -> Floats:
 def update(v: Floats, w: Floats, h: Floats, beta: int, rows: slice = slice(None)) -> Floats:
     """Return a multiplicative update of rows of h; it never increases the divergence of v from w h.
 
-    Parameters
-    ----------
-    v, w, h
-        Positive, shape (I, J), (I, K) and (K, J). Their transposes update w.
-    beta
-        0 for Itakura and Saito's divergence, 1 for Kullback and Leibler's.
-    rows
-        Rows of h that are updated.
-
-    Returns
-    -------
-    ndarray
-        The new ``h[rows]``.
+    `v`, `w`, `h`: positive, shape (I, J), (I, K) and (K, J).
     """
     inverse = 1 / np.maximum(w @ h, TINY)
     part = w[:, rows].T

@@ -45,31 +45,6 @@ def make(
     """Write ``clean/NAME.flac`` and ``noisy/KIND_SNRdB/NAME.flac``, mono, 16 bits.
 
     Two noises and one recording at a time are in memory.
-
-    Parameters
-    ----------
-    todo
-        From `alphamf.evaluation.mixing.recipes.recipes`.
-    folder
-        The corpus.
-    level
-        One of `alphamf.evaluation.mixing.mixture.LEVELS`.
-    rate
-        Sampling rate of the corpus; by default each clean file keeps its own.
-    note
-        Called once with a sentence about each noise whose rate is lower.
-    replace
-        Whether files that exist are replaced.
-
-    Yields
-    ------
-    Mixture or Problem
-        A mixture that was written, or a file that cannot be used.
-
-    Raises
-    ------
-    AlphaMFError
-        The corpus cannot be written.
     """
     noted: set[str] = set()
 

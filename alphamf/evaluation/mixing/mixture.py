@@ -28,32 +28,18 @@ _STEP = 0.01
 
 
 class Noise(NamedTuple):
-    """A noise to cut pieces from; made by `noise`.
+    """A noise to cut pieces from; made by `noise`."""
 
-    Attributes
-    ----------
-    audio
-        Without its mean, shape (samples,).
-    energy
-        Energy of the first k steps of `step` samples, shape (steps + 1,).
-    step, fade
-        Pieces begin at a multiple of `step` samples; the overlap where the noise is repeated.
-    """
-
-    audio: Floats
-    energy: NDArray[np.float64]
+    audio: Floats  # Without its mean, shape (samples,)
+    energy: NDArray[np.float64]  # Energy of the first k steps of `step` samples, shape (steps + 1,)
+    # step, fade: pieces begin at a multiple of `step` samples; the overlap where the noise is
+    # repeated.
     step: int
     fade: int
 
 
 def noise(audio: Floats, rate: int) -> Noise:
-    """Prepare a noise, shape (samples,), for `mix`.
-
-    Raises
-    ------
-    AlphaMFError
-        It is silent throughout, or too short.
-    """
+    """Prepare a noise, shape (samples,), for `mix`."""
     if len(audio) < SHORTEST * rate:
         raise AlphaMFError(
             f"a noise must last at least {SHORTEST:g} s, not {len(audio) / rate:.3f} s"
@@ -70,19 +56,7 @@ def noise(audio: Floats, rate: int) -> Noise:
 def power(speech: Floats, rate: int, level: str) -> float:
     """Return the power of speech: its mean square.
 
-    Parameters
-    ----------
-    speech
-        Shape (samples,).
-    rate
-        Sampling rate in Hz.
-    level
-        One of `LEVELS`.
-
-    Raises
-    ------
-    AlphaMFError
-        The speech is silent, or too short for its active level.
+    `speech`: shape (samples,).
     """
     if speech.min() == speech.max():
         raise AlphaMFError("speech must not be completely silent")

@@ -27,22 +27,13 @@ class NoiseFile(NamedTuple):
 
 
 class Recipe(NamedTuple):
-    """A mixture to make.
+    """A mixture to make."""
 
-    Attributes
-    ----------
-    speech, noise
-        Its files.
-    snr
-        In dB.
-    key
-        Seed of its random numbers.
-    """
-
+    # speech, noise: its files.
     speech: Speech
     noise: NoiseFile
-    snr: float
-    key: int
+    snr: float  # In dB
+    key: int  # Seed of its random numbers
 
     @property
     def files(self) -> tuple[str, str]:
@@ -64,20 +55,7 @@ def recipes(
     Random choices for a mixture depend only on the names of its speech and condition, not on other
     files.
 
-    Parameters
-    ----------
-    speech, noises
-        Files.
-    snrs
-        In dB.
-    count
-        How many mixtures are drawn; None: all.
-    seed
-        Seed of all random choices.
-
-    Returns
-    -------
-    list of Recipe
+    `snrs`: in dB.
     """
     kinds: dict[str, list[NoiseFile]] = {}
     for noise in noises:

@@ -12,15 +12,7 @@ from alphamf.tools.paths import real_path
 
 
 def speech(names: Iterable[str], folder: Path) -> Iterator[Speech | Problem]:
-    """Yield the clean recordings, each with a unique name.
-
-    Parameters
-    ----------
-    names
-        Files, folders and patterns.
-    folder
-        Folder of the corpus, which is not searched.
-    """
+    """Yield the clean recordings, each with a unique name."""
     taken: dict[str, str] = {}
     for found in _files(names, folder):
         if isinstance(found, Problem):
@@ -40,15 +32,7 @@ def speech(names: Iterable[str], folder: Path) -> Iterator[Speech | Problem]:
 
 
 def noises(names: Iterable[str], folder: Path) -> Iterator[NoiseFile | Problem]:
-    """Yield the noise recordings; the kind is the subfolder below `names`, or the name.
-
-    Parameters
-    ----------
-    names
-        Files, folders and patterns.
-    folder
-        Folder of the corpus, which is not searched.
-    """
+    """Yield the noise recordings; the kind is the subfolder below `names`, or the name."""
     for found in _files(names, folder):
         if isinstance(found, Problem):
             yield found

@@ -18,54 +18,28 @@ TABLE, PARTS = "pairs.csv", ("clean", "noisy")
 
 
 class Mixture(NamedTuple):
-    """A line of ``pairs.csv``: a mixture and its sources.
+    """A line of ``pairs.csv``: a mixture and its sources."""
 
-    Attributes
-    ----------
-    clean, noisy
-        The two files, relative to the corpus.
-    noise, snr
-        Kind of noise, and signal-to-noise ratio in dB.
-    noise_file, offset
-        The noise, and the sample of it, at the mixture's rate, that the mixture begins with.
-    gain
-        Factor of the clean file and all its mixtures: a power of two, below one where one of them
-        would exceed full scale.
-    level
-        One of `alphamf.evaluation.mixing.mixture.LEVELS`.
-    """
-
+    # clean, noisy: the two files, relative to the corpus.
     clean: str
     noisy: str
+    # noise, snr: kind of noise, and signal-to-noise ratio in dB.
     noise: str
     snr: float
+    # noise_file, offset: the noise, and the sample of it, at the mixture's rate, that the mixture
+    # begins with.
     noise_file: str
     offset: int
+    # Factor of the clean file and all its mixtures: a power of two, below one where one of them
+    # would exceed full scale.
     gain: float
-    level: str
+    level: str  # One of `alphamf.evaluation.mixing.mixture.LEVELS`
 
 
 def claim(
     folder: Path, inputs: Iterable[str], planned: Iterable[tuple[str, str]], *, overwrite: bool
 ) -> None:
-    """Create the folder of a corpus, and remove an earlier corpus from it.
-
-    Parameters
-    ----------
-    folder
-        The corpus.
-    inputs
-        Files that it is to be made of.
-    planned
-        The clean and the noisy file of each mixture that is to be made.
-    overwrite
-        Whether a corpus there may be replaced: the files that its table names are removed.
-
-    Raises
-    ------
-    AlphaMFError
-        There is one that may not, it holds an input or a link, or the folder cannot be made.
-    """
+    """Create the folder of a corpus, and remove an earlier corpus from it."""
     for name in (TABLE, *PARTS):
         refuse_links(folder / name, folder)
     written = list(corpus_files(folder / TABLE)) if overwrite else []
@@ -103,20 +77,6 @@ def write_table(
 
     Until then it lists the files that are `planned`, so that `claim` finds the files of a killed
     run.
-
-    Parameters
-    ----------
-    folder
-        The corpus.
-    planned
-        The clean and the noisy file of each mixture that is to be made.
-    mixtures
-        Those that are made, when the block ends.
-
-    Raises
-    ------
-    AlphaMFError
-        It cannot be written.
     """
     _write(folder, planned)
     try:
@@ -136,13 +96,7 @@ def _write(folder: Path, rows: Iterable[Sequence[object]]) -> None:
 
 
 def corpus_files(table: Path) -> Iterator[str]:
-    """Yield the files of a table whose names `make` could have written.
-
-    Raises
-    ------
-    AlphaMFError
-        The table cannot be read.
-    """
+    """Yield the files of a table whose names `make` could have written."""
     if not table.exists():
         return
     with table.open(newline="", encoding="utf-8", errors="surrogateescape") as file:

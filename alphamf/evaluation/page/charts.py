@@ -22,17 +22,7 @@ _MOST_DOTS = 60
 
 
 def finite_scores(results: Iterable[Result], method: str, score: str) -> list[float]:
-    """Return the finite values of a score.
-
-    Parameters
-    ----------
-    results
-        Results of any methods.
-    method
-        Whose values are returned.
-    score
-        A name in `alphamf.evaluation.summary.SCORES`.
-    """
+    """Return the finite values of a score."""
     mine = (result for result in results if result.method == method)
     return [value for value in values(mine, score) if math.isfinite(value)]
 

@@ -17,56 +17,28 @@ _SHOWN = ("si_sdr", "pesq", "estoi")
 
 
 class Player(NamedTuple):
-    """A sound with its picture.
+    """A sound with its picture."""
 
-    Attributes
-    ----------
-    label
-        "clean", "noisy" or the method.
-    style
-        Style of the method; None for the clean signal.
-    sound, picture
-        ``data:`` addresses, of FLAC and PNG; empty where there is no sound.
-    time, frequency
-        Axes of the picture, in s and kHz.
-    scores
-        Label and value.
-    note
-        Why there is no sound.
-    """
-
-    label: str
-    style: Style | None
+    label: str  # "clean", "noisy" or the method
+    style: Style | None  # Style of the method; None for the clean signal.
+    # sound, picture: ``data:`` addresses, of FLAC and PNG; empty where there is no sound.
     sound: str
     picture: str
+    # time, frequency: axes of the picture, in s and kHz.
     time: Ticks
     frequency: Ticks
-    scores: list[tuple[str, str]]
-    note: str
+    scores: list[tuple[str, str]]  # Label and value
+    note: str  # Why there is no sound
 
 
 class Sample(NamedTuple):
-    """A clip and the output of every method.
+    """A clip and the output of every method."""
 
-    Attributes
-    ----------
-    title
-        "Best clip" and the like.
-    result
-        Result of the method by which the clip was chosen.
-    gain
-        SI-SDR gain of that result, as text.
-    cut
-        Whether only the beginning of the clip is embedded.
-    players
-        Players of the clean, the noisy and all denoised sounds.
-    """
-
-    title: str
-    result: Result
-    gain: str
-    cut: bool
-    players: list[Player]
+    title: str  # "Best clip" and the like
+    result: Result  # Result of the method by which the clip was chosen
+    gain: str  # SI-SDR gain of that result, as text
+    cut: bool  # Whether only the beginning of the clip is embedded
+    players: list[Player]  # Players of the clean, the noisy and all denoised sounds
 
 
 def choose_clips(results: list[Result], method: str) -> list[tuple[str, Result]]:
@@ -90,23 +62,7 @@ def choose_clips(results: list[Result], method: str) -> list[tuple[str, Result]]
 def sample(
     output: Path, title: str, result: Result, results: list[Result], styles: dict[str, Style]
 ) -> Sample:
-    """Read all sounds of a clip, and draw their spectrograms on one colour scale.
-
-    Parameters
-    ----------
-    output
-        Folder of the evaluation; `Result.audio` and `audio_name` name the files in it.
-    title, result
-        From `chosen`.
-    results
-        All results, from which those of the same clip are taken.
-    styles
-        Styles of the methods, in the order of the players.
-
-    Returns
-    -------
-    Sample
-    """
+    """Read all sounds of a clip, and draw their spectrograms on one colour scale."""
     same = {
         each.method: each
         for each in results

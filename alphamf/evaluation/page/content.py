@@ -31,13 +31,7 @@ _GROUPS = {"noise": "By noise", "snr": "By input SNR", "reference": "By clean fi
 
 
 def content(output: Path, results: list[Result], settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the template's variables.
-
-    Parameters
-    ----------
-    output, results, settings
-        As in `alphamf.evaluation.page.report.write`.
-    """
+    """Return the template's variables."""
     about: dict[str, Any] = settings.get("methods") or {}
     found = styles(results, about)
     main, rival, _ = protagonists(results, found)

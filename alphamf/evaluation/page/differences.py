@@ -15,17 +15,7 @@ Differences = dict[Style, dict[str, Difference]]
 
 
 def differences(results: list[Result], styles: dict[str, Style], rival: str) -> Differences:
-    """Compare each other method with `rival`, in all scores that exist.
-
-    Parameters
-    ----------
-    results
-        Results of all methods.
-    styles
-        Styles of all methods, in the order of the rows.
-    rival
-        Method that the others are compared with.
-    """
+    """Compare each other method with `rival`, in all scores that exist."""
     # Differences in gain equal those in SI-SDR.
     names = [name for name in SCORES if name != "si_sdr_gain" and values(results, name)]
     return {

@@ -11,24 +11,12 @@ from alphamf.evaluation.summary import SCORES, groups
 
 
 class Failure(NamedTuple):
-    """An error on a clip.
+    """An error on a clip."""
 
-    Attributes
-    ----------
-    clip
-        Name of the noisy file.
-    sentence
-        The error.
-    methods
-        That failed with it.
-    runs
-        How many there are.
-    """
-
-    clip: str
-    sentence: str
-    methods: str
-    runs: int
+    clip: str  # Name of the noisy file
+    sentence: str  # The error
+    methods: str  # That failed with it
+    runs: int  # How many there are
 
 
 def failures(results: list[Result]) -> list[Failure]:
@@ -49,21 +37,11 @@ def failures(results: list[Result]) -> list[Failure]:
 
 
 class Reason(NamedTuple):
-    """Why a score is missing.
+    """Why a score is missing."""
 
-    Attributes
-    ----------
-    score
-        Its label.
-    sentence
-        The reason in one of the cases.
-    runs
-        Number of cases.
-    """
-
-    score: str
-    sentence: str
-    runs: int
+    score: str  # Its label
+    sentence: str  # The reason in one of the cases
+    runs: int  # Number of cases
 
 
 def reasons(results: list[Result]) -> list[Reason]:

@@ -37,24 +37,12 @@ class Ticks(NamedTuple):
 
 
 class Sound(NamedTuple):
-    """The first seconds of a file, and their spectrogram.
+    """The first seconds of a file, and their spectrogram."""
 
-    Attributes
-    ----------
-    audio
-        Mean of the channels, shape (samples,).
-    rate
-        Sampling rate in Hz.
-    power
-        Spectrogram, shape (bins, columns).
-    cut
-        Whether the file is longer.
-    """
-
-    audio: Floats
+    audio: Floats  # Mean of the channels, shape (samples,)
     rate: int
-    power: NDArray[np.float32]
-    cut: bool
+    power: NDArray[np.float32]  # Spectrogram, shape (bins, columns)
+    cut: bool  # Whether the file is longer
 
 
 def read(path: Path) -> Sound | None:

@@ -13,28 +13,7 @@ from alphamf.tools.files import atomic_file
 
 
 def write(output: Path, results: list[Result], settings: dict[str, Any]) -> Path:
-    """Write ``report.html``, sounds included.
-
-    Parameters
-    ----------
-    output
-        Folder of the evaluation: the page goes there, and the sounds of three clips are read from
-        it, where `Result.audio` and `alphamf.evaluation.runner.audio_name` say.
-    results
-        In any order; may be empty.
-    settings
-        The content of ``settings.json``; absent fields are left out.
-
-    Returns
-    -------
-    Path
-        Path of the page.
-
-    Raises
-    ------
-    AlphaMFError
-        The page cannot be written.
-    """
+    """Write ``report.html``, sounds included."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 

@@ -22,24 +22,12 @@ _OTHERS = {"input": ("input", "o"), "oracle": ("oracle", "*")}
 
 
 class Style(NamedTuple):
-    """Kind, colour and marker of a method.
+    """Kind, colour and marker of a method."""
 
-    Attributes
-    ----------
-    method
-        As in `Result`.
-    kind
-        A method of alphamf, another one, one that knows the clean signal, or the input.
-    colour
-        Suffix of a colour's name in the style sheet: 0 of ``--m0``.
-    marker
-        A name of matplotlib's.
-    """
-
-    method: str
-    kind: Kind
-    colour: str
-    marker: str
+    method: str  # As in `Result`
+    kind: Kind  # A method of alphamf, another one, one that knows the clean signal, or the input
+    colour: str  # Suffix of a colour's name in the style sheet: 0 of ``--m0``
+    marker: str  # A name of matplotlib's
 
     @property
     def short_name(self) -> str:

@@ -55,22 +55,7 @@ def colour(name: str) -> str:
 
 
 def chart(paint: Callable[[Any], None], alternative: str, height: float = 2.9) -> Markup:
-    """Draw a chart.
-
-    Parameters
-    ----------
-    paint
-        Called with matplotlib axes, draws on them.
-    alternative
-        Text alternative for readers who do not see the chart.
-    height
-        In inches.
-
-    Returns
-    -------
-    Markup
-        An ``svg`` element.
-    """
+    """Draw a chart."""
     rc_context = libraries.load("matplotlib").rc_context
     FigureCanvasSVG = libraries.load("matplotlib.backends.backend_svg").FigureCanvasSVG
     Figure = libraries.load("matplotlib.figure").Figure

@@ -13,40 +13,23 @@ from alphamf.tools.tables import mean_and_error
 
 
 class Heading(NamedTuple):
-    """The heading of a column.
+    """The heading of a column."""
 
-    Attributes
-    ----------
-    label, unit
-        Text.
-    descending
-        Order of the first click that sorts by it.
-    """
-
+    # label, unit: text.
     label: str
     unit: str = ""
-    descending: bool = True
+    descending: bool = True  # Order of the first click that sorts by it
 
 
 class Cell(NamedTuple):
-    """A cell of a table.
+    """A cell of a table."""
 
-    Attributes
-    ----------
-    text, beside
-        Number, and error or interval in small print.
-    value
-        Sort key.
-    mark
-        "best", "better", "worse" or empty.
-    clips
-        Those that a mean is over, as from `alphamf.evaluation.summary.clips`.
-    """
-
+    # text, beside: number, and error or interval in small print.
     text: str
     beside: str = ""
-    value: float | None = None
-    mark: str = ""
+    value: float | None = None  # Sort key
+    mark: str = ""  # "best", "better", "worse" or empty
+    # Those that a mean is over, as from `alphamf.evaluation.summary.clips`.
     clips: frozenset[tuple[Any, ...]] = frozenset()
 
 
@@ -58,21 +41,11 @@ class Row(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table whose first column is the method.
+    """A table whose first column is the method."""
 
-    Attributes
-    ----------
-    caption
-        Sentence above it.
-    headings
-        Headings of the other columns.
-    rows
-        One for each method.
-    """
-
-    caption: str
-    headings: list[Heading]
-    rows: list[Row]
+    caption: str  # Sentence above it
+    headings: list[Heading]  # Headings of the other columns
+    rows: list[Row]  # One for each method
 
 
 def _mean(results: list[Result], name: str, total: int) -> Cell:
@@ -164,19 +137,7 @@ def _mark_best(rows: list[Row], column: int, *, highest: bool) -> None:
 
 
 def breakdown(results: list[Result], styles: dict[str, Style], field: str, score: str) -> Table:
-    """Return the means of a score for each value of ``noise``, ``snr`` or ``reference``.
-
-    Parameters
-    ----------
-    results
-        Results of all methods.
-    styles
-        Styles of all methods, in the order of the rows.
-    field
-        ``noise``, ``snr`` or ``reference``.
-    score
-        A name in `alphamf.evaluation.summary.SCORES`.
-    """
+    """Return the means of a score for each value of ``noise``, ``snr`` or ``reference``."""
     found = {getattr(r, field) for r in results} - {None}
     ordered = sorted(found)
     unit = "dB" if field == "snr" else ""

@@ -65,17 +65,7 @@ MINUS = "\N{MINUS SIGN}"
 
 
 def number(value: float, decimals: int, *, signed: bool = False) -> str:
-    """Format a number with a true minus sign, and NaN as a dash.
-
-    Parameters
-    ----------
-    value
-        The number.
-    decimals
-        Digits after the point.
-    signed
-        Whether positive numbers get a plus sign.
-    """
+    """Format a number with a true minus sign, and NaN as a dash."""
     if math.isnan(value):
         return NONE
     text = "inf" if math.isinf(value) else f"{abs(value):.{decimals}f}"
@@ -94,17 +84,7 @@ def clip_count(results: list[Result]) -> int:
 
 
 def mean(results: list[Result], method: str, score: str) -> float:
-    """Return the mean of a score of a method, NaN if it has none.
-
-    Parameters
-    ----------
-    results
-        Results of any methods.
-    method
-        Whose mean is returned.
-    score
-        A name in `alphamf.evaluation.summary.SCORES`.
-    """
+    """Return the mean of a score of a method, NaN if it has none."""
     return mean_and_error(values((r for r in results if r.method == method), score))[0]
 
 
@@ -121,21 +101,11 @@ def best_method(results: list[Result], methods: list[str]) -> str | None:
 
 
 class Protagonists(NamedTuple):
-    """The methods that the report compares; None if there is none.
+    """The methods that the report compares; None if there is none."""
 
-    Attributes
-    ----------
-    main
-        Best preset of alphamf, or else the best method.
-    rival
-        Best of the other methods, or else the input.
-    best
-        Best of all methods.
-    """
-
-    main: str | None
-    rival: str | None
-    best: str | None
+    main: str | None  # Best preset of alphamf, or else the best method
+    rival: str | None  # Best of the other methods, or else the input
+    best: str | None  # Best of all methods
 
 
 def protagonists(results: list[Result], styles: dict[str, Style]) -> Protagonists:

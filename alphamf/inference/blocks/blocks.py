@@ -12,15 +12,7 @@ CHUNK = 8192
 
 
 class Scratch:
-    """Buffers shared by all blocks of a rank, which use them one at a time.
-
-    Parameters
-    ----------
-    most
-        Number of ratings in the largest block.
-    rank
-        K.
-    """
+    """Buffers shared by all blocks of a rank, which use them one at a time."""
 
     def __init__(self, most: int, rank: int) -> None:
         self.error: Floats = np.empty(most, np.float32)
@@ -34,18 +26,9 @@ class BlockLikelihood:
 
     With E the matrix of errors, of the ratings' pattern, the gradients are E H' and
     W' E times a weight: sampled dense-dense products first, then sparse-dense ones.
-
-    Parameters
-    ----------
-    entries
-        Ratings, less the model's offset; their values are kept as they are.
-    shape
-        Number of rows and columns of the block.
-    scratch
-        Buffers.
     """
 
-    entries: Entries
+    entries: Entries  # Ratings, less the model's offset; their values are kept as they are
 
     def __init__(self, entries: Entries, shape: tuple[int, int], scratch: Scratch) -> None:
         from scipy.sparse import csr_array
@@ -61,12 +44,7 @@ class BlockLikelihood:
     def gradient(self, w: Array, h: Array, weight: float) -> tuple[Array, Array]:
         """Return the gradients by W, (I_b, K), and by H, (J_b, K), times `weight`.
 
-        Parameters
-        ----------
-        w, h
-            Rows of W, shape (I_b, K), and of the transpose of H, shape (J_b, K).
-        weight
-            Factor of both.
+        `w`, `h`: rows of W, shape (I_b, K), and of the transpose of H, shape (J_b, K).
         """
         rows, columns, values = self.entries
         error = products(w, h, rows, columns, self._scratch)
@@ -78,14 +56,7 @@ class BlockLikelihood:
 def products(w: Array, h: Array, rows: Array, columns: Array, scratch: Scratch) -> Array:
     """Return inner products of rows of w and rows of h in ``scratch.error``, shape (n,).
 
-    Parameters
-    ----------
-    w, h
-        Rows of W and of the transpose of H, K numbers each.
-    rows, columns
-        Row of w and row of h of each rating, shape (n,).
-    scratch
-        Buffers.
+    `rows`, `columns`: row of w and row of h of each rating, shape (n,).
     """
     out = scratch.error[: len(rows)]
     for first in range(0, len(rows), CHUNK):

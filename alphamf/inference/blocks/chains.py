@@ -21,20 +21,14 @@ class Chain:
 
     Row block b meets column block (b + part) mod B, and the rank that owns the one has the other.
 
-    Attributes
-    ----------
-    rows
-        By row block, shape (A, I_b, K), for A state arrays of the sampler.
-    columns
-        By column block, shape (A, J_b, K), of those blocks that are here now.
-    part
-        Part of the data on which the blocks are paired.
+    `rows`: by row block, shape (A, I_b, K), for A state arrays of the sampler. `columns`: by column
+    block, shape (A, J_b, K), of those blocks that are here now.
     """
 
     ranks: SingleProcess | Ranks
     widths: Array
     number: int
-    part: int
+    part: int  # Part of the data on which the blocks are paired
 
     def __init__(self, ranks: SingleProcess | Ranks, widths: Array, number: int) -> None:
         self.ranks, self.widths, self.number = ranks, widths, number

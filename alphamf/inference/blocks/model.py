@@ -9,26 +9,15 @@ from alphamf.errors import AlphaMFError
 
 @dataclass(frozen=True)
 class FactorModel:
-    r"""Probabilistic matrix factorisation, the posterior of `alphamf.inference.targets.bpmf.BPMF`.
+    r"""Probabilistic matrix factorisation, see `alphamf.inference.targets.bpmf.BPMF`."""
 
-    Attributes
-    ----------
-    rank
-        K.
-    variance_w, variance_h, variance_x
-        sigma_w^2, sigma_h^2 and sigma_x^2.
-    offset
-        Constant that is added to each product of W and H.
-    level
-        Value around which the entries of W and H start.
-    """
-
-    rank: int
+    rank: int  # K
+    # variance_w, variance_h, variance_x: sigma_w^2, sigma_h^2 and sigma_x^2.
     variance_w: float = 1.0
     variance_h: float = 1.0
     variance_x: float = 1.0
-    offset: float = 0.0
-    level: float = 0.0
+    offset: float = 0.0  # Constant that is added to each product of W and H
+    level: float = 0.0  # Value around which the entries of W and H start
 
     def __post_init__(self) -> None:
         """Check the hyperparameters."""

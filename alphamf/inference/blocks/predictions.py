@@ -21,29 +21,10 @@ class Predictions:
     two chains the mean is that of Richardson-Romberg: twice the fine chain's minus the coarse
     chain's.
 
-    Parameters
-    ----------
-    tests
-        Test ratings of the rank's blocks, by row block and column block.
-    scratch
-        Buffers.
-    blocks
-        B.
-    chains
-        Number of chains of the sampler.
-    burn_in
-        Number of steps before the means begin.
-
-    Attributes
-    ----------
-    sums
-        By chain, row block and column block, float64.
-    visits
-        Number of predictions in the sums by chain and part: 0 where there is only one of the
-        burn-in, -1 where there is none.
+    `sums`: by chain, row block and column block, float64.
     """
 
-    burn_in: int
+    burn_in: int  # Number of steps before the means begin
 
     def __init__(
         self,
@@ -62,17 +43,7 @@ class Predictions:
         self.visits: Array = np.full((chains, blocks), -1)
 
     def add(self, chain: Chain, position: int, steps: int) -> None:
-        """Add the predictions of the blocks that are paired on this rank.
-
-        Parameters
-        ----------
-        chain
-            Chain whose blocks have met.
-        position
-            Index of the state array with the newest position.
-        steps
-            Number of steps made.
-        """
+        """Add the predictions of the blocks that are paired on this rank."""
         kept = steps > self.burn_in
         first = not kept or self.visits[chain.number, chain.part] < 1
         for b, j in chain.paired_blocks():

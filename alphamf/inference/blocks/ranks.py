@@ -33,21 +33,11 @@ class LostRank(AlphaMFError):
 
 
 class Message(NamedTuple):
-    """An array to send to, or receive from, another rank.
+    """An array to send to, or receive from, another rank."""
 
-    Attributes
-    ----------
-    rank
-        The other rank.
-    tag
-        Number by which both sides identify the message.
-    array
-        Array to send, or buffer that receives it.
-    """
-
-    rank: int
-    tag: int
-    array: Array
+    rank: int  # The other rank
+    tag: int  # Number by which both sides identify the message
+    array: Array  # Array to send, or buffer that receives it
 
 
 class SingleProcess:
@@ -81,26 +71,13 @@ class SingleProcess:
 
 
 class Ranks:
-    """All processes that one MPI launcher started.
+    """All processes that one MPI launcher started."""
 
-    Parameters
-    ----------
-    comm
-        An mpi4py communicator.
-    broken
-        Exception that its requests raise if a message fails.
-
-    Attributes
-    ----------
-    rank, size
-        Index of this rank, and number of ranks.
-    sent
-        Bytes that `exchange` and `gather` handed over to other ranks so far. A row that is gathered
-        counts once for each rank that gets it.
-    """
-
+    # rank, size: index of this rank, and number of ranks.
     rank: int
     size: int
+    # Bytes that `exchange` and `gather` handed over to other ranks so far. A row that is gathered
+    # counts once for each rank that gets it.
     sent: int
 
     def __init__(self, comm: Any, broken: type[Exception]) -> None:
@@ -187,13 +164,7 @@ class Ranks:
 
 
 def launched_ranks() -> Ranks | None:
-    """Return the ranks if an MPI launcher such as ``mpiexec`` started this process, otherwise None.
-
-    Raises
-    ------
-    AlphaMFError
-        It did, and mpi4py cannot be imported.
-    """
+    """Return the ranks if an MPI launcher such as ``mpiexec`` started this process, or None."""
     if not any(name in os.environ for name in LAUNCHERS):
         return None
     try:

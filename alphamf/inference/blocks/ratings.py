@@ -12,34 +12,19 @@ from alphamf.tools.arrays import Array
 
 
 class Entries(NamedTuple):
-    """The ratings of a block, row by row.
+    """The ratings of a block, row by row."""
 
-    Attributes
-    ----------
-    rows, columns
-        Places within the block, int32, sorted by row and then by column.
-    values
-        Ratings, float32.
-    """
-
+    # rows, columns: places within the block, int32, sorted by row and then by column.
     rows: Array
     columns: Array
-    values: Array
+    values: Array  # Ratings, float32
 
 
 class Ratings(Protocol):
-    """Interface of a source of blocks of ratings.
+    """Interface of a source of blocks of ratings."""
 
-    Attributes
-    ----------
-    shape
-        Number of rows and columns.
-    blocks
-        B: the grid has B x B blocks.
-    """
-
-    shape: tuple[int, int]
-    blocks: int
+    shape: tuple[int, int]  # Number of rows and columns
+    blocks: int  # B: the grid has B x B blocks
 
     def block(self, row: int, column: int) -> tuple[Entries, Entries]:
         """Return a block's training and test ratings."""
@@ -55,28 +40,11 @@ def bounds(count: int, blocks: int) -> Array:
 class ListedRatings:
     """Ratings from lists; rows and columns are shuffled so that blocks are similar.
 
-    Parameters
-    ----------
-    train, test
-        Rows and columns, from 0, and values, each of shape (n,).
-    shape
-        Number of rows and columns.
-    blocks
-        B.
-
-    Attributes
-    ----------
-    order
-        For rows and for columns: the place that each of them has got.
-
-    Raises
-    ------
-    AlphaMFError
-        There are more blocks than rows or columns, or a row or column is outside `shape`.
+    `train`, `test`: rows and columns, from 0, and values, each of shape (n,).
     """
 
-    shape: tuple[int, int]
-    blocks: int
+    shape: tuple[int, int]  # Number of rows and columns
+    blocks: int  # B
 
     def __init__(
         self,
@@ -126,29 +94,14 @@ class SyntheticRatings:
     A rating is 3.6 plus the product of a row's and a column's standard normal factors, over the
     root of the rank, plus noise of half its width. Popular columns have many times the ratings of
     others; a pair drawn twice counts once, so that there are a little fewer than `count`.
-
-    Parameters
-    ----------
-    shape
-        Number of rows and columns.
-    count
-        About how many ratings there are.
-    rank
-        Number of factors.
-    blocks
-        B, the number of row blocks and of column blocks.
-    seed
-        Seed of the ratings.
-    test
-        Proportion of the ratings that are for test.
     """
 
-    shape: tuple[int, int]
-    blocks: int
-    count: int
-    rank: int
-    seed: int
-    test: float
+    shape: tuple[int, int]  # Number of rows and columns
+    blocks: int  # B, the number of row blocks and of column blocks
+    count: int  # About how many ratings there are
+    rank: int  # Number of factors
+    seed: int  # Seed of the ratings
+    test: float  # Proportion of the ratings that are for test
 
     def __init__(
         self,

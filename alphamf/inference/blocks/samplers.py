@@ -22,37 +22,18 @@ from alphamf.tools.arrays import Array
 
 
 class StateLayout(NamedTuple):
-    """The state that a sampler keeps per entry of theta.
+    """The state that a sampler keeps per entry of theta."""
 
-    Attributes
-    ----------
-    chains
-        Number of chains, whose blocks travel each by themselves.
-    arrays
-        A, the number of state arrays that travel with a block of H.
-    positions
-        How many of them, the first ones, are positions; the last of these is the newest.
-    moves
-        How often a step asks for a part of the data, for which blocks of H travel.
-    sums
-        Numbers that a block adds to the sums over all blocks in a step.
-    """
-
-    chains: int
-    arrays: int
+    chains: int  # Number of chains, whose blocks travel each by themselves
+    arrays: int  # A, the number of state arrays that travel with a block of H
+    # How many of them, the first ones, are positions; the last of these is the newest.
     positions: int
-    moves: int
-    sums: int
+    moves: int  # How often a step asks for a part of the data, for which blocks of H travel
+    sums: int  # Numbers that a block adds to the sums over all blocks in a step
 
 
 def layout(sampler: Any) -> StateLayout:
-    """Return the state layout of a sampler.
-
-    Raises
-    ------
-    AlphaMFError
-        The sampler does not run over blocks.
-    """
+    """Return the state layout of a sampler."""
     if isinstance(sampler, SGLD):
         return StateLayout(1, 1, 1, 1, 0)
     if isinstance(sampler, PSGLD) and not sampler.correction:
@@ -174,21 +155,8 @@ def combination(products: Array, w: Array, h: float, gamma: float) -> Array:
     .. math:: -h H g + \sqrt{2h}\, \mathcal{N}(0, H)
        = -h \gamma g + \sqrt{2 h \gamma}\, z + S a + Y b.
 
-    Parameters
-    ----------
-    products
-        (S, Y)' (S, Y, g, z), shape (2m, 2m + 2), for m pairs of float32, oldest first.
-    w
-        Standard normal numbers, shape (m,).
-    h
-        Step size.
-    gamma
-        H where there are no pairs.
-
-    Returns
-    -------
-    Array
-        (a, b), shape (2m,).
+    `products`: (S, Y)' (S, Y, g, z), shape (2m, 2m + 2), for m pairs of float32, oldest first. `w`:
+    standard normal numbers, shape (m,). Returns: (a, b), shape (2m,).
     """
     m = len(w)
     known = Products(products[:m, m : 2 * m], products[m:, m : 2 * m], np.diagonal(products)[:m])

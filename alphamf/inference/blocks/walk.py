@@ -35,50 +35,20 @@ class Walk:
     Random numbers come from streams with the key (step, block), so that they are the same on any
     number of ranks.
 
-    Parameters
-    ----------
-    ratings
-        Source of the blocks.
-    model
-        The posterior.
-    sampler
-        SGLD, PSGLD, HAMCMC or SGRRLD of `alphamf.inference.samplers`.
-    seed
-        The same seed, the same chain.
-    ranks
-        Those that share the run, each of which makes the same calls; by default this process alone.
-    burn_in
-        Steps whose predictions are not averaged.
-    every
-        Steps between points of the curve.
-
-    Attributes
-    ----------
-    steps
-        Number of steps made.
-    seconds
-        Time that they took, predictions aside: CPU time in one process, wall time over ranks.
-    curve
-        Steps, seconds and test RMSE.
-
-    Raises
-    ------
-    AlphaMFError
-        The blocks cannot be dealt out evenly, a part is empty, the seed is negative, or the sampler
-        is another one.
-
     References
     ----------
     Simsekli et al., ICML 2016, section 4.3; Gemulla et al., KDD 2011, for the blocks.
     """
 
-    model: FactorModel
-    sampler: Any
-    seed: int
-    every: int
+    model: FactorModel  # The posterior
+    sampler: Any  # SGLD, PSGLD, HAMCMC or SGRRLD of `alphamf.inference.samplers`
+    seed: int  # The same seed, the same chain
+    every: int  # Steps between points of the curve
+    # Those that share the run, each of which makes the same calls; by default this process alone.
     ranks: SingleProcess | Ranks
     blocks: int
-    steps: int
+    steps: int  # Number of steps made
+    # Time that they took, predictions aside: CPU time in one process, wall time over ranks.
     seconds: float
 
     def __init__(
@@ -168,14 +138,7 @@ class Walk:
     def noise(self, key: int, shape: tuple[int, ...], draw: int = 0) -> Array:
         """Return standard normal noise for a block in this step.
 
-        Parameters
-        ----------
-        key
-            Key of the block: b of W, or B + j of H.
-        shape
-            Shape of the noise.
-        draw
-            Index of the draw within a step.
+        `shape`: shape of the noise.
         """
         return noise(self.stream(key, draw), np.empty(shape, np.float32))
 
@@ -207,19 +170,7 @@ class Walk:
     def run(
         self, steps: int, *, checkpoint: Path | None = None, segment: int = 100
     ) -> Iterator[int]:
-        """Continue until `steps` steps are made; yield the number of steps after each.
-
-        Parameters
-        ----------
-        checkpoint
-            Folder that all ranks see, written to after each `segment` steps. A run that finds one
-            there goes on from it, bit for bit, on any number of ranks.
-
-        Raises
-        ------
-        AlphaMFError
-            The chain is no longer finite, or the checkpoint cannot be read or is of another run.
-        """
+        """Continue until `steps` steps are made; yield the number of steps after each."""
         from alphamf.inference.blocks import checkpoints
 
         if checkpoint is not None:

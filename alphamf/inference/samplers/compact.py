@@ -11,12 +11,7 @@ from alphamf.tools.arrays import Array, dot, namespace
 def least_curvature(ss: Array, yy: Array, resolution: float | None = None) -> Array:
     """Return the smallest admissible s'y of a pair, given s's, y'y and the vectors' precision.
 
-    Parameters
-    ----------
-    ss, yy
-        s's and y'y.
-    resolution
-        Resolution of the vectors, 1e-7 for float32; None: that of the products.
+    `resolution`: resolution of the vectors, 1e-7 for float32.
     """
     xp = namespace(ss)
     least: Array = xp.sqrt(ss)
@@ -36,34 +31,20 @@ class CompactHessian(NamedTuple):
     So H g and a draw from N(0, H) are sums of the pairs, under weights made of their inner products
     with g and with the noise.
 
-    Attributes
-    ----------
-    gamma
-        H where there are no pairs.
-    inverse
-        R^-1, 0 for skipped pairs, shape (*chains, m, m): P is never formed.
-    sy
-        D, 0 for skipped pairs, shape (*chains, m).
-    yy
-        Y'Y, shape (*chains, m, m).
-
     References
     ----------
     Byrd, Nocedal & Schnabel, Mathematical Programming 63 (1994), eq. 2.6.
     """
 
-    gamma: float
-    inverse: Array
-    sy: Array
-    yy: Array
+    gamma: float  # H where there are no pairs
+    inverse: Array  # R^-1, 0 for skipped pairs, shape (*chains, m, m): P is never formed
+    sy: Array  # D, 0 for skipped pairs, shape (*chains, m)
+    yy: Array  # Y'Y, shape (*chains, m, m)
 
     def product(self, sg: Array, yg: Array) -> tuple[Array, Array]:
         r"""Return the weights a and b of :math:`H g = \gamma g + S a + Y b`.
 
-        Parameters
-        ----------
-        sg, yg
-            S'g and Y'g, shape (*chains, m, 1), as the weights are.
+        `sg`, `yg`: S'g and Y'g, shape (*chains, m, 1), as the weights are.
         """
         b = self.inverse @ sg
         a = self.sy[..., None] * b
@@ -77,12 +58,8 @@ class CompactHessian(NamedTuple):
         The compact form is a sum of two squares, so
         :math:`\sqrt\gamma (I - P^\top Y^\top) z + P^\top D^{1/2} w` has covariance H.
 
-        Parameters
-        ----------
-        yz
-            Y'z, shape (*chains, m, 1), as the weights are; z is standard normal.
-        w
-            Standard normal, shape (*chains, m).
+        `yz`: Y'z, shape (*chains, m, 1), as the weights are; z is standard normal. `w`: standard
+        normal, shape (*chains, m).
         """
         a = yz * -sqrt(self.gamma)
         a += (namespace(w).sqrt(self.sy) * w)[..., None]
@@ -90,19 +67,12 @@ class CompactHessian(NamedTuple):
 
 
 class Products(NamedTuple):
-    """Inner products of pairs; each step changes one row and one column.
+    """Inner products of pairs; each step changes one row and one column."""
 
-    Attributes
-    ----------
-    sy, yy
-        S'Y and Y'Y, shape (*chains, m, m).
-    ss
-        The diagonal of S'S, shape (*chains, m).
-    """
-
+    # sy, yy: S'Y and Y'Y, shape (*chains, m, m).
     sy: Array
     yy: Array
-    ss: Array
+    ss: Array  # The diagonal of S'S, shape (*chains, m)
 
 
 def products(s: Array, y: Array) -> Products:
@@ -116,14 +86,7 @@ def products(s: Array, y: Array) -> Products:
 def update_products(known: Products, s: Array, y: Array, place: int) -> Products:
     """Update the products after only the pair at `place` has changed, in O(m D).
 
-    Parameters
-    ----------
-    known
-        Inner products before.
-    s, y
-        Pairs, shape (m, *chains, D).
-    place
-        Index of the new pair.
+    `s`, `y`: pairs, shape (m, *chains, D).
     """
     new_s, new_y = s[place], y[place]
     s, y = chains_first(s), chains_first(y)
@@ -145,16 +108,8 @@ def compact_hessian(
 ) -> CompactHessian:
     """Return H from the inner products of its pairs.
 
-    Parameters
-    ----------
-    known
-        Inner products.
-    gamma
-        H where there are no pairs.
-    age
-        Number of each pair in the order of age, the oldest 0, shape (m,).
-    resolution
-        Resolution of the vectors, 1e-7 for float32; None: that of the products.
+    `age`: number of each pair in the order of age, the oldest 0, shape (m,). `resolution`:
+    resolution of the vectors, 1e-7 for float32.
     """
     cross, yy, ss = known
     xp = namespace(cross)

@@ -19,23 +19,15 @@ from alphamf.tools.arrays import Array, namespace
 
 
 class Members(NamedTuple):
-    """The chains and the pairs between them, stored in ring buffers.
+    """The chains and the pairs between them, stored in ring buffers."""
 
-    Attributes
-    ----------
-    past
-        The chains' newest samples, shape (M, *chains, D); the next to move at step modulo M.
-    s, y
-        Displacements and gradient differences, shape (M - 2, *chains, D), zero while empty; the
-        oldest at step modulo M - 2.
-    products
-        Inner products of the pairs.
-    """
-
+    # The chains' newest samples, shape (M, *chains, D); the next to move at step modulo M.
     past: Array
+    # s, y: displacements and gradient differences, shape (M - 2, *chains, D), zero while empty; the
+    # oldest at step modulo M - 2.
     s: Array
     y: Array
-    products: compact.Products
+    products: compact.Products  # Inner products of the pairs
 
 
 def check(memory: int, gamma: float, trust: float) -> None:
@@ -59,21 +51,7 @@ def inverse(members: Members, step: int, gamma: float) -> lbfgs.InverseHessian:
 def insert_sample(
     members: Members, step: int, new: Array, s_new: Array, y_new: Array, trust: float
 ) -> Members:
-    """Replace a chain's last sample by a new one, and the oldest pair by the new pair.
-
-    Parameters
-    ----------
-    members
-        Chains and pairs, written into.
-    step
-        Number of steps made before.
-    new
-        The sample.
-    s_new, y_new
-        Differences of the sample and its gradient from those of the previous sample.
-    trust
-        lambda.
-    """
+    """Replace a chain's last sample by a new one, and the oldest pair by the new pair."""
     past, s, y, products = members
     past[step % len(past)] = new
     place = step % len(s)

@@ -128,22 +128,7 @@ class FLA:
         return FLAState(theta, 0)
 
     def step(self, rng: Any, state: FLAState, target: Target[Any]) -> FLAState:
-        """Make one step, with the gradients of one drift.
-
-        Parameters
-        ----------
-        rng
-            Generator of theta's array module.
-        state
-            State to move from.
-        target
-            Posterior to sample.
-
-        Raises
-        ------
-        AlphaMFError
-            The target is positive.
-        """
+        """Make one step, with the gradients of one drift."""
         refuse_wall(self, target)
         theta, step = state
         h = step_size_at(self.step_size, step)
@@ -187,21 +172,11 @@ class FLA:
 
 
 class FULDState(NamedTuple):
-    """Position, number of steps and momentum.
+    """Position, number of steps and momentum."""
 
-    Attributes
-    ----------
-    theta
-        Position, shape (*chains, D).
-    step
-        Number of steps made.
-    momentum
-        v, shape (*chains, D).
-    """
-
-    theta: Array
-    step: int
-    momentum: Array
+    theta: Array  # Position, shape (*chains, D)
+    step: int  # Number of steps made
+    momentum: Array  # v, shape (*chains, D)
 
 
 @dataclass(frozen=True)
@@ -268,22 +243,7 @@ class FULD:
         return FULDState(theta, 0, momentum)
 
     def step(self, rng: Any, state: FULDState, target: Target[Any]) -> FULDState:
-        """Make one step, with one gradient per leap.
-
-        Parameters
-        ----------
-        rng
-            Generator of theta's array module.
-        state
-            State to move from.
-        target
-            Posterior to sample.
-
-        Raises
-        ------
-        AlphaMFError
-            The target is positive.
-        """
+        """Make one step, with one gradient per leap."""
         refuse_wall(self, target)
         theta, step, v = state
         h = step_size_at(self.step_size, step)
@@ -308,13 +268,6 @@ def check_index(alpha: float) -> None:
 
 def velocity(v: Array, alpha: float) -> Array:
     r"""Return G(v), the slope of the kinetic energy -log psi.
-
-    Parameters
-    ----------
-    v
-        Momenta.
-    alpha
-        Index of their law psi, whose characteristic function is exp(-abs(omega)^alpha / alpha).
 
     Examples
     --------

@@ -20,28 +20,17 @@ class HAMCMCState(NamedTuple):
 
     A step reuses the memory of its input state and writes into it: after the next step, only theta
     and step of a state are still valid.
-
-    Attributes
-    ----------
-    theta
-        Newest sample, shape (*chains, D).
-    step
-        Number of steps made.
-    past
-        The samples still to be moved from, shape (M, *chains, D); the oldest at step modulo M.
-    s, y
-        Displacements and gradient differences, shape (M - 1, *chains, D), zero while empty; the
-        oldest at step modulo M - 1.
-    products
-        Inner products of the pairs.
     """
 
-    theta: Array
-    step: int
+    theta: Array  # Newest sample, shape (*chains, D)
+    step: int  # Number of steps made
+    # The samples still to be moved from, shape (M, *chains, D); the oldest at step modulo M.
     past: Array
+    # s, y: displacements and gradient differences, shape (M - 1, *chains, D), zero while empty; the
+    # oldest at step modulo M - 1.
     s: Array
     y: Array
-    products: compact.Products
+    products: compact.Products  # Inner products of the pairs
 
 
 @dataclass(frozen=True)
@@ -127,17 +116,7 @@ class HAMCMC:
         return _init(theta, self.memory, self.memory - 1)
 
     def step(self, rng: Any, state: HAMCMCState, target: Target[Potential]) -> HAMCMCState:
-        """Make one step, with two gradients.
-
-        Parameters
-        ----------
-        rng
-            Generator of theta's array module.
-        state
-            State to move from.
-        target
-            Posterior to sample.
-        """
+        """Make one step, with two gradients."""
         h = Held(self.step_size, self.memory)(state.step)
         return _step(rng, state, target, h, self.gamma, self.trust)
 
@@ -180,17 +159,7 @@ class NaiveQN:
         return _init(theta, 1, self.memory - 1)
 
     def step(self, rng: Any, state: HAMCMCState, target: Target[Potential]) -> HAMCMCState:
-        """Make one step, with two gradients.
-
-        Parameters
-        ----------
-        rng
-            Generator of theta's array module.
-        state
-            State to move from.
-        target
-            Posterior to sample.
-        """
+        """Make one step, with two gradients."""
         h = step_size_at(self.step_size, state.step)
         return _step(rng, state, target, h, self.gamma, self.trust)
 

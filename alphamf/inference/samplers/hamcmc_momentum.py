@@ -26,26 +26,13 @@ class HAMCMCMomentumState(NamedTuple):
     """Newest sample, number of steps, and the chains with their momenta.
 
     As for `HAMCMCState`, only theta and step of a state are valid after the next step.
-
-    Attributes
-    ----------
-    theta
-        Newest sample, shape (*chains, D).
-    step
-        Number of steps made.
-    members
-        Chains and pairs.
-    momentum
-        One for each coordinate, shape (M, *chains, D), in a ring like the samples.
-    extra
-        One for each pair, shape (M, *chains, M - 2).
     """
 
-    theta: Array
-    step: int
-    members: Members
-    momentum: Array
-    extra: Array
+    theta: Array  # Newest sample, shape (*chains, D)
+    step: int  # Number of steps made
+    members: Members  # Chains and pairs
+    momentum: Array  # One for each coordinate, shape (M, *chains, D), in a ring like the samples
+    extra: Array  # One for each pair, shape (M, *chains, M - 2)
 
 
 @dataclass(frozen=True)
@@ -136,22 +123,7 @@ class HAMCMCMomentum:
     def step(
         self, rng: Any, state: HAMCMCMomentumState, target: Target[Potential]
     ) -> HAMCMCMomentumState:
-        """Make one step, with three gradients.
-
-        Parameters
-        ----------
-        rng
-            Generator of theta's array module.
-        state
-            State to move from.
-        target
-            Posterior to sample.
-
-        Raises
-        ------
-        AlphaMFError
-            The target is positive.
-        """
+        """Make one step, with three gradients."""
         refuse_wall(self, target)
         newest, step, members, momentum, extra = state
         h = Held(self.step_size, self.memory)(step)

@@ -14,23 +14,12 @@ from alphamf.tools.arrays import Array, namespace
 
 
 class PositiveHAMCMCState(NamedTuple):
-    """Newest sample, number of steps, and the states of the two phases, before and after `freeze`.
+    """Newest sample, number of steps, and the states of both phases (before, after `freeze`)."""
 
-    Attributes
-    ----------
-    theta
-        Newest sample, shape (*chains, D).
-    step
-        Number of steps made.
-    warm
-        SGRLD's state, which rests from `freeze` on.
-    chain
-        HAMCMC's state in the coordinates of `UnboundedTarget`, without meaning before.
-    """
-
-    theta: Array
-    step: int
-    warm: SGRLDState
+    theta: Array  # Newest sample, shape (*chains, D)
+    step: int  # Number of steps made
+    warm: SGRLDState  # SGRLD's state, which rests from `freeze` on
+    # HAMCMC's state in the coordinates of `UnboundedTarget`, without meaning before.
     chain: HAMCMCState
 
 
@@ -107,17 +96,7 @@ class PositiveHAMCMC:
     def step(
         self, rng: Any, state: PositiveHAMCMCState, target: Target[FactorPotential]
     ) -> PositiveHAMCMCState:
-        """Make one step, with one gradient before `freeze` and two after it.
-
-        Parameters
-        ----------
-        rng
-            Generator of theta's array module.
-        state
-            State to move from.
-        target
-            Posterior to sample.
-        """
+        """Make one step, with one gradient before `freeze` and two after it."""
         theta, step, learnt, chain = state
         warm, moved = self._stretches()
         if step < self.freeze:

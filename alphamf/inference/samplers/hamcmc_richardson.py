@@ -27,32 +27,15 @@ class HAMCMCRichardsonState(NamedTuple):
     """Both chains after one step, as `Extrapolated` reads them, and their memory.
 
     The next step overwrites `members` and `past`, so that they are valid in the newest state only.
-
-    Attributes
-    ----------
-    theta
-        The fine chain's newest sample, shape (*chains, D).
-    step
-        Number of steps made.
-    middle
-        The fine chain half a step before.
-    coarse
-        The coarse chain's newest sample.
-    size
-        h of the step that led here.
-    members
-        The fine chains, and the pairs between them.
-    past
-        The coarse chains' newest samples, shape (M, *chains, D), in a ring.
     """
 
-    theta: Array
-    step: int
-    middle: Array
-    coarse: Array
-    size: float
-    members: Members
-    past: Array
+    theta: Array  # The fine chain's newest sample, shape (*chains, D)
+    step: int  # Number of steps made
+    middle: Array  # The fine chain half a step before
+    coarse: Array  # The coarse chain's newest sample
+    size: float  # h of the step that led here
+    members: Members  # The fine chains, and the pairs between them
+    past: Array  # The coarse chains' newest samples, shape (M, *chains, D), in a ring
 
 
 @dataclass(frozen=True)
@@ -128,22 +111,7 @@ class HAMCMCRichardson:
     def step(
         self, rng: Any, state: HAMCMCRichardsonState, target: Target[Potential]
     ) -> HAMCMCRichardsonState:
-        """Make one step of the coarse chain and two of the fine one.
-
-        Parameters
-        ----------
-        rng
-            Generator of theta's array module.
-        state
-            State to move from.
-        target
-            Posterior to sample.
-
-        Raises
-        ------
-        AlphaMFError
-            The target is positive, or has latents.
-        """
+        """Make one step of the coarse chain and two of the fine one."""
         refuse_wall(self, target)
         refuse_latents(self, target)
         newest, step, members, past = state.theta, state.step, state.members, state.past

@@ -28,24 +28,12 @@ from alphamf.tools.arrays import Array, dot, namespace
 
 
 class HMCState(NamedTuple):
-    """Position, number of steps, acceptances per chain, and the state of the mass.
+    """Position, number of steps, acceptances per chain, and the state of the mass."""
 
-    Attributes
-    ----------
-    theta
-        Position, shape (*chains, D).
-    step
-        Number of steps made.
-    accepted
-        Number of acceptances of each chain, shape (*chains,).
-    mass
-        The mass's state.
-    """
-
-    theta: Array
-    step: int
-    accepted: Array
-    mass: Any
+    theta: Array  # Position, shape (*chains, D)
+    step: int  # Number of steps made
+    accepted: Array  # Number of acceptances of each chain, shape (*chains,)
+    mass: Any  # The mass's state
 
 
 @dataclass(frozen=True)
@@ -106,17 +94,7 @@ class HMC:
         return HMCState(theta, 0, accepted, self.mass.init(theta))
 
     def step(self, rng: Any, state: HMCState, target: Target[ValuePotential]) -> HMCState:
-        """Make one step, with one draw of the potential.
-
-        Parameters
-        ----------
-        rng
-            Generator of theta's array module.
-        state
-            State to move from.
-        target
-            Posterior to sample.
-        """
+        """Make one step, with one draw of the potential."""
         theta, step, accepted, mass = state
         h = step_size_at(self.step_size, step)
         potential = ExtendedPotential(target.draw(rng, theta), target.positive)
@@ -129,21 +107,11 @@ class HMC:
 
 
 class RHMCState(NamedTuple):
-    """Position, number of steps, and acceptances of each chain.
+    """Position, number of steps, and acceptances of each chain."""
 
-    Attributes
-    ----------
-    theta
-        Position, shape (*chains, D).
-    step
-        Number of steps made.
-    accepted
-        Number of acceptances of each chain, shape (*chains,).
-    """
-
-    theta: Array
-    step: int
-    accepted: Array
+    theta: Array  # Position, shape (*chains, D)
+    step: int  # Number of steps made
+    accepted: Array  # Number of acceptances of each chain, shape (*chains,)
 
 
 @dataclass(frozen=True)
@@ -210,22 +178,7 @@ class RHMC:
         return RHMCState(theta, 0, namespace(theta).zeros(theta.shape[:-1], int))
 
     def step(self, rng: Any, state: RHMCState, target: Target[RiemannianPotential]) -> RHMCState:
-        """Make one step, with one draw of the potential.
-
-        Parameters
-        ----------
-        rng
-            Generator of theta's array module.
-        state
-            State to move from.
-        target
-            Posterior to sample.
-
-        Raises
-        ------
-        AlphaMFError
-            The potential has no metric.
-        """
+        """Make one step, with one draw of the potential."""
         theta, step, accepted = state
         h = step_size_at(self.step_size, step)
         potential = ExtendedPotential(target.draw(rng, theta), target.positive)
@@ -244,16 +197,7 @@ class RHMC:
     ) -> tuple[Array, Array]:
         """Return the end point of `leaps` leaps of size h from theta, with the metric function G.
 
-        Parameters
-        ----------
-        potential
-            Potential, with its metric.
-        metric
-            G at theta.
-        theta, momentum
-            Start of the leaps, shape (*chains, D).
-        h
-            Step size.
+        `theta`, `momentum`: start of the leaps, shape (*chains, D).
         """
         gradient = potential.grad(theta)
         for _ in range(self.leaps):

@@ -19,23 +19,12 @@ from alphamf.tools.arrays import Array, namespace
 
 
 class HMCBFGSState(NamedTuple):
-    """Newest sample, number of steps, acceptances, and the ensemble.
+    """Newest sample, number of steps, acceptances, and the ensemble."""
 
-    Attributes
-    ----------
-    theta
-        Newest sample, shape (*chains, D).
-    step
-        Number of steps made.
-    accepted
-        Number of acceptances of each chain, of all its members, shape (*chains,).
-    past
-        The ensemble in the order of their last moves, shape (K, *chains, D); the last one is theta.
-    """
-
-    theta: Array
-    step: int
-    accepted: Array
+    theta: Array  # Newest sample, shape (*chains, D)
+    step: int  # Number of steps made
+    accepted: Array  # Number of acceptances of each chain, of all its members, shape (*chains,)
+    # The ensemble in the order of their last moves, shape (K, *chains, D); the last one is theta.
     past: Array
 
 
@@ -109,17 +98,7 @@ class HMCBFGS:
         return HMCBFGSState(theta, 0, xp.zeros(theta.shape[:-1], int), past)
 
     def step(self, rng: Any, state: HMCBFGSState, target: Target[ValuePotential]) -> HMCBFGSState:
-        """Make one step, with one draw of the potential given the member that moves.
-
-        Parameters
-        ----------
-        rng
-            Generator of theta's array module.
-        state
-            State to move from.
-        target
-            Posterior to sample.
-        """
+        """Make one step, with one draw of the potential given the member that moves."""
         _, step, accepted, past = state
         xp = namespace(past)
         h = step_size_at(self.step_size, step)

@@ -15,27 +15,14 @@ from alphamf.tools.arrays import Array, namespace
 
 
 class PositiveHMCState(NamedTuple):
-    """Position, number of steps, acceptances, and the states before and after `freeze`.
+    """Position, number of steps, acceptances, and the states before and after `freeze`."""
 
-    Attributes
-    ----------
-    theta
-        Position, shape (*chains, D).
-    step
-        Number of steps made.
-    accepted
-        Number of accepted steps of each chain, shape (*chains,); those of SGRLD all are.
-    warm
-        SGRLD's state, which rests from `freeze` on.
-    chain
-        HMC's state in the coordinates of `UnboundedTarget`, without meaning before.
-    """
-
-    theta: Array
-    step: int
+    theta: Array  # Position, shape (*chains, D)
+    step: int  # Number of steps made
+    # Number of accepted steps of each chain, shape (*chains,); those of SGRLD all are.
     accepted: Array
-    warm: SGRLDState
-    chain: HMCState
+    warm: SGRLDState  # SGRLD's state, which rests from `freeze` on
+    chain: HMCState  # HMC's state in the coordinates of `UnboundedTarget`, without meaning before
 
 
 @dataclass(frozen=True)
@@ -104,17 +91,7 @@ class PositiveHMC:
         return PositiveHMCState(theta, 0, chain.accepted, warm.init(rng, theta), chain)
 
     def step(self, rng: Any, state: PositiveHMCState, target: Target[Any]) -> PositiveHMCState:
-        """Make one step, with one draw of the potential.
-
-        Parameters
-        ----------
-        rng
-            Generator of theta's array module.
-        state
-            State to move from.
-        target
-            Posterior to sample, whose potential has ``parts`` and ``value``.
-        """
+        """Make one step, with one draw of the potential."""
         theta, step, accepted, learnt, chain = state
         warm, moved = self._stretches()
         step_size_at(self.step_size, step)  # refuses one that is not positive before it is needed

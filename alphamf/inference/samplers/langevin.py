@@ -65,17 +65,7 @@ class SGLD:
         return SGLDState(theta, 0)
 
     def step(self, rng: Any, state: SGLDState, target: Target[Potential]) -> SGLDState:
-        """Make one step, with one gradient.
-
-        Parameters
-        ----------
-        rng
-            Generator of theta's array module.
-        state
-            State to move from.
-        target
-            Posterior to sample.
-        """
+        """Make one step, with one gradient."""
         theta, step = state
         h = step_size_at(self.step_size, step)
         moved = leap_many(rng, target, theta, Leap(h, 0.0, sqrt(2 * h), 1.0))
@@ -90,24 +80,12 @@ class SGLD:
 
 
 class PSGLDState(NamedTuple):
-    """Position, number of steps, v, and its derivative if the correction is on (otherwise 0).
+    """Position, number of steps, v, and its derivative if the correction is on (otherwise 0)."""
 
-    Attributes
-    ----------
-    theta
-        Position, shape (*chains, D).
-    step
-        Number of steps made.
-    square
-        v, of the shape of theta.
-    slope
-        Derivative of v, of the shape of theta; 0 without the correction.
-    """
-
-    theta: Array
-    step: int
-    square: Array
-    slope: Array | int
+    theta: Array  # Position, shape (*chains, D)
+    step: int  # Number of steps made
+    square: Array  # v, of the shape of theta
+    slope: Array | int  # Derivative of v, of the shape of theta; 0 without the correction
 
 
 @dataclass(frozen=True)
@@ -206,22 +184,7 @@ class PSGLD:
         return PSGLDState(theta, 0, zeros(theta), zeros(theta) if self.correction else 0)
 
     def step(self, rng: Any, state: PSGLDState, target: Target[Potential]) -> PSGLDState:
-        """Make one step, with one gradient.
-
-        Parameters
-        ----------
-        rng
-            Generator of theta's array module.
-        state
-            State to move from.
-        target
-            Posterior to sample.
-
-        Raises
-        ------
-        AlphaMFError
-            `correction` is on and the potential has no ``hessian_diagonal``.
-        """
+        """Make one step, with one gradient."""
         theta, step, square, slope = state
         xp = namespace(theta)
         h = step_size_at(self.step_size, step)

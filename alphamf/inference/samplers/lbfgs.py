@@ -44,19 +44,12 @@ def curvatures(s: Array, y: Array) -> tuple[Array, Array]:
 
 
 class InverseHessian(NamedTuple):
-    r"""H in compact form, for any number of products.
+    r"""H in compact form, for any number of products."""
 
-    Attributes
-    ----------
-    s, y
-        Pairs, shape (*chains, m, D).
-    form
-        The compact form, from their inner products.
-    """
-
+    # s, y: pairs, shape (*chains, m, D).
     s: Array
     y: Array
-    form: CompactHessian
+    form: CompactHessian  # The compact form, from their inner products
 
     def apply(self, g: Array) -> Array:
         """Return H g, in O(m D)."""
@@ -123,15 +116,7 @@ def _combine(vectors: Array, weights: Array) -> Array:
 
 
 def inverse_hessian(s: Array, y: Array, gamma: float) -> InverseHessian:
-    """Return H from pairs of shape (m, *chains, D), oldest first, in O(m^2 D).
-
-    Parameters
-    ----------
-    s, y
-        Pairs.
-    gamma
-        H where there are no pairs.
-    """
+    """Return H from pairs of shape (m, *chains, D), oldest first, in O(m^2 D)."""
     return from_products(s, y, gamma, products(s, y))
 
 
@@ -140,16 +125,7 @@ def from_products(
 ) -> InverseHessian:
     """Return H from pairs whose inner products are known.
 
-    Parameters
-    ----------
-    s, y
-        Pairs, shape (m, *chains, D), in a ring.
-    gamma
-        H where there are no pairs.
-    known
-        Their inner products.
-    oldest
-        Place of the oldest pair, which the others follow by age, the first after the last.
+    `s`, `y`: pairs, shape (m, *chains, D), in a ring.
     """
     age = (namespace(s).arange(len(s)) - oldest) % len(s)
     return InverseHessian(chains_first(s), chains_first(y), compact_hessian(known, gamma, age))

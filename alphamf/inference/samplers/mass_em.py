@@ -15,63 +15,39 @@ from alphamf.tools.arrays import Array, dot, namespace
 
 
 class ForceTerms(NamedTuple):
-    """Sums over the subsamples of SGNHT's test function; of size 0 in another test.
+    """Sums over the subsamples of SGNHT's test function; of size 0 in another test."""
 
-    Attributes
-    ----------
-    damped, outer
-        Sums of xi p, shape (*chains, D), and of p p', of the shape of `MassEMState.inverse`.
-    force_square
-        Sum of the squares of grad U + xi M^-1 p, shape (*chains, D).
-    force
-        Sum of grad U + xi M^-1 p, shape (*chains, D).
-    energy_square
-        Sum of the squares of p'M^-1 p, shape (*chains, 1).
-    """
-
+    # damped, outer: sums of xi p, shape (*chains, D), and of p p', of the shape of
+    # `MassEMState.inverse`.
     damped: Array
     outer: Array
-    force: Array
-    force_square: Array
-    energy_square: Array
+    force: Array  # Sum of grad U + xi M^-1 p, shape (*chains, D)
+    force_square: Array  # Sum of the squares of grad U + xi M^-1 p, shape (*chains, D)
+    energy_square: Array  # Sum of the squares of p'M^-1 p, shape (*chains, 1)
 
 
 class MassEMState(NamedTuple):
-    """An adaptive mass per chain; counters have the shape (*chains, 1).
+    """An adaptive mass per chain; counters have the shape (*chains, 1)."""
 
-    Attributes
-    ----------
-    steps
-        Number of updates so far, until the mass rests.
-    inverse
-        M^-1, shape (*chains, D) or (*chains, D, D).
-    mean, scatter
-        Mean of the E step's samples, zero where it is known to be, and the sum of their squared
-        deviations from it, of the shape of `inverse`. Momenta are kept as velocities M^-1 p.
-    samples, goal
-        Samples of this E step so far, and in all: S_count.
-    rounds
-        k, the number of M steps made.
-    offset, taken
-        Position of the next subsample in the E step, and number of subsamples so far.
-    momentum, square
-        Sum of the subsampled momenta, and of their squared velocities, shape (*chains, D).
-    terms
-        What SGNHT's test function adds.
-    """
-
-    steps: int
-    inverse: Array
+    steps: int  # Number of updates so far, until the mass rests
+    inverse: Array  # M^-1, shape (*chains, D) or (*chains, D, D)
+    # mean, scatter: mean of the E step's samples, zero where it is known to be, and the sum of
+    # their squared deviations from it, of the shape of `inverse`. Momenta are kept as velocities
+    # M^-1 p.
     mean: Array
     scatter: Array
+    # samples, goal: samples of this E step so far, and in all: S_count.
     samples: Array
     goal: Array
-    rounds: Array
+    rounds: Array  # k, the number of M steps made
+    # offset, taken: position of the next subsample in the E step, and number of subsamples so far.
     offset: Array
     taken: Array
+    # momentum, square: sum of the subsampled momenta, and of their squared velocities, shape
+    # (*chains, D).
     momentum: Array
     square: Array
-    terms: ForceTerms
+    terms: ForceTerms  # What SGNHT's test function adds
 
 
 @dataclass(frozen=True)
@@ -217,22 +193,9 @@ class MassEM:
     ) -> MassEMState:
         """Add the end of a step, and make the M step for chains that have enough samples.
 
-        Parameters
-        ----------
-        rng
-            Generator of theta's array module.
-        state
-            State of the mass.
-        theta, momentum
-            End of the step, shape (*chains, D).
-        force
-            Gradient of U, shape (*chains, D), and friction xi, shape (*chains, 1), of SGNHT's last
-            leap; needed for its test.
-
-        Raises
-        ------
-        AlphaMFError
-            The test needs a force and the sampler gives none.
+        `theta`, `momentum`: end of the step, shape (*chains, D). `force`: gradient of U, shape
+        (*chains, D), and friction xi, shape (*chains, 1), of SGNHT's last leap; needed for its
+        test.
         """
         if self.freeze is not None and state.steps >= self.freeze:
             return state

@@ -23,14 +23,7 @@ class Mass(Protocol):
     def update(self, rng: Any, state: Any, theta: Array, momentum: Array) -> Any:
         """Return the state after a step of the sampler that ended at theta and momentum.
 
-        Parameters
-        ----------
-        rng
-            Generator of theta's array module.
-        state
-            State of the mass.
-        theta, momentum
-            End of the step, shape (*chains, D).
+        `theta`, `momentum`: end of the step, shape (*chains, D).
         """
         ...
 
@@ -64,14 +57,7 @@ class UnitMass:
     def update(self, rng: Any, state: NoMass, theta: Array, momentum: Array) -> NoMass:
         """Return the state unchanged.
 
-        Parameters
-        ----------
-        rng
-            Generator of theta's array module.
-        state
-            State of the mass.
-        theta, momentum
-            End of the step, shape (*chains, D).
+        `theta`, `momentum`: end of the step, shape (*chains, D).
         """
         return state
 
@@ -116,13 +102,6 @@ class ConstantMass:
     ) -> InverseMassState:
         """Return the state unchanged.
 
-        Parameters
-        ----------
-        rng
-            Generator of theta's array module.
-        state
-            State of the mass.
-        theta, momentum
-            Where the step ended, shape (*chains, D).
+        `theta`, `momentum`: where the step ended, shape (*chains, D).
         """
         return state

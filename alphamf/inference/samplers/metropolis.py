@@ -127,20 +127,7 @@ def leapfrog(
 ) -> Iterator[tuple[Array, Array, Array]]:
     """Yield position, momentum and gradient after each leap of size h, with one gradient each.
 
-    Parameters
-    ----------
-    potential
-        U and its gradient.
-    theta, momentum, gradient
-        Start of the trajectory, shape (*chains, D).
-    h
-        Step size.
-    leaps
-        Number of leaps.
-    velocity
-        From a momentum to the velocity of theta, such as p -> M^-1 p.
-    force
-        From the gradient of U to minus the rate of the momentum.
+    `theta`, `momentum`, `gradient`: start of the trajectory, shape (*chains, D).
     """
     kick = force(gradient)
     for _ in range(leaps):
@@ -157,12 +144,7 @@ def metropolis(rng: Any, before: Array, after: Array) -> Array:
 
     A chain whose energy before the move is not finite accepts any finite energy.
 
-    Parameters
-    ----------
-    rng
-        Generator of the energies' array module.
-    before, after
-        Energies of the present state and of the proposal, shape (*chains,).
+    `before`, `after`: energies of the present state and of the proposal, shape (*chains,).
     """
     xp = namespace(after)
     finite = xp.isfinite(after)
@@ -175,12 +157,8 @@ def metropolis(rng: Any, before: Array, after: Array) -> Array:
 def select_accepted(taken: Array, new: Array, old: Array | int) -> Array:
     """Return `new` for the chains that accept and `old` for the others, shape (*chains, D).
 
-    Parameters
-    ----------
-    taken
-        Whether each chain accepts, shape (*chains,).
-    new, old
-        Values of the proposal and of the present state, shape (*chains, D).
+    `taken`: whether each chain accepts, shape (*chains,). `new`, `old`: values of the proposal and
+    of the present state, shape (*chains, D).
     """
     theta: Array = namespace(new).where(taken[..., None], new, old)
     return theta
@@ -208,20 +186,7 @@ def move(
 ) -> tuple[Array, Array, Array]:
     """Make one step of HMC; return which chains accept, and the resulting position and momentum.
 
-    Parameters
-    ----------
-    rng
-        Generator of theta's array module.
-    potential
-        U and its gradient.
-    origin
-        Start of the step, shape (*chains, D).
-    inverse
-        M^-1.
-    h
-        Step size.
-    leaps
-        Number of leaps.
+    `origin`: start of the step, shape (*chains, D).
     """
     momentum = inverse.inverse_root(noise(rng, origin))
 

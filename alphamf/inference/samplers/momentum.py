@@ -17,13 +17,7 @@ from alphamf.tools.arrays import Array
 
 
 def check_mirror_metric(metric: Metric, target: Target[Any]) -> Metric:
-    """Return a mass or metric for which mirroring keeps the kinetic energy, or raise.
-
-    Raises
-    ------
-    AlphaMFError
-        It is dense and the target positive.
-    """
+    """Return a mass or metric for which mirroring keeps the kinetic energy, or raise."""
     if target.positive and isinstance(metric, Dense):
         raise AlphaMFError(
             "a positive target needs a diagonal mass or metric for samplers with "
@@ -37,16 +31,7 @@ def drift(
 ) -> tuple[Array, Array]:
     """Move theta by h M^-1 p, and reverse the momentum where theta is mirrored.
 
-    Parameters
-    ----------
-    theta, p
-        Position and momentum, shape (*chains, D).
-    h
-        Time.
-    inverse
-        M^-1.
-    target
-        Its ``positive`` is used.
+    `theta`, `p`: position and momentum, shape (*chains, D).
     """
     if target.positive:
         p = p.copy()

@@ -29,27 +29,16 @@ MOST = 8
 
 
 class SGRRMLDState(NamedTuple):
-    """All chains after one step.
+    """All chains after one step."""
 
-    Attributes
-    ----------
-    theta
-        The chain of step h, shape (*chains, D).
-    step
-        Number of steps made.
-    middle, fine, coarse
-        The pairs of the levels from the second on, shape (R - 1, *chains, D): the fine chain after
-        its first and second step, and the coarse one after its only one.
-    size
-        h of the step that led here.
-    """
-
-    theta: Array
-    step: int
+    theta: Array  # The chain of step h, shape (*chains, D)
+    step: int  # Number of steps made
+    # middle, fine, coarse: the pairs of the levels from the second on, shape (R - 1, *chains, D):
+    # the fine chain after its first and second step, and the coarse one after its only one.
     middle: Array
     fine: Array
     coarse: Array
-    size: float
+    size: float  # h of the step that led here
 
     @property
     def terms(self) -> tuple[tuple[float, Array], ...]:
@@ -118,22 +107,7 @@ class SGRRMLD:
         return SGRRMLDState(theta, 0, pairs, pairs, pairs, 0.0)
 
     def step(self, rng: Any, state: SGRRMLDState, target: Target[Potential]) -> SGRRMLDState:
-        """Make one move of the first level and of each pair.
-
-        Parameters
-        ----------
-        rng
-            Generator of theta's array module.
-        state
-            State to move from.
-        target
-            Posterior to sample.
-
-        Raises
-        ------
-        AlphaMFError
-            The target has latents.
-        """
+        """Make one move of the first level and of each pair."""
         refuse_latents(self, target)
         xp = namespace(state.theta)
         h = step_size_at(self.step_size, state.step)

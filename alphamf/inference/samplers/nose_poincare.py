@@ -51,43 +51,24 @@ class Point(NamedTuple):
     """A point of the extended phase space: theta and p of shape (*chains, D), s and q (*chains, 1).
 
     p is the momentum conjugate to theta, p / s the physical one.
-
-    Attributes
-    ----------
-    theta, p
-        Shape (*chains, D).
-    s, q
-        Shape (*chains, 1).
     """
 
+    # theta, p: shape (*chains, D).
     theta: Array
     p: Array
+    # s, q: shape (*chains, 1).
     s: Array
     q: Array
 
 
 class NosePoincare(NamedTuple):
-    """The Hamiltonian H of the module, for one potential, and its generalised leapfrog.
+    """The Hamiltonian H of the module, for one potential, and its generalised leapfrog."""
 
-    Attributes
-    ----------
-    target
-        Its ``positive`` is used.
-    potential
-        U.
-    metric
-        From theta to G.
-    inertia
-        Q.
-    fixed_points
-        Iterations for each implicit equation.
-    """
-
-    target: Target[Any]
-    potential: Any
-    metric: Callable[[Array], Metric | Constant]
-    inertia: float
-    fixed_points: int
+    target: Target[Any]  # Its ``positive`` is used
+    potential: Any  # U
+    metric: Callable[[Array], Metric | Constant]  # From theta to G
+    inertia: float  # Q
+    fixed_points: int  # Iterations for each implicit equation
 
     def energy(self, theta: Array, metric: Metric | Constant) -> Array:
         """Return E, shape (*chains, 1)."""
@@ -103,15 +84,6 @@ class NosePoincare(NamedTuple):
         fixed-point iterations; that of q is a quadratic equation, with the root that tends to q
         with h. Where q requires a factor of s beyond [1/3, 3], that is for |q| > Q / h, the factor
         is clipped.
-
-        Parameters
-        ----------
-        level
-            H0 - E(theta). None: the one that puts the point on the surface H = 0.
-
-        Returns
-        -------
-        The new point, and the metric there.
         """
         theta, p, s, q = point
         xp = namespace(theta)

@@ -50,12 +50,8 @@ class BFGS(NamedTuple):
     def update(self, taken: Array, s: Array, y: Array) -> BFGS:
         """Return B after pairs of shape (m, *chains, D), oldest first, in the chains `taken`.
 
-        Parameters
-        ----------
-        taken
-            Whether each chain accepted, shape (*chains,).
-        s, y
-            Pairs of the trajectory, shape (m, *chains, D), oldest first.
+        `taken`: whether each chain accepted, shape (*chains,). `s`, `y`: pairs of the trajectory,
+        shape (m, *chains, D), oldest first.
         """
         xp = namespace(s)
         b = self.b
@@ -97,12 +93,8 @@ class LBFGS(NamedTuple):
     def update(self, taken: Array, s: Array, y: Array) -> LBFGS:
         """Return B after pairs of shape (m, *chains, D), oldest first, in the chains `taken`.
 
-        Parameters
-        ----------
-        taken
-            Whether each chain accepted, shape (*chains,).
-        s, y
-            Pairs of the trajectory, shape (m, *chains, D), oldest first.
+        `taken`: whether each chain accepted, shape (*chains,). `s`, `y`: pairs of the trajectory,
+        shape (m, *chains, D), oldest first.
         """
         join, m = namespace(s).concatenate, len(self.s)
         s, y = join([self.s, s])[-m:], join([self.y, y])[-m:]
@@ -112,24 +104,12 @@ class LBFGS(NamedTuple):
 
 
 class QNHMCState(NamedTuple):
-    """Position, number of steps, acceptances of each chain, and the inverse Hessian.
+    """Position, number of steps, acceptances of each chain, and the inverse Hessian."""
 
-    Attributes
-    ----------
-    theta
-        Position, shape (*chains, D).
-    step
-        Number of steps made.
-    accepted
-        Number of acceptances of each chain, shape (*chains,).
-    inverse
-        C.
-    """
-
-    theta: Array
-    step: int
-    accepted: Array
-    inverse: BFGS | LBFGS
+    theta: Array  # Position, shape (*chains, D)
+    step: int  # Number of steps made
+    accepted: Array  # Number of acceptances of each chain, shape (*chains,)
+    inverse: BFGS | LBFGS  # C
 
 
 @dataclass(frozen=True)
@@ -220,17 +200,7 @@ class QNHMC:
         return QNHMCState(theta, 0, xp.zeros(theta.shape[:-1], int), inverse)
 
     def step(self, rng: Any, state: QNHMCState, target: Target[ValuePotential]) -> QNHMCState:
-        """Make one step, with one draw of the potential.
-
-        Parameters
-        ----------
-        rng
-            Generator of theta's array module.
-        state
-            State to move from.
-        target
-            Posterior to sample.
-        """
+        """Make one step, with one draw of the potential."""
         theta, step, accepted, inverse = state
         xp = namespace(theta)
         h = step_size_at(self.step_size, step)

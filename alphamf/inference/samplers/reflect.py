@@ -17,12 +17,8 @@ def reflect(theta: Array, target: Target[Any], momentum: Array | None = None) ->
     positive half keeps its law. There the momentum changes sign with the position. Noise that is
     correlated between coordinates is not of that kind.
 
-    Parameters
-    ----------
-    theta
-        A position that the sampler has just computed, shape ``(..., D)``.
-    momentum
-        Momentum, of the same shape; reversed in place.
+    `theta`: a position that the sampler has just computed, shape ``(..., D)``. `momentum`:
+    momentum, of the same shape; reversed in place.
 
     References
     ----------

@@ -9,15 +9,7 @@ from typing import Any, Literal
 
 
 class _Deferred:
-    """A sampler that is imported when it is first looked up.
-
-    Parameters
-    ----------
-    place
-        Its file in this folder and its class.
-    fixed
-        Hyperparameters that the name stands for; deferred ones are built for it.
-    """
+    """A sampler that is imported when it is first looked up."""
 
     def __init__(self, place: str, **fixed: Any) -> None:
         self.place, self.fixed = place, fixed

@@ -17,27 +17,13 @@ from alphamf.tools.arrays import Array, namespace
 
 
 class ReplicaExchangeState(NamedTuple):
-    """Both chains after one step.
+    """Both chains after one step."""
 
-    Attributes
-    ----------
-    theta
-        The cold chain, shape (*chains, D).
-    step
-        Number of steps made.
-    hot
-        The hot chain, shape (*chains, D).
-    variance
-        Estimate of the variance of the energy difference, shape (*chains,).
-    swaps
-        Number of swaps so far, shape (*chains,).
-    """
-
-    theta: Array
-    step: int
-    hot: Array
-    variance: Array
-    swaps: Array
+    theta: Array  # The cold chain, shape (*chains, D)
+    step: int  # Number of steps made
+    hot: Array  # The hot chain, shape (*chains, D)
+    variance: Array  # Estimate of the variance of the energy difference, shape (*chains,)
+    swaps: Array  # Number of swaps so far, shape (*chains,)
 
 
 @dataclass(frozen=True)
@@ -131,22 +117,7 @@ class ReplicaExchange:
     def step(
         self, rng: Any, state: ReplicaExchangeState, target: Target[ValuePotential]
     ) -> ReplicaExchangeState:
-        """Make one step of both chains, and swap them or not.
-
-        Parameters
-        ----------
-        rng
-            Generator of theta's array module.
-        state
-            State to move from.
-        target
-            Posterior to sample.
-
-        Raises
-        ------
-        AlphaMFError
-            The target has latents.
-        """
+        """Make one step of both chains, and swap them or not."""
         refuse_latents(self, target)
         xp = namespace(state.theta)
         h = step_size_at(self.step_size, state.step)

@@ -34,27 +34,13 @@ ROUNDING = 1e-9
 
 
 class SGRRLDState(NamedTuple):
-    """Both chains after one step.
+    """Both chains after one step."""
 
-    Attributes
-    ----------
-    theta
-        The fine chain's newest position, shape (*chains, D).
-    step
-        Number of steps made, each with three gradients.
-    middle
-        The fine chain half a step before.
-    coarse
-        The coarse chain's position.
-    size
-        h of the step that led here, the weight of `Extrapolated`.
-    """
-
-    theta: Array
-    step: int
-    middle: Array
-    coarse: Array
-    size: float
+    theta: Array  # The fine chain's newest position, shape (*chains, D)
+    step: int  # Number of steps made, each with three gradients
+    middle: Array  # The fine chain half a step before
+    coarse: Array  # The coarse chain's position
+    size: float  # h of the step that led here, the weight of `Extrapolated`
 
 
 @dataclass(frozen=True)
@@ -113,22 +99,7 @@ class SGRRLD:
         return SGRRLDState(theta, 0, theta, theta, 0.0)
 
     def step(self, rng: Any, state: SGRRLDState, target: Target[Potential]) -> SGRRLDState:
-        """Make one step of the coarse chain and two of the fine one.
-
-        Parameters
-        ----------
-        rng
-            Generator of theta's array module.
-        state
-            State to move from.
-        target
-            Posterior to sample.
-
-        Raises
-        ------
-        AlphaMFError
-            The target has latents.
-        """
+        """Make one step of the coarse chain and two of the fine one."""
         refuse_latents(self, target)
         theta, step, _, coarse, _ = state
         h = step_size_at(self.step_size, step)
@@ -141,29 +112,17 @@ class SGRRLD:
 
 
 class SGRRHMCState(NamedTuple):
-    """As `SGRRLDState`, with the momenta of both chains, of theta's shape.
+    """As `SGRRLDState`, with the momenta of both chains, of theta's shape."""
 
-    Attributes
-    ----------
-    theta, middle
-        Fine chain after its second and after its first half step, shape (*chains, D).
-    step
-        Number of steps made.
-    coarse
-        Coarse chain, shape (*chains, D).
-    momentum, coarse_momentum
-        Momenta of the two chains, shape (*chains, D).
-    size
-        Step size of the coarse chain.
-    """
-
+    # theta, middle: fine chain after its second and after its first half step, shape (*chains, D).
     theta: Array
-    step: int
+    step: int  # Number of steps made
     middle: Array
-    coarse: Array
+    coarse: Array  # Coarse chain, shape (*chains, D)
+    # momentum, coarse_momentum: momenta of the two chains, shape (*chains, D).
     momentum: Array
     coarse_momentum: Array
-    size: float
+    size: float  # Step size of the coarse chain
 
 
 @dataclass(frozen=True)
@@ -230,22 +189,7 @@ class SGRRHMC:
         return SGRRHMCState(theta, 0, theta, theta, momentum, momentum, 0.0)
 
     def step(self, rng: Any, state: SGRRHMCState, target: Target[Potential]) -> SGRRHMCState:
-        """Make one step of the coarse chain and two of the fine one.
-
-        Parameters
-        ----------
-        rng
-            Generator of theta's array module.
-        state
-            State to move from.
-        target
-            Posterior to sample.
-
-        Raises
-        ------
-        AlphaMFError
-            The target has latents.
-        """
+        """Make one step of the coarse chain and two of the fine one."""
         refuse_latents(self, target)
         theta, step, _, coarse, momentum, coarse_momentum, _ = state
         h = step_size_at(self.step_size, step)

@@ -80,22 +80,7 @@ class RSGLD:
         return RSGLDState(theta, 0)
 
     def step(self, rng: Any, state: RSGLDState, target: Target[RiemannianPotential]) -> RSGLDState:
-        """Make one step, with one gradient and one metric.
-
-        Parameters
-        ----------
-        rng
-            Generator of theta's array module.
-        state
-            State to move from.
-        target
-            Posterior to sample.
-
-        Raises
-        ------
-        AlphaMFError
-            The potential has no metric, or a dense one that a mirror does not go with.
-        """
+        """Make one step, with one gradient and one metric."""
         theta, step = state
         h = step_size_at(self.step_size, step)
         potential = target.draw(rng, theta)

@@ -21,24 +21,12 @@ from alphamf.tools.arrays import Array, namespace
 
 
 class SGHMCState(NamedTuple):
-    """Position, number of steps, momentum of theta's shape, and the mass's state.
+    """Position, number of steps, momentum of theta's shape, and the mass's state."""
 
-    Attributes
-    ----------
-    theta
-        Position, shape (*chains, D).
-    step
-        Number of steps made.
-    momentum
-        p, shape (*chains, D).
-    mass
-        The mass's state.
-    """
-
-    theta: Array
-    step: int
-    momentum: Array
-    mass: Any
+    theta: Array  # Position, shape (*chains, D)
+    step: int  # Number of steps made
+    momentum: Array  # p, shape (*chains, D)
+    mass: Any  # The mass's state
 
 
 @dataclass(frozen=True)
@@ -142,17 +130,7 @@ class SGHMC:
         return SGHMCState(theta, 0, self.mass.inverse(mass).inverse_root(noise(rng, theta)), mass)
 
     def step(self, rng: Any, state: SGHMCState, target: Target[Potential]) -> SGHMCState:
-        """Make one step, with one gradient per leap.
-
-        Parameters
-        ----------
-        rng
-            Generator of theta's array module.
-        state
-            State to move from.
-        target
-            Posterior to sample.
-        """
+        """Make one step, with one gradient per leap."""
         theta, step, p, mass = state
         h = step_size_at(self.step_size, step)
         if self.integrator == "euler" and isinstance(self.mass, UnitMass):

@@ -43,20 +43,12 @@ from alphamf.tools.arrays import Array, namespace
 
 
 class SGNPHMCState(NamedTuple):
-    """Position, number of steps, physical momentum, thermostat's momentum and the mass's state.
-
-    Attributes
-    ----------
-    momentum
-        r, of theta's shape.
-    thermostat
-        q, of shape (*chains, 1).
-    """
+    """Position, number of steps, physical momentum, thermostat's momentum and the mass's state."""
 
     theta: Array
     step: int
-    momentum: Array
-    thermostat: Array
+    momentum: Array  # r, of theta's shape
+    thermostat: Array  # q, of shape (*chains, 1)
     mass: Any
 
 
@@ -134,17 +126,7 @@ class SGNPHMC:
         return SGNPHMCState(theta, 0, r, _rest(theta), mass)
 
     def step(self, rng: Any, state: SGNPHMCState, target: Target[ValuePotential]) -> SGNPHMCState:
-        """Make one step, with two gradients and two values per leap.
-
-        Parameters
-        ----------
-        rng
-            Generator of theta's array module.
-        state
-            State to move from.
-        target
-            Posterior to sample.
-        """
+        """Make one step, with two gradients and two values per leap."""
         mass, bath = state.mass, None
         unit = inertia = self.inertia * state.theta.shape[-1]
         if self.bath is not None:
@@ -160,24 +142,12 @@ class SGNPHMC:
 
 
 class SGRNPHMCState(NamedTuple):
-    """Position, number of steps, physical momentum and thermostat's momentum, as above.
+    """Position, number of steps, physical momentum and thermostat's momentum, as above."""
 
-    Attributes
-    ----------
-    theta
-        Position, shape (*chains, D).
-    step
-        Number of steps made.
-    momentum
-        r, shape (*chains, D).
-    thermostat
-        q, shape (*chains, 1).
-    """
-
-    theta: Array
-    step: int
-    momentum: Array
-    thermostat: Array
+    theta: Array  # Position, shape (*chains, D)
+    step: int  # Number of steps made
+    momentum: Array  # r, shape (*chains, D)
+    thermostat: Array  # q, shape (*chains, 1)
 
 
 @dataclass(frozen=True)
@@ -239,22 +209,7 @@ class SGRNPHMC:
     def step(
         self, rng: Any, state: SGRNPHMCState, target: Target[RiemannianPotential]
     ) -> SGRNPHMCState:
-        """Make one step, with two gradients, two values and the metrics per leap.
-
-        Parameters
-        ----------
-        rng
-            Generator of theta's array module.
-        state
-            State to move from.
-        target
-            Posterior to sample.
-
-        Raises
-        ------
-        AlphaMFError
-            The potential has no metric, or a dense one on a positive target.
-        """
+        """Make one step, with two gradients, two values and the metrics per leap."""
 
         def metric(potential: RiemannianPotential, theta: Array) -> Metric:
             return check_mirror_metric(metric_of(potential, theta), target)

@@ -19,24 +19,12 @@ from alphamf.tools.arrays import Array, namespace
 
 
 class SGQNHMCState(NamedTuple):
-    """Position, number of steps, momentum and the inverse Hessian.
+    """Position, number of steps, momentum and the inverse Hessian."""
 
-    Attributes
-    ----------
-    theta
-        Position, shape (*chains, D).
-    step
-        Number of steps made.
-    momentum
-        p, shape (*chains, D).
-    inverse
-        C.
-    """
-
-    theta: Array
-    step: int
-    momentum: Array
-    inverse: LBFGS
+    theta: Array  # Position, shape (*chains, D)
+    step: int  # Number of steps made
+    momentum: Array  # p, shape (*chains, D)
+    inverse: LBFGS  # C
 
 
 @dataclass(frozen=True)
@@ -118,22 +106,7 @@ class SGQNHMC:
         return SGQNHMCState(theta, 0, noise(rng, theta), LBFGS(s, y, self.gamma))
 
     def step(self, rng: Any, state: SGQNHMCState, target: Target[Potential]) -> SGQNHMCState:
-        """Make one step, with one gradient per leap, and two more while C adapts.
-
-        Parameters
-        ----------
-        rng
-            Generator of theta's array module.
-        state
-            State to move from.
-        target
-            Posterior to sample.
-
-        Raises
-        ------
-        AlphaMFError
-            The target is positive.
-        """
+        """Make one step, with one gradient per leap, and two more while C adapts."""
         refuse_wall(self, target)
         start, step, p, inverse = state
         h = step_size_at(self.step_size, step)

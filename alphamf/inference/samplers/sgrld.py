@@ -20,23 +20,12 @@ class SGRLDState(NamedTuple):
 
     `weight` is what the weights of that mean add up to: for each coordinate by itself, as not
     every minibatch reads it.
-
-    Attributes
-    ----------
-    theta
-        Position, shape (*chains, D).
-    step
-        Number of steps made.
-    plus
-        Running mean, of the shape of theta.
-    weight
-        Sum of its weights, of the shape of theta.
     """
 
-    theta: Array
-    step: int
-    plus: Array
-    weight: Array
+    theta: Array  # Position, shape (*chains, D)
+    step: int  # Number of steps made
+    plus: Array  # Running mean, of the shape of theta
+    weight: Array  # Sum of its weights, of the shape of theta
 
 
 @dataclass(frozen=True)
@@ -100,17 +89,7 @@ class SGRLD:
         return SGRLDState(theta, 0, nothing, nothing)
 
     def step(self, rng: Any, state: SGRLDState, target: Target[FactorPotential]) -> SGRLDState:
-        """Make one step.
-
-        Parameters
-        ----------
-        rng
-            Generator of theta's array module.
-        state
-            State to move from.
-        target
-            Posterior to sample.
-        """
+        """Make one step."""
         theta, step, mean, weight = state
         xp = namespace(theta)
         h = step_size_at(self.step_size, step)
@@ -205,17 +184,7 @@ class EM:
         return EMState(theta, 0)
 
     def step(self, rng: Any, state: EMState, target: Target[FactorPotential]) -> EMState:
-        """Make one step.
-
-        Parameters
-        ----------
-        rng
-            Generator of theta's array module.
-        state
-            State to move from.
-        target
-            Posterior to sample.
-        """
+        """Make one step."""
         theta, step = state
         xp = namespace(theta)
         _, (plus, minus, shape, exponent) = draw_parts(target, rng, theta)

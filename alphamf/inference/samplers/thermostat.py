@@ -20,18 +20,12 @@ from alphamf.tools.arrays import Array, dot, namespace
 
 
 class SGNHTState(NamedTuple):
-    """Position, number of steps, momentum, thermostat and the mass's state.
-
-    Attributes
-    ----------
-    thermostat
-        xi, of shape (*chains, 1).
-    """
+    """Position, number of steps, momentum, thermostat and the mass's state."""
 
     theta: Array
     step: int
     momentum: Array
-    thermostat: Array
+    thermostat: Array  # xi, of shape (*chains, 1)
     mass: Any
 
 
@@ -104,17 +98,7 @@ class SGNHT:
         return SGNHTState(theta, 0, p, xi, mass)
 
     def step(self, rng: Any, state: SGNHTState, target: Target[Potential]) -> SGNHTState:
-        """Make one step, with one gradient per leap.
-
-        Parameters
-        ----------
-        rng
-            Generator of theta's array module.
-        state
-            State to move from.
-        target
-            Posterior to sample.
-        """
+        """Make one step, with one gradient per leap."""
         theta, step, p, xi, mass = state
         h = step_size_at(self.step_size, step)
         if isinstance(self.mass, UnitMass):

@@ -147,12 +147,8 @@ class BPMF:
     def predict(self, theta: Array, users: Array, items: Array) -> Array:
         """Return the expected ratings of pairs, shape (*chains, n), from indices of shape (n,).
 
-        Parameters
-        ----------
-        theta
-            Shape (*chains, D).
-        users, items
-            Row of W and row of H of each rating, shape (n,).
+        `theta`: shape (*chains, D). `users`, `items`: row of W and row of H of each rating, shape
+        (n,).
         """
         w, h = self.unpack(theta)
         predicted = np.empty((*theta.shape[:-1], len(users)), theta.dtype)
@@ -165,12 +161,8 @@ class BPMF:
 def products(w: Array, h: Array, users: Array, items: Array) -> Array:
     """Inner products of rows of w and rows of h, shape (n,).
 
-    Parameters
-    ----------
-    w, h
-        Shapes (I, K) and (J, K).
-    users, items
-        Row of w and row of h of each product, shape (n,).
+    `w`, `h`: shapes (I, K) and (J, K). `users`, `items`: row of w and row of h of each product,
+    shape (n,).
     """
     out = np.empty(len(users), w.dtype)
     ones = np.ones(w.shape[1], w.dtype)
@@ -183,14 +175,9 @@ def products(w: Array, h: Array, users: Array, items: Array) -> Array:
 
 
 class BPMFPotential:
-    """U of some ratings, given as arrays of shape (n,), or (*chains, n) if each chain has its own.
+    """U of some ratings, shape (n,), or (*chains, n) if each chain has its own."""
 
-    Attributes
-    ----------
-    users, items, residual
-        i, j and X - b of each rating.
-    """
-
+    # users, items, residual: i, j and X - b of each rating.
     users: Array
     items: Array
     residual: Array

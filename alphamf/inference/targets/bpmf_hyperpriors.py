@@ -129,15 +129,7 @@ class HyperBPMF:
 
 
 class HyperPotential:
-    """U of some ratings at fixed means and precisions of W and H.
-
-    Parameters
-    ----------
-    target
-        With its present latents.
-    ratings
-        The potential of the ratings alone.
-    """
+    """U of some ratings at fixed means and precisions of W and H."""
 
     def __init__(self, target: HyperBPMF, ratings: BPMFPotential) -> None:
         self._ratings, self._unpack = ratings, target.target.unpack

@@ -89,12 +89,7 @@ class ControlVariates:
 class CorrectedPotential:
     """U of a minibatch plus the linear function that corrects its gradient.
 
-    Parameters
-    ----------
-    potential
-        The minibatch's own.
-    slope
-        Gradient of all data minus that of the minibatch, at the center, shape (*chains, D).
+    `slope`: gradient of all data minus that of the minibatch, at the center, shape (*chains, D).
     """
 
     def __init__(self, potential: Any, slope: Array) -> None:

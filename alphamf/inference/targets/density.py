@@ -33,14 +33,8 @@ class Density(Protocol):
     def grad(self, theta: Array, data: tuple[Any, ...], chosen: Array | None) -> Array:
         """Gradient of log p, a new array of the shape and dtype of theta.
 
-        Parameters
-        ----------
-        theta
-            Positions, shape (*chains, D).
-        data
-            What `place` returned.
-        chosen
-            Rows of the data that each chain reads, shape (*chains, n); None: all rows.
+        `theta`: positions, shape (*chains, D). `chosen`: rows of the data that each chain reads,
+        shape (*chains, n).
         """
         ...
 
@@ -86,13 +80,7 @@ class NumPyDensity:
         return self._each(self.gradient, theta, data, chosen).reshape(theta.shape)
 
     def value(self, theta: Array, data: tuple[Any, ...], chosen: Array | None) -> Array:
-        """See `Density`.
-
-        Raises
-        ------
-        AlphaMFError
-            The density has no `log_density`.
-        """
+        """See `Density`."""
         if self.log_density is None:
             raise AlphaMFError(
                 "this sampler needs values of the log density; give NumPyDensity(gradient, "
@@ -191,12 +179,7 @@ class DensityTarget:
 class DensityPotential:
     """U of a minibatch.
 
-    Parameters
-    ----------
-    target
-        The posterior.
-    chosen
-        Rows of each chain, shape (*chains, n); None: all.
+    `chosen`: rows of each chain, shape (*chains, n).
     """
 
     def __init__(self, target: DensityTarget, chosen: Array | None) -> None:

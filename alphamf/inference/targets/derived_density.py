@@ -13,15 +13,8 @@ from alphamf.tools.extras import require_package
 class DerivedDensity(ABC):
     """A log density in a library that derives its gradient; see `density.Density`.
 
-    Parameters
-    ----------
-    log_density
-        Log p, a scalar of the library, of one theta of shape (D,) and the rows of each data array.
-
-    Raises
-    ------
-    AlphaMFError
-        The library is not installed.
+    `log_density`: log p, a scalar of the library, of one theta of shape (D,) and the rows of each
+    data array.
     """
 
     package: str
@@ -38,13 +31,7 @@ class DerivedDensity(ABC):
 
     @abstractmethod
     def of_chains(self, function: Callable[..., Any]) -> tuple[Callable[..., Any], ...]:
-        """Return a function of one chain, and its gradient, as functions of many.
-
-        Parameters
-        ----------
-        function
-            Of a theta, the data and the chosen rows.
-        """
+        """Return a function of one chain, and its gradient, as functions of many."""
 
     @abstractmethod
     def place(self, data: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -56,21 +43,8 @@ class DerivedDensity(ABC):
     ) -> Array:
         """Call a function that `of_chains` returned.
 
-        Parameters
-        ----------
-        function
-            One of the two.
-        positions
-            Theta, shape (chains, D).
-        data
-            What `place` returned.
-        picks
-            Chosen rows, shape (chains, n); None: all.
-
-        Returns
-        -------
-        ndarray
-            A new array of the kind and dtype of `positions`, its first axis the chains.
+        `positions`: theta, shape (chains, D). `picks`: chosen rows, shape (chains, n). Returns: a
+        new array of the kind and dtype of `positions`, its first axis the chains.
         """
 
     def grad(self, theta: Array, data: tuple[Any, ...], chosen: Array | None) -> Array:

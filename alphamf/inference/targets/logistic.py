@@ -121,14 +121,9 @@ def sigmoid(z: Array) -> Array:
 
 
 class LogisticPotential:
-    """U of a minibatch of points per chain, or of points shared by all chains.
+    """U of a minibatch of points per chain, or of points shared by all chains."""
 
-    Attributes
-    ----------
-    features, labels
-        Shapes (*chains, n, D) and (*chains, n), or (N, D) and (N,).
-    """
-
+    # features, labels: shapes (*chains, n, D) and (*chains, n), or (N, D) and (N,).
     features: Array
     labels: Array
 

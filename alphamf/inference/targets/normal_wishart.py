@@ -124,19 +124,10 @@ class NormalWishartPotential:
     """U given the mean of the points, and the mean of their squared deviations times N.
 
     Both are numbers, or arrays of shape (*chains,).
-
-    Parameters
-    ----------
-    target
-        Posterior that it belongs to.
-    centre
-        Mean of the points, shape (*chains,), or one number.
-    scatter
-        Mean squared deviation from it, times N, likewise.
     """
 
-    centre: Array | float
-    scatter: Array | float
+    centre: Array | float  # Mean of the points, shape (*chains,), or one number
+    scatter: Array | float  # Mean squared deviation from it, times N, likewise
 
     def __init__(
         self, target: NormalWishart, centre: Array | float, scatter: Array | float

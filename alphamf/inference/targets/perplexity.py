@@ -18,19 +18,7 @@ from alphamf.tools.arrays import Array
 def split(rng: Any, counts: Any, share: float = 0.8) -> tuple[Any, Any]:
     """Split each document's tokens at random: a fraction `share`, rounded down, and the rest.
 
-    Parameters
-    ----------
-    rng
-        NumPy generator.
-    counts
-        Counts of words by document: a scipy.sparse CSR array of shape (N, V).
-    share
-        Share of the tokens in the first part.
-
-    Returns
-    -------
-    tuple of csr_array
-        Counts of the two parts.
+    `counts`: counts of words by document: a scipy.sparse CSR array of shape (N, V).
     """
     from scipy.sparse import csr_array
 
@@ -59,31 +47,16 @@ class Perplexity:
        f_{vn} = \frac{\sum_m \sum_k \phi^m_{vk} \vartheta^m_{kn}}
        {\sum_m \sum_k \vartheta^m_{kn}}.
 
-    Parameters
-    ----------
-    observed, held
-        Counts of the same documents, as `split` returns them.
-    burn_in, thin
-        As in `records.Mean`.
-    sweeps
-        Gibbs sweeps per kept state; the observed topics stay from one to the next.
-    seed
-        Seed of the draws, together with the step.
-
-    Raises
-    ------
-    AlphaMFError
-        The counts differ in shape, or a number is out of range.
-
     References
     ----------
     Zhou & Carin, IEEE TPAMI 37 (2015), section 6.
     """
 
+    # burn_in, thin: as in `records.Mean`.
     burn_in: int
     thin: int
-    sweeps: int
-    seed: int
+    sweeps: int  # Gibbs sweeps per kept state; the observed topics stay from one to the next
+    seed: int  # Seed of the draws, together with the step
 
     def __init__(
         self,

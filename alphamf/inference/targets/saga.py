@@ -120,14 +120,8 @@ class SAGA:
 class SAGAPotential:
     """U of a minibatch, with the correction of its table.
 
-    Parameters
-    ----------
-    target
-        The posterior.
-    chosen
-        Rows of each chain, shape (*chains, n).
-    correction
-        Sum of the table before the draw minus that of its scaled minibatch, shape (*chains, D).
+    `chosen`: rows of each chain, shape (*chains, n). `correction`: sum of the table before the draw
+    minus that of its scaled minibatch, shape (*chains, D).
     """
 
     def __init__(self, target: DensityTarget, chosen: Array, correction: Array) -> None:

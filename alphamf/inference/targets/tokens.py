@@ -14,13 +14,7 @@ CHUNK = 200_000
 
 
 def tokens(counts: Any) -> tuple[Array, Array]:
-    """Return the word of each token, document by document, and where each document starts.
-
-    Raises
-    ------
-    AlphaMFError
-        `counts` is not a CSR array of counts.
-    """
+    """Return the word of each token, document by document, and where each document starts."""
     if getattr(counts, "format", None) != "csr":
         raise AlphaMFError(f"counts must be a scipy.sparse CSR array, not {type(counts).__name__}")
     number = counts.data.astype(np.int64)
@@ -33,20 +27,9 @@ def tokens(counts: Any) -> tuple[Array, Array]:
 def assign(rng: Any, phi: Array, factors: Array, words: Array, documents: Array) -> Array:
     """Draw each token's topic, with probability proportional to phi_vk theta_kn.
 
-    Parameters
-    ----------
-    rng
-        NumPy generator.
-    phi, factors
-        Shapes (*chains, V, K) and (*chains, N, K).
-    words, documents
-        v and n of each token.
-
-    Returns
-    -------
-    ndarray
-        Shape (*chains, tokens): the first topic at which the cumulative sum reaches the total times
-        a uniform number from (0, 1], so that a topic of probability zero is never drawn.
+    `phi`, `factors`: shapes (*chains, V, K) and (*chains, N, K). Returns: shape (*chains, tokens):
+    the first topic at which the cumulative sum reaches the total times a uniform number from (0,
+    1], so that a topic of probability zero is never drawn.
     """
     chains, topics = phi.shape[:-2], phi.shape[-1]
     out = np.empty((*chains, len(words)), np.int16)
@@ -64,16 +47,8 @@ def assign(rng: Any, phi: Array, factors: Array, words: Array, documents: Array)
 def count_table(rows: Array, topics: Array, count: int, rank: int) -> Array:
     """Count tokens by row (word or document) and topic, shape (*chains, count, rank).
 
-    Parameters
-    ----------
-    rows
-        Word or document of each token, shape (tokens,).
-    topics
-        Topic of each token, shape (*chains, tokens).
-    count
-        Number of rows.
-    rank
-        Number of topics.
+    `rows`: word or document of each token, shape (tokens,). `topics`: topic of each token, shape
+    (*chains, tokens).
     """
     shape = (*topics.shape[:-1], count, rank)
     size = int(np.prod(shape))
@@ -85,14 +60,8 @@ def count_table(rows: Array, topics: Array, count: int, rank: int) -> Array:
 def flat_index(rows: Array, topics: Array, shape: tuple[int, ...]) -> Array:
     """Index of each token's row and topic in a flattened table of shape (*chains, count, K).
 
-    Parameters
-    ----------
-    rows
-        Word or document of each token, shape (tokens,).
-    topics
-        Topic of each token, shape (*chains, tokens).
-    shape
-        Shape of the table.
+    `rows`: word or document of each token, shape (tokens,). `topics`: topic of each token, shape
+    (*chains, tokens). `shape`: shape of the table.
     """
     chains = np.arange(int(np.prod(shape[:-2]))).reshape(*shape[:-2], 1) * (shape[-2] * shape[-1])
     return (chains + rows.astype(np.int64) * shape[-1] + topics).reshape(-1)

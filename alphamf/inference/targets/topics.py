@@ -43,23 +43,15 @@ from alphamf.tools.arrays import LOG_LIMIT, Array
 
 
 class TopicWeights(NamedTuple):
-    """The parts of theta, of shapes (*chains, K) and (*chains, 1), with log r = log E - T.
+    """The parts of theta, of shapes (*chains, K) and (*chains, 1), with log r = log E - T."""
 
-    Attributes
-    ----------
-    t, e
-        T and E, shape (*chains, K).
-    alpha, c
-        Shape (*chains, 1).
-    log_r
-        Logarithm of the weights, shape (*chains, K).
-    """
-
+    # t, e: T and E, shape (*chains, K).
     t: Array
     e: Array
+    # alpha, c: shape (*chains, 1).
     alpha: Array
     c: Array
-    log_r: Array
+    log_r: Array  # Logarithm of the weights, shape (*chains, K)
 
     @property
     def r(self) -> Array:
@@ -234,17 +226,10 @@ class TopicModel:
 
 
 class TopicPotential:
-    r"""U of a minibatch of documents given the topics of their tokens.
+    r"""U of a minibatch of documents given the topics of their tokens."""
 
-    Attributes
-    ----------
-    tails
-        Number of documents with more than j tokens of topic k, shape (*chains, K, J).
-    lengths, repeats
-        Lengths of documents, and how many have each.
-    """
-
-    tails: Array
+    tails: Array  # Number of documents with more than j tokens of topic k, shape (*chains, K, J)
+    # lengths, repeats: lengths of documents, and how many have each.
     lengths: Array
     repeats: Array
 

@@ -107,17 +107,7 @@ class UnboundedTarget:
 
 
 class UnboundedPotential:
-    """The potential V at a fixed minibatch and latents.
-
-    Parameters
-    ----------
-    space
-        The coordinates.
-    potential
-        U.
-    origin, parts
-        Coordinates at which it was drawn, and the gradient of U there.
-    """
+    """The potential V at a fixed minibatch and latents."""
 
     def __init__(
         self, space: UnboundedTarget, potential: FactorPotential, origin: Array, parts: Parts

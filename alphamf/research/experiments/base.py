@@ -32,41 +32,23 @@ class JobRecord(NamedTuple):
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table or figure of a paper.
+    """A table or figure of a paper."""
 
-    Attributes
-    ----------
-    name
-        As on the command line.
-    paper
-        The paper, and its tables and figures.
-    minutes
-        About how long the quick and the full form take on two cores.
-    jobs
-        ``jobs(full, seed)`` lists the jobs; `seed` shifts all of theirs.
-    work
-        ``work(job)`` runs one; a function at the top of its module, which writes no files.
-    table
-        ``table(records)`` returns the rows, dicts with the same keys, among them the paper's own
-        figures where it prints them.
-    figure
-        ``figure(records)`` returns a matplotlib figure.
-    data
-        Names of the corpora that it reads.
-    over_ranks
-        ``over_ranks(job, ranks, checkpoint)`` does this rank's part of a job where ``mpiexec``
-        started several, resuming from that folder; rank 0 returns the numbers. None: the
-        experiment is for one process.
-    """
-
-    name: str
-    paper: str
-    minutes: tuple[float, float]
+    name: str  # As on the command line
+    paper: str  # The paper, and its tables and figures
+    minutes: tuple[float, float]  # About how long the quick and the full form take on two cores
+    # ``jobs(full, seed)`` lists the jobs; `seed` shifts all of theirs.
     jobs: Callable[[bool, int], list[Job]]
+    # ``work(job)`` runs one; a function at the top of its module, which writes no files.
     work: Callable[[Job], Numbers]
+    # ``table(records)`` returns the rows, dicts with the same keys, among them the paper's own
+    # figures where it prints them.
     table: Callable[[list[JobRecord]], list[dict[str, Any]]]
-    figure: Callable[[list[JobRecord]], Any]
-    data: tuple[str, ...] = ()
+    figure: Callable[[list[JobRecord]], Any]  # ``figure(records)`` returns a matplotlib figure
+    data: tuple[str, ...] = ()  # Names of the corpora that it reads
+    # ``over_ranks(job, ranks, checkpoint)`` does this rank's part of a job where ``mpiexec``
+    # started several, resuming from that folder; rank 0 returns the numbers. None: the experiment
+    # is for one process.
     over_ranks: Callable[[Job, Ranks, Path], Numbers] | None = None
 
 

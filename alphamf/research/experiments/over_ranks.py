@@ -15,24 +15,7 @@ from alphamf.tools.files import printable_name, refuse_links
 def lead(
     experiment: Experiment, jobs: Sequence[Job], ranks: Ranks, checkpoints: Path
 ) -> Iterator[JobRecord]:
-    """Run jobs with the ranks that call `follow`; delete each job's checkpoint after it.
-
-    Parameters
-    ----------
-    experiment
-        Whose jobs they are.
-    jobs
-        Jobs to run.
-    ranks
-        All ranks; this one is rank 0.
-    checkpoints
-        Folder of the checkpoints.
-
-    Raises
-    ------
-    AlphaMFError
-        A rank was lost.
-    """
+    """Run jobs with the ranks that call `follow`; delete each job's checkpoint after it."""
     lost = (
         "a rank was lost or the run was stopped; run the same command again to "
         f"continue from the last checkpoint in {printable_name(checkpoints)}"
@@ -46,17 +29,7 @@ def lead(
 
 
 def follow(experiment: Experiment, ranks: Ranks, checkpoints: Path) -> None:
-    """Run this rank's part of the jobs that rank 0 broadcasts.
-
-    Parameters
-    ----------
-    experiment
-        Whose jobs they are.
-    ranks
-        All ranks.
-    checkpoints
-        Folder of the checkpoints.
-    """
+    """Run this rank's part of the jobs that rank 0 broadcasts."""
     while (job := ranks.broadcast(None)) is not None:
         _work(experiment, job, ranks, checkpoints)
 

@@ -13,15 +13,7 @@ from alphamf.tools.arrays import Array
 
 
 class RatingSplit:
-    """Ratings for training and test: indices of users and films from zero, and values.
-
-    Parameters
-    ----------
-    most_users
-        Only the ratings of so many first users are read; None: all.
-    hold_out
-        Random share of the training ratings that replaces the test ratings, to choose settings.
-    """
+    """Ratings for training and test: indices of users and films from zero, and values."""
 
     def __init__(self, most_users: int | None = None, hold_out: float = 0.0) -> None:
         with np.load(find("ml-1m")) as file:

@@ -47,31 +47,6 @@ def run(
     Writes ``NAME.jsonl`` (a line per job), ``NAME.csv``, ``NAME.md`` and ``NAME.png``, or
     ``NAME-full.*`` in the full form. Numbers of another version of alphamf are not used again.
     If ``mpiexec`` started several ranks, they share each job, and rank 0 writes.
-
-    Parameters
-    ----------
-    experiment
-        One of `alphamf.research.experiments.catalogue.EXPERIMENTS`.
-    output
-        Folder of the files.
-    full
-        Whether to take the paper's sizes.
-    seed
-        Shifts the seeds of all jobs.
-    each
-        Does jobs, in parallel perhaps.
-    progress
-        Called with the number of jobs done, and of all.
-
-    Returns
-    -------
-    list of dict
-        The table's rows; none on ranks other than 0.
-
-    Raises
-    ------
-    AlphaMFError
-        The folder cannot be written to or holds files of others, data are missing, or a job failed.
     """
     stem = output / (f"{experiment.name}-full" if full else experiment.name)
     ranks = launched_ranks()

@@ -16,21 +16,12 @@ RELAXATION = 1.5
 
 
 class Activation(NamedTuple):
-    """One step: H before its update, and the gradient at H and the current Phi.
+    """One step: H before its update, and the gradient at H and the current Phi."""
 
-    Attributes
-    ----------
-    gains
-        H, shape (K, J).
-    dispersion
-        v = W H, shape (I, J).
-    plus, minus
-        Positive and negative part of dU/dv, shape (I, J). By the chain rule those of the factors
-        are ``W.T @ plus`` of H and ``plus @ H.T`` of W.
-    """
-
-    gains: Floats
-    dispersion: Floats
+    gains: Floats  # H, shape (K, J)
+    dispersion: Floats  # v = W H, shape (I, J)
+    # plus, minus: positive and negative part of dU/dv, shape (I, J). By the chain rule those of the
+    # factors are ``W.T @ plus`` of H and ``plus @ H.T`` of W.
     plus: Floats
     minus: Floats
 
@@ -45,25 +36,8 @@ def activate(
     .. math:: H' = H \left( \frac{W^T \mathit{minus}}{W^T \mathit{plus}}
        \right)^{1.5\,\alpha / (\alpha + 2)}.
 
-    Parameters
-    ----------
-    power
-        |X|^2, shape (I, J), of mean about one.
-    basis
-        W, shape (I, K).
-    alpha
-        Index of the stable law.
-    steps
-        Number of steps.
-    rng
-        Generator for the start and Phi.
-    weights
-        Weight of each cell in the fit of H, shape (I, J); zero for cells that are held out.
-        None: one.
-
-    Yields
-    ------
-    Activation
+    `power`: |X|^2, shape (I, J), of mean about one. `basis`: W, shape (I, K). `weights`: weight of
+    each cell in the fit of H, shape (I, J); zero for cells that are held out.
     """
     rank = basis.shape[1]
     target = AlphaMF(power, [Source(alpha, rank, basis)])

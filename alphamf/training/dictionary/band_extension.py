@@ -31,21 +31,11 @@ STEPS, KEEP = 80, 30
 
 
 class _Speech(NamedTuple):
-    """Data that is stored per voice.
+    """Data that is stored per voice."""
 
-    Attributes
-    ----------
-    gains
-        Activations of the columns of W, shape (columns, rank).
-    power
-        Power of the bands, shape (context * bands.ABOVE, columns).
-    sounding
-        Up to which band there is sound.
-    """
-
-    gains: Floats
-    power: Floats
-    sounding: int
+    gains: Floats  # Activations of the columns of W, shape (columns, rank)
+    power: Floats  # Power of the bands, shape (context * bands.ABOVE, columns)
+    sounding: int  # Up to which band there is sound
 
 
 def extend(
@@ -56,27 +46,7 @@ def extend(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Dictionary:
-    """Return a copy of a dictionary with rows for the bands above 7.5 kHz.
-
-    Parameters
-    ----------
-    dictionary
-        Dictionary at 16 kHz.
-    paths
-        Audio files of clean speech at 48 kHz or more.
-    seconds
-        The most that is taken of a file.
-    seed
-        The same seed gives the same bits.
-    progress
-        Called with the number of files read so far, and of all.
-
-    Raises
-    ------
-    AlphaMFError
-        `seconds` is out of range, there are no files, one cannot be read or has too low a rate, no
-        speech is found in one of the bands, or the dictionary has another rate.
-    """
+    """Return a copy of a dictionary with rows for the bands above 7.5 kHz."""
     check_seconds(seconds)
     if dictionary.rate != 16000:
         raise AlphaMFError(

@@ -29,30 +29,7 @@ def fit(
     progress: ProgressCallback | None = None,
     skipped: SkipCallback | None = None,
 ) -> Dictionary:
-    """Train a dictionary on voices; see `alphamf.training.dictionary.api.train`.
-
-    Parameters
-    ----------
-    voices
-        Speakers and their files.
-    settings
-        Settings of the run.
-    checkpoint
-        File from which streamed training resumes, and to which it saves its state.
-    progress
-        Called after every step.
-    skipped
-        Called with one sentence for each file that is skipped. None: the first one raises.
-
-    Returns
-    -------
-    Dictionary
-
-    Raises
-    ------
-    AlphaMFError
-        As there.
-    """
+    """Train a dictionary on voices; see `alphamf.training.dictionary.api.train`."""
     if not voices:
         raise AlphaMFError("no files were given, so there is no speech to train on")
     if sum(len(voice.files) for voice in voices) == 1:

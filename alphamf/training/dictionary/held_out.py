@@ -43,28 +43,7 @@ def score(
     The hidden cells depend only on the seed and the voice, so that dictionaries can be compared in
     pairs.
 
-    Parameters
-    ----------
-    model
-        The dictionary.
-    voices
-        Speakers held out from its training. The first speech of each is used.
-    seconds
-        The most that is taken of a voice.
-    seed
-        Seed of the hidden cells and of the fit.
-    skipped
-        Called with one sentence for each file that is skipped. None: the first one raises.
-
-    Returns
-    -------
-    ndarray
-        Shape (voices that have speech,).
-
-    Raises
-    ------
-    AlphaMFError
-        None of the voices has any speech.
+    Returns: shape (voices that have speech,).
     """
     values = []
     for number, voice in enumerate(voices):

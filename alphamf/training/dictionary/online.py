@@ -60,45 +60,25 @@ they are forgotten as fast as convergence allows."""
 
 
 class StreamState(NamedTuple):
-    """State of `StreamEM`.
+    """State of `StreamEM`."""
 
-    Attributes
-    ----------
-    theta
-        W, shape (I K,).
-    step
-        Number of steps made.
-    plus, minus
-        The statistics B and A, shape (I K,), float64.
-    """
-
-    theta: Array
-    step: int
+    theta: Array  # W, shape (I K,)
+    step: int  # Number of steps made
+    # plus, minus: the statistics B and A, shape (I K,), float64.
     plus: Array
     minus: Array
 
 
 @dataclass(frozen=True)
 class StreamEM:
-    """Stochastic-approximation EM for the columns of W.
-
-    Attributes
-    ----------
-    rank
-        Number of columns.
-    rate
-        gamma, a number or a function of the step index; 1 at the first step, which has no past.
-    relaxation
-        rho, above 0 and below 2.
-
-    See the module for the update.
-    """
+    """Stochastic-approximation EM for the columns of W."""
 
     needs: ClassVar[tuple[Need, ...]] = ()
 
-    rank: int
+    rank: int  # Number of columns
+    # gamma, a number or a function of the step index; 1 at the first step, which has no past.
     rate: Schedule = FORGETTING
-    relaxation: float = 1.5
+    relaxation: float = 1.5  # rho, above 0 and below 2
 
     def __post_init__(self) -> None:
         """Check the hyperparameters."""
@@ -111,21 +91,7 @@ class StreamEM:
         return StreamState(theta, 0, nothing, nothing)
 
     def step(self, rng: Any, state: StreamState, target: Target[FactorPotential]) -> StreamState:
-        """Make one step.
-
-        Parameters
-        ----------
-        rng
-            Generator for the minibatch.
-        state
-            Before the step.
-        target
-            Draws minibatches whose potentials give the parts of the gradient in W.
-
-        Returns
-        -------
-        StreamState
-        """
+        """Make one step."""
         theta, step, plus, minus = state
         gamma = step_size_at(self.rate, step)
         _, new = draw_parts(target, rng, theta)

@@ -7,23 +7,15 @@ from typing import NamedTuple
 
 
 class Progress(NamedTuple):
-    """State of a training run.
+    """State of a training run."""
 
-    Attributes
-    ----------
-    rank, alpha
-        Rank and alpha of the dictionary.
-    step, steps
-        Steps made, and in all.
-    objective
-        Mean log density of a cell, in nats.
-    """
-
+    # rank, alpha: rank and alpha of the dictionary.
     rank: int
     alpha: float
+    # step, steps: steps made, and in all.
     step: int
     steps: int
-    objective: float
+    objective: float  # Mean log density of a cell, in nats
 
 
 ProgressCallback = Callable[[Progress], None]

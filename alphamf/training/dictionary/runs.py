@@ -47,22 +47,7 @@ def train_in_memory(
     progress: ProgressCallback | None = None,
     skipped: SkipCallback | None = None,
 ) -> Dictionary:
-    """Train a dictionary on the first speech of each voice, as one matrix.
-
-    Parameters
-    ----------
-    voices, settings, progress, skipped
-        As in `alphamf.training.dictionary.fit.fit`.
-
-    Returns
-    -------
-    Dictionary
-
-    Raises
-    ------
-    AlphaMFError
-        As there.
-    """
+    """Train a dictionary on the first speech of each voice, as one matrix."""
     steps = STEPS if settings.steps is None else settings.steps
     keep = settings.count_averaged(steps)
     power, files, seconds, unusable = _speech(voices, settings, skipped)
@@ -119,22 +104,7 @@ def train_streamed(
     progress: ProgressCallback | None = None,
     skipped: SkipCallback | None = None,
 ) -> Dictionary:
-    """Train a dictionary by stochastic EM; each step uses an excerpt of one voice.
-
-    Parameters
-    ----------
-    voices, settings, checkpoint, progress, skipped
-        As in `alphamf.training.dictionary.fit.fit`.
-
-    Returns
-    -------
-    Dictionary
-
-    Raises
-    ------
-    AlphaMFError
-        As there.
-    """
+    """Train a dictionary by stochastic EM; each step uses an excerpt of one voice."""
     steps = max(MIN_STEPS, len(voices)) if settings.steps is None else settings.steps
     keep = settings.count_averaged(steps)
     target = VoiceStream(voices, settings, skipped)

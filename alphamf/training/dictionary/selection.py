@@ -32,19 +32,12 @@ MOST = 200
 
 
 class Candidate(NamedTuple):
-    """A rank and an alpha, with their scores.
+    """A rank and an alpha, with their scores."""
 
-    Attributes
-    ----------
-    rank, alpha
-        Rank and alpha of the dictionary.
-    scores
-        Scores of every held-out voice (`held_out.score`), in nats.
-    """
-
+    # rank, alpha: rank and alpha of the dictionary.
     rank: int
     alpha: float
-    scores: Floats
+    scores: Floats  # Scores of every held-out voice (`held_out.score`), in nats
 
     @property
     def mean(self) -> float:
@@ -75,35 +68,7 @@ def select(
     progress: ProgressCallback | None = None,
     skipped: SkipCallback | None = None,
 ) -> Selection:
-    """Train a dictionary per rank and alpha, and keep the one that predicts speech best.
-
-    Parameters
-    ----------
-    paths
-        Audio files of clean speech.
-    settings
-        The other settings; their rank and alpha are ignored.
-    ranks, alphas
-        Candidates: every pair.
-    held_out
-        Share of the voices that is held out for the score, 200 at most. None: a tenth of them, or
-        none where there is a single candidate.
-    folder
-        Folder of unfinished work, from which the same call resumes: the chain's checkpoint, and
-        finished candidates. It is created if needed; `unfinished.clear` removes it.
-    progress, skipped
-        As in `alphamf.training.dictionary.api.train`; each sentence is passed on once.
-
-    Returns
-    -------
-    Selection
-
-    Raises
-    ------
-    AlphaMFError
-        As in `train`; there are fewer than two voices to hold some out of; or the share is out of
-        range.
-    """
+    """Train a dictionary per rank and alpha, and keep the one that predicts speech best."""
     voices = group(paths, settings.voices)
     if len(ranks) * len(alphas) > 1 and held_out is None:
         held_out = HELD_OUT

@@ -34,19 +34,10 @@ STEPS = 200
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """Settings of a training run.
+    """Settings of a training run."""
 
-    Parameters
-    ----------
-    rate, rank, alpha, context, sampler, steps, keep, seconds, voices, stream, seed
-        As in `alphamf.training.dictionary.api.train`.
-
-    Raises
-    ------
-    AlphaMFError
-        A value is out of range.
-    """
-
+    # rate, rank, alpha, context, sampler, steps, keep, seconds, voices, stream, seed: as in
+    # `alphamf.training.dictionary.api.train`.
     rate: int = 8000
     rank: int = 60
     alpha: float = 1.0
@@ -66,13 +57,7 @@ class TrainingSettings:
         return Frame(OVERLAP * hop, hop)
 
     def count_averaged(self, steps: int) -> int:
-        """Return how many of `steps` steps at the end are averaged.
-
-        Raises
-        ------
-        AlphaMFError
-            `keep` is larger than `steps`.
-        """
+        """Return how many of `steps` steps at the end are averaged."""
         keep = max(1, steps // 3) if self.keep is None else self.keep
         if not 1 <= keep <= steps:
             raise AlphaMFError(f"keep must be from 1 to steps = {steps}, not {keep}")

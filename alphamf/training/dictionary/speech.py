@@ -31,26 +31,8 @@ QUIET_DB = 40.0
 def read_beginning(path: str | os.PathLike[str], rate: int, frame: Frame, seconds: float) -> Floats:
     """Return the first speech in a file; empty if the file is silent.
 
-    Parameters
-    ----------
-    path
-        The file.
-    rate
-        Sampling rate of the result in Hz.
-    frame
-        Frame of the model, in samples: the resolution at which silence is cut off.
-    seconds
-        Most of the file that is returned.
-
-    Returns
-    -------
-    ndarray
-        The mean of the channels, shape (samples,), float32.
-
-    Raises
-    ------
-    AlphaMFError
-        The file cannot be read, or has a rate below `rate`.
+    `frame`: frame of the model, in samples: the resolution at which silence is cut off. Returns:
+    the mean of the channels, shape (samples,), float32.
     """
     with open_reader(path) as reader:
         _check_rate(reader, rate)
@@ -90,13 +72,10 @@ class Excerpts:
     """Reads speech from random positions of a file.
 
     The first read of a file checks it completely; later ones decode only the excerpt.
-
-    Parameters
-    ----------
-    rate, frame, seconds
-        Sampling rate in Hz, the model's frame in samples, and maximum length of an excerpt.
     """
 
+    # rate, frame, seconds: sampling rate in Hz, the model's frame in samples, and maximum length of
+    # an excerpt.
     rate: int
     frame: Frame
     seconds: float
@@ -106,20 +85,7 @@ class Excerpts:
         self._known: dict[str, _Header] = {}
 
     def read(self, path: str, place: float) -> Floats:
-        """Return an excerpt, shape (samples,), float32; empty if there is only silence.
-
-        Parameters
-        ----------
-        path
-            A regular file: a pipe can be read only once.
-        place
-            Start of the excerpt, from 0 to below 1: the first and the last possible sample.
-
-        Raises
-        ------
-        AlphaMFError
-            The file cannot be read, or has a rate below the model's.
-        """
+        """Return an excerpt, shape (samples,), float32; empty if there is only silence."""
         known = self._known.get(path)
         if known is not None:
             sound = self._cut(Path(path), known, place)
@@ -137,13 +103,7 @@ class Excerpts:
         return _trimmed(sound, self.rate, self.frame, self.seconds)
 
     def read_first(self, path: str) -> Floats:
-        """Return the first speech in a file, in the same way as `read_beginning`.
-
-        Raises
-        ------
-        AlphaMFError
-            As `read`.
-        """
+        """Return the first speech in a file, in the same way as `read_beginning`."""
         _check_regular(path)
         return read_beginning(path, self.rate, self.frame, self.seconds)
 

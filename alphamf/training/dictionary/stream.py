@@ -39,19 +39,12 @@ USED, UNUSABLE = 1, 2
 
 
 class BasisGradient(NamedTuple):
-    """Gradient of the potential in W, normalised to one column of speech.
+    """Gradient of the potential in W, normalised to one column of speech."""
 
-    Attributes
-    ----------
-    plus, minus
-        Its positive and negative part, shape (I K,).
-    exponent
-        Exponent of the multiplicative update, alpha / (alpha + 2).
-    """
-
+    # plus, minus: its positive and negative part, shape (I K,).
     plus: Array
     minus: Array
-    exponent: float
+    exponent: float  # Exponent of the multiplicative update, alpha / (alpha + 2)
 
     def parts(self, theta: Array) -> Parts:
         """Return the gradient, at the theta for which it was drawn, in two positive parts."""
@@ -69,25 +62,11 @@ class VoiceStream:
     A minibatch is an excerpt of one voice, from a random place in one of its files, at most
     `TrainingSettings.seconds` long. Every pass takes each voice once, in a new random order; all
     excerpts weigh the same.
-
-    Parameters
-    ----------
-    voices
-        At least one.
-    settings
-        Settings of the run.
-    skipped
-        Called with one sentence for each file that cannot be used. None: the first one raises.
-
-    Attributes
-    ----------
-    latents
-        State for a checkpoint: ``batches``, the minibatches so far; ``seconds`` of speech so far;
-        ``objective``; and for each of the ``files`` whether it was `USED` or is `UNUSABLE`.
     """
 
-    voices: list[Voice]
-    settings: TrainingSettings
+    voices: list[Voice]  # At least one
+    settings: TrainingSettings  # Settings of the run
+    # Called with one sentence for each file that cannot be used. None: the first one raises.
     skipped: Callable[[str], None] | None
 
     positive = True
@@ -122,13 +101,7 @@ class VoiceStream:
         return theta
 
     def draw(self, rng: Any, theta: Array) -> BasisGradient:
-        """Read an excerpt of the next voice with speech, fit H, and return the gradient in W.
-
-        Raises
-        ------
-        AlphaMFError
-            No voice has any speech; or a file cannot be used and there is no `skipped`.
-        """
+        """Read an excerpt of the next voice with speech, fit H, and return the gradient in W."""
         # The rest of a pass and the next one include every voice.
         for _ in range(2 * len(self.voices)):
             power = self._excerpt(self._next_voice(), rng)

@@ -42,13 +42,7 @@ def clear(folder: str | os.PathLike[str]) -> None:
 
 @contextmanager
 def lock_folder(folder: str | os.PathLike[str] | None) -> Iterator[Path | None]:
-    """Create and lock a folder, and remove it at the end if it is empty; does nothing for None.
-
-    Raises
-    ------
-    AlphaMFError
-        It cannot be made, it holds a link, or another run holds its lock.
-    """
+    """Create and lock a folder, and remove it at the end if it is empty; does nothing for None."""
     if folder is None:
         yield None
         return
@@ -75,15 +69,7 @@ def _check_files(place: Path) -> None:
 
 
 def key(settings: TrainingSettings, voices: Sequence[Voice], held_out: Sequence[Voice]) -> str:
-    """Return a hash of the settings and of the files' names, sizes and modification times.
-
-    Parameters
-    ----------
-    settings
-        Settings of the training run.
-    voices, held_out
-        Whose files are read.
-    """
+    """Return a hash of the settings and of the files' names, sizes and modification times."""
     digest = hashlib.sha256()
     digest.update(json.dumps([version("alphamf"), asdict(settings)]).encode())
     for part in (voices, held_out):
@@ -100,15 +86,7 @@ def key(settings: TrainingSettings, voices: Sequence[Voice], held_out: Sequence[
 
 
 def save(path: Path, model: Dictionary, scores: Floats) -> None:
-    """Write a finished candidate.
-
-    Parameters
-    ----------
-    path
-        Path of the file.
-    model, scores
-        The dictionary, and its score for every voice held out.
-    """
+    """Write a finished candidate."""
     with atomic_file(path, within=path.parent) as part, part.open("wb") as file:
         about = np.array(json.dumps(model.about))
         np.savez(file, basis=model.basis, scores=scores, about=about)

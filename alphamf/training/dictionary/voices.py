@@ -40,11 +40,6 @@ def group(paths: Sequence[str | os.PathLike[str]], rule: str = "file") -> list[V
 
     LibriSpeech is ``SPEAKER/CHAPTER/SPEAKER-CHAPTER-N.flac``: both ``folder``, given the folder of
     the speakers, and ``prefix`` find its speakers.
-
-    Raises
-    ------
-    AlphaMFError
-        There is no such rule, or it assigns several files to one voice.
     """
     check_rule(rule)
     if isinstance(paths, str | bytes | os.PathLike) or not isinstance(paths, Iterable):
@@ -75,28 +70,7 @@ def group(paths: Sequence[str | os.PathLike[str]], rule: str = "file") -> list[V
 def hold_out(
     voices: Sequence[Voice], fraction: float, most: int, seed: int
 ) -> tuple[list[Voice], list[Voice]]:
-    """Split voices at random into training and held-out voices; the order is kept.
-
-    Parameters
-    ----------
-    voices
-        At least two.
-    fraction
-        Held out, above 0 and below 1; both parts have at least one voice.
-    most
-        Maximum number of voices to hold out.
-    seed
-        The same seed holds out the same voices.
-
-    Returns
-    -------
-    training, held_out : list of Voice
-
-    Raises
-    ------
-    AlphaMFError
-        The fraction is out of range, or there are fewer than two voices.
-    """
+    """Split voices at random into training and held-out voices; the order is kept."""
     if not 0 < fraction < 1:
         raise AlphaMFError(f"the held-out fraction must be between 0 and 1, not {fraction}")
     if len(voices) < 2:

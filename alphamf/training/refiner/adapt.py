@@ -49,21 +49,14 @@ TellStage = Callable[[str, float], None]
 
 
 class FineTuningResult(NamedTuple):
-    """The result of fine-tuning.
+    """The result of fine-tuning."""
 
-    Attributes
-    ----------
-    refiner
-        The adapted one.
-    before, after
-        Scores of the shipped refiner and of the adapted one on mixtures of held-out recordings.
-    clips, steps
-        Mixtures and steps of the training.
-    """
-
-    refiner: Refiner
+    refiner: Refiner  # The adapted one
+    # before, after: scores of the shipped refiner and of the adapted one on mixtures of held-out
+    # recordings.
     before: Scores
     after: Scores
+    # clips, steps: mixtures and steps of the training.
     clips: int
     steps: int
 
@@ -78,38 +71,19 @@ class FineTuningResult(NamedTuple):
 
 
 class FineTuningSettings(NamedTuple):
-    """Settings of a fine-tuning run.
+    """Settings of a fine-tuning run."""
 
-    Attributes
-    ----------
-    clean, noise
-        Files, folders or patterns.
-    rate
-        8000 or 16000: which of the shipped refiners.
-    minutes
-        How long it may take.
-    jobs
-        Processes and threads.
-    seed
-        The same seed and the same number of steps make the same network.
-    """
-
+    # clean, noise: files, folders or patterns.
     clean: Sequence[str]
     noise: Sequence[str]
-    rate: int
-    minutes: float
-    jobs: int
-    seed: int
+    rate: int  # 8000 or 16000: which of the shipped refiners
+    minutes: float  # How long it may take
+    jobs: int  # Processes and threads
+    seed: int  # The same seed and the same number of steps make the same network
 
 
 class _Stages:
-    """Counts the lines of a run, and reports the share of the work that is done.
-
-    Parameters
-    ----------
-    tell
-        Receives the reports.
-    """
+    """Counts the lines of a run, and reports the share of the work that is done."""
 
     def __init__(self, tell: TellStage) -> None:
         self._tell = tell
@@ -130,20 +104,7 @@ class _Stages:
 
 
 def adapt(wish: FineTuningSettings, tell: TellStage) -> FineTuningResult:
-    """Fine-tune the shipped refiner on other recordings.
-
-    Parameters
-    ----------
-    wish
-        Settings of the run.
-    tell
-        Called with the progress.
-
-    Raises
-    ------
-    AlphaMFError
-        PyTorch is not installed, there is no refiner for the rate, or a recording cannot be used.
-    """
+    """Fine-tune the shipped refiner on other recordings."""
     check_installed()
     asked, stages = _configuration(wish), _Stages(tell)
     with temporary_folder("alphamf-adapt-") as place:

@@ -25,18 +25,10 @@ LOST = 2.0
 
 
 class NetworkBandGains(NamedTuple):
-    """The output of the network for clips.
+    """The output of the network for clips."""
 
-    Attributes
-    ----------
-    gain
-        Gain of the bands above, shape (clips, bands.ABOVE, frames).
-    clips
-        With the energies.
-    """
-
-    gain: Tensor
-    clips: BandClip
+    gain: Tensor  # Gain of the bands above, shape (clips, bands.ABOVE, frames)
+    clips: BandClip  # With the energies
 
 
 def run_band_network(
@@ -44,16 +36,7 @@ def run_band_network(
 ) -> NetworkBandGains:
     """Run the high-band network on clips.
 
-    Parameters
-    ----------
-    parameters
-        As `alphamf.learnt.network.shapes` names them.
-    clips
-        Each array has clips as its first axis.
-    exponent
-        Power of the gain: 1 in training.
-    causal
-        Whether all taps of the network lie in the past.
+    `parameters`: as `alphamf.learnt.network.shapes` names them.
     """
     read = clips.features.float()
     logit = network.logits(outputs(parameters, read, causal), read)
@@ -64,19 +47,9 @@ def run_band_network(
 def losses(made: NetworkBandGains, wanted: Collection[str]) -> dict[str, Tensor]:
     """Compute terms of the objective, each a mean over clips.
 
-    Parameters
-    ----------
-    made
-        Output of the network.
-    wanted
-        Names: ``distortion``, log of a band's squared error over its speech's energy, which
-        saturates at 30 dB; ``distance``, log-spectral distance in dB, in which what is lost counts
-        `LOST` times, the root of the mean square over bands, mean over frames.
-
-    Returns
-    -------
-    dict
-        Name to number, in the order of `wanted`.
+    `wanted`: names: ``distortion``, log of a band's squared error over its speech's energy, which
+    saturates at 30 dB; ``distance``, log-spectral distance in dB, in which what is lost counts
+    `LOST` times, the root of the mean square over bands, mean over frames.
     """
     terms = {"distortion": _distortion, "distance": _distance}
     return {name: terms[name](made) for name in wanted}

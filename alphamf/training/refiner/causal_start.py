@@ -26,27 +26,7 @@ FIRST = 0.1
 def start(
     rng: np.random.Generator, known: Mapping[str, Array], bins: int, sizes: Sizes, bands: int
 ) -> dict[str, Array]:
-    """Return the initial parameters of a causal refiner.
-
-    Parameters
-    ----------
-    rng
-        Random generator for the first block.
-    known
-        Parameters of a refiner of the same width, hidden channels, maps and local channels, with
-        one block less or more, and as many deep convolutions or more.
-    bins
-        Frequency bins of a frame.
-    sizes
-        Sizes of the causal refiner.
-    bands
-        In which its weights are tied (`alphamf.training.refiner.weight_tying`); 0: in none.
-
-    Raises
-    ------
-    KeyError, ValueError
-        The refiner has other sizes.
-    """
+    """Return the initial parameters of a causal refiner."""
     found = network.start(rng, bands or bins, sizes)
     ends = weight_tying.fit_tied(known, bins, bands) if bands else known
     made = {name: ends[name] for name in ("in.weight", "in.bias", "map.weight", "map.bias")}
@@ -80,15 +60,7 @@ def _convolutions(known: Mapping[str, Array], sizes: Sizes) -> dict[str, Array]:
 
 
 def start_second_stage(known: Mapping[str, Array], sizes: Sizes) -> dict[str, Array]:
-    """Return the initial parameters of a causal second stage.
-
-    Parameters
-    ----------
-    known
-        Parameters of a second stage, which may have more features and outputs.
-    sizes
-        Sizes of the causal one, the others as there.
-    """
+    """Return the initial parameters of a causal second stage."""
     found = network.sizes_of(network.shapes_of(known))
     more = slice(sizes.features, found.features)
     read = known["in.weight"].reshape(-1, found.features, found.width)

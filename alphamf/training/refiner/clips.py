@@ -68,74 +68,51 @@ SILENCE = np.float32(1e-12)
 
 
 class FirstStageClip(NamedTuple):
-    """A training clip of the refiner, in half precision.
+    """A training clip of the refiner, in half precision."""
 
-    Attributes
-    ----------
-    noisy, clean
-        Sounds in units of the mixture's root mean square, shape (samples,).
-    gain, gain_std
-        Posterior mean and standard deviation of the speech's gain, shape (bins, frames).
-    log_speech, log_noise
-        Logs of the posterior means of both variances, in units of the mixture's mean power in a
-        cell, shape (bins, frames).
-    """
-
+    # noisy, clean: sounds in units of the mixture's root mean square, shape (samples,).
     noisy: Any
     clean: Any
+    # gain, gain_std: posterior mean and standard deviation of the speech's gain, shape (bins,
+    # frames).
     gain: Any
     gain_std: Any
+    # log_speech, log_noise: logs of the posterior means of both variances, in units of the
+    # mixture's mean power in a cell, shape (bins, frames).
     log_speech: Any
     log_noise: Any
 
 
 class SecondStageClip(NamedTuple):
-    """A training clip of the second stage, in half precision.
+    """A training clip of the second stage, in half precision."""
 
-    Attributes
-    ----------
-    noisy, first, clean
-        The mixture, the first stage's output, and the speech, in units of the mixture's root mean
-        square; shape (samples,).
-    """
-
+    # noisy, first, clean: the mixture, the first stage's output, and the speech, in units of the
+    # mixture's root mean square; shape (samples,).
     noisy: Any
     first: Any
     clean: Any
 
 
 class CausalSecondStageClip(NamedTuple):
-    """A training clip of the second stage at low latency, in half precision.
+    """A training clip of the second stage at low latency, in half precision."""
 
-    Attributes
-    ----------
-    noisy, first, clean
-        As in `SecondStageClip`.
-    log_level
-        Log of the online chain's level when a frame of the second stage is corrected, as the mean
-        power of a cell of that frame, shape (frames,).
-    """
-
+    # noisy, first, clean: as in `SecondStageClip`.
     noisy: Any
     first: Any
     clean: Any
+    # Log of the online chain's level when a frame of the second stage is corrected, as the mean
+    # power of a cell of that frame, shape (frames,).
     log_level: Any
 
 
 class CausalClip(NamedTuple):
-    """A training clip of the causal refiner, in half precision; arrays as in `FirstStageClip`.
+    """A training clip of the causal refiner, in half precision; arrays as in `FirstStageClip`."""
 
-    Attributes
-    ----------
-    noisy, clean
-        Sounds, shape (samples,).
-    gain, gain_std, log_speech, log_noise, log_power
-        What the online chain found of each frame, and its power; the powers in units of the chain's
-        level.
-    """
-
+    # noisy, clean: sounds, shape (samples,).
     noisy: Any
     clean: Any
+    # gain, gain_std, log_speech, log_noise, log_power: what the online chain found of each frame,
+    # and its power; the powers in units of the chain's level.
     gain: Any
     gain_std: Any
     log_speech: Any
@@ -144,23 +121,17 @@ class CausalClip(NamedTuple):
 
 
 class BandClip(NamedTuple):
-    """A training clip of the high-band network.
+    """A training clip of the high-band network."""
 
-    Attributes
-    ----------
-    features
-        Input of the network, shape (frames, bands.COUNT, `network.FEATURES`), in half precision.
-    noisy, common, clean
-        Energies of the mixture, of what it has in common with the speech, and of the speech, in
-        units of each band's mean energy of the mixture; shape (bands.ABOVE, frames).
-    floor
-        Energy that is barely audible next to the speech, in the same units, shape (bands.ABOVE,).
-    """
-
+    # Input of the network, shape (frames, bands.COUNT, `network.FEATURES`), in half precision.
     features: Any
+    # noisy, common, clean: energies of the mixture, of what it has in common with the speech, and
+    # of the speech, in units of each band's mean energy of the mixture; shape (bands.ABOVE,
+    # frames).
     noisy: Any
     common: Any
     clean: Any
+    # Energy that is barely audible next to the speech, in the same units, shape (bands.ABOVE,).
     floor: Any
 
 
@@ -168,39 +139,17 @@ TrainingClip = FirstStageClip | SecondStageClip | CausalSecondStageClip | Causal
 
 
 class Maker(NamedTuple):
-    """Everything that is needed to make clips.
+    """Everything that is needed to make clips."""
 
-    Attributes
-    ----------
-    recipe
-        Recipe of the mixtures.
-    recordings
-        At the rate of the mixtures.
-    weights
-        Dictionary of alpha-MF, and of a second stage the refiner whose output its clips hold; of
-        the bands above both networks below. None of them: the clips are a refiner's own.
-    network
-        That is trained.
-    """
-
-    recipe: Mixtures
-    recordings: SplitRecordings
+    recipe: Mixtures  # Recipe of the mixtures
+    recordings: SplitRecordings  # At the rate of the mixtures
+    # Dictionary of alpha-MF, and of a second stage the refiner whose output its clips hold; of the
+    # bands above both networks below. None of them: the clips are a refiner's own.
     weights: Weights
     kind: Kind
 
     def clip(self, stream: int, number: int) -> TrainingClip:
-        """Make a clip; the result does not depend on the number of clips.
-
-        Parameters
-        ----------
-        stream, number
-            Split of the clip, and its index there.
-
-        Raises
-        ------
-        AlphaMFError
-            The chain diverged.
-        """
+        """Make a clip; the result does not depend on the number of clips."""
         rng = np.random.default_rng([self.recipe.seed, stream, number])
         dictionary = self.weights.dictionary
         rate = self.kind.rate(dictionary)

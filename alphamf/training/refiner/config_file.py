@@ -74,13 +74,7 @@ def load(path: Path) -> Config:
 
 
 def parse_config(table: dict[str, Any]) -> Config:
-    """Make a configuration from parsed TOML or JSON.
-
-    Raises
-    ------
-    AlphaMFError
-        As for `load`.
-    """
+    """Make a configuration from parsed TOML or JSON."""
     sections = {"network": Network, "data": Data, "mixtures": Mixtures, "schedule": Schedule}
     unknown = set(table) - {*sections, "losses", "ladder"}
     if unknown:

@@ -16,16 +16,7 @@ COLUMNS_OF_PANELS = 3
 
 
 def write(folder: Path, rows: Sequence[Mapping[str, float]]) -> None:
-    """Write ``curves.csv``, and where the last row has scores, ``curves.png``.
-
-    Parameters
-    ----------
-    folder
-        Folder of the run.
-    rows
-        Numbers by name: ``step``, ``seconds``, losses, and the same of dev clips as ``dev NAME``,
-        which not every row has.
-    """
+    """Write ``curves.csv``, and where the last row has scores, ``curves.png``."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     with (
         atomic_file(folder / TABLE, within=folder) as part,

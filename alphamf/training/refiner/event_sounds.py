@@ -14,36 +14,17 @@ from alphamf.training.refiner.shaping import Rng, log_uniform, rms, shape_spectr
 
 
 class Span(NamedTuple):
-    """Sample times, level envelope and rate of a short sound.
+    """Sample times, level envelope and rate of a short sound."""
 
-    Attributes
-    ----------
-    clock
-        Times of its samples in s, from zero, shape (samples,).
-    envelope
-        Envelope of its level, shape (samples,).
-    rate
-        Sampling rate in Hz.
-    """
-
-    clock: Reals
-    envelope: Reals
+    clock: Reals  # Times of its samples in s, from zero, shape (samples,)
+    envelope: Reals  # Envelope of its level, shape (samples,)
     rate: int
 
 
 def span(rng: Rng, samples: int, rate: int) -> Span:
     """Draw a span whose envelope has a fast or slow attack and an exponential decay.
 
-    Parameters
-    ----------
-    rng
-        Source of random numbers.
-    samples, rate
-        Length, and sampling rate in Hz.
-
-    Returns
-    -------
-    Span
+    `samples`, `rate`: length, and sampling rate in Hz.
     """
     clock = np.arange(samples) / rate
     return Span(clock, _envelope(rng, clock, samples / rate), rate)

@@ -45,19 +45,8 @@ def events(rng: Rng, samples: int, rate: int, sounds: Sequence[Reals]) -> Reals:
     Knocks, bursts, chimes, cries, coughs, creaks, pieces of recordings or crosses of two, some of
     two parts; at random times, regular or in bouts; all alike, variations of one, or all different.
 
-    Parameters
-    ----------
-    rng
-        Source of all random numbers.
-    samples, rate
-        Length, and sampling rate in Hz.
-    sounds
-        Recordings at `rate`, float32 of shape (n,) each, of any length.
-
-    Returns
-    -------
-    ndarray
-        Shape (samples,), float64.
+    `samples`, `rate`: length, and sampling rate in Hz. `sounds`: recordings at `rate`, float32 of
+    shape (n,) each, of any length. Returns: shape (samples,), float64.
     """
     make = _event_maker(rng, rate, sounds)
     alike = rng.random()
@@ -78,15 +67,7 @@ def crackle(rng: Rng, samples: int, rate: int) -> Reals:
 
     Clicks have one to four kinds; their rate varies, and their amplitudes have a heavy tail.
 
-    Parameters
-    ----------
-    rng, samples, rate
-        As in `events`.
-
-    Returns
-    -------
-    ndarray
-        Shape (samples,), float64.
+    Returns: shape (samples,), float64.
     """
     from scipy.signal import fftconvolve
 

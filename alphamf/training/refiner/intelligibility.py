@@ -42,17 +42,8 @@ def estoi(clean: Tensor, estimate: Tensor, rate: int) -> Tensor:
     bands, and multiplied. Unlike in ESTOI the sound keeps its rate, and silent frames are removed
     from the spectra, not from the sound; the difference is below .01.
 
-    Parameters
-    ----------
-    clean, estimate
-        Sounds, shape (clips, samples).
-    rate
-        Sampling rate in Hz.
-
-    Returns
-    -------
-    Tensor
-        Shape (clips,); 0 where there is less than a segment of sound.
+    `clean`, `estimate`: sounds, shape (clips, samples). Returns `Tensor`: shape (clips,); 0 where
+    there is less than a segment of sound.
 
     References
     ----------

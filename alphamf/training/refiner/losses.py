@@ -40,23 +40,12 @@ mean."""
 
 
 class TrainingGrid(NamedTuple):
-    """The input spectra of a network.
+    """The input spectra of a network."""
 
-    Attributes
-    ----------
-    frame
-        Window and hop in samples.
-    rate
-        Sampling rate in Hz.
-    causal
-        Whether the network's taps all lie in the past.
-    asymmetric
-        Whether the windows are those of `alphamf.denoising.asymmetric_windows`.
-    """
-
-    frame: Frame
+    frame: Frame  # Window and hop in samples
     rate: int
-    causal: bool = False
+    causal: bool = False  # Whether the network's taps all lie in the past
+    # Whether the windows are those of `alphamf.denoising.asymmetric_windows`.
     asymmetric: bool = False
 
     def forward(self, sounds: Tensor) -> Tensor:
@@ -73,30 +62,19 @@ class TrainingGrid(NamedTuple):
 
 
 class BatchPart(NamedTuple):
-    """The part of the clips that a step uses, with a random equaliser.
+    """The part of the clips that a step uses, with a random equaliser."""
 
-    Attributes
-    ----------
-    frames
-        Frames to read.
-    levels
-        Log power added to what the network reads, of a shape that broadcasts to (clips, bins,
-        frames). The true gain does not depend on it.
-    """
-
-    frames: slice
+    frames: slice  # Frames to read
+    # Log power added to what the network reads, of a shape that broadcasts to (clips, bins,
+    # frames). The true gain does not depend on it.
     levels: Any = 0.0
 
 
 class NetworkSpeech(NamedTuple):
-    """The output of a network for clips, and the clean target.
+    """The output of a network for clips, and the clean target."""
 
-    Attributes
-    ----------
-    clean, estimate
-        Spectra in units of the mixture's mean power, shape (clips, bins, frames), complex.
-    """
-
+    # clean, estimate: spectra in units of the mixture's mean power, shape (clips, bins, frames),
+    # complex.
     clean: Tensor
     estimate: Tensor
 
@@ -110,16 +88,7 @@ def run_network(
 ) -> NetworkSpeech:
     """Run the network of either stage on clips.
 
-    Parameters
-    ----------
-    parameters
-        As `alphamf.learnt.network.shapes` names them.
-    clips
-        Each array has clips as its first axis.
-    grid, part
-        Grid of the spectra, and the part of the clips to use.
-    exponent
-        Power of a refiner's gain: 1 in training.
+    `parameters`: as `alphamf.learnt.network.shapes` names them.
     """
     if isinstance(clips, FirstStageClip | CausalClip):
         return _refined(parameters, clips, grid, part, exponent)
@@ -179,26 +148,8 @@ def _in_units_of_first(each: list[Tensor]) -> list[Tensor]:
 def losses(found: NetworkSpeech, grid: TrainingGrid, wanted: Collection[str]) -> dict[str, Tensor]:
     """Compute terms of the objective, each a mean over clips.
 
-    Parameters
-    ----------
-    found
-        Output of the network.
-    grid
-        Grid of the spectra.
-    wanted
-        Names: ``distortion``, log of the squared error over the clean speech's power, which
-        saturates at 30 dB; ``waveform``, the same of the sound, to which the older part of a
-        causal window adds nothing; ``compression``, mean squared error of the magnitudes to the
-        power of `COMPRESSED`, over the mean square of the clean speech's; ``resolutions``, the
-        same in windows of `RESOLUTIONS`; ``intelligibility``, one minus ESTOI; ``pesq``, by how
-        much PESQ is below its best score; ``perception``, a rough form of it, which the older
-        networks were trained with; ``residue``, what is left in cells where the clean speech is
-        faint, in nepers of power over the clean speech or over what is never heard.
-
-    Returns
-    -------
-    dict
-        Name to number, in the order of `wanted`.
+    `wanted`: names: ``distortion``, log of the squared error over the clean speech's power, which
+    saturates at 30 dB.
     """
     clean, estimate = (grid.inverse(x) for x in (found.clean, found.estimate))
     terms = {

@@ -45,23 +45,9 @@ def mixture(
 ) -> tuple[Floats, Floats]:
     """Draw a mixture: speech in a room plus noise, after a simulated microphone and file format.
 
-    Parameters
-    ----------
-    rng
-        Source of all random numbers.
-    samples, rate
-        Length of the mixture, and sampling rate in Hz.
-    recordings
-        At that rate.
-    recipe
-        How often there is what.
-
-    Returns
-    -------
-    clean, noisy : ndarray
-        Shape (samples,), float32; the clean speech includes the room's, the telephone's and the
-        codec's response, and is not clipped. Where the recordings have targets, it is of these, and
-        the recording's own hiss is a part of the noise; where there is echo, it is the early part.
+    `samples`, `rate`: length of the mixture, and sampling rate in Hz. Returns `clean, noisy`: shape
+    (samples,), float32; the clean speech includes the room's, the telephone's and the codec's
+    response, and is not clipped.
     """
     voice = _voice(rng, samples, rate, recordings, recipe)
     rest = noise(rng, samples, rate, recordings.voices, recordings.sounds, recipe)

@@ -43,35 +43,18 @@ STRUCK = 0.6
 
 
 class Instrument(NamedTuple):
-    """The timbre of an instrument.
+    """The timbre of an instrument."""
 
-    Attributes
-    ----------
-    bright, dark
-        Tables of one period, whose last sample is the first again, by octaves: their harmonics end
-        at the highest frequency of sound. Shape (octaves, `TABLE` + 1).
-    seconds
-        Time in which a struck tone fades by a factor of e.
-    darkening
-        How many times as fast what is bright fades.
-    attack
-        Time in s in which a tone begins.
-    vibrato
-        Depth, as a share of the pitch, and rate in Hz.
-    breath
-        Amplitude of noise beside the tone.
-    struck
-        Whether tones fade from their beginning on.
-    """
-
+    # bright, dark: tables of one period, whose last sample is the first again, by octaves: their
+    # harmonics end at the highest frequency of sound. Shape (octaves, `TABLE` + 1).
     bright: Reals
     dark: Reals
-    seconds: float
-    darkening: float
-    attack: float
-    vibrato: tuple[float, float]
-    breath: float
-    struck: bool
+    seconds: float  # Time in which a struck tone fades by a factor of e
+    darkening: float  # How many times as fast what is bright fades
+    attack: float  # Time in s in which a tone begins
+    vibrato: tuple[float, float]  # Depth, as a share of the pitch, and rate in Hz
+    breath: float  # Amplitude of noise beside the tone
+    struck: bool  # Whether tones fade from their beginning on
 
 
 def music(rng: Rng, samples: int, rate: int) -> Reals:
@@ -79,17 +62,7 @@ def music(rng: Rng, samples: int, rate: int) -> Reals:
 
     Each instrument has its own tuning.
 
-    Parameters
-    ----------
-    rng
-        Source of all random numbers.
-    samples, rate
-        Length, and sampling rate in Hz.
-
-    Returns
-    -------
-    ndarray
-        Shape (samples,), float64.
+    `samples`, `rate`: length, and sampling rate in Hz. Returns: shape (samples,), float64.
     """
     beat = 60 / rng.uniform(60, 180)  # seconds
     parts = int(rng.integers(0, 5))

@@ -41,22 +41,9 @@ def noise(
 ) -> Reals:
     """Draw a noise of one to three layers of eight kinds, sometimes with reverberation.
 
-    Parameters
-    ----------
-    rng
-        Source of all random numbers.
-    samples, rate
-        Length, and sampling rate in Hz.
-    voices, sounds
-        Recordings at `rate`, float32 of shape (n,) each, of any length: speech for babble, and
-        sounds that are used as they are.
-    recipe
-        Probabilities of the kinds, of more layers and of rumble.
-
-    Returns
-    -------
-    ndarray
-        Shape (samples,), float64.
+    `samples`, `rate`: length, and sampling rate in Hz. `voices`, `sounds`: recordings at `rate`,
+    float32 of shape (n,) each, of any length: speech for babble, and sounds that are used as they
+    are. Returns: shape (samples,), float64.
     """
     makers: dict[str, Callable[[], Reals]] = {
         "place": lambda: place_noise(rng, samples, rate, voices),
@@ -83,13 +70,7 @@ def noise(
 
 
 def rumble(rng: Rng, samples: int, rate: int) -> Reals:
-    """Make the low-frequency noise of wind and handling, with almost no energy above 80 Hz.
-
-    Parameters
-    ----------
-    rng, samples, rate
-        As in `noise`.
-    """
+    """Make the low-frequency noise of wind and handling, with almost no energy above 80 Hz."""
     frequencies = np.fft.rfftfreq(samples, 1 / rate)
     top = log_uniform(rng, 12, 80)
     gain = 1 / (1 + (frequencies / top) ** rng.uniform(2, 8))
@@ -98,25 +79,13 @@ def rumble(rng: Rng, samples: int, rate: int) -> Reals:
 
 
 def coloured_noise(rng: Rng, samples: int, rate: int) -> Reals:
-    """Make noise with a random smooth spectrum and a varying level.
-
-    Parameters
-    ----------
-    rng, samples, rate
-        As in `noise`.
-    """
+    """Make noise with a random smooth spectrum and a varying level."""
     white = rng.standard_normal(samples)
     return modulate(rng, shape_spectrum(rng, white, rate, 5.0, (-1.3, 0.3)), rate)
 
 
 def hum(rng: Rng, samples: int, rate: int) -> Reals:
-    """Make the hum of engines or mains: a steady tone of 45 to 900 Hz with harmonics.
-
-    Parameters
-    ----------
-    rng, samples, rate
-        As in `noise`.
-    """
+    """Make the hum of engines or mains: a steady tone of 45 to 900 Hz with harmonics."""
     from scipy.signal import lfilter
 
     frequency = log_uniform(rng, 45, 900)
@@ -135,12 +104,7 @@ def hum(rng: Rng, samples: int, rate: int) -> Reals:
 def place_noise(rng: Rng, samples: int, rate: int, voices: Sequence[Reals]) -> Reals:
     """Make the noise of a hall or a street: many speakers and steady noise, in a room.
 
-    Parameters
-    ----------
-    rng, samples, rate
-        As in `noise`.
-    voices
-        Recordings of speech at `rate`, float32 of shape (n,) each.
+    `voices`: recordings of speech at `rate`, float32 of shape (n,) each.
     """
     white = rng.standard_normal(samples)
     steady = modulate(rng, shape_spectrum(rng, white, rate, 4.0, (-1.2, 0.0)), rate, 3.0)
@@ -158,14 +122,7 @@ def babble(
 ) -> Reals:
     """Make babble of many speakers at different levels, some played backwards.
 
-    Parameters
-    ----------
-    rng, samples, rate
-        As in `noise`.
-    voices
-        Recordings of speech at `rate`, float32 of shape (n,) each.
-    count
-        Range of the number of speakers.
+    `voices`: recordings of speech at `rate`, float32 of shape (n,) each.
     """
     speakers = int(log_uniform(rng, *count))
     result = np.zeros(samples)
@@ -181,12 +138,7 @@ def recorded_noise(rng: Rng, samples: int, rate: int, sounds: Sequence[Reals]) -
 
     Sounds are drawn in proportion to their lengths.
 
-    Parameters
-    ----------
-    rng, samples, rate
-        As in `noise`.
-    sounds
-        Recordings at `rate`, float32 of shape (n,) each.
+    `sounds`: recordings at `rate`, float32 of shape (n,) each.
     """
     lengths = np.array([len(sound) for sound in sounds])
     which = int(rng.choice(len(sounds), p=lengths / lengths.sum()))

@@ -52,28 +52,7 @@ SCORED_TOGETHER = 4
 
 
 class Fit:
-    """A network in training, with its optimisers.
-
-    Parameters
-    ----------
-    config
-        Config of the run.
-    dictionary
-        That the clips were made with.
-    start
-        Parameters to go on from; None: drawn.
-    device
-        Of PyTorch, such as ``cpu`` or ``cuda``. Only on a CPU two runs are the same to the bit.
-
-    Attributes
-    ----------
-    step
-        Steps made.
-    parameters, average
-        Parameters of the network, tied in bands if configured, and their running mean.
-    grid
-        Grid of the spectra that it reads.
-    """
+    """A network in training, with its optimisers."""
 
     def __init__(
         self,
@@ -117,18 +96,7 @@ class Fit:
         return self._seconds / (60 * minutes) if minutes else 0.0
 
     def advance(self, clips: Sequence[TrainingClip]) -> dict[str, float]:
-        """Make one step; return the losses before it by name, with their sum as ``loss``.
-
-        Parameters
-        ----------
-        clips
-            All clips to train on.
-
-        Raises
-        ------
-        AlphaMFError
-            The losses are not finite any more.
-        """
+        """Make one step; return the losses before it by name, with their sum as ``loss``."""
         schedule, began = self.config.schedule, time.perf_counter()
         which = _batch(schedule.seed, self.step, schedule.batch, len(clips))
         batch = stack_clips(clips, which, self._device)
@@ -193,15 +161,7 @@ class Fit:
         return mean, scores(pairs, self.grid.rate) if pairs else None
 
     def save(self, path: Path, rows: list[dict[str, float]]) -> None:
-        """Write a checkpoint completely or not at all.
-
-        Parameters
-        ----------
-        path
-            The file.
-        rows
-            Rows of the log so far.
-        """
+        """Write a checkpoint completely or not at all."""
         state = {
             "step": self.step,
             "seconds": self._seconds,
@@ -216,13 +176,7 @@ class Fit:
             file.write(packed.getbuffer())
 
     def load(self, path: Path) -> list[dict[str, float]]:
-        """Resume from a checkpoint; return the rows of the log.
-
-        Raises
-        ------
-        AlphaMFError
-            The file is not a checkpoint of this run.
-        """
+        """Resume from a checkpoint; return the rows of the log."""
         try:
             state = torch.load(path, self._device, weights_only=True)
             with torch.no_grad():
@@ -329,17 +283,7 @@ def step_size(config: Config, step: int, spent: float = 0.0) -> float:
 def equaliser(rng: np.random.Generator, clips: int, bins: int) -> Floats:
     """Draw filters that make the network independent of the recordings' frequency responses.
 
-    Parameters
-    ----------
-    rng
-        Source of random numbers.
-    clips, bins
-        Number of filters, and of their frequencies.
-
-    Returns
-    -------
-    ndarray
-        Log powers, linear between 8 frequencies, shape (clips, bins, 1), float32.
+    Returns: log powers, linear between 8 frequencies, shape (clips, bins, 1), float32.
     """
     knots = rng.normal(0, 1.0, (clips, 8))
     knots += rng.normal(0, 0.5, (clips, 1))

@@ -32,28 +32,7 @@ LIMIT = 120.0
 
 
 def pack(config: Config, target: Path, limit: float = LIMIT) -> int:
-    """Write an archive of the recordings that a training reads, and of its first network.
-
-    Parameters
-    ----------
-    config
-        Its configuration.
-    target
-        The archive, a tar file. Its folder ``corpora`` has the manifests with only what is packed.
-    limit
-        Its largest size in MB (millions of bytes).
-
-    Returns
-    -------
-    int
-        Largest number of files per speaker; 0: no limit.
-
-    Raises
-    ------
-    AlphaMFError
-        A folder has no manifest, or one with files elsewhere; a file is missing; or not even one
-        file per speaker fits.
-    """
+    """Write an archive of the recordings that a training reads, and of its first network."""
     start = Path(config.network.start)
     networks = [start] if start.suffix == ".npz" else []  # others are in the package
     try:

@@ -50,10 +50,7 @@ def bark(frequencies: Floats) -> Floats:
 def bands(bins: int, rate: int) -> tuple[Floats, Floats]:
     """Return which bins belong to each band, and the threshold of hearing per band.
 
-    Returns
-    -------
-    tuple of ndarray
-        Shape (bins, bands), 0 or 1, and shape (bands,), powers over that of 20 microPascal.
+    Returns: shape (bins, bands), 0 or 1, and shape (bands,), powers over that of 20 microPascal.
     """
     frequencies = np.arange(bins) * (rate / 2 / (bins - 1))
     number = np.floor((bark(frequencies) - bark(np.array(100.0))) / BARK).astype(int)
@@ -66,17 +63,8 @@ def bands(bins: int, rate: int) -> tuple[Floats, Floats]:
 def disturbance(clean: Tensor, estimate: Tensor, rate: int) -> Tensor:
     """Measure how much worse an estimate sounds than the clean speech.
 
-    Parameters
-    ----------
-    clean, estimate
-        Sounds, shape (clips, samples).
-    rate
-        Sampling rate in Hz.
-
-    Returns
-    -------
-    Tensor
-        Shape (clips,), from 0; 1 is about what PESQ scores in the middle of its scale.
+    `clean`, `estimate`: sounds, shape (clips, samples). Returns `Tensor`: shape (clips,), from 0; 1
+    is about what PESQ scores in the middle of its scale.
     """
     length = round(WINDOW * rate)
     inside, threshold = (spectra.constant(each, clean) for each in bands(length // 2 + 1, rate))

@@ -84,17 +84,11 @@ BEST_OPINION = 4.64
 
 
 class Ear(NamedTuple):
-    """What depends on the sampling rate.
+    """What depends on the sampling rate."""
 
-    Attributes
-    ----------
-    inside
-        Power of each band by the power of each bin, shape (bins, bands).
-    threshold, exponent, width
-        Power at the threshold of hearing, exponent of the loudness, and width in Bark of each band.
-    """
-
-    inside: Floats
+    inside: Floats  # Power of each band by the power of each bin, shape (bins, bands)
+    # threshold, exponent, width: power at the threshold of hearing, exponent of the loudness, and
+    # width in Bark of each band.
     threshold: Floats
     exponent: Floats
     width: Floats
@@ -139,17 +133,7 @@ def _bark(hertz: Reals) -> Reals:
 def opinion(clean: Tensor, estimate: Tensor, rate: int) -> Tensor:
     """Predict the mean opinion score of PESQ, from 1 to 4.64.
 
-    Parameters
-    ----------
-    clean, estimate
-        Sounds, shape (clips, samples).
-    rate
-        Sampling rate in Hz.
-
-    Returns
-    -------
-    Tensor
-        Shape (clips,).
+    `clean`, `estimate`: sounds, shape (clips, samples). Returns `Tensor`: shape (clips,).
     """
     slope, place = NARROW_OPINION if rate <= NARROW_BAND else WIDE_OPINION
     score = 4.5 - disturbance(clean, estimate, rate)
@@ -157,13 +141,7 @@ def opinion(clean: Tensor, estimate: Tensor, rate: int) -> Tensor:
 
 
 def disturbance(clean: Tensor, estimate: Tensor, rate: int) -> Tensor:
-    """Return how far PESQ, before it becomes a mean opinion score, is below 4.5.
-
-    Parameters
-    ----------
-    clean, estimate, rate
-        As of `opinion`.
-    """
+    """Return how far PESQ, before it becomes a mean opinion score, is below 4.5."""
     inside, threshold, exponent, width = (spectra.constant(each, clean) for each in ear(rate))
     ours, theirs = (_powers(each, inside, rate) for each in (clean, estimate))
     ours = ours * _response(ours, theirs, threshold)

@@ -34,22 +34,14 @@ LONGEST_TAIL = 1.5
 
 
 class LossyCodec(NamedTuple):
-    """An audio codec of libsndfile.
+    """An audio codec of libsndfile."""
 
-    Attributes
-    ----------
-    container, subtype
-        Its names of both.
-    compression
-        Range of its compression, from 0 to 1; None if it has none.
-    narrow
-        Whether it is for telephones alone, so that wider sound is resampled.
-    """
-
+    # container, subtype: its names of both.
     container: str
     subtype: str
+    # Range of its compression, from 0 to 1; None if it has none.
     compression: tuple[float, float] | None = None
-    narrow: bool = False
+    narrow: bool = False  # Whether it is for telephones alone, so that wider sound is resampled
 
 
 CODECS = (
@@ -66,14 +58,8 @@ CODECS = (
 def recorded_room(rng: Rng, sound: Reals, rate: int, response: Reals) -> Reals:
     """Convolve a sound with a recorded room response, keeping its level.
 
-    Parameters
-    ----------
-    rng
-        Source of random numbers: a part of the reverberation is taken away, as if one were nearer.
-    sound, rate
-        Shape (..., samples), and its sampling rate in Hz.
-    response
-        Response of the room, shape (n,), at that rate; it begins with the direct sound.
+    `sound`, `rate`: shape (..., samples), and its sampling rate in Hz. `response`: response of the
+    room, shape (n,), at that rate; it begins with the direct sound.
     """
     response = np.array(response[: int(LONGEST_TAIL * rate)], float)
     direct = int(np.abs(response).argmax())
@@ -114,14 +100,7 @@ def encode_and_decode(
 ) -> Floats:
     """Encode and decode a sound; rate and length are kept, and the delay is removed.
 
-    Parameters
-    ----------
-    sound, rate
-        Shape (samples,), below full scale, and its sampling rate in Hz.
-    codec
-        One of `CODECS`.
-    compression
-        From 0 to 1.
+    `sound`, `rate`: shape (samples,), below full scale, and its sampling rate in Hz.
     """
     import soundfile
 
@@ -152,21 +131,8 @@ def quantize_mixture(
 ) -> tuple[Floats, Floats]:
     """Scale the mixture to a random peak, sometimes above full scale, and round to 16 bits.
 
-    Parameters
-    ----------
-    rng
-        Source of random numbers.
-    pair
-        Speech and mixture, shape (samples,).
-    level
-        Range of the peak in dBFS.
-    clipped
-        Whether peaks are cut off, before the level is set.
-
-    Returns
-    -------
-    clean, noisy : ndarray
-        Float32; the speech is not cut off and not rounded.
+    `pair`: speech and mixture, shape (samples,). `level`: range of the peak in dBFS. Returns
+    `clean, noisy`: float32; the speech is not cut off and not rounded.
     """
     clean, noisy = (each / np.abs(pair[1]).max() for each in pair)
     if clipped:

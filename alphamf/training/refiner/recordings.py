@@ -40,34 +40,21 @@ HELD_OUT = 5
 
 
 class SplitFile(NamedTuple):
-    """A file of a split.
+    """A file of a split."""
 
-    Attributes
-    ----------
-    path
-        Its path.
-    part
-        Part of it to read, in fractions of its length.
-    """
-
-    path: str
-    part: tuple[float, float] = (0.0, 1.0)
+    path: str  # Its path
+    part: tuple[float, float] = (0.0, 1.0)  # Part of it to read, in fractions of its length
 
 
 class SplitRecordings(NamedTuple):
-    """All recordings of a split, each of shape (samples,), float32.
+    """All recordings of a split, each of shape (samples,), float32."""
 
-    Attributes
-    ----------
-    voices, sounds, rooms
-        Clean speech, other sounds, and responses of rooms from their direct sound on.
-    targets
-        The voices without their own hiss, in the same order; empty: the voices are the targets.
-    """
-
+    # voices, sounds, rooms: clean speech, other sounds, and responses of rooms from their direct
+    # sound on.
     voices: Sequence[Floats]
     sounds: Sequence[Floats]
     rooms: Sequence[Floats]
+    # The voices without their own hiss, in the same order; empty: the voices are the targets.
     targets: Sequence[Floats] = ()
 
 
@@ -83,24 +70,8 @@ def corpus(name: str) -> Path:
 def sources(name: str, split: str, most: int = 0, quiet: float = 0.0) -> list[SplitFile]:
     """List the files of a split of a corpus.
 
-    Parameters
-    ----------
-    name
-        File, folder or pattern; where no path has that name, a folder of
-        ``$ALPHAMF_DATA/corpora``.
-    split
-        One of `SPLITS`.
-    most
-        Maximum number of files of one speaker of a manifest, evenly apart; 0: all.
-    quiet
-        Least distance in dB between the levels of the manifest; rows without levels are left out,
-        too. 0: all.
-
-    Raises
-    ------
-    AlphaMFError
-        There is no such folder, its manifest cannot be read, or there is none, and `quiet` is not
-        0.
+    `quiet`: least distance in dB between the levels of the manifest; rows without levels are left
+    out, too. 0: all.
     """
     folder = corpus(name)
     if not (folder / MANIFEST).is_file():
@@ -156,21 +127,7 @@ def prepare_recordings(data: Data, rate: int, folder: Path, jobs: int = 1) -> No
 
     Existing files are not created again.
 
-    Parameters
-    ----------
-    data
-        Corpora.
-    rate
-        Sampling rate in Hz; files of a lower one are refused.
-    folder
-        Folder for the files.
-    jobs
-        Number of processes.
-
-    Raises
-    ------
-    AlphaMFError
-        A recording cannot be read, or a split has no voice or no sound.
+    `rate`: sampling rate in Hz; files of a lower one are refused.
     """
     for split in SPLITS:
         for kind in RECORDED:

@@ -37,19 +37,12 @@ RECORDED, NOISE_OUTSIDE = 0.15, 0.3
 
 
 class Room(NamedTuple):
-    """Responses of a room, from the direct sound of the voice on.
+    """Responses of a room, from the direct sound of the voice on."""
 
-    Attributes
-    ----------
-    voice, early
-        Response of the voice's place, and its first `EARLY_SECONDS`; shape (n,).
-    noise
-        Response of another place, or of another recorded room; shape (m,).
-    """
-
+    # voice, early: response of the voice's place, and its first `EARLY_SECONDS`; shape (n,).
     voice: Reals
     early: Reals
-    noise: Reals
+    noise: Reals  # Response of another place, or of another recorded room; shape (m,)
 
     def heard(self, voice: Reals) -> Reals:
         """Return a voice's early part and the whole voice in the room, shape (2, samples)."""
@@ -63,17 +56,7 @@ class Room(NamedTuple):
 
 
 def draw_room(rng: Rng, rate: int, recorded: Sequence[Floats]) -> Room:
-    """Draw a room of the image method, or a recorded one.
-
-    Parameters
-    ----------
-    rng
-        Source of random numbers.
-    rate
-        Sampling rate in Hz.
-    recorded
-        Responses of recorded rooms at that rate; may be empty.
-    """
+    """Draw a room of the image method, or a recorded one."""
     if len(recorded) and rng.random() < RECORDED:
         voice, noise = (np.array(pick(rng, recorded), float) for _ in range(2))
         return _from_direct(voice, noise, int(np.abs(voice).argmax()), rate)
@@ -87,20 +70,6 @@ def image_room(
     distance: tuple[float, float] = DISTANCE,
 ) -> Room:
     """Draw a box-shaped room with the image method.
-
-    Parameters
-    ----------
-    rng
-        Source of random numbers.
-    rate
-        Sampling rate in Hz.
-    rt60, distance
-        Ranges; the reverberation time is that of Sabine's equation.
-
-    Raises
-    ------
-    AlphaMFError
-        pyroomacoustics is not installed.
 
     References
     ----------
@@ -149,13 +118,7 @@ def _move_images(rng: Rng, room: Any) -> None:
 
 
 def image_method() -> Any:
-    """Return the package of the image method.
-
-    Raises
-    ------
-    AlphaMFError
-        It is not installed.
-    """
+    """Return the package of the image method."""
     try:
         import pyroomacoustics
     except ImportError as error:

@@ -54,42 +54,22 @@ Tell = Callable[[str], None]
 
 
 class Run(NamedTuple):
-    """Folder and resources of a run.
+    """Folder and resources of a run."""
 
-    Attributes
-    ----------
-    config
-        Configuration of the training.
-    folder
-        Folder of the run.
-    mixtures
-        Folder of the mixtures, which several runs may share.
-    jobs
-        Processes that make mixtures, and threads of a training step. Sums depend on the number of
-        threads in their last bits.
-    tell
-        Called with a line about the progress of the run.
-    device
-        PyTorch's, to train on: ``cpu`` or ``cuda``. With the latter the mixtures for later steps
-        are made while the network is trained.
-    """
-
-    config: Config
-    folder: Path
-    mixtures: Path
+    config: Config  # Configuration of the training
+    folder: Path  # Folder of the run
+    mixtures: Path  # Folder of the mixtures, which several runs may share
+    # Processes that make mixtures, and threads of a training step. Sums depend on the number of
+    # threads in their last bits.
     jobs: int
-    tell: Tell
+    tell: Tell  # Called with a line about the progress of the run
+    # PyTorch's, to train on: ``cpu`` or ``cuda``. With the latter the mixtures for later steps are
+    # made while the network is trained.
     device: str = "cpu"
 
 
 def check_installed(device: str = "cpu") -> None:
-    """Raise an AlphaMFError if PyTorch or its device is missing, before any mixture is made.
-
-    Raises
-    ------
-    AlphaMFError
-        It is, or the current folder was removed, without which PyTorch ends the process.
-    """
+    """Raise an AlphaMFError if PyTorch or its device is missing, before any mixture is made."""
     current_folder()
     try:
         import torch
@@ -152,18 +132,7 @@ def _steps(run: Run, fit: Fit, sets: tuple[Clips, Clips], last: int) -> list[dic
 
 
 def check(run: Run) -> str:
-    """Train for the steps of the configuration's ladder, and compare the losses with it.
-
-    Returns
-    -------
-    str
-        A sentence with the result.
-
-    Raises
-    ------
-    AlphaMFError
-        There is no ladder, the loss is not the recorded one, or as for `train`.
-    """
+    """Train for the steps of the configuration's ladder, and compare the losses with it."""
     ladder = run.config.ladder
     if ladder is None:
         raise AlphaMFError("the configuration has no [ladder] section to compare with")
@@ -234,15 +203,7 @@ def _check_before(trained: Kind, dictionary: Dictionary) -> None:
 
 
 def keep_lowest_bins(found: TrainedNetwork, wanted: TrainedNetwork) -> TrainedNetwork:
-    """Return a network for a lower rate with the same parameters for the same frequencies.
-
-    Parameters
-    ----------
-    found
-        Of a higher rate.
-    wanted
-        Its rate and window. A network whose windows last another time is returned unchanged.
-    """
+    """Return a network for a lower rate with the same parameters for the same frequencies."""
     if found.frame.n_fft * wanted.rate != wanted.frame.n_fft * found.rate:
         return found
     p, bins, known = found.parameters, wanted.frame.bins, found.sizes
@@ -346,26 +307,7 @@ def _claimed(run: Run) -> Iterator[None]:
 
 
 def prepare_clips(run: Run, last: int) -> tuple[Clips, Clips]:
-    """Make the missing clips for the steps up to the last one.
-
-    Parameters
-    ----------
-    run
-        The run.
-    last
-        The step.
-
-    Returns
-    -------
-    tuple of Clips
-        To train on, of which the files for later steps may be absent, and to score with. On a
-        device other than the CPU, the first ones are made while they are read.
-
-    Raises
-    ------
-    AlphaMFError
-        As `shards.make_all`.
-    """
+    """Make the missing clips for the steps up to the last one."""
     config = run.config
     count = min(config.mixtures.clips, last * config.schedule.batch)
     sets = {"train": config.mixtures.clips, "dev": config.mixtures.dev_clips}

@@ -15,21 +15,11 @@ DECIMALS = 4
 
 
 class Scores(NamedTuple):
-    """Means over clips; NaN if no clip could be scored, for example without the package pesq.
+    """Means over clips; NaN if no clip could be scored, for example without the package pesq."""
 
-    Attributes
-    ----------
-    si_sdr
-        In dB.
-    pesq
-        1 to 4.6; narrow band at 8 kHz, wide band at 16 kHz.
-    estoi
-        About 0 to 1.
-    """
-
-    si_sdr: float
-    pesq: float
-    estoi: float
+    si_sdr: float  # In dB
+    pesq: float  # 1 to 4.6; narrow band at 8 kHz, wide band at 16 kHz
+    estoi: float  # About 0 to 1
 
 
 def scores(pairs: Iterable[tuple[Floats, Floats]], rate: int) -> Scores:

@@ -47,15 +47,7 @@ def decibels_to_amplitude(level: float) -> float:
 
 
 def log_uniform(rng: Rng, low: float, high: float) -> float:
-    """Draw a positive number with a uniform logarithm.
-
-    Parameters
-    ----------
-    rng
-        Source of random numbers.
-    low, high
-        Range.
-    """
+    """Draw a positive number with a uniform logarithm."""
     return float(np.exp(rng.uniform(np.log(low), np.log(high))))
 
 
@@ -67,14 +59,7 @@ def pick(rng: Rng, sounds: Sequence[Reals]) -> Reals:
 def change_speed(rng: Rng, sound: Reals, speeds: Sequence[int]) -> Reals:
     """Change the speed of a sound, and its pitch with it.
 
-    Parameters
-    ----------
-    rng
-        Source of random numbers.
-    sound
-        Shape (..., samples), float32.
-    speeds
-        Speeds in per cent, one of which is drawn.
+    `sound`: shape (..., samples), float32.
     """
     speed = int(rng.choice(speeds))
     return sound if speed == 100 else resample(sound.T, 100, 10000 // speed).T
@@ -83,14 +68,7 @@ def change_speed(rng: Rng, sound: Reals, speeds: Sequence[int]) -> Reals:
 def cut_piece(rng: Rng, sound: Reals, samples: int) -> Reals:
     """Cut a piece at a random position of a sound; a sound that is too short is repeated.
 
-    Parameters
-    ----------
-    rng
-        Source of random numbers.
-    sound
-        Shape (..., n).
-    samples
-        Length of the piece.
+    `sound`: shape (..., n).
     """
     length = sound.shape[-1]
     if length < samples:
@@ -102,14 +80,7 @@ def cut_piece(rng: Rng, sound: Reals, samples: int) -> Reals:
 def put(result: Reals, sound: Reals, start: int) -> None:
     """Add a sound to another at a sample position, which may be outside of it.
 
-    Parameters
-    ----------
-    result
-        Shape (n,); it is changed.
-    sound
-        Shape (samples,).
-    start
-        Position of the first sample of `sound`.
+    `result`: shape (n,); it is changed. `sound`: shape (samples,).
     """
     sound = sound[max(-start, 0) :]
     start = max(start, 0)
@@ -118,15 +89,7 @@ def put(result: Reals, sound: Reals, start: int) -> None:
 
 
 def cut_loud_piece(rng: Rng, sound: Reals, samples: int, fraction: float) -> Reals:
-    """Cut a piece that is not too quiet; give up after `TRIES`.
-
-    Parameters
-    ----------
-    rng, sound, samples
-        As in `cut`.
-    fraction
-        Minimum root mean square of the piece, in that of the whole sound.
-    """
+    """Cut a piece that is not too quiet; give up after `TRIES`."""
     for _ in range(TRIES):
         piece = cut_piece(rng, sound, samples)
         if rms(spoken(piece)) > fraction * rms(spoken(sound)):
@@ -143,16 +106,8 @@ def shape_spectrum(
 ) -> Reals:
     """Apply a random smooth filter to a sound.
 
-    Parameters
-    ----------
-    rng
-        Source of random numbers.
-    sound, rate
-        Shape (..., samples), and its sampling rate in Hz.
-    spread
-        Standard deviation of the filter's level at each of `KNOTS` frequencies, in dB.
-    slope
-        Range of its slope, in multiples of `DB_PER_OCTAVE`: -0.5 makes white noise pink, -1 brown.
+    `sound`, `rate`: shape (..., samples), and its sampling rate in Hz. `spread`: standard deviation
+    of the filter's level at each of `KNOTS` frequencies, in dB.
     """
     samples = sound.shape[-1]
     frequencies = np.fft.rfftfreq(samples, 1 / rate)
@@ -167,12 +122,7 @@ def shape_spectrum(
 def modulate(rng: Rng, sound: Reals, rate: int, deepest: float = 7.0) -> Reals:
     """Vary a sound's level randomly over 0.06 to 2 s, in one to five bands.
 
-    Parameters
-    ----------
-    rng, sound, rate
-        As in `shape_spectrum`.
-    deepest
-        Largest standard deviation of the level in dB.
+    `deepest`: largest standard deviation of the level in dB.
     """
     samples = len(sound)
     depth = rng.uniform(0, deepest)
@@ -196,13 +146,7 @@ def modulate(rng: Rng, sound: Reals, rate: int, deepest: float = 7.0) -> Reals:
 
 
 def room(rng: Rng, sound: Reals, rate: int) -> Reals:
-    """Add reverberation: decaying noise with a T60 of 0.1 to 0.9 s.
-
-    Parameters
-    ----------
-    rng, sound, rate
-        As in `shape_spectrum`.
-    """
+    """Add reverberation: decaying noise with a T60 of 0.1 to 0.9 s."""
     length = int(rate * rng.uniform(0.1, 0.9))
     decay = np.exp(-6.9 * np.arange(length) / length)  # e^-6.9 is -60 dB
     response = rng.standard_normal(length) * decay * rng.uniform(0.05, 0.5)
@@ -219,13 +163,7 @@ def convolved(sound: Reals, response: Reals) -> Reals:
 
 
 def filter_telephone(rng: Rng, sound: Reals, rate: int) -> Reals:
-    """Filter a sound like a telephone: pass from 150-350 Hz to 3-3.7 kHz.
-
-    Parameters
-    ----------
-    rng, sound, rate
-        As in `shape_spectrum`.
-    """
+    """Filter a sound like a telephone: pass from 150-350 Hz to 3-3.7 kHz."""
     samples = sound.shape[-1]
     frequencies = np.fft.rfftfreq(samples, 1 / rate)
     low, high = rng.uniform(150, 350), rng.uniform(3000, 3700)
@@ -238,11 +176,6 @@ def begin_late(rng: Rng, sound: Reals, rate: int) -> Reals:
     """Silence a voice up to its quietest moment within .1 s of a random one, with a fade of 20 ms.
 
     That one is .3 to 1.5 s from the start, and in the first half.
-
-    Parameters
-    ----------
-    rng, sound, rate
-        As in `shape_spectrum`.
     """
     from scipy.ndimage import uniform_filter1d
 
@@ -256,13 +189,7 @@ def begin_late(rng: Rng, sound: Reals, rate: int) -> Reals:
 
 
 def add_pauses(rng: Rng, sound: Reals, rate: int) -> Reals:
-    """Insert pauses of 0.2 to 1.5 s into a sound, with fades of 5 to 100 ms.
-
-    Parameters
-    ----------
-    rng, sound, rate
-        As in `shape_spectrum`.
-    """
+    """Insert pauses of 0.2 to 1.5 s into a sound, with fades of 5 to 100 ms."""
     from scipy.ndimage import uniform_filter1d
 
     heard = np.ones(len(sound))

@@ -71,23 +71,12 @@ POLL = 0.05
 
 
 class Shard(NamedTuple):
-    """A file of clips.
+    """A file of clips."""
 
-    Attributes
-    ----------
-    config
-        Config of the run.
-    folder
-        Folder of the mixtures; decoded recordings lie in ``recordings/`` there.
-    split
-        One of `recordings.SPLITS`, which the clips are made of.
-    first, clips
-        Number of its first clip, and how many there are.
-    """
-
-    config: Config
-    folder: Path
-    split: str
+    config: Config  # Config of the run
+    folder: Path  # Folder of the mixtures; decoded recordings lie in ``recordings/`` there
+    split: str  # One of `recordings.SPLITS`, which the clips are made of
+    # first, clips: number of its first clip, and how many there are.
     first: int
     clips: int
 
@@ -106,15 +95,7 @@ def plan(config: Config, folder: Path, split: str, clips: int) -> list[Shard]:
 
 
 class Making(threading.Thread):
-    """Make the files of clips that are missing, perhaps while the first ones are read.
-
-    Parameters
-    ----------
-    shards, jobs
-        As for `make_all`.
-    tell
-        Called with a line about each file.
-    """
+    """Make the files of clips that are missing, perhaps while the first ones are read."""
 
     def __init__(self, shards: Sequence[Shard], jobs: int, tell: Callable[[str], None]) -> None:
         super().__init__(daemon=True)
@@ -144,13 +125,7 @@ class Making(threading.Thread):
             raise self._error
 
     def wait(self, shard: Shard) -> None:
-        """Wait until a file is there, if it is still to be made.
-
-        Raises
-        ------
-        AlphaMFError
-            The making has failed.
-        """
+        """Wait until a file is there, if it is still to be made."""
         while self.is_alive() and not _complete(shard):
             time.sleep(POLL)
         if self._error and not _complete(shard):
@@ -158,25 +133,7 @@ class Making(threading.Thread):
 
 
 def make_all(shards: Sequence[Shard], jobs: int) -> Iterator[Shard]:
-    """Make the files that are missing or have too few clips, for example from a shorter run.
-
-    Parameters
-    ----------
-    shards
-        Shards of one run.
-    jobs
-        Number of processes.
-
-    Yields
-    ------
-    Shard
-        Each that was made, as soon as it is.
-
-    Raises
-    ------
-    AlphaMFError
-        A recording, the dictionary or the refiner cannot be read, or a file cannot be written.
-    """
+    """Make the files that are missing or have too few clips, for example from a shorter run."""
     config, folder = shards[0].config, shards[0].folder
     _claim(folder, config)
     left = [each for each in shards if not _complete(each)]
@@ -261,15 +218,7 @@ def _rows(shard: Shard) -> Any:
 
 
 class Clips(Sequence[TrainingClip]):
-    """The clips of all files, read from disk one at a time.
-
-    Parameters
-    ----------
-    shards
-        Their files must exist, or be made by `making`.
-    making
-        Makes them; None: they exist.
-    """
+    """The clips of all files, read from disk one at a time."""
 
     def __init__(self, shards: Sequence[Shard], making: Making | None = None) -> None:
         self._shards, self._making = shards, making

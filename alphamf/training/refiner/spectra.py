@@ -24,17 +24,8 @@ def blocks(sounds: Tensor, length: int, step: int) -> Tensor:
 def forward(sounds: Tensor, frame: Frame) -> Tensor:
     """Compute the STFT, as `alphamf.audio.stft.forward` does.
 
-    Parameters
-    ----------
-    sounds
-        Shape (clips, samples).
-    frame
-        Window length and hop in samples.
-
-    Returns
-    -------
-    Tensor
-        Shape (clips, bins, frames), complex.
+    `sounds`: shape (clips, samples). `frame`: window length and hop in samples. Returns `Tensor`:
+    shape (clips, bins, frames), complex.
     """
     n_fft, hop_length = frame
     frames = frame_count(sounds.shape[1], frame)
@@ -49,17 +40,8 @@ def forward(sounds: Tensor, frame: Frame) -> Tensor:
 def inverse(spectra: Tensor, frame: Frame) -> Tensor:
     """Invert the STFT as `alphamf.audio.stft.inverse` does, without half a window at both ends.
 
-    Parameters
-    ----------
-    spectra
-        Shape (clips, bins, frames), complex.
-    frame
-        Whose hop divides its window.
-
-    Returns
-    -------
-    Tensor
-        Shape (clips, (frames - 1) * hop_length).
+    `spectra`: shape (clips, bins, frames), complex. Returns `Tensor`: shape (clips, (frames - 1) *
+    hop_length).
     """
     n_fft, hop_length = frame
     window = constant(sqrt_hann(n_fft), spectra)
@@ -73,17 +55,8 @@ def inverse(spectra: Tensor, frame: Frame) -> Tensor:
 def causal_forward(sounds: Tensor, hop: int) -> Tensor:
     """Compute the spectra of `alphamf.denoising.asymmetric_windows.Frames` for complete hops.
 
-    Parameters
-    ----------
-    sounds
-        Shape (clips, samples).
-    hop
-        In samples.
-
-    Returns
-    -------
-    Tensor
-        Shape (clips, bins, frames), complex.
+    `sounds`: shape (clips, samples). `hop`: in samples. Returns `Tensor`: shape (clips, bins,
+    frames), complex.
     """
     window = constant(windows(hop).analysis, sounds)
     padded = functional.pad(sounds, (len(window) - hop, 0))
@@ -94,17 +67,8 @@ def causal_forward(sounds: Tensor, hop: int) -> Tensor:
 def causal_inverse(spectra: Tensor, hop: int) -> Tensor:
     """Reconstruct sound from `causal_forward`, without the incomplete ends.
 
-    Parameters
-    ----------
-    spectra
-        Shape (clips, bins, frames), complex.
-    hop
-        In samples.
-
-    Returns
-    -------
-    Tensor
-        Shape (clips, (frames - SYNTHESIS_HOPS + 1) * hop).
+    `spectra`: shape (clips, bins, frames), complex. `hop`: in samples. Returns `Tensor`: shape
+    (clips, (frames - SYNTHESIS_HOPS + 1) * hop).
     """
     window, used = constant(windows(hop).synthesis, spectra), SYNTHESIS_HOPS * hop
     found = torch.fft.irfft(spectra.transpose(1, 2), len(window)) * window

@@ -48,15 +48,9 @@ WANDERING, MEMORY = 6.0, 0.9
 def widen_band(rng: Rng, sound: Floats, rate: int, tilts: Sequence[float] = (0.0, 0.0)) -> Floats:
     """Return a voice at `FULL_BAND`, with a synthetic band up to `END`.
 
-    Parameters
-    ----------
-    rng
-        Source of random numbers.
-    sound, rate
-        Shape (samples,), and its sampling rate in Hz, of 16 kHz or more.
-    tilts
-        Range of how many dB the band rises where `KNOWN` rises over `LOWER` by one, as it does in
-        sibilants: from 0 to .9 in most of the full-band voices of training.
+    `sound`, `rate`: shape (samples,), and its sampling rate in Hz, of 16 kHz or more. `tilts`:
+    range of how many dB the band rises where `KNOWN` rises over `LOWER` by one, as it does in
+    sibilants: from 0 to .9 in most of the full-band voices of training.
     """
     wide = resample(sound, rate, FULL_BAND)
     frequencies = Grid(FULL_BAND, FRAME).frequencies

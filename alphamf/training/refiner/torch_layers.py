@@ -15,19 +15,8 @@ from alphamf.learnt.network import Block, Correlation
 def outputs(p: Mapping[str, Tensor], features: Tensor, causal: bool = False) -> Tensor:
     """Return the network's outputs for every cell, as `layers.outputs` does.
 
-    Parameters
-    ----------
-    p
-        Parameters with the names and shapes of `network.shapes`.
-    features
-        Shape (clips, frames, bins, features).
-    causal
-        Whether all taps lie in the past, as in `alphamf.learnt.causal`.
-
-    Returns
-    -------
-    Tensor
-        Shape (clips, frames, bins, outputs), float32.
+    `p`: parameters with the names and shapes of `network.shapes`. `features`: shape (clips, frames,
+    bins, features). Returns `Tensor`: shape (clips, frames, bins, outputs), float32.
     """
     bins = features.shape[-2]
     sizes = network.sizes_of(network.shapes_of(p))

@@ -22,13 +22,6 @@ from alphamf.training.refiner.config import NARROW
 def band_shares(bins: int, bands: int) -> Floats:
     """Return the share of each bin in each band, shape (bins, bands); the shares of a bin sum to 1.
 
-    Parameters
-    ----------
-    bins
-        Number of bins of a frame.
-    bands
-        More than `NARROW`, and fewer than `bins`.
-
     Examples
     --------
     >>> spread(257, 96).shape
@@ -45,13 +38,8 @@ def band_shares(bins: int, bands: int) -> Floats:
 def expand_tied(parameters: Mapping[str, Tensor], spread: Tensor) -> dict[str, Tensor]:
     """Expand tied parameters to the parameters of the network for all bins.
 
-    Parameters
-    ----------
-    parameters
-        Parameters with the names and shapes of `alphamf.learnt.network.shapes`, with one bin per
-        band.
-    spread
-        From `spread`.
+    `parameters`: parameters with the names and shapes of `alphamf.learnt.network.shapes`, with one
+    bin per band.
     """
     bands = spread.shape[1]
     read = parameters["in.weight"].unflatten(0, (bands, -1))
@@ -64,17 +52,7 @@ def expand_tied(parameters: Mapping[str, Tensor], spread: Tensor) -> dict[str, T
 
 
 def fit_tied(parameters: Mapping[str, Array], bins: int, bands: int) -> dict[str, Array]:
-    """Return the tied parameters whose expansion is closest to a network's, as float32.
-
-    Parameters
-    ----------
-    parameters
-        Parameters of a network.
-    bins
-        That it reads.
-    bands
-        As for `spread`.
-    """
+    """Return the tied parameters whose expansion is closest to a network's, as float32."""
     shares = band_shares(bins, bands)
     tied = dict(parameters)
     read = parameters["in.weight"]

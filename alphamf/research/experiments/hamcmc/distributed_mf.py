@@ -88,17 +88,7 @@ def sampler_of(job: Job, count: int) -> Any:
 
 @lru_cache(maxsize=1)
 def ratings_of(users: int | None, blocks: int, hold_out: float) -> tuple[ListedRatings, int, float]:
-    """Return the ratings in blocks, and the number and mean of the training ratings.
-
-    Parameters
-    ----------
-    users
-        How many are read; None: all.
-    blocks
-        Number of blocks of rows and of columns.
-    hold_out
-        As in `Ratings`.
-    """
+    """Return the ratings in blocks, and the number and mean of the training ratings."""
     ratings = RatingSplit(users, hold_out)
     values = ratings.train[2]
     listed = ListedRatings(ratings.train, ratings.test, shape=ratings.shape, blocks=blocks)
@@ -106,17 +96,7 @@ def ratings_of(users: int | None, blocks: int, hold_out: float) -> tuple[ListedR
 
 
 def walk_of(job: Job, hold_out: float = 0.0, ranks: SingleProcess | Ranks | None = None) -> Walk:
-    """Return the walk of a job at its initial position.
-
-    Parameters
-    ----------
-    job
-        One of `jobs`.
-    hold_out
-        As in `Ratings`.
-    ranks
-        MPI ranks; None: this process alone.
-    """
+    """Return the walk of a job at its initial position."""
     listed, count, mean = ratings_of(job["users"], job["blocks"], hold_out)
     return Walk(
         listed,
@@ -135,22 +115,7 @@ def work(job: Job, hold_out: float = 0.0) -> Numbers:
 
 
 def run_over_ranks(job: Job, ranks: Ranks, checkpoint: Path) -> Numbers:
-    """Run a job together with the other ranks.
-
-    Parameters
-    ----------
-    job
-        One of `jobs`.
-    ranks
-        MPI ranks.
-    checkpoint
-        Folder from which the job resumes.
-
-    Returns
-    -------
-    Numbers
-        Numbers of the job, on rank 0.
-    """
+    """Run a job together with the other ranks."""
     return _run(job, walk_of(job, ranks=ranks), checkpoint)
 
 

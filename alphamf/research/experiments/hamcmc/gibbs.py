@@ -48,26 +48,10 @@ from alphamf.tools.arrays import Array
 class Gibbs:
     """A chain of sweeps.
 
-    Parameters
-    ----------
-    target
-        The posterior; its minibatches and its Phi are not used.
-    rng
-        Draws the first Phi from its prior.
-    theta
-        Starting value, shape (D,).
-    collapsed
-        Whether Phi moves with s integrated out.
-
-    Attributes
-    ----------
-    theta
-        The factors, as the target lays them out.
-    phi
-        One array of shape (K, I, J) per source.
+    `theta`: starting value, shape (D,). `phi`: one array of shape (K, I, J) per source.
     """
 
-    collapsed: bool
+    collapsed: bool  # Whether Phi moves with s integrated out
 
     def __init__(self, target: AlphaMF, rng: Any, theta: Array, *, collapsed: bool = False) -> None:
         self.target: AlphaMF = target

@@ -30,19 +30,12 @@ class Interleaved:
 
     It shows which part of HAMCMC's result its curvature has: latents are shared and samples
     averaged as there, and a step takes one gradient in the place of two.
-
-    Attributes
-    ----------
-    step_size
-        h, a number or a function of the step index; HAMCMC's times its gamma.
-    memory
-        M.
     """
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient",)
 
-    step_size: Schedule
-    memory: int = 2
+    step_size: Schedule  # h, a number or a function of the step index; HAMCMC's times its gamma.
+    memory: int = 2  # M
 
     def init(self, rng: Any, theta: Array) -> InterleavedState:
         """Return the state whose chains all start at theta, of shape (*chains, D)."""
@@ -51,17 +44,7 @@ class Interleaved:
     def step(
         self, rng: Any, state: InterleavedState, target: Target[Potential]
     ) -> InterleavedState:
-        """Move the chain whose turn it is, with one gradient.
-
-        Parameters
-        ----------
-        rng
-            Generator of theta's array module.
-        state
-            State to move from; its `past` is written into.
-        target
-            Posterior to sample.
-        """
+        """Move the chain whose turn it is, with one gradient."""
         _, step, past = state
         h = step_size_at(self.step_size, step - step % self.memory)
         place = step % self.memory

@@ -97,21 +97,7 @@ def work(job: Job) -> Numbers:
 def bias(
     sampler: Any, moves: int, *, time_span: float = 20.0, chains: int = 2000, seed: int = 0
 ) -> tuple[float, float]:
-    """Return the relative bias of E |theta|^2 and its standard error, from an exact start.
-
-    Parameters
-    ----------
-    sampler
-        With a constant step size.
-    moves
-        Steps in which every position moves once.
-    time_span
-        Length of the run in units of time; the second half counts.
-    chains
-        Number of chains.
-    seed
-        Seed of the run.
-    """
+    """Return the relative bias of E |theta|^2 and its standard error, from an exact start."""
     steps = round(time_span / sampler.step_size) * moves
     total = np.zeros(chains)
     for state in run(Quartic(), sampler, steps=steps, seed=seed, chains=(chains,)):

@@ -47,18 +47,7 @@ class Start(NamedTuple):
 def start(power: Floats, model: Dictionary, seed: int, *, unit: float, blocks: int) -> Start:
     """Return the posterior given |X|^2 scaled to a mean of `unit` per bin, and a start.
 
-    Parameters
-    ----------
-    power
-        |X|^2, shape (bins, frames).
-    model
-        The speech's W.
-    seed
-        Seed of the starting value.
-    unit
-        c.
-    blocks
-        Row blocks; a step reads one.
+    `power`: |X|^2, shape (bins, frames).
     """
     level = bin_levels(power)
     speech, noise = sources(model, SETTINGS, level)

@@ -53,18 +53,12 @@ class PositionMass:
 
     The covariance of the positions has their units, and would change the meaning of the step size
     during adaptation. The scaling keeps only its shape, so that the step size of M = I applies.
-
-    Attributes
-    ----------
-    learner
-        A ``MassEM`` with the source "positions".
-    variance
-        Approximate variance of the positions. The learner adds samples that agree with the
-        present mass, which begins as this times I: with 1 they would outweigh those of a posterior
-        of width 0.01.
     """
 
-    learner: MassEM
+    learner: MassEM  # A ``MassEM`` with the source "positions"
+    # Approximate variance of the positions. The learner adds samples that agree with the present
+    # mass, which begins as this times I: with 1 they would outweigh those of a posterior of width
+    # 0.01.
     variance: float = 1.0
 
     def init(self, theta: Array) -> MassEMState:
@@ -83,14 +77,7 @@ class PositionMass:
     def update(self, rng: Any, state: MassEMState, theta: Array, momentum: Array) -> MassEMState:
         """Adapt the mass after a step.
 
-        Parameters
-        ----------
-        rng
-            Source of random numbers.
-        state
-            State of the mass.
-        theta, momentum
-            At the end of the step, shape (*chains, D).
+        `theta`, `momentum`: at the end of the step, shape (*chains, D).
         """
         return self.learner.update(rng, state, theta, momentum)
 
@@ -112,23 +99,7 @@ def sampler(
     growth: float = 10.0,
     variance: float = 1.0,
 ) -> Any:
-    """Return a sampler.
-
-    Parameters
-    ----------
-    method
-        One of `METHODS`.
-    settings
-        Hyperparameters of its plain form.
-    samples
-        S_count at the start.
-    freeze
-        The burn-in, after which the mass is frozen: during adaptation no law is invariant.
-    dense, growth
-        Arguments of ``MassEM``.
-    variance
-        Argument of `PositionMass`.
-    """
+    """Return a sampler."""
     settings = dict(settings)
     learner = MassEM(samples=samples, growth=growth, dense=dense, freeze=freeze)
     if method.endswith(EM):
@@ -148,21 +119,7 @@ def milliseconds(
 
     The parts alternate between the samplers, so that other load affects all of them alike.
 
-    Parameters
-    ----------
-    target
-        Target of all chains.
-    samplers
-        To be compared.
-    start
-        Shape (D,).
-    iterations
-        Number of iterations of each sampler.
-
-    Returns
-    -------
-    list of list of float
-        Milliseconds of processor time, five for each sampler.
+    `start`: shape (D,).
     """
     part = max(1, iterations // 5)
     runs = [run(target, each, steps=5 * part + 5, seed=0, start=start) for each in samplers]

@@ -138,14 +138,7 @@ def work(job: Job) -> Numbers:
 def times(job: Job, target: Any, start: Array) -> Numbers:
     """Return the time per iteration of a method and of its plain form.
 
-    Parameters
-    ----------
-    job
-        Job of the method.
-    target
-        The posterior.
-    start
-        Shape (chains, D).
+    `start`: shape (chains, D).
     """
     names = list(dict.fromkeys((job["method"], methods.base_method(job["method"]))))
     samplers = [_sampler(job, name) for name in names]

@@ -63,18 +63,10 @@ LEAPS = 10
 
 @dataclass(frozen=True)
 class PartlyAdaptiveMass:
-    """An adaptive diagonal mass, except for log E, which has mass I.
+    """An adaptive diagonal mass, except for log E, which has mass I."""
 
-    Attributes
-    ----------
-    learner
-        A diagonal ``MassEM``.
-    rank
-        Number of topics, of theta = (log T, log E, log alpha, log c).
-    """
-
-    learner: MassEM
-    rank: int
+    learner: MassEM  # A diagonal ``MassEM``
+    rank: int  # Number of topics, of theta = (log T, log E, log alpha, log c)
 
     def init(self, theta: Array) -> MassEMState:
         """Return the state that starts at M = I."""
@@ -101,33 +93,16 @@ class PartlyAdaptiveMass:
     ) -> MassEMState:
         """Adapt the mass after a step.
 
-        Parameters
-        ----------
-        rng
-            Source of random numbers.
-        state
-            State of the mass.
-        theta, momentum
-            At the end of the step, shape (*chains, D).
-        force
-            As in `MassEM.update`.
+        `theta`, `momentum`: at the end of the step, shape (*chains, D).
         """
         return self.learner.update(rng, state, theta, momentum, force)
 
 
 class OneBatch:
-    """A target that draws one minibatch for every `leaps` leaps.
+    """A target that draws one minibatch for every `leaps` leaps."""
 
-    Parameters
-    ----------
-    target
-        Draws the minibatches.
-    leaps
-        Number of leaps per step.
-    """
-
-    target: TopicModel
-    leaps: int
+    target: TopicModel  # Draws the minibatches
+    leaps: int  # Number of leaps per step
     calls: int
     size: int
     latents: dict[str, Array]
@@ -250,15 +225,7 @@ def _sample(
 
 
 def corpus(documents: int | None, name: str = "newsgroups") -> tuple[Any, Any]:
-    """Return the word counts of training and test documents, at most `documents` each.
-
-    Parameters
-    ----------
-    documents
-        Every n-th is taken, up to this number; None: all.
-    name
-        Of the data set.
-    """
+    """Return the word counts of training and test documents, at most `documents` each."""
     from scipy.sparse import csr_array
 
     with np.load(corpora.find(name)) as file:

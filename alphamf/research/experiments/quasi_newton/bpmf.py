@@ -140,14 +140,7 @@ def work(job: Job, hold_out: float = 0.0) -> Numbers:
 def optimum(target: BPMF, theta: Array, steps: int = 150) -> Array:
     """Return a mode near theta, by L-BFGS.
 
-    Parameters
-    ----------
-    target
-        The posterior.
-    theta
-        Start, shape (D,).
-    steps
-        Maximum number of iterations.
+    `theta`: start, shape (D,).
     """
     from scipy.optimize import minimize
 
@@ -167,14 +160,7 @@ def optimum(target: BPMF, theta: Array, steps: int = 150) -> Array:
 def point_outside(target: BPMF, mode: Array, seed: int) -> Array:
     """Return a point slightly outside the typical set around a mode.
 
-    Parameters
-    ----------
-    target
-        The posterior.
-    mode
-        The mode, shape (D,).
-    seed
-        Seed of the noise.
+    `mode`: the mode, shape (D,).
     """
     deviation = target.draw(None, mode).hessian_diagonal(mode) ** -0.5
     deviate: Array = noise(generator(seed, 1), mode)

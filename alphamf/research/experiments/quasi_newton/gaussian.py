@@ -140,17 +140,7 @@ def work(job: Job) -> Numbers:
 
 
 def seconds_per_step(target: Any, sampler: Any, steps: int, warm: int = 20) -> float:
-    """Return the CPU time of one step of a single chain.
-
-    Parameters
-    ----------
-    target, sampler
-        Target and sampler of the chain.
-    steps
-        That are timed.
-    warm
-        Steps before these.
-    """
+    """Return the CPU time of one step of a single chain."""
     states = run(target, sampler, steps=warm + steps, seed=0)
     for _ in range(warm):
         next(states)

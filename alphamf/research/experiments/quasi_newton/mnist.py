@@ -141,12 +141,7 @@ def descend(target: LogisticRegression, steps: int) -> Array:
     U's curvature is nowhere above L = |X|^2 / 4 + 1 / v, with the spectral norm of the features, so
     that U falls at every step.
 
-    Parameters
-    ----------
-    target
-        The posterior, shape (D,).
-    steps
-        Number of steps, each with all training points.
+    `target`: the posterior, shape (D,).
     """
     w: Array = np.zeros(target.size, target.features.dtype)
     potential = target.draw(None, w)

@@ -31,17 +31,7 @@ momenta decay as fast as positions oscillate."""
 
 
 def model(size: int, seed: int = 0, batch: int | None = DATA // 10) -> LinearGaussian:
-    """Return the posterior of phi, with data drawn from the model.
-
-    Parameters
-    ----------
-    size
-        Dimension D.
-    seed
-        Seed of the data.
-    batch
-        Size of a minibatch; None: all data.
-    """
+    """Return the posterior of phi, with data drawn from the model."""
     rng = generator(seed, 100 + size)
     a = np.sqrt(0.5) * rng.standard_normal((DATA, size))
     theta = SCALE * rng.standard_normal(size)

@@ -11,25 +11,11 @@ from alphamf.tools.arrays import Array
 class ErrorMoments:
     """Records the mean of e = theta - mu and of e e' per chain, extrapolated for pairs of chains.
 
-    Parameters
-    ----------
-    target
-        The posterior of phi.
-    burn_in
-        Steps that are discarded.
-    steps
-        Number of steps of the run.
-
-    Attributes
-    ----------
-    steps
-        Numbers of kept steps at which an estimate is stored: all, a half, a quarter and so on.
-    covariances
-        These estimates, shape (*chains, D, D) each.
+    `covariances`: these estimates, shape (*chains, D, D) each.
     """
 
-    target: Any
-    burn_in: int
+    target: Any  # The posterior of phi
+    burn_in: int  # Steps that are discarded
     count: int
 
     def __init__(self, target: Any, burn_in: int, steps: int) -> None:
