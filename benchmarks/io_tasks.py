@@ -35,7 +35,6 @@ TASKS = {
         measured,
     ),
     "train": Task("train input -o out/m.npz --rank 2 --steps 3 -q", trained),
-    "stream": Task("train input -o out/m.npz --stream --rank 2 --steps 3 -q", trained),
     "adapt": Task(
         "adapt --clean input/speech --noise input/noise -o out/m.npz --rate 8000 "
         "--minutes 0.001 --seed 1 --jobs 1 -q",

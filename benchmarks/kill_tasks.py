@@ -202,7 +202,7 @@ TASKS = {
         "-o out --jobs 2 -q",
         measured,
     ),
-    "train": Task("train input -o out/m.npz --stream --rank 10 --steps 200 -q", plain),
+    "train": Task("train input -o out/m.npz --rank 10 --steps 200 -q", plain),
     "adapt": Task(
         "adapt --clean input/speech --noise input/noise -o out/m.npz --rate 8000 "
         "--minutes 0.001 --jobs 2 -q",

@@ -36,8 +36,6 @@ from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
 from alphamf.tools import jobs
 from alphamf.tools.files import refuse_links
-from alphamf.training.dictionary import unfinished
-from alphamf.training.dictionary.settings import TrainingSettings
 from benchmarks.hostile_models import model
 from benchmarks.mutants import sounds
 
@@ -186,18 +184,6 @@ def _checkpoints() -> list[bytes]:
     return [stored.getvalue()]
 
 
-def _candidate(data: bytes, folder: Path) -> None:
-    unfinished.load(_unchecked(data, folder), TrainingSettings())
-
-
-def _candidates() -> list[bytes]:
-    stored = io.BytesIO()
-    settings = TrainingSettings()
-    rows = settings.context * settings.frame.bins
-    np.savez(stored, basis=np.ones((rows, 1), np.float16), scores=np.ones(1), about=np.array("{}"))
-    return [stored.getvalue()]
-
-
 def _pairs(data: bytes, folder: Path) -> None:
     for pair in read_pairs(str(_file(data, folder))):
         assert pair.snr is None or np.isfinite(pair.snr), pair
@@ -238,7 +224,6 @@ PARSERS = {
     "dictionary": Parser(_dictionary, lambda: _dictionaries()[1:]),
     "network": Parser(_network, _networks),
     "checkpoint": Parser(_checkpoint, _checkpoints),
-    "candidate": Parser(_candidate, _candidates),
     "pairs": Parser(_pairs, lambda: [b"clean,noisy,noise,snr\na,b,car,5\n"]),
     "corpus": Parser(_corpus, lambda: [b"clean,noisy\nclean/a.wav,noisy/b.wav\n"]),
     "results": Parser(_results, _lines),

@@ -24,8 +24,8 @@ EXAMPLES = {
     ),
     "serve": ("alphamf serve", "alphamf serve --port 8000 --no-browser"),
     "train": (
-        "alphamf train clean-speech/ --rate 16000 -o mine.npz",
-        "alphamf train voices/ -o mine.npz --voices folder --rank 20,60,120",
+        "alphamf train clean-speech/ -o mine.npz",
+        "alphamf train voices/ -o mine.npz --voices folder --rate 8000",
     ),
     "adapt": (
         "alphamf adapt --clean my-voices/ --noise my-noises/ -o mine.npz",

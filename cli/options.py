@@ -106,16 +106,6 @@ def pick(group: Callable[..., G], values: Mapping[str, Any]) -> G:
     return group(**{name: values[name] for name in signature(group).parameters})
 
 
-def numbers(option: str, text: str, kind: Callable[[str], float]) -> list[float]:
-    """Return the distinct numbers of a list such as ``20,40,60``."""
-    try:
-        return list(dict.fromkeys(kind(part) for part in text.split(",")))
-    except ValueError:
-        raise AlphaMFError(
-            f"{option} must be a number, or several separated by commas, not {text!r}"
-        ) from None
-
-
 def check_least(option: str, value: int | None, least: int) -> None:
     """Raise an AlphaMFError for a number below `least`."""
     if value is not None and value < least:

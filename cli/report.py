@@ -18,7 +18,7 @@ from alphamf.tools.jsonlines import dumps
 from alphamf.tools.outcomes import Update
 
 if TYPE_CHECKING:
-    from alphamf.training.dictionary.progress import Progress
+    from alphamf.training.dictionary.api import Progress
 
 _ARGUMENT = re.compile(r"(?<![\w`])`([a-z][a-z0-9_]*)`(?![\w`])")
 
@@ -182,15 +182,13 @@ def continued_later(
 
 
 @contextmanager
-def training_progress(
-    name: str, quiet: bool, *, several: bool
-) -> Iterator[Callable[[Progress], None] | None]:
+def training_progress(name: str, quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
     """Show the steps and the objective of a training run on standard error, if it is a terminal."""
     if quiet or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, TaskID, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
 
     bars = Bars(
@@ -202,15 +200,11 @@ def training_progress(
         console=Console(stderr=True),
         transient=True,
     )
-    tasks: dict[str, TaskID] = {}
+    task = bars.add_task(name, total=None, objective=0.0)
 
     def update(progress: Progress) -> None:
-        label = f"{name}, rank {progress.rank}, alpha {progress.alpha:g}" if several else name
-        if label not in tasks:
-            for old in tasks.values():
-                bars.update(old, visible=False)
-            tasks[label] = bars.add_task(label, total=progress.steps, objective=0.0)
-        bars.update(tasks[label], completed=progress.step, objective=progress.objective)
+        step, steps, objective = progress
+        bars.update(task, completed=step, total=steps, objective=objective)
 
     with _on_the_terminal(bars):
         yield update

@@ -36,13 +36,7 @@ class Key(IntEnum):
     and k for step k."""
 
     VOICE_ORDER = 1 << 28
-    """``(VOICE_ORDER, p)``: the order of the voices in pass p over them, when W is trained."""
-
-    HELD_OUT_VOICES = 1 << 29
-    """``(HELD_OUT_VOICES, 0)``: which voices are held out when W is trained."""
-
-    HELD_OUT_CELLS = (1 << 29) + 1
-    """``(HELD_OUT_CELLS, v)``: which cells of held-out voice v are hidden, and the fit of H."""
+    """``(VOICE_ORDER,)``: which voices W is trained on, where there are too many."""
 
     RATINGS = (1 << 29) + 2
     """``(RATINGS, 0, b)`` and ``(RATINGS, 1, j)``: factors of the rows and columns of made-up

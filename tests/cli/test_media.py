@@ -90,5 +90,4 @@ def test_the_other_commands_read_media_too(here):
         "--jobs", "1", "-q")  # fmt: skip
     assert "logmmse" in Path("ev/summary.md").read_text(encoding="utf-8")
     run("train", "clean", "-o", "m.npz", "--rank", "2", "--steps", "3", "-q")
-    run("train", "clean", "-o", "s.npz", "--rank", "2", "--steps", "3", "--stream", "-q")
     np.testing.assert_allclose(read("clean/a.m4a")[0], speech, atol=2e-4)

@@ -151,8 +151,9 @@ def test_models_lists_the_shipped_ones_and_info_explains_each():
 
 def test_train_makes_a_model_that_denoises(here):
     result = run(
-        "train", SAMPLE, "-o", "m.npz", "--rank", 6, "--steps", 10, "--alpha", 1.1, "--seed", 2
-    )
+        "train", SAMPLE, "-o", "m.npz", "--rank", 6, "--steps", 10, "--alpha", 1.1, "--seed", 2,
+        "--rate", 8000,
+    )  # fmt: skip
     assert result.stdout.startswith(
         "m.npz: 8000 Hz, 6 columns of 3 frames, alpha 1.1, from 1 files"
     )

@@ -32,8 +32,6 @@ DERIVED = {
     "in/0.denoised.wav": [*DENOISE, "--overwrite"],
     "out/0.wav": [*DENOISE, "--output-dir", "out", "--overwrite"],
     "out/below": ["denoise", "tree", "--output-dir", "out", *QUICK, "--overwrite"],
-    "m.npz.checkpoint": [*TRAIN, "-o", "m.npz", "--stream"],
-    "m.npz.checkpoint/0123456789abcdef.npz": [*TRAIN, "-o", "m.npz", "--stream"],
     "out/pairs.csv": MIX,
     "out/clean": MIX,
     "out/clean/0.flac": MIX,

@@ -16,7 +16,7 @@ import pytest
 
 from alphamf.audio.spool import spool_pipe
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import atomic_file, exclusive_lock
+from alphamf.tools.files import atomic_file
 from tests.support.commands import COMMAND, QUICK, contents, here, leave, run, sound, until
 
 __all__ = ["here"]
@@ -151,17 +151,6 @@ def test_a_file_system_without_locks_will_do(here, monkeypatch):
 
 
 @posix
-def test_two_trainings_do_not_share_a_folder(here):
-    os.mkdir("m.npz.checkpoint")
-    words = ["train", "in", "-o", "m.npz", "--stream", "--rank", 2, "--steps", 2, "-q"]
-    with exclusive_lock(Path("m.npz.checkpoint"), "unused", folder=True):
-        refused = run(*words, code=2)
-    assert refused.stderr == "Error: another run is using m.npz.checkpoint\n"
-    run(*words)
-    assert sorted(os.listdir()) == ["in", "m.npz"]
-
-
-@posix
 def test_a_link_in_the_place_of_a_temporary_file_is_not_followed(here):
     Path("victim").write_text("precious")
     name = temporary("x.wav")
@@ -240,7 +229,7 @@ def test_names_at_the_limit_and_names_that_are_no_text(here):
     assert json.loads(line)["output"] == f"{odd}.flac"
     run("denoise", odd, *QUICK)
     assert {"a.denoised.wav", "b.denoised.flac"} < set(os.listdir(odd))
-    run("train", odd, "-o", f"{odd}m.npz", "--rank", 2, "--steps", 2, "--rate", 8000, "--stream")
+    run("train", odd, "-o", f"{odd}m.npz", "--rank", 2, "--steps", 2, "--rate", 8000)
     assert "8000 Hz" in run("info", f"{odd}m.npz").stdout + run("info", f"{odd}/a.wav").stdout
 
 

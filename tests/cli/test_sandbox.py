@@ -34,7 +34,6 @@ COMMANDS = {
     "denoise side by side": [*DENOISE, "--jobs", "2"],
     "denoise --cluster": [*DENOISE, "--jobs", "1", "--cluster", "local"],
     "train": ["train", "in", "-o", "m.npz", "--rank", "2", "--steps", "2"],
-    "train --stream": ["train", "in", "-o", "m.npz", "--rank", "2", "--steps", "2", "--stream"],
     "mix": ["mix", "in/0.wav", "--noise", "in/1.wav", "-o", "corpus", "--snr", "5"],
     "evaluate": ["evaluate", "--pairs", "in/p.csv", "--method", "noisy", "-o", "results"],
     "adapt": ["adapt", "--clean", "in", "--noise", "in", "-o", "n.npz"],
@@ -46,7 +45,6 @@ SLOW = [
     "denoise side by side",
     "denoise --cluster",
     "train",
-    "train --stream",
 ]
 SLOW += ["denoise --reference", "evaluate", "adapt"]
 

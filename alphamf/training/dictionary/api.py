@@ -2,35 +2,79 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from importlib.metadata import version
+from typing import NamedTuple
+
+import numpy as np
 
 from alphamf.batch.inputs import find
+from alphamf.denoising.sampling import warm_up
+from alphamf.denoising.settings import kernel
 from alphamf.errors import AlphaMFError
+from alphamf.factorization.alpha_mf import AlphaMF, Source
+from alphamf.factorization.likelihood import log_density
+from alphamf.factorization.stacking import stack
+from alphamf.inference.chain import run
+from alphamf.inference.random import START, Key, generator
+from alphamf.inference.records import Mean
 from alphamf.inference.samplers.registry import SamplerName
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arguments import check_callback, file_name, sampling_rate, shown_value
-from alphamf.training.dictionary.fit import fit
-from alphamf.training.dictionary.progress import Progress, ProgressCallback, SkipCallback
-from alphamf.training.dictionary.settings import RATES, TrainingSettings
-from alphamf.training.dictionary.voices import VoiceRule, group
+from alphamf.tools.arrays import Floats
+from alphamf.training.dictionary.settings import HOP_SECONDS, OVERLAP, RATES, TrainingSettings
+from alphamf.training.dictionary.speech import common_rate, read_beginning, spectrum
+from alphamf.training.dictionary.voices import Voice, VoiceRule, group
 
 __all__ = ["Progress", "train"]
+
+WARM_UP_STEPS = 50
+"""Steps of EM before those of a sampler."""
+
+OBJECTIVE_COLUMNS = 1000
+"""Columns of which the objective is computed."""
+
+
+class Progress(NamedTuple):
+    """State of a training run."""
+
+    # step, steps: steps made, and in all.
+    step: int
+    steps: int
+    objective: float  # Mean log density of a cell, in nats
+
+
+ProgressCallback = Callable[[Progress], None]
+"""Called after every step."""
+
+SkipCallback = Callable[[str], None]
+"""Called with one sentence for each file that cannot be used and is skipped."""
+
+
+class Speech(NamedTuple):
+    """The speech of all voices."""
+
+    power: Floats  # |X|^2 of stacked frames, shape (rows, columns)
+    files: int  # Number of files that were used
+    seconds: float  # Length in seconds
+    unusable: int  # Number of files that could not be used
 
 
 def train(
     paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
-    rate: float = 8000,
+    rate: float | None = None,
     rank: int = 60,
     alpha: float = 1.0,
     context: int = 3,
     sampler: SamplerName = "em",
-    steps: int | None = None,
+    steps: int = 200,
     keep: int | None = None,
     seconds: float = 5.0,
     voices: VoiceRule = "file",
-    stream: bool | None = None,
     seed: int = 0,
     progress: ProgressCallback | None = None,
     skipped: SkipCallback | None = None,
@@ -38,19 +82,11 @@ def train(
     """Train a dictionary: the W of an alpha-MF of clean speech with a single source.
 
     The result is the mean over the last steps of W with columns that sum to one. Every file is
-    scaled to the same power, and at most `seconds` of each voice are used.
+    scaled to the same power, and the first `seconds` of each voice are used.
 
-    Up to half an hour of speech is held in memory: the first `seconds` of every voice. The
-    spectrogram has ``context * (0.032 rate + 1)`` rows and 62.5 columns per second of speech; the
-    model takes about 40 bytes for each cell (float32): 2 MB per second of speech at 8 kHz with the
-    default context, 4 MB at 16 kHz.
-
-    If there is more, speech is streamed (`alphamf.training.dictionary.stream`,
-    `alphamf.training.dictionary.online`). Every step takes `seconds` from a random place in the
-    files of one voice, and all voices weigh the same. Memory grows neither with the number of files
-    nor with their length; the time is proportional to the number of steps.
-    `alphamf.training.dictionary.selection.select` also resumes such a run, and chooses `rank` and
-    `alpha`.
+    All speech is held in memory: its spectrogram has ``context * (0.032 rate + 1)`` rows and 62.5
+    columns per second, and takes 40 bytes a cell. At most 5 GB are taken, which are 43 minutes of
+    speech at 8 kHz and 21 at 16 kHz; if there is more, voices are drawn at random.
 
     Parameters
     ----------
@@ -58,7 +94,8 @@ def train(
         Files of clean speech, folders and patterns, such as ``["clean/"]``. The channels of a file
         are averaged. Silence at its ends is cut off; files that are silent throughout are skipped.
     rate
-        Sampling rate of the dictionary in Hz; no file may have a lower one.
+        Sampling rate of the dictionary in Hz; no file may have a lower one. None: 16000, or 8000
+        if a file has a rate below 16000.
     rank
         Number of columns.
     alpha
@@ -66,18 +103,14 @@ def train(
     context
         Frames stacked in a column.
     sampler
-        Kernel for W and H, a name that `alphamf.denoising.settings.kernel` takes. Others than EM
-        hold all speech in memory.
+        Kernel for W and H, a name that `alphamf.denoising.settings.kernel` takes.
     steps, keep
-        Steps of the chain, and how many of the last ones are averaged: by default a third of 200,
-        or with streamed speech, of 800 and at least a step for every voice. A sampler other
-        than EM starts after 50 steps of EM.
+        Steps of the chain, and how many of the last ones are averaged: by default a third. A
+        sampler other than EM starts after 50 steps of EM.
     seconds
         The most that is taken of a voice.
     voices
         Rule by which files belong to one voice; see `alphamf.training.dictionary.voices`.
-    stream
-        Whether speech is streamed. None: where there is more than half an hour.
     seed
         The same seed gives the same bits.
     progress
@@ -105,7 +138,7 @@ def train(
     check_callback("progress", progress)
     check_callback("skipped", skipped)
     settings = TrainingSettings(
-        sampling_rate("rate", rate, *RATES),
+        RATES[0] if rate is None else sampling_rate("rate", rate, *RATES),
         rank,
         alpha,
         context,
@@ -114,10 +147,17 @@ def train(
         keep,
         seconds,
         voices,
-        stream,
         seed,
     )
-    return fit(group(_files(paths), voices), settings, progress=progress, skipped=skipped)
+    files = _files(paths)
+    groups = group(files, voices)
+    if not files:
+        raise AlphaMFError("no files were given, so there is no speech to train on")
+    if rate is None:
+        settings = replace(settings, rate=common_rate(files))
+    # A chain that diverges raises an error; numpy need not warn as well.
+    with np.errstate(all="ignore"):
+        return _train(groups, settings, progress, None if len(files) == 1 else skipped)
 
 
 def _files(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
@@ -129,3 +169,87 @@ def _files(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> 
             f"paths must be files and folders, such as ['clean/'], not {shown_value(paths)}"
         )
     return find(file_name("each of paths", path) for path in paths)
+
+
+def _train(
+    voices: Sequence[Voice],
+    settings: TrainingSettings,
+    progress: ProgressCallback | None,
+    skipped: SkipCallback | None,
+) -> Dictionary:
+    steps, seed = settings.steps, settings.seed
+    power, files, seconds, unusable = _speech(voices, settings, skipped)
+    target = AlphaMF(power, [Source(settings.alpha, settings.rank)])
+    del power
+    record = Mean(_scaled_basis, burn_in=steps - settings.averaged)
+    start = target.start(generator(seed, Key.CHAIN, START))
+    if settings.sampler != "em":
+        start = warm_up(target, start, WARM_UP_STEPS, seed, Key.WARM_UP)
+    sampler = kernel(settings.sampler)
+    for state in run(target, sampler, steps=steps, seed=seed, start=start, record=record):
+        if progress is not None:
+            progress(Progress(state.step, steps, _objective(target, state.theta, settings.alpha)))
+    by_file = settings.voices == "file"
+    about = {
+        "software": f"alphamf {version('alphamf')}",
+        "files": files,
+        **({} if by_file else {"voices": len(voices)}),
+        **({"unusable": unusable} if unusable else {}),
+        "seconds": round(seconds, 1),
+        "voices_by": settings.voices,
+        "most": f"{settings.seconds:g} s of a {'file' if by_file else 'voice'}",
+        "sampler": settings.sampler,
+        "steps": steps,
+        "keep": settings.averaged,
+        "seed": seed,
+    }
+    return Dictionary(
+        record.mean, settings.alpha, settings.rate, settings.frame, settings.context, about
+    )
+
+
+def _speech(
+    voices: Sequence[Voice], settings: TrainingSettings, skipped: SkipCallback | None
+) -> Speech:
+    """Read the first speech of each voice; of voices at random if there are too many."""
+    spectra, seconds, unusable = [], 0.0, 0
+    if len(voices) * settings.seconds > settings.most_seconds:
+        order = generator(settings.seed, Key.VOICE_ORDER).permutation(len(voices))
+        voices = [voices[k] for k in order]
+    for voice in voices:
+        left = min(settings.seconds, settings.most_seconds - seconds)
+        for file in voice.files:
+            if left < OVERLAP * HOP_SECONDS:
+                break
+            try:
+                sound = read_beginning(file, settings.rate, settings.frame, left)
+            except AlphaMFError as error:
+                if skipped is None:
+                    raise
+                skipped(str(error))
+                unusable += 1
+                continue
+            power = spectrum(sound, settings.frame)
+            if power is not None:
+                spectra.append(stack(power, settings.context))
+                seconds += len(sound) / settings.rate
+                left -= len(sound) / settings.rate
+    if not spectra:
+        given = "none of the files can be used" if unusable else "all the files are silent"
+        raise AlphaMFError(f"there is no speech to train on; {given}")
+    return Speech(np.concatenate(spectra, axis=1), len(spectra), seconds, unusable)
+
+
+def _scaled_basis(theta: Floats, target: AlphaMF) -> Floats:
+    """Return W with columns that sum to one; the scale is moved to H."""
+    basis = target.unpack(theta)[0][0]
+    scaled: Floats = basis / basis.sum(axis=-2, keepdims=True)
+    return scaled
+
+
+def _objective(target: AlphaMF, theta: Floats, alpha: float) -> float:
+    """Return the mean log density of a cell, over a subset of the columns."""
+    every = slice(None, None, math.ceil(target.power.shape[1] / OBJECTIVE_COLUMNS))
+    basis, gains = target.unpack(theta)[0]
+    cells = log_density(target.power[:, every], basis @ gains[:, every], alpha)
+    return float(cells.mean(dtype=np.float64))

@@ -1,28 +1,30 @@
 """Learn the rows of a dictionary above its band from full-band speech.
 
 The dictionary itself is unchanged. Its columns below the band's end determine the activations; with
-these held fixed, the same stochastic EM fits the rows of the bands above (`alphamf.learnt.bands`),
+these held fixed, the sampler `em` fits the rows of the bands above (`alphamf.learnt.bands`),
 band by band. A voice is used for the bands that its recording contains.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from alphamf.denoising import high_bands as of_sound
 from alphamf.denoising.grids import Spectra
+from alphamf.denoising.settings import kernel
 from alphamf.errors import AlphaMFError
+from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.factorization.stacking import stack
-from alphamf.inference.random import Key, generator
+from alphamf.inference.chain import run
+from alphamf.inference.records import Mean
 from alphamf.learnt import bands
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Floats
-from alphamf.training.dictionary.activations import Activation, activate
 from alphamf.training.dictionary.settings import check_seconds
 from alphamf.training.dictionary.speech import read_beginning
 
@@ -60,7 +62,7 @@ def extend(
         if not known:
             low, high = bands.edges()[bands.BELOW + band :][:2]
             raise AlphaMFError(f"no file has speech from {low:.0f} to {high:.0f} Hz")
-        frames[:, band] = _fitted(known, band, dictionary, generator(seed, Key.CHAIN, band))
+        frames[:, band] = _fitted(known, band, dictionary, seed, len(paths) + band)
     about = {**dictionary.about, "above": {"files": len(voices), "seconds": seconds, "seed": seed}}
     return replace(dictionary, above=frames.reshape(-1, dictionary.rank), about=about)
 
@@ -79,36 +81,39 @@ def _voices(
         sound = read_beginning(path, bands.FULL_BAND, dictionary.frame, seconds)
         if sound.any():
             spectra = Spectra(sound / np.abs(sound).max(), bands.FULL_BAND)
-            yield _speech(dictionary, spectra, (seed, k))
+            yield _speech(dictionary, spectra, seed, k)
         if progress:
             progress(k + 1, len(paths))
 
 
-def _speech(dictionary: Dictionary, spectra: Spectra, stream: tuple[int, int]) -> _Speech:
+def _speech(dictionary: Dictionary, spectra: Spectra, seed: int, chain: int) -> _Speech:
     count, bins = of_sound.count_sounding_bands(spectra, dictionary), dictionary.bins
     whole = of_sound.power(spectra, dictionary, count)
     whole = whole / whole[:bins].mean()
     low = stack(whole[:bins], dictionary.context)
-    rng = generator(stream[0], Key.CHAIN + stream[1])
-    found = _mean(activate(low, dictionary.basis, dictionary.alpha, STEPS, rng))
+    gains = _gains(low, dictionary.basis, dictionary.alpha, seed, chain)
     high = np.zeros((bands.ABOVE, whole.shape[1]), np.float32)
     high[:count] = whole[bins:]
-    return _Speech(found.T, stack(high, dictionary.context), count)
+    return _Speech(gains.T, stack(high, dictionary.context), count)
 
 
-def _fitted(voices: Sequence[_Speech], band: int, dictionary: Dictionary, rng: Any) -> Floats:
+def _fitted(
+    voices: Sequence[_Speech], band: int, dictionary: Dictionary, seed: int, chain: int
+) -> Floats:
     """Fit a band's rows of W, shape (context, rank)."""
     gains = np.concatenate([voice.gains for voice in voices])
     rows = slice(band, None, bands.ABOVE)
     # Transposed, the activations are the basis that rests, and W is what moves.
-    found = np.concatenate([voice.power[rows].T for voice in voices])
-    level = found.mean()
-    fitted = _mean(activate(found / level, gains, dictionary.alpha, STEPS, rng))
+    power = np.concatenate([voice.power[rows].T for voice in voices])
+    level = power.mean()
+    fitted = _gains(power / level, gains, dictionary.alpha, seed, chain)
     return fitted.T * np.float32(level ** (dictionary.alpha / 2))
 
 
-def _mean(steps: Iterator[Activation]) -> Floats:
-    """Return the mean of the varying quantities over the last steps."""
-    last = islice(steps, STEPS - KEEP, None)
-    mean: Floats = np.mean([each.gains for each in last], axis=0)
+def _gains(power: Floats, basis: Floats, alpha: float, seed: int, chain: int) -> Floats:
+    """Return the mean of H over the last steps, shape (K, J), with W fixed."""
+    record = Mean(lambda theta, target: theta.reshape(basis.shape[1], -1), burn_in=STEPS - KEEP)
+    target = AlphaMF(power, [Source(alpha, basis.shape[1], basis)])
+    deque(run(target, kernel("em"), steps=STEPS, seed=seed, chain=chain, record=record), maxlen=0)
+    mean: Floats = record.mean
     return mean

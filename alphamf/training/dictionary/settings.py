@@ -9,7 +9,7 @@ from alphamf.denoising.settings import kernel
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.stable import ALPHAS
 from alphamf.inference.samplers.registry import SamplerName
-from alphamf.tools.arguments import flag, real_number, replace_numbers, whole_number
+from alphamf.tools.arguments import real_number, replace_numbers, whole_number
 from alphamf.training.dictionary.voices import VoiceRule, check_rule
 
 HOP_SECONDS = 0.016
@@ -28,27 +28,25 @@ MOST_CONTEXT = 1000
 MOST_SECONDS = 24 * 3600
 """Maximum number of seconds that are taken of a voice: a day."""
 
-STEPS = 200
-"""Default number of steps with all speech in memory."""
+MOST_CELLS = 125_000_000
+"""Maximum number of cells of the speech's spectrogram. The model takes 40 bytes for each: 5 GB, 43
+minutes of speech at 8 kHz and 21 at 16 kHz, with the default context."""
 
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """Settings of a training run."""
+    """Settings of a training run: the arguments of `alphamf.training.dictionary.api.train`."""
 
-    # rate, rank, alpha, context, sampler, steps, keep, seconds, voices, stream, seed: as in
-    # `alphamf.training.dictionary.api.train`.
-    rate: int = 8000
-    rank: int = 60
-    alpha: float = 1.0
-    context: int = 3
-    sampler: SamplerName = "em"
-    steps: int | None = None
-    keep: int | None = None
-    seconds: float = 5.0
-    voices: VoiceRule = "file"
-    stream: bool | None = None
-    seed: int = 0
+    rate: int
+    rank: int
+    alpha: float
+    context: int
+    sampler: SamplerName
+    steps: int
+    keep: int | None
+    seconds: float
+    voices: VoiceRule
+    seed: int
 
     @property
     def frame(self) -> Frame:
@@ -56,12 +54,15 @@ class TrainingSettings:
         hop = round(HOP_SECONDS * self.rate)
         return Frame(OVERLAP * hop, hop)
 
-    def count_averaged(self, steps: int) -> int:
-        """Return how many of `steps` steps at the end are averaged."""
-        keep = max(1, steps // 3) if self.keep is None else self.keep
-        if not 1 <= keep <= steps:
-            raise AlphaMFError(f"keep must be from 1 to steps = {steps}, not {keep}")
-        return keep
+    @property
+    def averaged(self) -> int:
+        """Number of steps at the end that are averaged."""
+        return max(1, self.steps // 3) if self.keep is None else self.keep
+
+    @property
+    def most_seconds(self) -> float:
+        """Maximum length of all speech together, in seconds."""
+        return MOST_CELLS / (self.context * self.frame.bins) * HOP_SECONDS
 
     def __post_init__(self) -> None:
         numbers: dict[str, float] = {
@@ -69,25 +70,19 @@ class TrainingSettings:
             "rank": whole_number("rank", self.rank, 1, MOST_RANK),
             "alpha": real_number("alpha", self.alpha, *ALPHAS),
             "context": whole_number("context", self.context, 1, MOST_CONTEXT),
+            "steps": whole_number("steps", self.steps, 1),
             "seconds": check_seconds(self.seconds),
             "seed": whole_number("seed", self.seed, 0),
         }
-        for name in ("steps", "keep"):
-            if getattr(self, name) is not None:
-                numbers[name] = whole_number(name, getattr(self, name), 1)
+        if self.keep is not None:
+            numbers["keep"] = whole_number("keep", self.keep, 1)
         kernel(self.sampler)
         check_rule(self.voices)
-        if self.stream is not None:
-            flag("stream", self.stream)
         replace_numbers(self, numbers)
-        if self.stream and self.sampler != "em":
-            raise AlphaMFError(
-                f"streamed training supports only the sampler em; {self.sampler} needs all "
-                "speech in memory"
-            )
+        if self.averaged > self.steps:
+            raise AlphaMFError(f"keep must be from 1 to steps = {self.steps}, not {self.keep}")
 
 
 def check_seconds(seconds: float) -> float:
     """Return seconds of a voice; less than a window and more than a day are refused."""
-    least = OVERLAP * HOP_SECONDS
-    return real_number("seconds", seconds, least, MOST_SECONDS)
+    return real_number("seconds", seconds, OVERLAP * HOP_SECONDS, MOST_SECONDS)

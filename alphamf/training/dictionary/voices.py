@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.random import Key, generator
 from alphamf.tools.arguments import file_name, shown_value
 
 VoiceRule = Literal["file", "folder", "prefix"]
@@ -65,19 +64,3 @@ def group(paths: Sequence[str | os.PathLike[str]], rule: str = "file") -> list[V
             )
         )
     return [Voice(name, tuple(members)) for name, members in groups.items()]
-
-
-def hold_out(
-    voices: Sequence[Voice], fraction: float, most: int, seed: int
-) -> tuple[list[Voice], list[Voice]]:
-    """Split voices at random into training and held-out voices; the order is kept."""
-    if not 0 < fraction < 1:
-        raise AlphaMFError(f"the held-out fraction must be between 0 and 1, not {fraction}")
-    if len(voices) < 2:
-        raise AlphaMFError("holding out voices needs at least two voices")
-    count = min(max(1, round(fraction * len(voices))), most, len(voices) - 1)
-    chosen = set(generator(seed, Key.HELD_OUT_VOICES, 0).permutation(len(voices))[:count].tolist())
-    parts: tuple[list[Voice], list[Voice]] = ([], [])
-    for number, voice in enumerate(voices):
-        parts[number in chosen].append(voice)
-    return parts

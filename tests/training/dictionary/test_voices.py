@@ -1,4 +1,4 @@
-"""Whose voice a file holds, and which voices are held out."""
+"""Whose voice a file holds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alphamf.errors import AlphaMFError
-from alphamf.training.dictionary.voices import RULES, group, hold_out
+from alphamf.training.dictionary.voices import RULES, group
 
 LIBRISPEECH = [
     "speech/103/1240/103-1240-0000.flac",
@@ -63,31 +63,3 @@ def test_every_file_has_one_voice(names, rule):
     assert len({voice.name for voice in voices}) == len(voices)
     for voice in voices:
         assert list(voice.files) == [path for path in paths if path in voice.files]
-
-
-@given(
-    count=st.integers(2, 50),
-    fraction=st.floats(0.01, 0.99),
-    most=st.integers(1, 20),
-    seed=st.integers(0, 9),
-)
-def test_held_out_voices_are_others(count, fraction, most, seed):
-    voices = group([f"{k}.wav" for k in range(count)])
-    kept, held = hold_out(voices, fraction, most, seed)
-    assert kept and held
-    assert len(held) <= most
-    assert sorted(kept + held) == sorted(voices)
-    assert kept == sorted(kept, key=voices.index)
-    assert (kept, held) == hold_out(voices, fraction, most, seed)
-
-
-def test_the_seed_decides_who_is_held_out():
-    voices = group([f"{k}.wav" for k in range(50)])
-    assert hold_out(voices, 0.2, 99, 0)[1] != hold_out(voices, 0.2, 99, 1)[1]
-    assert len(hold_out(voices, 0.2, 99, 0)[1]) == 10
-
-
-@pytest.mark.parametrize(("count", "fraction"), [(1, 0.5), (5, 0.0), (5, 1.0), (5, float("nan"))])
-def test_what_cannot_be_held_out(count, fraction):
-    with pytest.raises(AlphaMFError):
-        hold_out(group([f"{k}.wav" for k in range(count)]), fraction, 99, 0)
