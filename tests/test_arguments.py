@@ -147,11 +147,11 @@ BAD = {
     "context": [*COUNT, 0],
     "Settings.steps": ANY_COUNT,
     "Settings.keep": ANY_COUNT,
-    "train.steps": [value for value in ANY_COUNT if value is not None],
+    "train.rate": [value for value in COUNT if value is not None],
+    "train.steps": ANY_COUNT,
     "train.keep": [value for value in ANY_COUNT if value is not None],
     "seconds": REAL,
     "voices": WORD,
-    "stream": [value for value in FLAG if value is not None],
     "skipped": FUNCTION,
     "activity": ARRAY,
     "frame_times": ARRAY,
@@ -201,9 +201,7 @@ REALS = {
     "alpha": 1.5,
     "seconds": 1.0,
 }
-FLAGS = dict.fromkeys(("channels_first", "narrow", "refine", "stream"), False) | {
-    "learn_channel": True
-}
+FLAGS = dict.fromkeys(("channels_first", "narrow", "refine"), False) | {"learn_channel": True}
 
 
 def arguments(call):
