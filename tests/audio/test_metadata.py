@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import struct
 import sys
+import tracemalloc
+import zlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import pytest
 import soundfile
 
 from alphamf.audio import mp3
+from alphamf.audio.metadata import chunks as metadata_chunks
 from alphamf.audio.reader import open_reader
 from alphamf.audio.writer import destination, open_writer
 from alphamf.errors import AlphaMFError
@@ -450,3 +453,81 @@ def test_tags_that_cannot_be_kept_are_a_note(tmp_path, monkeypatch):
             )
     with pytest.raises(AlphaMFError, match=r"`tag` needs mutagen: .*pip install mutagen"):
         write(tmp_path / "b.ogg", history=LINE)
+
+
+# Tags of strangers --------------------------------------------------------------------------------
+
+
+def sync_safe(number: int) -> bytes:
+    return bytes(number >> k & 127 for k in (21, 14, 7, 0))
+
+
+def mp3_with_frame(path: Path, frame: bytes, count: int = 1) -> None:
+    soundfile.write(path, noise(), RATE)
+    tag = b"ID3\x04\0\0" + sync_safe(count * len(frame)) + count * frame
+    path.write_bytes(tag + path.read_bytes())
+
+
+def compressed(text: bytes) -> bytes:
+    """Return a compressed title."""
+    body = sync_safe(len(text) + 1) + zlib.compress(b"\3" + text, 9)
+    return b"TIT2" + sync_safe(len(body)) + b"\0\x09" + body
+
+
+@pytest.mark.parametrize("sandbox", ["on", "off"])
+@pytest.mark.parametrize(("suffix", "history"), [(".flac", None), (".mp3", LINE)])
+def test_a_compressed_field_grows_no_output(tmp_path, monkeypatch, sandbox, suffix, history):
+    mutagen = pytest.importorskip("mutagen", reason="needs the extra media")
+    monkeypatch.setenv("ALPHAMF_SANDBOX", sandbox)
+    source = tmp_path / "a.mp3"
+    mp3_with_frame(source, compressed(b"a" * (20 << 20)))
+    output = copied(source, tmp_path / f"b{suffix}", history=history)
+    assert output.stat().st_size < source.stat().st_size + (1 << 16)
+    mp3_with_frame(source, compressed(b"An honest title"))
+    output = copied(source, tmp_path / f"b{suffix}", history=history)
+    assert mutagen.File(output, easy=True)["title"] == ["An honest title"]
+
+
+@pytest.mark.parametrize("sandbox", ["on", "off"])
+@pytest.mark.parametrize("suffix", [".m4a", ".flac"])
+def test_tags_that_are_nested_too_deep_are_a_note(tmp_path, monkeypatch, sandbox, suffix):
+    pytest.importorskip("mutagen", reason="needs the extra media")
+    pytest.importorskip("av", reason="needs the extra media")
+    monkeypatch.setenv("ALPHAMF_SANDBOX", sandbox)
+    source, nested = tmp_path / "a.m4a", b""
+    write(source)
+    for _ in range(3000):
+        nested = struct.pack(">I4s4x", len(nested) + 12, b"meta") + nested
+    source.write_bytes(source.read_bytes() + nested)
+    with open_reader(source) as reader:
+        target = destination(str(tmp_path / f"b{suffix}"), reader)
+        form = {"format": target.format, "subtype": target.subtype}
+        with open_writer(target.path, RATE, 1, **form, original=reader) as writer:
+            writer.write(noise())
+    assert "recursion" in (writer.lost or "")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is the sandbox's")
+def test_many_small_fields_end_within_the_limit(tmp_path):
+    pytest.importorskip("mutagen", reason="needs the extra media")
+    source = tmp_path / "a.mp3"
+    mp3_with_frame(source, b"XXXX" + sync_safe(1) + b"\0\0\0", 400_000)
+    with open_reader(source) as reader:
+        form = {"format": "FLAC", "subtype": "PCM_16"}
+        with open_writer(tmp_path / "b.flac", RATE, 1, **form, original=reader) as writer:
+            writer.write(noise())
+    assert writer.lost == "tags were not copied because they cannot be read within the limits"
+
+
+def test_many_small_chunks_are_copied_without_a_record_of_each(tmp_path):
+    source, output = tmp_path / "a.wav", tmp_path / "b.wav"
+    for path in (source, output):
+        soundfile.write(path, noise(), RATE)
+    data = source.read_bytes() + b"junk\0\0\0\0" * 5000
+    source.write_bytes(data)
+    tracemalloc.start()
+    metadata_chunks.keep(source, output, "<", None)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert output.read_bytes()[8:] == data[8:] and peak < 1 << 19

@@ -35,7 +35,7 @@ _CALLS = {
         "mremap": 25, "madvise": 28, "nanosleep": 35, "getpid": 39, "exit": 60, "gettimeofday": 96,
         "sigaltstack": 131, "gettid": 186, "time": 201, "futex": 202, "sched_getaffinity": 204,
         "restart_syscall": 219, "clock_gettime": 228, "clock_nanosleep": 230, "exit_group": 231,
-        "preadv": 295, "preadv2": 327, "getrandom": 318, "mmap": 9, "mprotect": 10,
+        "preadv": 295, "preadv2": 327, "getrandom": 318, "mmap": 9, "mprotect": 10, "ftruncate": 77,
     },
     "aarch64": {
         "read": 63, "write": 64, "close": 57, "lseek": 62, "munmap": 215, "brk": 214,
@@ -44,7 +44,7 @@ _CALLS = {
         "gettimeofday": 169, "sigaltstack": 132, "gettid": 178, "futex": 98,
         "sched_getaffinity": 123, "restart_syscall": 128, "clock_gettime": 113,
         "clock_nanosleep": 115, "exit_group": 94, "preadv": 69, "preadv2": 286, "getrandom": 278,
-        "mmap": 222, "mprotect": 226,
+        "mmap": 222, "mprotect": 226, "ftruncate": 46,
     },
 }  # fmt: skip
 """Numbers of the system calls that a decoder may make, by machine."""

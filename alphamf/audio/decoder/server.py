@@ -24,6 +24,7 @@ from alphamf.audio.decoder import messages, tasks
 from alphamf.audio.decoder.confine import confine, prepare
 from alphamf.audio.handle import Handle
 from alphamf.audio.media import kinds
+from alphamf.audio.metadata import fields
 from alphamf.audio.sink import Sink
 
 CONTROL = 3
@@ -34,6 +35,9 @@ _MOST = 1 << 17
 
 _LATE = "av.stream", "av.subtitles.codeccontext", "av.subtitles.stream"
 """What PyAV imports when a file needs it, which is too late in a decoder."""
+
+_TAG_SECONDS = 5
+"""Longest time of a processor that reading and writing tags may take, in seconds."""
 
 _FILE, _CHANNEL, _OUTPUT = 3, 4, 5
 """Descriptors of a decoder."""
@@ -64,7 +68,9 @@ def _fork(asked: dict[str, Any], descriptors: list[int]) -> None:
     if sys.platform == "win32":
         return
     with suppress(OSError, ImportError):
-        if kinds.find(Handle(descriptors[0], "")) is not None:
+        if "tags" in asked:
+            fields.prepare()
+        elif kinds.find(Handle(descriptors[0], "")) is not None:
             for module in _LATE:
                 import_module(module)
     try:
@@ -82,6 +88,8 @@ def _work(asked: dict[str, Any], descriptors: list[int]) -> None:
     """Give up all rights except to the descriptors, and do the requested work."""
     if sys.platform == "win32":
         return
+    import resource
+
     gc.enable()
     for place, descriptor in enumerate(descriptors, _FILE):
         os.dup2(descriptor, place)
@@ -89,8 +97,14 @@ def _work(asked: dict[str, Any], descriptors: list[int]) -> None:
     source = Handle(_FILE, f"audio{asked['ending']}")
     channel = io.FileIO(_CHANNEL, "r+")
     sink = Sink(_OUTPUT, asked["output"]) if "output" in asked else None
-    messages.send(channel, messages.DONE, bytes([confine(writes=sink is not None)]))
-    if sink is None:
+    tagged = open(_OUTPUT, "r+b") if "tags" in asked else None
+    if tagged is not None:
+        resource.setrlimit(resource.RLIMIT_CPU, (_TAG_SECONDS, _TAG_SECONDS))
+    writes = sink is not None or tagged is not None
+    messages.send(channel, messages.DONE, bytes([confine(writes=writes)]))
+    if tagged is not None:
+        tasks.tag(channel, source, tagged, asked["tags"])
+    elif sink is None:
         tasks.decode(channel, source, asked)
     else:
         tasks.copy(channel, source, sink, asked)

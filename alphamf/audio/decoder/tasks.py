@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import soundfile
@@ -21,6 +21,7 @@ from alphamf.audio.media import kinds
 from alphamf.audio.media.copy import Original
 from alphamf.audio.media.muxer import Muxer
 from alphamf.audio.media.track import About
+from alphamf.audio.metadata import fields
 from alphamf.audio.opening import has_tags, next_block, next_wide_block, open_here
 from alphamf.audio.sink import Sink
 from alphamf.errors import AlphaMFError
@@ -60,6 +61,28 @@ def copy(channel: io.FileIO, source: Handle, sink: Sink, asked: dict[str, Any]) 
             data = bytearray(length)
             messages.fill(channel, memoryview(data))
             _answer(channel, partial(_write, muxer, sink, kind, data, asked["channels"]))
+
+
+def tag(channel: io.FileIO, source: Handle, output: BinaryIO, asked: dict[str, Any]) -> None:
+    """Copy the tags of a file: answer what is lost, then write them when asked to."""
+    made: Any = None
+
+    def first() -> bytes:
+        nonlocal made
+        original = source if asked.pop("copied") else None
+        made, lost = fields.copied(original, output, **asked)
+        return json.dumps(lost).encode()
+
+    def write() -> bytes:
+        if made is not None:
+            fields.save(made, output)
+            output.flush()
+        return b""
+
+    _answer(channel, first)
+    with suppress(EOFError):
+        messages.header(channel)
+        _answer(channel, write)
 
 
 def _answer(channel: io.FileIO, work: Callable[[], Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple
 
@@ -45,7 +46,10 @@ def keep(source: Path | None, output: Path, order: Literal["<", ">"], history: s
                 place.append(_chunk(b"bext", _noted(_contents(old, chunk), history), order))
                 noted = True
                 continue
-            place.append(ByteRange(old, chunk.start, chunk.end))
+            if place and isinstance(place[-1], ByteRange) and place[-1].end == chunk.start:
+                place[-1] = place[-1]._replace(end=chunk.end)
+            else:
+                place.append(ByteRange(old, chunk.start, chunk.end))
             if (chunk.end - chunk.start) % 2:
                 place.append(b"\0")
         if history is not None and not noted:
@@ -77,33 +81,34 @@ def _insert(
         file.write(struct.pack(f"{order}I", min(size, 0xFFFFFFFF)))
 
 
-def _chunks(file: BinaryIO, order: Literal["<", ">"]) -> list[_Chunk]:
-    """Return the complete chunks; the samples' chunk may be truncated or of unknown length.
+def _chunks(file: BinaryIO, order: Literal["<", ">"]) -> Iterator[_Chunk]:
+    """Yield the complete chunks; the samples' chunk may be truncated or of unknown length.
 
     If that length is wrong, samples follow, which are not chunks.
     """
-    found, long_size = [], None
     size = last = file.seek(0, os.SEEK_END)
-    file.seek(12)
-    while file.tell() < last and len(header := file.read(8)) == 8:
+    at, long_size = 12, None
+    while at < last:
+        file.seek(at)
+        header = file.read(8)
+        if len(header) < 8:
+            return
         kind, length = struct.unpack(f"{order}4sI", header)
-        start = file.tell() - 8
         if kind == b"ds64" and len(body := file.read(16)) == 16:
             long_size = struct.unpack("<8xQ", body)[0]
         if kind in _SAMPLES and length == 0xFFFFFFFF and long_size is not None:
             length = long_size
-        end = start + 8 + length
+        end = at + 8 + length
         if end > size and kind not in _SAMPLES:
-            break
-        found.append(_Chunk(kind, start, end))
+            return
+        yield _Chunk(kind, at, end)
         if end > size:  # by more than a place in a file can be, where the header is damaged
-            break
+            return
         if kind in _SAMPLES:
             last = end_of_chunks(file, end, size, order)
             if length == 0 and last < size:
-                break
-        file.seek(end + length % 2)
-    return found
+                return
+        at = end + length % 2
 
 
 def _contents(file: BinaryIO, chunk: _Chunk) -> bytes:

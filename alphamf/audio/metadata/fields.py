@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
+import io
+import zlib
 from functools import cache
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from alphamf.audio.opening import has_tags
-from alphamf.audio.survey import open_sound
+from alphamf.audio.media.kinds import Openable
 from alphamf.errors import AlphaMFError
 from alphamf.tools.extras import install_packages
 
@@ -29,45 +30,72 @@ _ASF = {
 }  # fmt: skip
 """ASF's own names of these fields; mutagen has no easy names for them."""
 
+_LONGEST = 1 << 20
+"""Maximum number of characters of a field that is copied into another format."""
 
-def require_mutagen() -> None:
-    """Raise an AlphaMFError if mutagen is not installed."""
+_RATIO = 16
+"""Maximum growth of a compressed frame: text shrinks to a tenth at best."""
+
+KINDS = ("MP3", "FLAC", "OGG", "MP4", "ASF")
+"""Families of formats whose tags mutagen writes."""
+
+
+def copied(
+    source: Openable | None, output: BinaryIO, kind: str, *, same: bool, history: str | None
+) -> tuple[Any, str | None]:
+    """Return the output's tags as they will be, and a note on what is not copied.
+
+    The tags are None if nothing has to be written. `source` is None if only the history changes,
+    and `same` says that it is of the output's kind, so that all of its fields are copied.
+    """
+    prepare()
     try:
-        import mutagen  # noqa: F401
-    except ImportError:
-        raise AlphaMFError(f"`tag` needs mutagen: {install_packages('mutagen')}") from None
+        file = _opened(output, kind, easy=not same)
+    except Exception as error:  # where tags were copied byte for byte
+        return None, f"the history was not written: mutagen cannot read the tags ({error!s:.100})"
+    if file.tags is None:
+        file.add_tags()
+    changed, lost = history is not None, None
+    if source is not None:
+        old = _read(source, kind if same else "", easy=not same)
+        if isinstance(old, str):
+            lost = old
+        elif old is not None:
+            changed = True
+            lost = _replace(old, file) if same else _translate(old, file)
+    if history is not None:
+        mp4 = kind == "MP4" and same
+        key = "----:com.apple.iTunes:HISTORY" if mp4 else "HISTORY"
+        before = file.tags[key] if key in file.tags else []
+        file.tags[key] = [*before, history.encode() if mp4 else history]
+    return file if changed else None, lost
 
 
-def keep(source: Path, output: Path, kind: str) -> str | None:
-    """Copy all fields from one file to another of the same type."""
-    old = _read(source, easy=False)
-    if old is None or isinstance(old, str):
-        return old
-    import mutagen
+def save(file: Any, output: BinaryIO) -> None:
+    """Write tags to the file that they were read from."""
+    output.seek(0)
+    third = getattr(file.tags, "version", (0, 0))[:2] == (2, 3)
+    try:
+        file.save(output, **({"v2_version": 3} if third else {}))
+    except Exception as error:
+        raise AlphaMFError(f"the tags cannot be written: {error!s:.100}") from error
 
-    new: Any = mutagen.File(output)
+
+def _replace(old: Any, new: Any) -> str | None:
+    """Copy all fields between files of the same type."""
     # Comments of Vorbis and of Opus are alike, and mutagen's types of the files are not.
     if type(old) is not type(new) and not isinstance(old.tags, list):
-        return translate(source, output, kind)
-    if new.tags is None:
-        new.add_tags()
+        return "tags were not copied because the file has them of another kind"
     new.tags.clear()
     if isinstance(old.tags, list):  # in their order, and more than once where they are
         new.tags.extend(old.tags)
     else:
         new.tags.update({key: old.tags[key] for key in old.tags if key != _STALE})
-    new.save()
     return None
 
 
-def translate(source: Path, output: Path, kind: str) -> str | None:
-    """Copy the common fields from one file to another of a different type."""
-    old = _read(source, easy=True) if kind in _FIELDS else None
-    if old is None or isinstance(old, str):
-        return old
-    new = _opened(output, kind, easy=True)
-    if new.tags is None:
-        new.add_tags()
+def _translate(old: Any, new: Any) -> str | None:
+    """Copy the common fields between files of different types."""
     lost = []
     for name in _COMMON:
         try:
@@ -75,10 +103,11 @@ def translate(source: Path, output: Path, kind: str) -> str | None:
         except (KeyError, ValueError):  # it is not there, or has no name
             continue
         try:
+            if sum(map(len, values)) > _LONGEST:
+                raise ValueError
             new.tags[_key(new, name)] = values
         except (KeyError, ValueError):  # such as words for the number of a track in MP4
             lost.append(name)
-    new.save()
     return f"these tags were not copied: {', '.join(lost)}" if lost else None
 
 
@@ -89,12 +118,50 @@ def _key(file: Any, name: str) -> str:
     return _ASF.get(name, name) if isinstance(file, ASF) else name
 
 
+def _read(source: Openable, kind: str, *, easy: bool) -> Any:
+    """Read the tags of a file with mutagen: None if there are none, a note if it fails."""
+    import mutagen
+    from mutagen.mp4 import MP4
+
+    try:
+        with source.open("rb") as data:
+            file = MP4(data) if kind == "MP4" else mutagen.File(data, easy=easy)
+    except Exception as error:  # mutagen raises whatever a damaged file leads to
+        return f"tags were not copied because mutagen cannot read them ({error!s:.100})"
+    return file if file is not None and file.tags else None
+
+
+def _opened(file: BinaryIO, kind: str, *, easy: bool) -> Any:
+    """Open a file in mutagen as a given format, whatever its name."""
+    import mutagen
+    from mutagen import easymp4, flac, mp3, mp4
+
+    classes = {"MP3": mp3.EasyMP3, "MP4": easymp4.EasyMP4 if easy else mp4.MP4, "FLAC": flac.FLAC}
+    return classes.get(kind, mutagen.File)(file)
+
+
+class _BoundedZlib:
+    """Stands for zlib in mutagen, and refuses frames that would become many times larger."""
+
+    error = zlib.error
+
+    @staticmethod
+    def decompress(data: bytes) -> bytes:
+        """Decompress a frame."""
+        stream = zlib.decompressobj()
+        found = stream.decompress(data, _RATIO * len(data))
+        if stream.unconsumed_tail:
+            raise zlib.error("the frame is too large")
+        return found
+
+
 @cache
-def _complete() -> None:
-    """Register simple names for the common fields that mutagen does not name."""
+def prepare() -> None:
+    """Load all of mutagen, name the common fields that it does not name, and bound its zlib."""
+    import mutagen
     from mutagen.easyid3 import EasyID3
     from mutagen.easymp4 import EasyMP4Tags
-    from mutagen.id3 import COMM
+    from mutagen.id3 import COMM, _frames
 
     def comments(tags: Any, _: str) -> list[str]:
         # With a description they are something else, such as levels for iTunes.
@@ -108,70 +175,19 @@ def _complete() -> None:
 
     EasyID3.RegisterKey("comment", comments, comment)
     EasyID3.RegisterTXXXKey("description", "DESCRIPTION")
+    EasyID3.RegisterTXXXKey("history", "HISTORY")
     EasyMP4Tags.RegisterTextKey("composer", "\xa9wrt")
-    for name in ("isrc", "language"):
+    for name in ("isrc", "language", "history"):
         EasyMP4Tags.RegisterFreeformKey(name, name.upper())
+    _frames.zlib = _BoundedZlib
+    mutagen.File(io.BytesIO(bytes(128)), easy=True)
+    for encoding in ("ascii", "latin1", "iso8859-1", "utf-8", "utf-16", "utf-16-le", "utf-16-be"):
+        codecs.lookup(encoding)
 
 
-_FIELDS = ("MP3", "FLAC", "OGG", "MP4", "ASF")
-
-
-def _absent(source: Path) -> str | None:
-    """Return a note if a file has tags that only mutagen could copy, or None."""
+def require_mutagen() -> None:
+    """Raise an AlphaMFError if mutagen is not installed."""
     try:
-        with open_sound(source, source.name) as file:
-            found = has_tags(file)
-    except AlphaMFError:
-        return None
-    if not found:
-        return None
-    return f"tags were not copied because mutagen is not installed: {install_packages('mutagen')}"
-
-
-def _read(path: Path, *, easy: bool) -> Any:
-    """Read the tags of a file with mutagen: None if there are none, a note if it fails."""
-    try:
-        import mutagen
+        import mutagen  # noqa: F401
     except ImportError:
-        return _absent(path)
-    _complete()
-    try:
-        file = mutagen.File(path, easy=easy)
-    except (mutagen.MutagenError, ValueError, LookupError, ArithmeticError, MemoryError) as error:
-        return f"tags were not copied because mutagen cannot read them ({error})"
-    return file if file is not None and file.tags else None
-
-
-def note(output: Path, kind: str, line: str) -> None:
-    """Add a line to the history field in the tags of a file."""
-    from mutagen.id3 import TXXX
-
-    file = _opened(output, kind, easy=False)
-    if file.tags is None:
-        file.add_tags()
-    if kind == "MP3":
-        frame = file.tags.get("TXXX:HISTORY") or TXXX(encoding=3, desc="HISTORY", text=[])
-        frame.text.append(line)
-        file.tags.add(frame)
-        third = file.tags.version[:2] == (2, 3)
-        if third:
-            file.tags.update_to_v23()
-        file.save(v2_version=3 if third else 4)
-        return
-    key = "----:com.apple.iTunes:HISTORY" if kind == "MP4" else "HISTORY"
-    file.tags[key] = [*file.tags.get(key, []), line.encode() if kind == "MP4" else line]
-    file.save()
-
-
-def _opened(path: Path, kind: str, *, easy: bool) -> Any:
-    """Open a file in mutagen as a given format, whatever the extension of its name."""
-    import mutagen
-    from mutagen import easymp4, flac, mp3, mp4
-
-    if kind == "MP3":
-        return (mp3.EasyMP3 if easy else mp3.MP3)(path)
-    if kind == "MP4":
-        return (easymp4.EasyMP4 if easy else mp4.MP4)(path)
-    if kind == "FLAC":
-        return flac.FLAC(path)
-    return mutagen.File(path, easy=easy) if kind in ("OGG", "ASF") else None
+        raise AlphaMFError(f"`tag` needs mutagen: {install_packages('mutagen')}") from None

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
+from alphamf.audio.decoder import helper, messages
+from alphamf.audio.decoder.confined_process import ConfinedProcess, NoSandboxError
 from alphamf.audio.metadata import blocks, chunks, fields
+from alphamf.audio.opening import has_tags
+from alphamf.audio.survey import open_sound
 from alphamf.errors import AlphaMFError
+from alphamf.tools.extras import install_packages
+from alphamf.tools.files import printable_name
 
 _FAMILIES = {
     "WAV": ("WAV", "WAVEX", "RF64"),
@@ -14,6 +22,9 @@ _FAMILIES = {
 }
 _NOTED = ("WAV", "AIFF", "MP3", "FLAC", "OGG", "MP4", "ASF", "MATROSKA")
 """Families that can store a line of history; in Matroska the muxer writes it."""
+
+_LONGEST = 300
+"""Maximum number of characters of a note."""
 
 
 def family(format: str) -> str:
@@ -35,19 +46,59 @@ def keep(
     source: Path | None, form: str, output: Path, format: str, history: str | None
 ) -> str | None:
     """Copy the metadata of an input to an output, and add a line to its history."""
-    lost = None
     kind = family(format)
-    same = source if source is not None and family(form) == kind else None
+    same = source is not None and family(form) == kind
     if kind in ("WAV", "AIFF"):
-        chunks.keep(same, output, "<" if kind == "WAV" else ">", history)
-    elif kind == "FLAC" and same:
-        blocks.keep_flac(same, output)
-    elif kind == "MP3" and same:
-        blocks.keep_mp3(same, output)
-    elif kind in ("OGG", "MP4", "ASF") and same:
-        lost = fields.keep(same, output, kind)
-    if source is not None and not same:
-        lost = fields.translate(source, output, kind)
-    if history is not None and kind not in ("WAV", "AIFF", "MATROSKA"):
-        fields.note(output, kind, history)
+        original = source if same else None
+        chunks.keep(original, output, "<" if kind == "WAV" else ">", history)
+    if kind not in fields.KINDS:
+        return None
+    whole = same and kind in ("FLAC", "MP3")
+    if source is not None and whole:
+        (blocks.keep_flac if kind == "FLAC" else blocks.keep_mp3)(source, output)
+    if (source is None or whole) and history is None:
+        return None
+    if source is not None and find_spec("mutagen") is None:
+        return _absent(source)
+    asked: dict[str, Any] = {"kind": kind, "same": same and not whole, "history": history}
+    if source is not None and helper.is_enabled():
+        try:
+            return _confined(source, output, {**asked, "copied": not whole})
+        except NoSandboxError:
+            pass
+    with output.open("r+b") as file:
+        made, lost = fields.copied(None if whole else source, file, **asked)
+        if made is not None:
+            fields.save(made, file)
     return lost
+
+
+def _confined(source: Path, output: Path, asked: dict[str, Any]) -> str | None:
+    """Copy tags in a confined process, which can use only the two files."""
+    with source.open("rb") as old, output.open("r+b") as new:
+        request = {"name": source.name, "ending": source.suffix, "tags": asked}
+        process = ConfinedProcess(
+            request, [old.fileno(), new.fileno()], "the tags cannot be written"
+        )
+        try:
+            lost = process.facts(process.answer())
+        except AlphaMFError:  # nothing is written before the first answer
+            process.close()
+            return "tags were not copied because they cannot be read within the limits"
+        try:
+            process.ask(messages.FINISH)
+        finally:
+            process.close()
+    return printable_name(str(lost)[:_LONGEST]) if lost else None
+
+
+def _absent(source: Path) -> str | None:
+    """Return a note if a file has tags that only mutagen could copy, or None."""
+    try:
+        with open_sound(source, source.name) as file:
+            found = has_tags(file)
+    except AlphaMFError:
+        return None
+    if not found:
+        return None
+    return f"tags were not copied because mutagen is not installed: {install_packages('mutagen')}"
