@@ -153,7 +153,12 @@ class ExtraOptions:
         """Return a function that creates the observer of a file."""
         from alphamf.batch.observers import Observers
 
-        return partial(Observers, **vars(self), replace=overwrite)
+        outputs = {name: path for name, path in vars(self).items() if name != "reference"}
+        if self.reference is None:
+            return partial(Observers, **outputs, replace=overwrite)
+        from alphamf.cli.reference import ScoringObservers
+
+        return partial(ScoringObservers, self.reference, **outputs, replace=overwrite)
 
 
 @dataclass(frozen=True)

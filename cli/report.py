@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
@@ -16,9 +16,6 @@ from alphamf.errors import AlphaMFError
 from alphamf.tools.files import printable_name
 from alphamf.tools.jsonlines import dumps
 from alphamf.tools.outcomes import Update
-
-if TYPE_CHECKING:
-    from alphamf.training.dictionary.api import Progress
 
 _ARGUMENT = re.compile(r"(?<![\w`])`([a-z][a-z0-9_]*)`(?![\w`])")
 
@@ -182,7 +179,9 @@ def continued_later(
 
 
 @contextmanager
-def training_progress(name: str, quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
+def training_progress(
+    name: str, quiet: bool
+) -> Iterator[Callable[[tuple[int, int, float]], None] | None]:
     """Show the steps and the objective of a training run on standard error, if it is a terminal."""
     if quiet or not sys.stderr.isatty():
         yield None
@@ -202,7 +201,7 @@ def training_progress(name: str, quiet: bool) -> Iterator[Callable[[Progress], N
     )
     task = bars.add_task(name, total=None, objective=0.0)
 
-    def update(progress: Progress) -> None:
+    def update(progress: tuple[int, int, float]) -> None:
         step, steps, objective = progress
         bars.update(task, completed=step, total=steps, objective=objective)
 

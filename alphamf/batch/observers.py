@@ -1,70 +1,26 @@
-"""Additional outputs of a denoised file: noise, picture, uncertainty, speech ranges, scores."""
+"""Additional outputs of a denoised file: noise, picture, uncertainty, speech ranges."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from alphamf.audio.reader import Recording, read
+from alphamf.audio.reader import Recording
 from alphamf.audio.writer import destination, open_writer
 from alphamf.batch.archive import Archive
 from alphamf.denoising.activity import speech_ranges
 from alphamf.denoising.grids import Grid
-from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import atomic_file, file_errors, make_folder, printable_name
+from alphamf.tools.files import atomic_file, file_errors, make_folder
 
 if TYPE_CHECKING:
     from alphamf.audio.stft import Frame
     from alphamf.batch.plot import Picture
     from alphamf.denoising.segments import Segment
-
-
-class ReferenceScores:
-    """SI-SDR, SDR and STOI against clean speech, before and after, averaged over channels.
-
-    `before`, `after`: blocks of the input and of the output so far, shape (samples, channels) each.
-    """
-
-    def __init__(self, path: str, reader: Recording) -> None:
-        self._clean, self._rate = read(path)
-        found = self._rate, *self._clean.shape
-        needed = reader.rate, reader.frames, reader.channels
-        if found != needed:
-            raise AlphaMFError(
-                f"`reference` {printable_name(path)} must match {reader.name}: (rate, "
-                "samples, channels) "
-                f"is {found}, not {needed}"
-            )
-        self.before: list[Floats] = []
-        self.after: list[Floats] = []
-
-    def result(self) -> dict[str, dict[str, float | None]]:
-        """Return the scores; undefined scores (silence, a short clip) are None."""
-        return {
-            "before": self._measure(np.concatenate(self.before)),
-            "after": self._measure(np.concatenate(self.after)),
-        }
-
-    def _measure(self, estimate: Floats) -> dict[str, float | None]:
-        from alphamf.scores import score
-
-        def mean(measure: Any, *arguments: Any) -> float | None:
-            pairs = zip(self._clean.T, estimate.T, strict=True)
-            try:
-                return float(np.mean([measure(*pair, *arguments) for pair in pairs]))
-            except AlphaMFError:
-                return None
-
-        return {
-            "si_sdr": mean(score.si_sdr),
-            "sdr": mean(score.sdr),
-            "stoi": mean(score.stoi, self._rate),
-        }
 
 
 class Observers:
@@ -84,7 +40,6 @@ class Observers:
         plot: str | None = None,
         uncertainty: str | None = None,
         vad: str | None = None,
-        reference: str | None = None,
         replace: bool = True,
     ) -> None:
         self._replace = replace
@@ -108,7 +63,6 @@ class Observers:
                     replace=replace,
                 )
             )
-        self._scores = ReferenceScores(reference, reader) if reference else None
         self._archive = stack.enter_context(Archive()) if uncertainty else None
         self._picture: Picture | None = None
         if plot is not None:
@@ -121,8 +75,6 @@ class Observers:
         for block in blocks:
             if self._picture:
                 self._picture.before.add(block)
-            if self._scores:
-                self._scores.before.append(block)
             yield block
 
     def add(self, segment: Segment) -> None:
@@ -136,13 +88,11 @@ class Observers:
             self._picture.after.add(segment.audio)
             sound = segment.audio + segment.noise
             self._picture.add_gain(sound, segment.gain, segment.gain_std, self._frame)
-        if self._scores:
-            self._scores.after.append(segment.audio)
         if self._vad:
             self._activity.append(segment.activity)
 
-    def finish(self) -> dict[str, Any] | None:
-        """Write the remaining outputs, and return the scores if there is a reference."""
+    def finish(self) -> None:
+        """Write the remaining outputs."""
         if self._picture and self._plot:
             self._picture.save(self._plot, mode=self._mode, replace=self._replace)
         if self._archive and self._uncertainty:
@@ -156,7 +106,6 @@ class Observers:
             )
         if self._vad:
             self._write_ranges(self._vad)
-        return self._scores.result() if self._scores else None
 
     def _write_ranges(self, path: str) -> None:
         activity = np.concatenate(self._activity)
