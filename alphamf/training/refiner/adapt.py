@@ -23,8 +23,6 @@ from alphamf.training.refiner.scores import Scores
 KINDS = {"recorded": 0.8, "events": 0.1, "babble": 0.1}
 """Kinds of noise: almost all are the user's own."""
 
-CHAINS = {"em-15": 0.5, "18+20": 0.5}
-
 STEP_SIZE = 2e-4
 """A fifth of that of a new network."""
 
@@ -156,7 +154,6 @@ def _configuration(wish: FineTuningSettings) -> Config:
         band=0.0,
         codec=0.0,
         kinds=KINDS,
-        chains=CHAINS,
     )
     # All of the way, with weights of its own for every bin.
     network = replace(base.network, bands=0, exponent=shipped.exponent, start=name, moved=1.0)

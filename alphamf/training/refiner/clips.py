@@ -32,6 +32,7 @@ from alphamf.learnt.network import SILENT
 from alphamf.native.engine import AVAILABLE, Engine
 from alphamf.tools.arrays import Floats
 from alphamf.training.refiner.config import (
+    CHAINS,
     CausalHighBandKind,
     CausalKind,
     CausalSecondStageKind,
@@ -43,16 +44,6 @@ from alphamf.training.refiner.config import (
 from alphamf.training.refiner.mixtures import mixture
 from alphamf.training.refiner.recordings import SplitRecordings
 from alphamf.training.refiner.shaping import Rng, rms
-
-CHAINS = {
-    "em-15": Settings(sampler="em", warm_up=0, steps=15, keep=3, thin=1),
-    "18+20": Settings(warm_up=18, steps=20, keep=10, alpha_noise=2.0),
-    "20+40": Settings(warm_up=20, steps=40, keep=24, alpha_noise=2.0),
-    "12+12": Settings(warm_up=12, steps=12, keep=8, alpha_noise=2.0),
-}
-"""Chains by their names in a configuration: EM that stops early, which is cheap, so that there may
-be many mixtures; and chains by their steps of EM and of the sampler. The last is that of the preset
-`fast`; with the two before it most networks were trained."""
 
 RESIDUAL_PROBABILITY, MAX_RESIDUAL = 0.4, 0.25
 """Fraction of the second-stage clips to which a part of the removed sound is added again, and the

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, get_args
 
 from alphamf.audio.stft import Frame
 from alphamf.denoising import asymmetric_windows
+from alphamf.denoising.settings import Settings
 from alphamf.learnt import second_stage
 from alphamf.learnt.bands import FULL_BAND
 from alphamf.learnt.causal import CausalHighBand, CausalRefiner, CausalSecondStage
@@ -21,21 +22,12 @@ from alphamf.learnt.second_stage import Dereverberator, SecondStage
 KINDS = ("place", "coloured", "hum", "babble", "crackle", "events", "recorded", "music")
 """Kinds of a layer of noise."""
 
-CHAINS = ("em-15", "18+20", "20+40", "12+12")
-"""Chains that may produce a clip's posterior."""
-
-LOSSES = (
-    "distortion",
-    "waveform",
-    "compression",
-    "intelligibility",
-    "resolutions",
-    "pesq",
-    "perception",
-    "residue",
-    "distance",
-)
-"""Terms of the objective (`alphamf.training.refiner.losses`)."""
+CHAINS = {
+    "em-15": Settings(sampler="em", warm_up=0, steps=15, keep=3, thin=1),
+    "12+12": Settings(warm_up=12, steps=12, keep=8, alpha_noise=2.0),
+}
+"""Chains that may produce a clip's posterior: EM that stops early, which is cheap, so that there
+may be many mixtures; and the chain of the preset `fast`, by its steps of EM and of the sampler."""
 
 NARROW = 64
 """Bins whose weights are tied to no others: up to 1 kHz in windows of 64 ms."""
@@ -44,6 +36,18 @@ NARROW = 64
 @dataclass(frozen=True)
 class _AnyKind:
     """What the kinds of networks share, unless one differs."""
+
+    # Terms that the objective may have (`alphamf.training.refiner.losses`).
+    losses: ClassVar[tuple[str, ...]] = (
+        "distortion",
+        "waveform",
+        "compression",
+        "intelligibility",
+        "resolutions",
+        "pesq",
+        "perception",
+        "residue",
+    )
 
     @property
     def earlier_networks(self) -> tuple[str, ...]:
@@ -75,10 +79,6 @@ class RefinerKind(_AnyKind):
 @dataclass(frozen=True)
 class CausalKind(_AnyKind):
     """The refiner of the online chain, which reads no later frames."""
-
-    # Refiner that a new one starts from (`alphamf.training.refiner.causal_start`); empty: from
-    # random parameters.
-    made_from: str = ""
 
     name: ClassVar[str] = "causal"
     network: ClassVar[type[TrainedNetwork]] = CausalRefiner
@@ -125,9 +125,6 @@ class CausalSecondStageKind(_AnyKind):
     """The second stage at low latency, which corrects the output of a causal refiner."""
 
     of: str = ""  # The causal refiner; empty: that of the package
-    # Second stage that a new one starts from (`alphamf.training.refiner.causal_start`); empty: from
-    # random parameters.
-    made_from: str = ""
 
     name: ClassVar[str] = "causal-second-stage"
     network: ClassVar[type[TrainedNetwork]] = CausalSecondStage
@@ -145,6 +142,8 @@ class HighBandKind(_AnyKind):
 
     after: tuple[str, ...] = ()  # The refiner and the second stage; empty: those of the package
 
+    # As in `alphamf.training.refiner.band_losses`.
+    losses: ClassVar[tuple[str, ...]] = ("distortion", "distance")
     name: ClassVar[str] = "high-band"
     network: ClassVar[type[TrainedNetwork]] = HighBand
     cell_shape: ClassVar[tuple[int, int]] = HighBand.cell_shapes[0]
@@ -322,8 +321,7 @@ class Ladder:
 class Config:
     """The configuration of a training run."""
 
-    # network, data, mixtures, losses, schedule: the sections; `losses` are weights by the names of
-    # `LOSSES`.
+    # network, data, mixtures, losses, schedule: the sections; `losses` are weights by name.
     network: Network
     data: Data
     mixtures: Mixtures

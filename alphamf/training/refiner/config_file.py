@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import tomllib
+from collections.abc import Iterable
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -18,12 +19,9 @@ from alphamf.tools.files import printable_name, reason
 from alphamf.training.refiner.config import (
     CHAINS,
     KINDS,
-    LOSSES,
     NARROW,
     NETWORKS,
     CausalHighBandKind,
-    CausalKind,
-    CausalSecondStageKind,
     Config,
     Data,
     DereverberatorKind,
@@ -82,10 +80,13 @@ def parse_config(table: dict[str, Any]) -> Config:
     found: dict[str, Any] = {
         name: _section(name, kind, table.get(name, {})) for name, kind in sections.items()
     }
-    found["losses"] = _probabilities("losses", table.get("losses", {}), LOSSES)
+    _check_network(found["network"])
+    losses = found["network"].kind.losses
+    found["losses"] = _probabilities("losses", table.get("losses", {}), losses)
     ladder = _section("ladder", Ladder, table["ladder"]) if "ladder" in table else None
     config = Config(**found, ladder=ladder)
-    _check(config)
+    _check_mixtures(config)
+    _check_schedule(config.schedule, config.ladder)
     return config
 
 
@@ -147,7 +148,7 @@ def _kind(table: dict[str, Any]) -> Any:
     return _section("network.kind", NETWORKS[name], rest)
 
 
-def _probabilities(name: str, table: Any, known: tuple[str, ...]) -> dict[str, float]:
+def _probabilities(name: str, table: Any, known: Iterable[str]) -> dict[str, float]:
     found: dict[str, float] = _value(f"[{name}]", table, dict[str, float])
     for key, value in found.items():
         if key not in known:
@@ -159,13 +160,6 @@ def _probabilities(name: str, table: Any, known: tuple[str, ...]) -> dict[str, f
     return {key: found[key] for key in known if key in found}
 
 
-def _check(config: Config) -> None:
-    """Check the ranges of all values."""
-    _check_network(config.network)
-    _check_mixtures(config)
-    _check_schedule(config.schedule, config.ladder)
-
-
 def _check_network(network: Network) -> None:
     for key, least in (("width", 1), ("hidden", 1), ("blocks", 1), ("maps", 2), ("local", 1)):
         _within(f"[network] {key}", getattr(network, key), least, math.inf)
@@ -173,9 +167,6 @@ def _check_network(network: Network) -> None:
     if network.bands:
         _within("[network] bands", network.bands, NARROW + 2, math.inf)
     kind = network.kind
-    begun = isinstance(kind, CausalKind | CausalSecondStageKind) and kind.made_from
-    if begun and network.start:
-        raise AlphaMFError("[network] start and kind.made_from exclude each other")
     if isinstance(kind, CausalHighBandKind) and len(kind.after) > 1:
         raise AlphaMFError("[network] kind.after must name a causal refiner")
     if type(kind) is HighBandKind and len(kind.after) not in (0, 2):

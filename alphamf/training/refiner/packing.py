@@ -2,12 +2,12 @@ r"""Pack what a training needs into one archive, for a machine with a graphics c
 
 For example::
 
-    python -m alphamf.training.refiner.packing models/refiner-16k-first.toml -o data.tar
+    python -m alphamf.training.refiner.packing models/refiner-16k.toml -o data.tar
 
 There, with the sources of alphamf::
 
     tar xf data.tar
-    ALPHAMF_DATA=. python -m alphamf.training models/refiner-16k-first.toml --run RUN --device cuda
+    ALPHAMF_DATA=. python -m alphamf.training models/refiner-16k.toml --run RUN --device cuda
 """
 
 from __future__ import annotations

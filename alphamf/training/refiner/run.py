@@ -17,11 +17,11 @@ import numpy as np
 from alphamf.audio.stft import Frame
 from alphamf.denoising.asymmetric_windows import frame_of
 from alphamf.errors import AlphaMFError
-from alphamf.learnt import network, second_stage
+from alphamf.learnt import second_stage
 from alphamf.learnt.causal import CausalRefiner
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.dictionary import load as load_dictionary
-from alphamf.learnt.network import Sizes, shapes
+from alphamf.learnt.network import shapes
 from alphamf.learnt.network_file import TrainedNetwork, find
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
@@ -33,11 +33,9 @@ from alphamf.tools.paths import current_folder
 from alphamf.training.refiner import curves, shards
 from alphamf.training.refiner.config import (
     CausalHighBandKind,
-    CausalKind,
     CausalSecondStageKind,
     Config,
     Kind,
-    SecondStageKind,
 )
 from alphamf.training.refiner.shards import Clips
 
@@ -162,19 +160,12 @@ def _start(config: Config, dictionary: Dictionary) -> dict[str, Array] | None:
     cells, bands = empty.cells(empty.frame), config.network.bands
     if bands >= cells:
         raise AlphaMFError(f"[network] bands must be fewer than the {cells} bins, not {bands}")
-    kind = config.network.kind
-    _check_before(kind, dictionary)
-    if isinstance(kind, CausalKind) and kind.made_from:
-        return _made_causal(config, kind.made_from, dictionary)
-    if isinstance(kind, CausalSecondStageKind) and kind.made_from:
-        return _made_causal_second_stage(config, kind.made_from, empty)
+    _check_before(config.network.kind, dictionary)
     if not config.network.start:
         return None
     found = type(empty).load(find(config.network.start))
     if found.rate > empty.rate:
         found = keep_lowest_bins(found, empty)
-    if isinstance(kind, SecondStageKind) and kind.taps:
-        found = replace(found, parameters=grow_network(found, config.network.sizes))
     same = found.shapes == shapes(cells, config.network.sizes)
     if not same or (found.rate, found.frame) != (empty.rate, empty.frame):
         raise AlphaMFError(
@@ -213,58 +204,6 @@ def keep_lowest_bins(found: TrainedNetwork, wanted: TrainedNetwork) -> TrainedNe
         "map.bias": p["map.bias"][: bins * known.maps],
     }
     return replace(found, parameters=p | lowest, rate=wanted.rate, frame=wanted.frame)
-
-
-def grow_network(found: TrainedNetwork, wanted: Sizes) -> dict[str, Array]:
-    """Return the parameters of an equivalent network with more features and outputs.
-
-    The weights of new features and outputs are zero.
-    """
-    p, known = found.parameters, found.sizes
-    features, outputs = wanted.features - known.features, wanted.outputs - known.outputs
-    read = p["in.weight"].reshape(-1, known.features, known.width)
-    local, before = p["local.weight"], known.features
-    return p | {
-        "in.weight": np.pad(read, [(0, 0), (0, features), (0, 0)]).reshape(-1, known.width),
-        "local.weight": np.insert(local, [before] * features, 0, axis=2),
-        "out.weight": np.pad(p["out.weight"], [*[(0, 0)] * 3, (0, outputs)]),
-        "out.bias": np.pad(p["out.bias"], (0, outputs)),
-    }
-
-
-def _made_causal(config: Config, refiner: str, dictionary: Dictionary) -> dict[str, Array]:
-    """Return the initial parameters of a causal refiner, given a refiner for whole recordings."""
-    from alphamf.training.refiner import causal_start
-
-    wanted, known = config.network, Refiner.load(find(refiner))
-    rng = np.random.default_rng([config.schedule.seed, causal_start.SEED])
-    bins = dictionary.frame.bins
-    try:
-        if (known.rate, known.frame) == (dictionary.rate, dictionary.frame):
-            return causal_start.start(rng, known.parameters, bins, wanted.sizes, wanted.bands)
-    except (KeyError, ValueError):
-        pass
-    raise AlphaMFError(
-        f"the refiner {known.name} does not have the rate and sizes of the configuration"
-    )
-
-
-def _made_causal_second_stage(
-    config: Config, second: str, empty: TrainedNetwork
-) -> dict[str, Array]:
-    """Return the initial parameters of a causal second stage, given one for whole recordings."""
-    from alphamf.training.refiner import causal_start
-
-    known: TrainedNetwork = SecondStage.load(find(second))
-    wanted = config.network.sizes
-    if known.rate > empty.rate:
-        known = keep_lowest_bins(known, empty)
-    made = causal_start.start_second_stage(known.parameters, wanted)
-    if network.shapes_of(made) != shapes(empty.frame.bins, wanted) or known.frame != empty.frame:
-        raise AlphaMFError(
-            f"the second stage {known.name} does not have the rate and sizes of the configuration"
-        )
-    return made
 
 
 @contextmanager

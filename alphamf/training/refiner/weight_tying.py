@@ -24,9 +24,9 @@ def band_shares(bins: int, bands: int) -> Floats:
 
     Examples
     --------
-    >>> spread(257, 96).shape
+    >>> band_shares(257, 96).shape
     (257, 96)
-    >>> spread(257, 96)[[63, 64, 256]].argmax(axis=1)
+    >>> band_shares(257, 96)[[63, 64, 256]].argmax(axis=1)
     array([63, 64, 95])
     """
     above = np.geomspace(NARROW, bins - 1, bands - NARROW)

@@ -5,7 +5,6 @@ import pytest
 
 from alphamf.denoising.reference_engine import ReferenceEngine
 from alphamf.denoising.weights import find_online
-from alphamf.errors import AlphaMFError
 from alphamf.learnt import network, second_stage
 from alphamf.learnt.causal import CausalNetworks, CausalSecondStage
 from alphamf.training.refiner import run as runs
@@ -14,7 +13,7 @@ from tests.support import tones
 
 torch = pytest.importorskip("torch", reason="training needs PyTorch: pip install 'alphamf[learn]'")
 
-from alphamf.training.refiner import causal_start, losses, torch_layers  # noqa: E402
+from alphamf.training.refiner import losses  # noqa: E402
 from alphamf.training.refiner.optimise import stack_clips  # noqa: E402
 
 RATE = 8000
@@ -61,48 +60,3 @@ def test_the_network_in_training_makes_the_sound_that_the_engine_makes(
     assert np.std(found - first) > 10 * error * np.std(found), "the network changes something"
     # The second half of a frame lacks a frame of the first stage, and clips have half precision.
     assert error < 0.03
-
-
-@pytest.mark.slow
-def test_it_is_trained_from_one_for_whole_recordings(corpora, tmp_path):
-    sizes = {"width": 192, "hidden": 384, "blocks": 8, "maps": 3, "local": 16, "deep": 3}
-    table = config(corpora, made_from="second-stage-8k").as_dict()
-    table["network"] |= sizes
-    run = runs.Run(parse_config(table), tmp_path / "run", tmp_path / "mixtures", 1, print)
-    rows = runs.train(run)
-    assert all(np.isfinite(rows[-1][name]) for name in run.config.losses)
-    learnt = CausalSecondStage.load(tmp_path / "run" / "network.npz")
-    assert (learnt.rate, learnt.frame) == (RATE, second_stage.frame(RATE))
-    other = table | {"network": table["network"] | {"width": 100}}
-    wrong = runs.Run(parse_config(other), tmp_path / "other", tmp_path / "mixtures", 1, print)
-    with pytest.raises(AlphaMFError, match="second-stage-8k does not have the rate and sizes"):
-        runs.train(wrong)
-
-
-def test_a_start_without_later_frames_is_the_same_network():
-    """What the network for whole recordings reads of later frames comes from the frame itself."""
-    whole = network.Sizes(12, 24, 3, 3, 4, 3, *second_stage.WITH_TAPS)
-    sizes = whole._replace(features=network.FEATURES, outputs=network.OUTPUTS)
-    rng, bins = np.random.default_rng(0), 97
-    known = network.start(rng, bins, whole)
-    known = {k: v + 0.1 * rng.standard_normal(v.shape, np.float32) for k, v in known.items()}
-    read = known["in.weight"].reshape(bins, whole.features, -1)
-    read[:, sizes.features :] = 0
-    known["local.weight"][:, :, sizes.features : whole.features] = 0
-    for name, value in known.items():
-        if name.endswith(".taps"):
-            value[3:] = 0
-        elif value.ndim == 4:
-            value[2] = 0
-    made = causal_start.start_second_stage(known, sizes)
-    assert {k: v.shape for k, v in made.items()} == network.shapes(bins, sizes)
-    features = rng.standard_normal((1, 40, bins, whole.features), np.float32)
-    ours, theirs = (
-        torch_layers.outputs(
-            {name: torch.from_numpy(value) for name, value in values.items()},
-            torch.from_numpy(features[..., :count]),
-            causal,
-        ).numpy()
-        for values, count, causal in ((made, sizes.features, True), (known, whole.features, False))
-    )
-    np.testing.assert_allclose(ours, theirs[..., : sizes.outputs], atol=1e-4)
