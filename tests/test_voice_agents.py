@@ -85,7 +85,7 @@ def module(monkeypatch, name, **values):
 
 
 def installed(name):
-    """Return whether a module can be imported; `livekit` alone may be a folder of plug-ins."""
+    """Return whether a module can be imported; livekit alone may be a folder of plug-ins."""
     try:
         return find_spec(name) is not None
     except ModuleNotFoundError:

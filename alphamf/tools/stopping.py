@@ -214,7 +214,7 @@ def _end_with_parent() -> None:
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
-    """Signal handler: stop at the next progress message, or immediately inside `stoppable`.
+    """Signal handler: stop at the next progress message, or immediately inside `allow_stop`.
 
     Anywhere else, an exception could interrupt code that must not raise, and be lost, or the lines
     that remove incomplete files.

@@ -22,9 +22,9 @@ def format_mean(mean: float, error: float, decimals: int, sign: str = "") -> str
 
     Examples
     --------
-    >>> with_error(*mean_and_error([1, 2, 3]), 2, "+")
+    >>> format_mean(2, 0.577, 2, "+")
     '+2.00 ± 0.58'
-    >>> with_error(*mean_and_error([1]), 2)
+    >>> format_mean(1, float("nan"), 2)
     '1.00'
     """
     text = f"{mean:{sign}.{decimals}f}"

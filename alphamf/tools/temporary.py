@@ -116,7 +116,7 @@ def _rename_new(part: Path, final: Path) -> None:
             final.unlink()
             raise
     else:
-        with suppress(OSError):  # else `claimed` tries it again
+        with suppress(OSError):  # else `claim_temporary` tries it again
             part.unlink()
 
 

@@ -230,7 +230,7 @@ def test_a_second_signal_ends_what_hangs_in_c(tmp_path, start):
 @pytest.mark.skipif(sys.platform != "linux", reason="the mutex is that of Linux")
 @pytest.mark.parametrize(("count", "least", "most"), [(1, 18, 30), (2, 18, 30), (3, 0, 2)])
 def test_what_hangs_in_c_ends_for_certain(tmp_path, start, count, least, most):
-    """Two signals in a row are one, as `timeout` sends them; apart, a third ends it at once."""
+    """Two signals in a row are one, as ``timeout`` sends them; apart, a third ends it at once."""
     process = start(HANGING)
     until((tmp_path / "started").exists)
     started = time.monotonic()

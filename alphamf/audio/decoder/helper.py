@@ -1,7 +1,7 @@
 """Start the process that forks decoders, and describe the sandbox.
 
 The environment variable ``ALPHAMF_SANDBOX``, on unless it is ``off``, decides for commands, for the
-library and for all processes that they start; the command line's `no_sandbox` sets it.
+library and for all processes that they start; ``--no-sandbox`` sets it.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def request(data: bytes, descriptors: list[int]) -> None:
 
 def _connected() -> socket.socket:
     """Return the connection to the helper, which is started if needed."""
-    if sys.platform == "win32":  # where `wanted` says no
+    if sys.platform == "win32":  # where `is_enabled` says no
         raise OSError
     import socket
 

@@ -17,7 +17,7 @@ class Mass(Protocol):
         ...
 
     def inverse(self, state: Any) -> Metric:
-        """Return M^-1: its `apply` is a velocity, its `inverse_root` a draw from N(0, M)."""
+        """Return M^-1: its `Metric.apply` is a velocity, its `inverse_root` a draw from N(0, M)."""
         ...
 
     def update(self, rng: Any, state: Any, theta: Array, momentum: Array) -> Any:

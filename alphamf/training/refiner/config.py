@@ -234,7 +234,7 @@ class Data:
     # Take voices only whose quietest tenth of frames lies at least so many dB below the loudest
     # tenth, by the manifest's columns level_p10_db and level_p90_db; 0: all.
     quiet: float = 0.0
-    # Whether the targets are the voices without their own hiss (`alphamf.training.refiner.floors`).
+    # Whether the targets are the voices without their own hiss (`alphamf.audio.floors`).
     # Mixtures keep it, so that it counts as noise.
     floorless: bool = False
 

@@ -123,7 +123,7 @@ def _without_manifest(paths: list[str], split: str) -> list[SplitFile]:
 
 
 def prepare_recordings(data: Data, rate: int, folder: Path, jobs: int = 1) -> None:
-    """Decode and resample all recordings into files in `folder`, which `opened` memory-maps.
+    """Decode and resample all recordings into files in `folder`, which `open_recordings` memory-maps.
 
     Existing files are not created again.
 
@@ -156,7 +156,7 @@ def prepare_recordings(data: Data, rate: int, folder: Path, jobs: int = 1) -> No
 
 
 def open_recordings(folder: Path, split: str) -> SplitRecordings:
-    """Return the recordings of a split written by `prepare`, as memory-mapped views."""
+    """Return the recordings of a split written by `prepare_recordings`, as memory-mapped views."""
     found = {kind: _read(_file(folder, split, kind)) for kind in RECORDED}
     targets = _file(folder, split, "targets")
     return SplitRecordings(**found, targets=_read(targets) if targets.exists() else ())
