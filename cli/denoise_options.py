@@ -17,7 +17,7 @@ SAMPLER = "Sampler (for research)"
 
 
 class Preset(StrEnum):
-    """Names of `alphamf.denoising.settings.PRESETS`, repeated because importing it would import NumPy."""
+    """Names of `denoising.settings.PRESETS`, whose import would import NumPy."""
 
     fast = "fast"
     transcription = "transcription"

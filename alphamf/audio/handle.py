@@ -50,7 +50,7 @@ class _Raw(io.RawIOBase):
         return self._at
 
     def _size(self) -> int:
-        """Return the file's size without `os.fstat`, which would give access to other files, too."""
+        """Return the file's size without `os.fstat`, which would give access to other files."""
         place = os.lseek(self._descriptor, 0, os.SEEK_CUR)
         size = os.lseek(self._descriptor, 0, os.SEEK_END)
         os.lseek(self._descriptor, place, os.SEEK_SET)

@@ -66,8 +66,8 @@ class Block(NamedTuple):
     """A residual block of the stack.
 
     It normalises every frame, multiplies it by `scale` and adds `shift`; correlates each channel
-    over frames with its `taps`; multiplies by ``up``, adds a bias and rectifies; multiplies by ``down``
-    and adds a bias; and adds the result to its input.
+    over frames with its `taps`; multiplies by ``up``, adds a bias and rectifies; multiplies by
+    ``down`` and adds a bias; and adds the result to its input.
     """
 
     name: str  # Prefix of its parameters' names

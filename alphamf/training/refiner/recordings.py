@@ -123,7 +123,7 @@ def _without_manifest(paths: list[str], split: str) -> list[SplitFile]:
 
 
 def prepare_recordings(data: Data, rate: int, folder: Path, jobs: int = 1) -> None:
-    """Decode and resample all recordings into files in `folder`, which `open_recordings` memory-maps.
+    """Decode and resample all recordings into files in `folder`, as `open_recordings` reads them.
 
     Existing files are not created again.
 
