@@ -14,7 +14,6 @@ import pytest
 
 import alphamf
 from alphamf.denoising.settings import PresetName
-from alphamf.inference.samplers.registry import SamplerName
 from tests.support.places import ROOT
 
 CALLS = """\
@@ -71,7 +70,6 @@ def test_the_package_is_type_complete():
 
 def test_literals_are_the_names_in_the_registries():
     assert list(get_args(PresetName)) == list(alphamf.PRESETS)
-    assert list(get_args(SamplerName)) == list(alphamf.SAMPLERS)
 
 
 @pytest.mark.slow

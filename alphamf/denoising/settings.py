@@ -10,7 +10,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.factorization.priors import Flat, Gamma, Prior
 from alphamf.factorization.stable import ALPHAS
 from alphamf.inference.protocols import Sampler
-from alphamf.inference.samplers.registry import SAMPLERS, SamplerName
+from alphamf.inference.samplers.registry import SAMPLERS
 from alphamf.tools.arguments import (
     flag,
     one_of,
@@ -160,7 +160,7 @@ class Settings:
     alphamf.errors.AlphaMFError: `dry` must be from 0 to 1, not 2
     """
 
-    sampler: SamplerName = "sgrld"
+    sampler: str = "sgrld"
     steps: int = 230
     keep: int = 90
     thin: int = 2

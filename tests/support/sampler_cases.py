@@ -33,9 +33,6 @@ DISCRETISED = {
 NEAR = {
     "psgld-gamma": (0.2, {"damping": 100.0}),
     "hamcmc": (0.02, {"memory": 4, "gamma": 0.1}),
-    "hamcmc-richardson": (0.02, {"memory": 4, "gamma": 0.1}),
-    "hamcmc-momentum": (0.3, {"memory": 4, "gamma": 0.03}),
-    "sgqnhmc": (1.0, {"leaps": 3, "freeze": 300, "gamma": 0.02}),
     "sghmc-em": (0.1, {"leaps": 5, **LEARNER}),
     "sgnht": (0.05, {"leaps": 10}),
     "sgnht-em": (0.05, {"leaps": 10, **LEARNER}),

@@ -71,13 +71,6 @@ class InverseHessian(NamedTuple):
         x += sqrt(self.form.gamma) * z
         return x
 
-    def pull(self, g: Array) -> tuple[Array, Array]:
-        r"""Return F' g, where `draw` computes F (z, w) and F F' = H, as vectors like z and w."""
-        b = self.form.inverse @ (self.s @ g[..., None])
-        z = g - _combine(self.y, b)
-        z *= sqrt(self.form.gamma)
-        return z, namespace(g).sqrt(self.form.sy) * b[..., 0]
-
     def inverse_root(self, z: Array) -> Array:
         r"""Return a draw from N(0, B), B = H^-1, where z is standard normal, in O(m^2 D).
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, MutableMapping
 from functools import wraps
 from importlib import import_module
 from inspect import signature
-from typing import Any, Literal
+from typing import Any
 
 
 class _Deferred:
@@ -50,47 +50,6 @@ class _Registry(UserDict[str, Any]):
         return value.load() if isinstance(value, _Deferred) else value
 
 
-SamplerName = Literal[
-    "sgld",
-    "psgld",
-    "psgld-lagged",
-    "psgld-gamma",
-    "rsgld",
-    "rsgld-diagonal",
-    "sgrld",
-    "em",
-    "hamcmc",
-    "hamcmc-positive",
-    "hamcmc-momentum",
-    "hamcmc-richardson",
-    "naive-qn",
-    "hmc",
-    "hmc-positive",
-    "hmc-em",
-    "rhmc",
-    "hmc-bfgs",
-    "qnhmc",
-    "qnhmc-lbfgs",
-    "sgqnhmc",
-    "sghmc",
-    "sghmc-splitting",
-    "sghmc-baoab",
-    "sghmc-em",
-    "sgnht",
-    "sgnht-em",
-    "sg-nphmc",
-    "sg-nphmc-em",
-    "sg-nphmc-em-q",
-    "sgr-nphmc",
-    "sgrrld",
-    "sgrrhmc",
-    "sgrrmld",
-    "fla",
-    "fuld",
-    "resgld",
-]
-"""The names in `SAMPLERS`, for type checkers."""
-
 _MASS = _Deferred("mass_em.MassEM")
 
 SAMPLERS: MutableMapping[str, Callable[..., Any]] = _Registry(
@@ -105,8 +64,6 @@ SAMPLERS: MutableMapping[str, Callable[..., Any]] = _Registry(
         "em": _Deferred("sgrld.EM"),
         "hamcmc": _Deferred("hamcmc.HAMCMC"),
         "hamcmc-positive": _Deferred("hamcmc_positive.PositiveHAMCMC"),
-        "hamcmc-momentum": _Deferred("hamcmc_momentum.HAMCMCMomentum"),
-        "hamcmc-richardson": _Deferred("hamcmc_richardson.HAMCMCRichardson"),
         "naive-qn": _Deferred("hamcmc.NaiveQN"),
         "hmc": _Deferred("hmc.HMC"),
         "hmc-positive": _Deferred("hmc_positive.PositiveHMC"),
@@ -115,7 +72,6 @@ SAMPLERS: MutableMapping[str, Callable[..., Any]] = _Registry(
         "hmc-bfgs": _Deferred("hmc_bfgs.HMCBFGS"),
         "qnhmc": _Deferred("qnhmc.QNHMC"),
         "qnhmc-lbfgs": _Deferred("qnhmc.QNHMC", memory=7),
-        "sgqnhmc": _Deferred("sgqnhmc.SGQNHMC"),
         "sghmc": _Deferred("sghmc.SGHMC"),
         "sghmc-splitting": _Deferred("sghmc.SGHMC", integrator="splitting"),
         "sghmc-baoab": _Deferred("sghmc.SGHMC", integrator="baoab"),

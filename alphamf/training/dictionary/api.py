@@ -21,7 +21,6 @@ from alphamf.factorization.stacking import stack
 from alphamf.inference.chain import run
 from alphamf.inference.random import START, Key, generator
 from alphamf.inference.records import Mean
-from alphamf.inference.samplers.registry import SamplerName
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arguments import check_callback, file_name, sampling_rate, shown_value
 from alphamf.tools.arrays import Floats
@@ -70,7 +69,7 @@ def train(
     rank: int = 60,
     alpha: float = 1.0,
     context: int = 3,
-    sampler: SamplerName = "em",
+    sampler: str = "em",
     steps: int = 200,
     keep: int | None = None,
     seconds: float = 5.0,

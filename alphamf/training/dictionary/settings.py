@@ -8,7 +8,6 @@ from alphamf.audio.stft import Frame
 from alphamf.denoising.settings import kernel
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.stable import ALPHAS
-from alphamf.inference.samplers.registry import SamplerName
 from alphamf.tools.arguments import real_number, replace_numbers, whole_number
 from alphamf.training.dictionary.voices import VoiceRule, check_rule
 
@@ -41,7 +40,7 @@ class TrainingSettings:
     rank: int
     alpha: float
     context: int
-    sampler: SamplerName
+    sampler: str
     steps: int
     keep: int | None
     seconds: float

@@ -48,7 +48,7 @@ def law(name, target, h):
     return target.covariance
 
 
-LONG = {"qnhmc", "qnhmc-lbfgs", "sgqnhmc"} | {name for name in CASES if "-em" in name}
+LONG = {"qnhmc", "qnhmc-lbfgs"} | {name for name in CASES if "-em" in name}
 """Samplers that learn for 300 steps."""
 
 
