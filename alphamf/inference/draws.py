@@ -77,11 +77,14 @@ def draw_parts(
     Examples
     --------
     >>> import numpy as np
-    >>> from alphamf.factorization.alpha_mf import AlphaMF, Source
-    >>> target = AlphaMF(np.ones((2, 3)), [Source(2.0, rank=1)])
-    >>> _, parts = draw_parts(target, None, np.full(5, 0.5))
-    >>> parts.plus.shape
-    (5,)
+    >>> class Gamma:
+    ...     # U = theta - 2 log theta: target and potential in one.
+    ...     def draw(self, rng, theta):
+    ...         return self
+    ...     def parts(self, theta):
+    ...         return Parts(np.ones_like(theta), np.zeros_like(theta), np.full(1, 3.0), np.ones(1))
+    >>> draw_parts(Gamma(), None, np.full(1, 0.5))[1].plus
+    array([1.])
     """
     own = getattr(target, "draw_parts", None)
     if own is not None:

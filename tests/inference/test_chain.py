@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 
@@ -20,6 +21,7 @@ from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.samplers.langevin import PSGLD, SGLD, SGLDState
 from alphamf.inference.schedule import Held, Polynomial
 from alphamf.inference.targets.gaussian import LinearGaussian
+from tests.support.places import ROOT
 
 
 def regression(dtype=np.float64):
@@ -391,3 +393,13 @@ def test_clips_are_not_averaged_over():
     assert record.count == 8
     np.testing.assert_allclose(record.mean, values.mean((0, 1)))
     np.testing.assert_allclose(record.std, values.std((0, 1)))
+
+
+def test_nothing_in_the_library_of_samplers_names_another_room():
+    """Import contracts hold its imports; this holds its examples and prose, too."""
+    package = ROOT / "alphamf"
+    rooms = {each.name for each in package.iterdir() if each.is_dir()} - {"inference", "tools"}
+    pattern = re.compile(rf"alphamf\.({'|'.join(sorted(rooms))})\b")
+    texts = {path: path.read_text(encoding="utf-8") for path in package.glob("inference/**/*.py")}
+    assert texts
+    assert [path for path, text in texts.items() if pattern.search(text)] == []

@@ -54,14 +54,8 @@ class PositiveHAMCMC:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from alphamf.factorization.alpha_mf import AlphaMF, Source
-    >>> from alphamf.inference.chain import run
-    >>> power = np.random.default_rng(0).exponential(size=(20, 30))
-    >>> target = AlphaMF(power, [Source(2.0, rank=2)])
-    >>> *_, last = run(target, PositiveHAMCMC(0.2, freeze=20), steps=50, seed=0)
-    >>> last.theta.shape, bool((last.theta > 0).all())
-    ((100,), True)
+    >>> PositiveHAMCMC(0.2, freeze=20).needs  # a target as in the example of `SGRLD`
+    ('parts',)
     """
 
     needs: ClassVar[tuple[Need, ...]] = ("parts",)

@@ -32,8 +32,8 @@ class PositiveHMC:
     For `freeze` steps it is `SGRLD`, which learns c, 1 over the gradient's positive part. From then
     on c rests, and `HMC` moves u in :math:`\theta = \frac c4 \log(1 + e^u)^2`
     (``targets.unbounded``), whose curvature is about one for factors of any size. u has no wall,
-    and the law is exact from `freeze` on, at any step size. If the target moves latents, as
-    alpha-MF does Phi, a step is one of Gibbs: the latents given theta, then theta given them.
+    and the law is exact from `freeze` on, at any step size. If the target moves
+    latents, a step is one of Gibbs: the latents given theta, then theta given them.
 
     Cost of a step from `freeze` on: leaps + 1 gradients, two values, and a handful of vectors.
 
@@ -57,14 +57,8 @@ class PositiveHMC:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from alphamf.factorization.alpha_mf import AlphaMF, Source
-    >>> from alphamf.inference.chain import run
-    >>> power = np.random.default_rng(0).exponential(size=(20, 30))
-    >>> target = AlphaMF(power, [Source(2.0, rank=2)])
-    >>> *_, last = run(target, PositiveHMC(0.1, freeze=20), steps=50, seed=0)
-    >>> last.theta.shape, bool((last.theta > 0).all()), bool(last.accepted > 40)
-    ((100,), True, True)
+    >>> PositiveHMC(0.1, freeze=20).needs  # a target as in the example of `SGRLD`
+    ('parts', 'value')
     """
 
     needs: ClassVar[tuple[Need, ...]] = ("parts", "value")

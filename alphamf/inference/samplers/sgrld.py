@@ -62,12 +62,21 @@ class SGRLD:
     Examples
     --------
     >>> import numpy as np
-    >>> from alphamf.factorization.alpha_mf import AlphaMF, Source
     >>> from alphamf.inference.chain import run
-    >>> power = np.random.default_rng(0).exponential(size=(20, 30))
-    >>> *_, last = run(AlphaMF(power, [Source(2.0, rank=2)]), SGRLD(0.2), steps=50, seed=0)
-    >>> last.theta.shape, bool((last.theta > 0).all())
-    ((100,), True)
+    >>> from alphamf.inference.protocols import Parts
+    >>> class Gamma:
+    ...     # The Gamma law of shape 3 and mean 3: target and potential in one.
+    ...     size, positive, latents = 1, True, {}
+    ...     def draw(self, rng, theta):
+    ...         return self
+    ...     def grad(self, theta):
+    ...         return 1 - 2 / theta
+    ...     def parts(self, theta):
+    ...         return Parts(np.ones_like(theta), np.zeros_like(theta), np.full(1, 3.0), np.ones(1))
+    >>> start = np.ones((4000, 1))
+    >>> *_, last = run(Gamma(), SGRLD(0.05, freeze=10), steps=200, seed=0, start=start)
+    >>> last.theta.mean(0).round(), last.theta.var(0).round()
+    (array([3.]), array([3.]))
     """
 
     needs: ClassVar[tuple[Need, ...]] = ("parts",)
@@ -160,14 +169,20 @@ class EM:
     Examples
     --------
     >>> import numpy as np
-    >>> from alphamf.factorization.alpha_mf import AlphaMF, Source
     >>> from alphamf.inference.chain import run
-    >>> power = np.outer([1.0, 4.0], [1.0, 2.0, 3.0])  # of rank one
-    >>> target = AlphaMF(power, [Source(2.0, rank=1)])
-    >>> *_, last = run(target, EM(), steps=200, seed=0)
-    >>> (2 * target.variance(last.theta, 0)).round(2)  # at alpha = 2, Phi is the constant 2
-    array([[ 1.,  2.,  3.],
-           [ 4.,  8., 12.]])
+    >>> from alphamf.inference.protocols import Parts
+    >>> class Gamma:
+    ...     # The Gamma law of shape 3 and mean 3: target and potential in one.
+    ...     size, positive, latents = 1, True, {}
+    ...     def draw(self, rng, theta):
+    ...         return self
+    ...     def grad(self, theta):
+    ...         return 1 - 2 / theta
+    ...     def parts(self, theta):
+    ...         return Parts(np.ones_like(theta), np.zeros_like(theta), np.full(1, 3.0), np.ones(1))
+    >>> *_, last = run(Gamma(), EM(), steps=20, seed=0, start=np.ones((1, 1)))
+    >>> last.theta  # the mode
+    array([[2.]])
     """
 
     needs: ClassVar[tuple[Need, ...]] = ("parts",)
