@@ -1,6 +1,7 @@
 """Check samplers on a Gaussian: ``python -m benchmarks.checks alphamf --write``.
 
-The parts are ``alphamf``, ``blackjax`` and ``posteriors``; the last two need these libraries. The
+The parts are ``alphamf``, ``blackjax`` and ``posteriors``, of which the last two need these
+libraries, and ``power``: how often `check` fails ten broken samplers and ten right ones. The
 target is a Gaussian posterior in three dimensions, with full gradients; its largest curvature is
 63.6. One row per sampler: the bias of the moment that is furthest off, in percent of a variance,
 and the verdict of `alphamf.inference.checks.check`.
@@ -8,6 +9,7 @@ and the verdict of `alphamf.inference.checks.check`.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -21,7 +23,7 @@ from alphamf.inference.checks import Report, check
 from alphamf.inference.kernel import Kernel
 from alphamf.tools import tables
 from benchmarks.report import caption, options_of, publish, run_main
-from tests.support import sampler_cases
+from tests.support import sampler_cases, twins
 
 PAGE = Path(__file__).parents[1] / "docs" / "checks.md"
 TARGET = sampler_cases.posterior()
@@ -31,6 +33,9 @@ DIVERGED = 100.0
 
 STEPS = {"-em": 800, "qnhmc": 800, "hamcmc": 800}
 """Steps by parts of names, of samplers that learn until step 300 or are slow."""
+
+
+SEEDS = 20
 
 
 class Case(NamedTuple):
@@ -179,10 +184,52 @@ def row(case: Case, report: Report) -> list[str]:
     return [case.name, f"{first.step_size:.3g}", *cells, order, verdict]
 
 
+def power() -> Iterator[tuple[str, Any, Any, float]]:
+    """Yield name, sampler, target and order: ten that are broken, then ten that are right."""
+    steep = twins.Wrong(TARGET, grad=lambda right, theta: 1.05 * right.grad(theta))
+    wrong = [
+        ("sgld", "noise 5 % too hot", twins.Hot),
+        ("sgld", "noise of a coordinate 10 % too cold", twins.ColdFirst),
+        ("sgld", "noise correlated in time by .1", twins.Remembering),
+        ("sgld", "noise of coordinates correlated by .1", twins.Alike),
+        ("rsgld-diagonal", "noise 5 % too hot", twins.Hot),
+        ("sghmc", "noise 5 % too hot", twins.Hot),
+        ("hmc", "momenta 5 % too hot", twins.Hot),
+        ("hmc", "no Metropolis test", twins.AcceptsAll),
+    ]
+    for name, what, draws in wrong:
+        sampler = twins.twin(sampler_cases.made(name, TARGET)[0], draws)
+        yield f"`{name}`, {what}", sampler, TARGET, inf if name in sampler_cases.EXACT else 1.0
+    yield "`sgld`, gradient 5 % too steep", sampler_cases.made("sgld", TARGET)[0], steep, 1.0
+    yield "`psgld`, as published", sampler_cases.made("psgld", TARGET)[0], TARGET, 1.0
+    for name in RIGHT:
+        order = inf if name in sampler_cases.EXACT else 1.0
+        yield f"`{name}`", sampler_cases.made(name, TARGET)[0], TARGET, order
+
+
+RIGHT = ("sgld", "rsgld-diagonal", "sgrrld", "resgld", "sghmc", "sghmc-splitting", "sghmc-baoab",
+         "sgnht", "hmc", "rhmc")  # fmt: skip
+
+
+def failures(chains: int, seeds: int) -> list[list[str]]:
+    """Return a row for each sampler of `power`: how many seeds it fails at."""
+    rows = []
+    for name, sampler, target, order in power():
+        reports = [
+            check(sampler, target, order=order, steps=400, chains=chains, seed=seed)
+            for seed in range(seeds)
+        ]
+        sentence = reports[0].findings[-1].sentence
+        (least,) = re.findall(r"any moment, ([\d.]+) %", sentence)
+        rows.append([name, str(sum(not each.passed for each in reports)), least])
+        print(*rows[-1], file=sys.stderr, flush=True)
+    return rows
+
+
 def main() -> None:
     """Check the samplers of a part, and print the table."""
     parser = options_of("benchmarks.checks", __doc__)
-    parser.add_argument("part", choices=PARTS)
+    parser.add_argument("part", choices=(*PARTS, "power"))
     parser.add_argument("names", nargs="*", metavar="NAME", help="print only these samplers")
     parser.add_argument("--chains", type=int, default=2000, metavar="N", help="(default 2000)")
     parser.add_argument("--write", action="store_true", help="put the table into docs/checks.md")
@@ -190,6 +237,12 @@ def main() -> None:
     known = sampler_cases.CASES if asked.part == "alphamf" and not asked.write else {}
     if not known.keys() >= set(asked.names):
         parser.error("NAME is a sampler in tests/support/sampler_cases.py: alphamf without --write")
+    if asked.part == "power":
+        heads = ["sampler", f"failed, of {SEEDS} seeds", "would have been seen in all variances, %"]
+        text = tables.markdown(heads, failures(asked.chains, SEEDS))
+        note = caption("benchmarks.checks", sys.argv[1:], ("alphamf", "numpy"))
+        publish(PAGE, "checks:power", f"{text}\n\n{note}", write=asked.write, columns=None)
+        return
     lines = []
     for case in own(asked.names) if asked.names else PARTS[asked.part]():
         named = replace(case.sampler, name=case.name) if isinstance(case.sampler, Kernel) else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
@@ -38,6 +38,17 @@ class Drawing:
         return self.sampler.step(self.draws(rng), state, target)
 
 
+def twin(sampler, draws):
+    """Return a sampler of the same fields whose steps draw from a wrong generator."""
+
+    class Twin(type(sampler)):
+        def step(self, rng, state, target):
+            return super().step(draws(rng), state, target)
+
+    Twin.__qualname__ = f"{draws.__name__}{type(sampler).__name__}"
+    return Twin(**{each.name: getattr(sampler, each.name) for each in fields(sampler)})
+
+
 class Draws:
     """A generator that passes all draws on; subclasses change some."""
 
@@ -53,6 +64,43 @@ class HalfNoise(Draws):
 
     def standard_normal(self, *shape, **options):
         return self.rng.standard_normal(*shape, **options) / math.sqrt(2)
+
+
+class Hot(Draws):
+    """Normal draws of a variance 5 % too large."""
+
+    def standard_normal(self, *shape, **options):
+        return self.rng.standard_normal(*shape, **options) * math.sqrt(1.05)
+
+
+class ColdFirst(Draws):
+    """Normal draws whose first coordinate has a variance 10 % too small."""
+
+    def standard_normal(self, *shape, **options):
+        drawn = self.rng.standard_normal(*shape, **options)
+        drawn[..., 0] *= math.sqrt(0.9)
+        return drawn
+
+
+class Alike(Draws):
+    """Normal draws whose coordinates are correlated by .1."""
+
+    def standard_normal(self, *shape, **options):
+        drawn = self.rng.standard_normal(*shape, **options)
+        shared = self.rng.standard_normal((*drawn.shape[:-1], 1))
+        return math.sqrt(0.9) * drawn + math.sqrt(0.1) * shared
+
+
+class Remembering(Draws):
+    """Normal draws that are correlated by .1 with those before."""
+
+    before: Any = 0.0
+
+    def standard_normal(self, *shape, **options):
+        drawn = math.sqrt(0.99) * self.rng.standard_normal(*shape, **options)
+        drawn += 0.1 * Remembering.before
+        Remembering.before = drawn.copy()  # samplers scale what they drew in place
+        return drawn
 
 
 class AcceptsAll(Draws):
