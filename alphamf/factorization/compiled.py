@@ -17,7 +17,7 @@ from alphamf.inference.random import word_state
 from alphamf.tools.arrays import Array
 
 try:
-    from alphamf.factorization import _loops
+    import alphamf.factorization._loops as _loops
 except ImportError:
     AVAILABLE = False
 else:

@@ -22,7 +22,7 @@ ROUNDED = "amx", "bf16"
 """Copies that round the factors of products to bfloat16."""
 
 try:
-    from alphamf.learnt import _network
+    import alphamf.learnt._network as _network
 except ImportError:
     AVAILABLE = False
 else:

@@ -18,7 +18,7 @@ from alphamf.tools.arrays import LOG_LIMIT
 if not compiled.AVAILABLE:
     pytest.skip("the compiled loops were not built", allow_module_level=True)
 
-from alphamf.factorization import _loops
+import alphamf.factorization._loops as _loops
 
 ALPHAS = (0.5, 0.8, 1.0, 1.2, 1.89, 1.999)
 SHAPES = [((1, 1), (1, 1)), ((3, 7), (3, 7)), ((37, 101), (37, 101)), ((5, 300), (4, 5, 300))]

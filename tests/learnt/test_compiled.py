@@ -16,7 +16,7 @@ from alphamf.learnt import compiled, layers, network
 if not compiled.AVAILABLE:
     pytest.skip("the compiled layers were not built", allow_module_level=True)
 
-from alphamf.learnt import _network
+import alphamf.learnt._network as _network
 from tests.support.networks import NARROW_SIZES, SECOND_STAGE_SIZES, WIDE_SIZES
 
 COPIES = ("default", "unfused", "v3", "v4", "bf16", "amx")
