@@ -3,9 +3,8 @@ r"""Check the calibration of the gain's standard deviation: predicted against tr
 For example, on the test sentences of NOIZEUS at 5 dB, and on voices and noises of the corpora at
 16 and 48 kHz of which nothing was trained on::
 
-    python -m benchmarks.calibration --split test --presets fast,plain --write
-    python -m benchmarks.calibration --rate 16000 --split test --presets fast --write
-    python -m benchmarks.calibration --rate 48000 --split test --presets fast --write
+    python -m benchmarks.calibration --presets fast,plain --write
+    python -m benchmarks.calibration --rate 48000
 
 The true gain of a cell is Re(S X*) / |X|^2 held between 0 and 1: the best real gain that can be
 applied to the noisy sound. Cells of all clips are sorted by predicted variance, cut into ten bins
@@ -26,18 +25,21 @@ from scipy.stats import spearmanr
 from alphamf.audio import stft
 from alphamf.denoising.api import PRESETS, denoise
 from alphamf.denoising.grids import native_grid
-from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import choose
 from alphamf.tools import pool, tables
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import atomic_file
-from benchmarks.front_clips import Clip, clips, mono
-from benchmarks.full_band_mixtures import mixtures
-from benchmarks.pairs import files
+from benchmarks.clips import Clip, clips, noizeus, pairs
+from benchmarks.full_band import mixtures
+from benchmarks.methods import names_of
 from benchmarks.report import caption, options_of, run_main
 
 DOCS = Path(__file__).parents[1] / "docs"
 BINS = 10
+LEGEND = (
+    "1 to 10: tenths of the cells, or of the power, by predicted standard deviation; its root "
+    "mean square, and that of the true error."
+)
 HEADINGS = (
     *("preset", "clips", "rank correlation", "bins of as many"),
     *(f"{k + 1}" for k in range(BINS)),
@@ -45,66 +47,27 @@ HEADINGS = (
 
 
 class Cells(NamedTuple):
-    """Cells of a clip, shape (cells,) each: what is predicted, and what is true.
-
-    Attributes
-    ----------
-    variance, error
-        Predicted variance, and the squared error.
-    power
-        Of the noisy clip, in units of its mean.
-    """
+    """Cells of a clip, shape (cells,) each: what is predicted, and what is true."""
 
     variance: Floats
-    error: Floats
-    power: Floats
+    error: Floats  # squared
+    power: Floats  # of the noisy clip, in units of its mean
 
 
 class Curve(NamedTuple):
-    """Calibration of a preset.
+    """Calibration of a preset."""
 
-    Attributes
-    ----------
-    variance, error
-        Means of the bins, shape (2, `BINS`): of as many cells, and of as much power.
-    correlations
-        Rank correlation of each clip.
-    """
-
+    # Means of the bins, shape (2, `BINS`): of as many cells, and of as much power.
     variance: Floats
     error: Floats
-    correlations: list[float]
+    correlations: list[float]  # rank correlation of each clip
 
 
-def sounds(rate: int, split: str, snrs: list[str], count: int | None) -> list[Clip]:
-    """Return noisy clips: NOIZEUS at 8 kHz, mixtures of the corpora at 16 and 48 kHz.
-
-    Parameters
-    ----------
-    rate
-        In Hz.
-    split
-        ``train``, ``dev`` or ``test``.
-    snrs
-        Of NOIZEUS.
-    count
-        How many; None: all, or 40 at 16 kHz.
-
-    Raises
-    ------
-    AlphaMFError
-        There are no such clips.
-    """
+def sounds(rate: int, split: str, count: int | None) -> list[Clip]:
+    """Return noisy clips: NOIZEUS at 5 dB at 8 kHz, mixtures of the corpora at 16 and 48 kHz."""
     if rate == 8000:
-        pairs = files(split=split, snrs=snrs)[:count]
-        return [
-            Clip(noisy.stem, rate, mono(clean, rate), mono(noisy, rate)) for clean, noisy in pairs
-        ]
-    if split not in ("dev", "test"):
-        raise AlphaMFError(f"there are no such files at {rate} Hz: --split is dev or test")
-    if rate == 16000:
-        return clips(rate, count or 40, split)
-    return [Clip(each.name, rate, each.clean, each.noisy) for each in mixtures(split, count)]
+        return noizeus(pairs(split, ["5"])[:count])
+    return clips(rate, count or 40, split) if rate == 16000 else mixtures(split, count)
 
 
 def cells(clip: Clip, preset: str) -> Cells:
@@ -170,35 +133,25 @@ def draw(curves: dict[str, Curve], path: Path) -> None:
 
 
 def main() -> None:
-    """Denoise, print the table, and write it if asked to."""
+    """Denoise, print the table, and draw the curves if asked to."""
     parser = options_of("benchmarks.calibration", __doc__)
-    parser.add_argument("--presets", default="fast,plain", metavar="NAME,NAME,...")
+    parser.add_argument("--presets", default="fast", metavar="NAME,NAME,...")
     parser.add_argument("--rate", type=int, choices=(8000, 16000, 48000), default=8000)
-    parser.add_argument("--split", metavar="NAME", help="(default train, dev at 16 and 48 kHz)")
-    parser.add_argument("--snr", default="5", metavar="DB,DB,...", help="of NOIZEUS (default 5)")
+    parser.add_argument("--split", choices=("train", "dev", "test"), default="test")
     parser.add_argument("--clips", type=int, metavar="N", help="(default: all, 40 at 16 kHz)")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="(default 2)")
-    parser.add_argument("--write", action="store_true", help="draw the curves into docs/figures")
+    parser.add_argument("--write", action="store_true", help="draw docs/figures/calibration.png")
     asked = parser.parse_args()
-    names = asked.presets.split(",")
-    split = asked.split or ("train" if asked.rate == 8000 else "dev")
-    noisy = sounds(asked.rate, split, asked.snr.split(","), asked.clips)
-    if unknown := [name for name in names if name not in PRESETS]:
-        raise AlphaMFError(f"there is no preset {unknown[0]!r}")
-    found = {
-        name: list(pool.results(partial(cells, preset=name), noisy, workers=asked.jobs))
+    names = names_of(asked.presets)
+    noisy = sounds(asked.rate, asked.split, asked.clips)
+    curves = {
+        name: curve(list(pool.results(partial(cells, preset=name), noisy, workers=asked.jobs)))
         for name in names
     }
-    curves = {name: curve(each) for name, each in found.items()}
-    legend = (
-        "1 to 10: tenths of the cells, or of the power, by predicted standard deviation; its root "
-        "mean square, and that of the true error."
-    )
     note = caption("benchmarks.calibration", sys.argv[1:], ("alphamf", "numpy"))
-    section = "calibration" if asked.rate == 8000 else f"calibration-{asked.rate // 1000}k"
-    print(f"{table(curves)}\n\n{legend}\n\n{note}")
+    print(f"{table(curves)}\n\n{LEGEND}\n\n{note}")
     if asked.write:
-        draw(curves, DOCS / "figures" / f"{section}.png")
+        draw(curves, DOCS / "figures" / "calibration.png")
 
 
 if __name__ == "__main__":

@@ -255,7 +255,7 @@ def main() -> None:
     packages = ("alphamf", "numpy") if asked.part == "alphamf" else (asked.part, "numpy")
     note = caption("benchmarks.checks", sys.argv[1:], packages)
     text = f"{tables.markdown(headings, lines)}\n\n{note}"
-    publish(PAGE, f"checks:{asked.part}", text, write=asked.write, columns=None)
+    publish(PAGE, f"checks:{asked.part}", text, write=asked.write)
 
 
 if __name__ == "__main__":

@@ -74,15 +74,7 @@ def run(arguments: list[str], folder: Path) -> Use:
 
 
 def write(path: Path, seconds: float, channels: int, rate: int, *, same: bool = False) -> None:
-    """Write noise whose level varies like that of speech, a second at a time.
-
-    Parameters
-    ----------
-    path, seconds, channels, rate
-        What is written, and where.
-    same
-        Whether all channels hold one noise, 20 dB above their own.
-    """
+    """Write noise with the level of speech; with `same` its channels hold one, and their own."""
     path.parent.mkdir(exist_ok=True)
     rng = np.random.default_rng(channels)
     envelope = np.sin(2 * np.pi * 2 * np.arange(rate) / rate)[:, None] ** 2 + 0.05

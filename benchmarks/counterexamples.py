@@ -123,7 +123,7 @@ def main() -> None:
     asked = parser.parse_args()
     note = caption("benchmarks.counterexamples", sys.argv[1:], ("alphamf", "numpy"))
     text = f"{PARTS[asked.part]()}\n\n{note}"
-    publish(PAGE, f"counterexamples:{asked.part}", text, write=asked.write, columns=None)
+    publish(PAGE, f"counterexamples:{asked.part}", text, write=asked.write)
 
 
 if __name__ == "__main__":

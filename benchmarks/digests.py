@@ -24,17 +24,7 @@ PAPER_STEPS = 100
 
 
 def digest(preset: str, rate: int, channels: int) -> str:
-    """Return the SHA-256 of the audio, gain and deviation of the sample.
-
-    Parameters
-    ----------
-    preset
-        Its name.
-    rate
-        To which the sample is resampled, in Hz.
-    channels
-        One or two.
-    """
+    """Return the SHA-256 of the audio, gain and deviation of the sample."""
     audio, native = soundfile.read(SAMPLE, dtype="float32")
     audio = soxr.resample(audio, native, rate)[: round(SECONDS * rate)]
     if channels == 2:

@@ -6,7 +6,7 @@ For example::
     python -m benchmarks.engine threads --streams 8
     python -m benchmarks.engine quiet
 
-``time`` feeds speech in noise of ``benchmarks.front_clips``, and prints what a second takes, the
+``time`` feeds speech in noise of ``benchmarks.clips``, and prints what a second takes, the
 percentiles of a chunk in shares of 10 ms, and the page faults and calls of the allocator after the
 first chunk. ``threads`` prints the processor time of the same work by one engine and by several in
 threads. ``quiet`` prints what a second takes of speech, of digital silence and of next to nothing,

@@ -4,12 +4,11 @@
 spectrograms before and after, docs/figures/sample.png, and what ``--plot`` draws,
 docs/figures/plot.png. ``bars`` draws docs/figures/bars.png, the chart of README.md, of the figures
 in BENCHMARKS.md. ``full-band`` draws docs/figures/full-band.png: the first development mixture of
-``benchmarks.full_band_mixtures`` in hiss whose voice no network was trained on.
+``benchmarks.full_band`` in hiss whose voice no network was trained on.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,11 +21,12 @@ from alphamf.audio.stft import Frame, forward
 from alphamf.batch.plot import Picture, Spectrogram
 from alphamf.denoising.api import Denoised, denoise
 from alphamf.denoising.grids import native_grid
-from alphamf.denoising.weights import find
 from alphamf.learnt.dictionary import choose
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import atomic_file
-from benchmarks.full_band_mixtures import RATE, mixtures
+from benchmarks import scored
+from benchmarks.full_band import RATE, mixtures
+from benchmarks.methods import one_gain
 from benchmarks.report import options_of, run_main
 
 REPOSITORY = Path(__file__).parents[1]
@@ -53,17 +53,7 @@ def power(audio: Floats, rate: int) -> Floats:
 
 
 def draw(before: Floats, after: Floats, rate: int, seconds: float) -> Figure:
-    """Draw two power spectrograms beside each other, on one scale in decibels.
-
-    Parameters
-    ----------
-    before, after
-        Power, shape (bins, columns).
-    rate
-        Samples per second.
-    seconds
-        Length of the recording.
-    """
+    """Draw two power spectrograms beside each other, on one scale in decibels."""
     figure = Figure(figsize=(9, 2.8), dpi=110, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(1, 2, sharey=True)
@@ -104,13 +94,11 @@ def small(path: Path) -> None:
 
 def draw_full_band(path: Path, seconds: int = 4) -> None:
     """Draw a mixture at 48 kHz, both ways to denoise it, and the voice alone."""
-    mixture = next(m for m in mixtures("dev") if "hadouken" in m.name and m.kind == "hiss")
-    weights = find(RATE)
-    bare = replace(weights, dictionary=replace(weights.dictionary, above=None), high_band=None)
+    mixture = next(m for m in mixtures("dev") if "hadouken" in m.name and "made-hiss" in m.name)
     sounds = {
-        f"noisy ({mixture.kind}, {mixture.snr} dB)": mixture.noisy,
-        "one gain above 7.6 kHz": denoise(mixture.noisy, RATE, "fast", model=bare).audio,
-        "with the bands": denoise(mixture.noisy, RATE, "fast", model=weights).audio,
+        f"noisy (hiss, {mixture.name.rpartition('_')[2]})": mixture.noisy,
+        "one gain above 7.6 kHz": one_gain(mixture),
+        "with the bands": denoise(mixture.noisy, RATE).audio,
         "the voice alone": mixture.clean,
     }
     figure = spectrograms({name: sound[: seconds * RATE] for name, sound in sounds.items()}, RATE)
@@ -118,17 +106,7 @@ def draw_full_band(path: Path, seconds: int = 4) -> None:
 
 
 def spectrograms(sounds: dict[str, Floats], rate: int, highest: int | None = None) -> Figure:
-    """Draw the levels of sounds, shape (samples,), two beside each other.
-
-    Parameters
-    ----------
-    sounds
-        By their titles, of one length.
-    rate
-        Samples per second.
-    highest
-        Where the pictures end, in Hz; None: at half the rate.
-    """
+    """Draw the levels of sounds, shape (samples,), two beside each other."""
     highest, rows, frame = highest or rate // 2, len(sounds) // 2, Frame(1024, 256)
     figure = Figure((10, 3.5 * rows), layout="constrained")
     FigureCanvasAgg(figure)
@@ -142,33 +120,29 @@ def spectrograms(sounds: dict[str, Floats], rate: int, highest: int | None = Non
     return figure
 
 
-def table(section: str) -> dict[str, dict[str, str]]:
-    """Return a table of BENCHMARKS.md: the cells by method and column."""
-    text = (REPOSITORY / "BENCHMARKS.md").read_text(encoding="utf-8")
-    inside = text.partition(f"<!-- {section} -->")[2].partition(f"<!-- /{section} -->")[0]
-    lines = [line.strip("| ").split(" | ") for line in inside.splitlines() if line[:1] == "|"]
-    return {name: dict(zip(lines[0][1:], cells, strict=True)) for name, *cells in lines[2:]}
+def bars() -> tuple[list[float], list[float]]:
+    """Return the gains in SI-SDR of `BARS` in dB, and their times in units of RNNoise's."""
+    quality, speed = (scored.read(name) for name in ("unheard-test.csv", "speed-peers.csv"))
+    level = {name: float(quality["all", name]["SI-SDR dB"]) for name in (*BARS, "noisy")}
+    times = [float(speed["all", name]["rnnoise = 1, 16 kHz"]) for name in BARS]
+    return [level[name] - level["noisy"] for name in BARS], times
 
 
 def draw_bars(path: Path) -> None:
-    """Draw the quality on new voices and noises, and the time for three minutes of sound."""
-    quality, speed = table("unheard:test"), table("speed:peers")
-    labels = [label for label in BARS if label in quality]
+    """Draw the quality on new voices and noises, and the time beside RNNoise's."""
     figure = Figure((9, 2.5), layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(1, 2, sharey=True)
     figure.get_layout_engine().set(wspace=0.08)
-    noisy = float(quality["noisy"]["SI-SDR dB"].split()[0])
-    gains = [float(quality[name]["SI-SDR dB"].split()[0]) - noisy for name in labels]
-    seconds = [180 * float(speed[name]["CPU s per s, 16 kHz"]) for name in labels]
+    gains, times = bars()
     titles = (
         "dB gained in SI-SDR: longer is cleaner",
-        "seconds for three minutes: shorter is faster",
+        "processor time, RNNoise = 1: shorter is faster",
     )
-    for panel, values, title in zip(panels, (gains, seconds), titles, strict=True):
-        colours = ["#0f6b62" if name == "fast" else "#a9b0b5" for name in labels]
-        bars = panel.barh([BARS[name] for name in labels], values, color=colours)
-        panel.bar_label(bars, [f"{value:.1f}" for value in values], padding=3)
+    for panel, values, title in zip(panels, (gains, times), titles, strict=True):
+        colours = ["#0f6b62" if name == "fast" else "#a9b0b5" for name in BARS]
+        drawn = panel.barh(list(BARS.values()), values, color=colours)
+        panel.bar_label(drawn, [f"{value:.1f}" for value in values], padding=3)
         panel.set_title(title, fontsize=10, loc="left")
         panel.set_xlim(0, 1.12 * max(values))
         panel.xaxis.set_visible(False)

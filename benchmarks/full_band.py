@@ -1,191 +1,326 @@
-r"""How well 48 kHz are denoised above 8 kHz: the tables of ``docs/full-band.md``.
+"""Noisy speech at 48 kHz whose speech and noise go above 8 kHz, and its scores from 8 to 20 kHz.
 
-Mixtures of `benchmarks.full_band_mixtures` are denoised by several methods at 48 kHz and scored by
-`benchmarks.full_band_scores`. Settings are chosen on the split ``dev``; the split ``test`` is for
-the end. For example::
-
-    python -m benchmarks.full_band --split dev -o dev.jsonl --write
-
-Other denoisers come with ``pip install 'alphamf[peers]'``.
+Voices are those of ``speech-48k``, noises those of ``noise-48k`` and what is made here: hiss, fans,
+and plucked strings. Frames are those of a short transform, relative to the active level of the
+clean speech; a frame is *active* where the clean speech has `ACTIVE` or more from 8 to 20 kHz. It
+is a *pause* where neither it nor its neighbours are active, and the speech has less than `PAUSE`
+over all frequencies; without the latter, it is *voiced*.
 """
 
 from __future__ import annotations
 
-import sys
-from dataclasses import replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from alphamf.denoising.api import denoise
-from alphamf.denoising.stream import Stream
-from alphamf.denoising.weights import find, find_online
-from alphamf.evaluation.baselines.base import Clip
-from alphamf.evaluation.methods import method
-from alphamf.tools import jsonlines, tables
-from alphamf.tools.blas import one_thread
-from benchmarks.full_band_mixtures import KINDS, RATE, Mixture, mixtures
-from benchmarks.full_band_scores import Scores, scores
-from benchmarks.report import caption, options_of, run_main, write_section
+from alphamf.audio.speech_level import active_power
+from alphamf.audio.stft import Complexes, Frame, forward, sqrt_hann
+from alphamf.evaluation.mixing import mixture
+from alphamf.scores.score import si_sdr
+from alphamf.tools.arrays import Floats
+from benchmarks.clips import Clip, manifest, mixed, mono
 
-ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "full-band.md"
-ONE_GAIN, LOW_ONE_GAIN = "one-gain", "low-one-gain"
-"""`fast` and low latency without the bands above 7.5 kHz: all that lies there has the gain of the
-band's top."""
+RATE = 48000
+SNRS = (0, 5, 10, 15)
+KINDS = ("hiss", "fan", "street", "babble", "clatter", "music")
+SECONDS = 14
+"""Length of the noises that are made here."""
 
-METHODS = f"noisy,oracle-mask,rnnoise,deepfilternet,{ONE_GAIN},fast,{LOW_ONE_GAIN},low"
-HEADINGS = {
-    "si_sdr": "SI-SDR dB",
-    "segmental_snr": "segmental SNR dB",
-    "distance": "log-spectral distance dB",
-    "left": "left in pauses dB",
-    "left_in_voice": "left in voice dB",
-    "sibilants": "sibilants dB",
-    "fricatives": "fricatives dB",
-    "sibilants_together": "sibilants together dB",
+TALKERS = 5
+"""Voices of a babble."""
+
+VOICES = {
+    "dev": {"kerstin": 8, "philippmatthes": 15, "sh-hadouken": 13},
+    "test": {"sh-dracarys": 10},
 }
-"""Field of `Scores` and heading."""
+"""How many files of which labels. Of kerstin, who hardly has a sound above 8 kHz, the fewest."""
 
-ON_PAGE = ("si_sdr", "segmental_snr", "distance", "left", "sibilants")
-"""Scores that stay on the page; the others are in its CSV file."""
+RECORDED = {
+    "dev": {
+        "fan": ("shaver", "powertool_harmonics", "drill_small"),
+        "street": ("garbage_truck", "heels_on_tile", "rain_on_tent", "rain"),
+        "clatter": (
+            "scrabble_jar",
+            "bottlecap",
+            "sodacancrunch",
+            "tangle_toy",
+            "chair_squeak",
+            "winding",
+        ),
+        "music": ("music_perc", "snare_brush", "shakers_filtered"),
+    },
+    "test": {
+        "fan": ("computer_drill_short", "air_blast"),
+        "street": ("street_noise", "boston_subway", "walking_in_trainstation", "rain"),
+        "babble": (
+            "berlin_der_markt_wird_auf_dem_markpkatz_",
+            "berlin_es_ist_windig_menschen_gehen_vorb",
+        ),
+        "clatter": (
+            "coinspin",
+            "chip_crush",
+            "lettuce",
+            "pluck_ruler",
+            "pebbles_in_a_box",
+            "allen_wrench",
+            "scraping_metal_edge",
+        ),
+        "music": ("spin_cym", "shaker", "street_perc", "cowbell2_small"),
+    },
+}
+"""Labels by split and kind. Every second fan and test babble is a recording; music has one, too."""
 
-BY_KIND = ("si_sdr", "distance", "left", "left_in_voice", "fricatives")
-"""Scores with a table of methods by kind of noise."""
 
-COLUMNS = ("oracle-mask", "rnnoise", "deepfilternet", ONE_GAIN, "fast", LOW_ONE_GAIN, "low")
-"""Methods that stay on the page in those tables."""
+def mixtures(split: str, count: int | None = None) -> list[Clip]:
+    """Return the mixtures of a split, the same ones at every call; None: all.
 
-Found = dict[str, list[tuple[str, Scores]]]
-"""Kind of noise and scores of each mixture, by method."""
-
-
-def measured(mixture: Mixture, spec: str) -> Scores:
-    """Return the scores of a method on a mixture.
-
-    Parameters
-    ----------
-    mixture
-        At 48 kHz.
-    spec
-        As for ``alphamf evaluate --method``, or `ONE_GAIN` or `LOW_ONE_GAIN`.
+    ``dev``: 36 mixtures of as many files of speech. ``test``: 60 of ten files in all `KINDS`.
     """
-    if spec == ONE_GAIN:
-        weights = find(RATE)
-        bare = replace(weights, dictionary=replace(weights.dictionary, above=None), high_band=None)
-        found = denoise(mixture.noisy, RATE, "fast", model=bare).audio
-    elif spec == LOW_ONE_GAIN:
-        bare = replace(find_online(RATE), causal_high_band=None)
-        stream = Stream(RATE, 1, model=bare, latency="low")
-        found = np.concatenate([stream.process(mixture.noisy[:, None]), stream.flush()])[:, 0]
-    else:
-        found = method(spec).run(Clip(mixture.noisy, RATE, mixture.clean))
-    return scores(mixture.clean, mixture.noisy, found)
+    voices = _voices(split)
+    if split == "test":
+        voices = [voice for voice in voices for _ in KINDS]
+    return [_mixed(split, k, voice) for k, voice in enumerate(voices[:count])]
 
 
-def table(found: Found) -> str:
-    """Return the tables over all mixtures and by kind of noise, with standard errors."""
-    lines = [
-        [name, *(cell([getattr(row, field) for _, row in rows]) for field in HEADINGS)]
-        for name, rows in found.items()
+def _voices(split: str) -> list[Path]:
+    """Return the files of speech in an order that mixes their labels."""
+    speech = manifest("speech-48k", split)
+    files = [
+        path
+        for label, count in VOICES[split].items()
+        for path in [path for path, _, speaker in speech if speaker == label][:count]
     ]
-    parts = [tables.markdown(["method", *HEADINGS.values()], lines)]
-    for field in BY_KIND:
-        lines = [
-            [
-                kind,
-                *(
-                    cell([getattr(row, field) for each, row in rows if each == kind])
-                    for rows in found.values()
-                ),
-            ]
-            for kind in KINDS
-        ]
-        parts.append(tables.markdown([f"{HEADINGS[field]} by noise", *found], lines))
-    return "\n\n".join(parts)
+    return [files[k] for k in np.random.default_rng(48).permutation(len(files))]
 
 
-def differences(found: Found, reference: str) -> str:
-    """Return the table of mean differences to a method, mixture by mixture."""
-    lines = []
-    for name, rows in found.items():
-        pairs = zip(rows, found[reference], strict=True)
-        apart = [Scores(*np.subtract(row, other)) for (_, row), (_, other) in pairs]
-        cells = (cell([getattr(row, field) for row in apart]) for field in ON_PAGE)
-        lines.append([name, *cells])
-    headings = (HEADINGS[field] for field in ON_PAGE)
-    return tables.markdown([f"less {reference}", *headings], lines)
+def _mixed(split: str, number: int, voice: Path) -> Clip:
+    """Mix a voice with a noise; kind and SNR go round with the number."""
+    turn, place = divmod(number, len(KINDS))
+    kind, snr = KINDS[place], SNRS[(turn + place) % len(SNRS)]
+    rng = np.random.default_rng((48, split == "test", number))
+    clean = _sound(voice)
+    name, sound = noise(split, kind, turn, voice, rng)
+    noisy = mixed(clean, sound, RATE, snr, rng, "active")
+    return Clip(f"{number}_{voice.stem}_{name}_{snr}dB", RATE, clean, noisy)
 
 
-def cell(values: list[float]) -> str:
-    """Return mean and standard error of the values that are no NaN, "-" without two of them."""
-    known = [value for value in values if not np.isnan(value)]
-    if len(known) < 2:
-        return "-"
-    mean, error = tables.mean_and_error(known)
-    return tables.format_mean(mean, error, 2)
+def noise(
+    split: str, kind: str, turn: int, voice: Path, rng: np.random.Generator
+) -> tuple[str, Floats]:
+    """Return name and sound of a noise; `turn` of its kind came before, and `voice` speaks."""
+    labels = RECORDED[split].get(kind, ())
+    made = kind == "hiss" or (kind in ("fan", "babble") and (turn % 2 == 0 or not labels))
+    if made:
+        if kind == "babble":
+            return "talkers", _babble(split, voice, rng)
+        return f"made-{kind}", _hiss(rng) if kind == "hiss" else _fan(rng)
+    label = labels[(turn // 2 if kind in ("fan", "babble") else turn) % len(labels)]
+    files = [path for path, _, each in manifest("noise-48k", split) if each == label]
+    sound = _sound(files[turn % len(files)])
+    if kind == "music":
+        played = np.resize(sound / sound.std(), SECONDS * RATE)
+        sound = _strings(rng) + np.float32(0.5) * played
+    return label, sound
 
 
-def results(split: str, specs: list[str], path: Path, noises: int = 1) -> Found:
-    """Return the scores of all mixtures, and append those that a file has not yet.
+@cache
+def _sound(path: Path) -> Floats:
+    return np.asarray(mono(path, RATE), np.float32)
 
-    Parameters
-    ----------
-    split, noises
-        Of the mixtures.
-    specs
-        Methods.
-    path
-        JSON lines of one version of the code; a run that was broken off goes on there.
-    """
-    known = {(item["name"], item["method"]): item for item in lines_of(path)}
-    found: Found = {spec: [] for spec in specs}
-    for mixture in mixtures(split, noises=noises):
-        for spec in specs:
-            item = known.get((mixture.name, spec))
-            if item is None:
-                row = measured(mixture, spec)._asdict()
-                item = {"name": mixture.name, "method": spec, "kind": mixture.kind, **row}
-                jsonlines.append(path, item)
-                print(mixture.name, spec, file=sys.stderr, flush=True)
-            values = (np.nan if item[field] is None else item[field] for field in Scores._fields)
-            found[spec].append((mixture.kind, Scores(*values)))
+
+def _coloured(rng: np.random.Generator, gain: Floats) -> Floats:
+    """Return Gaussian noise with a gain at each frequency of its transform."""
+    spectrum = np.fft.rfft(rng.standard_normal(SECONDS * RATE)) * gain
+    sound = np.fft.irfft(spectrum)
+    return (sound / sound.std()).astype(np.float32)
+
+
+def _frequencies() -> Floats:
+    return np.fft.rfftfreq(SECONDS * RATE, 1 / RATE)
+
+
+def _hiss(rng: np.random.Generator) -> Floats:
+    """Return white to pink noise: -4 to +1 dB an octave above 50 Hz."""
+    slope = rng.uniform(-4, 1)
+    return _coloured(rng, np.maximum(_frequencies(), 50) ** (slope / 20 / np.log10(2)))
+
+
+def _fan(rng: np.random.Generator) -> Floats:
+    """Return the hum of blades in a wind that falls by 3 to 6 dB an octave above 200 Hz."""
+    slope, blades = rng.uniform(-6, -3), rng.uniform(70, 250)
+    wind = _coloured(rng, np.maximum(_frequencies(), 200) ** (slope / 20 / np.log10(2)))
+    time = np.arange(SECONDS * RATE) / RATE
+    tones = sum(
+        np.sin(2 * np.pi * (k * blades * time + rng.random())) / k**1.5 for k in range(1, 9)
+    )
+    return (wind + rng.uniform(0.1, 0.6) * tones).astype(np.float32)
+
+
+def _babble(split: str, voice: Path, rng: np.random.Generator) -> Floats:
+    """Return other voices of the split, all at one level."""
+    others = [path for path, _, _ in manifest("speech-48k", split) if path != voice]
+    sounds = [_sound(others[k]) for k in rng.permutation(len(others))[:TALKERS]]
+    loud = [sound / np.float32(np.sqrt(mixture.power(sound, RATE, "active"))) for sound in sounds]
+    return np.sum([np.resize(sound, SECONDS * RATE) for sound in loud], axis=0, dtype=np.float32)
+
+
+def _strings(rng: np.random.Generator) -> Floats:
+    """Return plucked strings, four notes a second: Karplus and Strong's, at a level of one."""
+    sound = np.zeros((SECONDS + 2) * RATE)
+    for start in range(0, SECONDS * RATE, RATE // 4):
+        period = round(RATE / (110 * 2 ** (rng.choice([0, 3, 5, 7, 10, 12, 15, 19]) / 12)))
+        turn, last = rng.uniform(-1, 1, period), 0.0
+        for place in range(start, start + RATE, period):
+            sound[place : place + period] += turn
+            turn, last = 0.498 * (turn + np.concatenate([[last], turn[:-1]])), turn[-1]
+    sound = sound[: SECONDS * RATE]
+    return (sound / sound.std()).astype(np.float32)
+
+
+FRAME = Frame(1024, 512)
+WINDOW = sqrt_hann(FRAME.n_fft) ** 2
+LOW, HIGH, WIDTH = 8000, 20000, 1000
+"""The band in Hz, and the width of its parts."""
+
+FLOOR, ACTIVE, PAUSE = -50.0, -45.0, -30.0
+AROUND = 2
+"""Neighbours on each side of a frame that is no active one."""
+
+SEGMENTAL = (-10.0, 35.0)
+"""Least and largest SNR of a frame in dB."""
+
+QUIETEST, NOISIEST = -70.0, -40.0
+"""Levels from 8 to 20 kHz in dB: what is below the first counts as that, and a noisy sound must
+have the second for what is left of it to be scored."""
+
+SIBILANT, FRICATIVE = 6000, 4000
+"""In Hz: most of the energy of such a sound is above."""
+
+MOST = 20.0
+"""Largest change of level of a frame in dB."""
+
+FEWEST = 3
+"""Frames that a score needs."""
+
+Flags = NDArray[np.bool_]
+
+
+SCORES = {
+    "SI-SDR dB": 2,
+    "segmental SNR dB": 2,
+    "log-spectral distance dB": 2,
+    "left in pauses dB": 2,
+    "left in voice dB": 2,
+    "sibilants dB": 2,
+    "fricatives dB": 2,
+    "sibilants together dB": 2,
+}
+"""Headings, and decimals; all but the first from 8 to 20 kHz. docs/full-band.md explains them."""
+
+
+def scores(clip: Clip, found: Floats) -> list[float]:
+    """Return `SCORES` of a denoised clip at 48 kHz; NaN where it has too few frames of the kind."""
+    power = active_power(clip.clean, RATE)
+    scale = np.float32(1 / np.sqrt(power * (WINDOW**2).sum() * FRAME.n_fft / 2))
+    speech, noisy, output = (
+        forward(np.asarray(sound * scale, np.float32), FRAME, WINDOW)
+        for sound in (clip.clean, clip.noisy, found)
+    )
+    kinds = frames(speech)
+    return [
+        si_sdr(clip.clean, found),
+        segmental_snr(speech, output, kinds.active),
+        distance(speech, output, kinds.active),
+        left(noisy, output, kinds.pause),
+        left(noisy, output, kinds.voiced),
+        change(speech, output, kinds.sibilant),
+        change(speech, output, kinds.fricative),
+        change_together(speech, output, kinds.sibilant),
+    ]
+
+
+class Frames(NamedTuple):
+    """Which frames are of which kind, shape (frames,)."""
+
+    active: Flags
+    pause: Flags
+    voiced: Flags
+    sibilant: Flags
+    fricative: Flags
+
+
+def frames(speech: Complexes) -> Frames:
+    """Return the kinds of the frames of clean speech, shape (bins, frames), by its levels."""
+    active = levels(speech) >= ACTIVE
+    quiet = np.convolve(active, np.ones(2 * AROUND + 1), "same") == 0
+    soft = levels(speech, 0, RATE / 2) < PAUSE
+    sibilant, fricative = (
+        active & (levels(speech, edge, RATE / 2) > levels(speech, 0, edge))
+        for edge in (SIBILANT, FRICATIVE)
+    )
+    return Frames(active, quiet & soft, quiet & ~soft, sibilant, fricative)
+
+
+def levels(spectra: Complexes, low: float = LOW, high: float = HIGH) -> Floats:
+    """Return the level of each frame between two frequencies in Hz."""
+    found: Floats = 10 * np.log10(np.maximum(_energy(spectra, low, high), 1e-20))
     return found
 
 
-def lines_of(path: Path) -> list[dict[str, Any]]:
-    """Return the objects of a file that may not be there yet."""
-    return list(jsonlines.read(path)) if path.exists() else []
+def _energy(spectra: Complexes, low: float, high: float) -> Floats:
+    first, end = (round(edge / RATE * FRAME.n_fft) for edge in (low, high))
+    energy: Floats = (np.abs(spectra[first:end]) ** 2).sum(axis=0)
+    return energy
 
 
-@one_thread()
-def main() -> None:
-    """Print the tables, or write them into the page."""
-    parser = options_of("benchmarks.full_band", __doc__)
-    parser.add_argument("--split", choices=("dev", "test"), default="dev")
-    parser.add_argument("--noises", type=int, default=1, metavar="N", help="of a voice (default 1)")
-    parser.add_argument("--methods", default=METHODS, help="with commas between")
-    parser.add_argument("--against", default=ONE_GAIN, help="a method to subtract")
-    parser.add_argument("-o", "--output", type=Path, required=True, help="scores, to go on with")
-    parser.add_argument("--write", action="store_true", help="into docs/full-band.md")
-    asked = parser.parse_args()
-    specs = asked.methods.split(",")
-    if asked.against not in specs:
-        parser.error(f"--against {asked.against} is none of the methods {asked.methods}")
-    found = results(asked.split, specs, asked.output, asked.noises)
-    made = caption("benchmarks.full_band", sys.argv[1:], ("alphamf", "numpy"))
-    parts = [table(found), differences(found, asked.against)]
-    text = "\n\n".join([*parts, f"{len(found[specs[0]])} mixtures. {made}"])
-    if asked.write:
-        columns = ["method", f"less {asked.against}", *COLUMNS]
-        columns += [HEADINGS[field] for field in ON_PAGE]
-        columns += [f"{HEADINGS[field]} by noise" for field in BY_KIND]
-        stem = ROOT / "docs" / "benchmarks" / f"full-band-{asked.split}"
-        write_section(PAGE, f"full-band:{asked.split}", text, columns=columns, stem=stem)
-    else:
-        print(text)
+def segmental_snr(speech: Complexes, output: Complexes, active: Flags) -> float:
+    """Return the mean ratio of speech to error in active frames, within `SEGMENTAL`."""
+    ratio = levels(speech) - levels(speech - output)
+    return _mean(np.clip(ratio, *SEGMENTAL)[active])
 
 
-if __name__ == "__main__":
-    run_main(main)
+def distance(speech: Complexes, output: Complexes, active: Flags) -> float:
+    """Return the mean distance of active frames, up to the highest band that the speech fills."""
+    bands = [(low, low + WIDTH) for low in range(LOW, HIGH, WIDTH)]
+    wanted, found = (
+        np.maximum([levels(each, *band) for band in bands], FLOOR) for each in (speech, output)
+    )
+    filled = np.flatnonzero((wanted > FLOOR).sum(axis=1) >= FEWEST)
+    if not len(filled):
+        return float("nan")
+    apart = (wanted - found)[: filled[-1] + 1, active]
+    return _mean(np.sqrt((apart**2).mean(axis=0)))
+
+
+def left(mixed: Complexes, output: Complexes, where: Flags) -> float:
+    """Return the level of some frames against that of the noisy sound, if that is `NOISIEST`."""
+    if where.sum() < FEWEST:
+        return float("nan")
+    before, after = (_together(each, where) for each in (mixed, output))
+    return after - before if before >= NOISIEST else float("nan")
+
+
+def change(speech: Complexes, output: Complexes, where: Flags) -> float:
+    """Return the mean change of the level of some frames, within `MOST` in each."""
+    apart = np.clip(levels(output) - levels(speech), -MOST, MOST)
+    return _mean(apart[where])
+
+
+def change_together(speech: Complexes, output: Complexes, where: Flags) -> float:
+    """Return the change of the level of some frames together: faint ones count less."""
+    if where.sum() < FEWEST:
+        return float("nan")
+    return _together(output, where) - _together(speech, where)
+
+
+def _together(spectra: Complexes, where: Flags) -> float:
+    """Return the level from 8 to 20 kHz of some frames' mean energy, `QUIETEST` or more."""
+    energy = max(_energy(spectra, LOW, HIGH)[where].mean(), 1e-20)
+    return max(QUIETEST, float(10 * np.log10(energy)))
+
+
+def _mean(values: Floats) -> float:
+    return float(values.mean()) if len(values) >= FEWEST else float("nan")

@@ -4,7 +4,7 @@ For example, for the tables of docs/guide/gpu.md, on a machine with a CUDA devic
 
     ALPHAMF_DATA=/path/to/data python -m benchmarks.gpu
 
-The scores are of dev clips (benchmarks.front_clips); the time is of noise at 16 kHz whose level
+The scores are of dev clips (benchmarks.clips); the time is of noise at 16 kHz whose level
 varies like that of speech. All that is compared is measured in turn, in one process.
 """
 
@@ -18,9 +18,9 @@ import numpy as np
 from alphamf.denoising.api import denoise
 from alphamf.tools import tables
 from alphamf.tools.arrays import module
-from benchmarks.clip_scores import SCORES, scores
-from benchmarks.front_clips import Clip, clips
+from benchmarks.clips import Clip, clips
 from benchmarks.report import caption, options_of, run_main, write_section
+from benchmarks.scored import SCORES, scores
 from benchmarks.speed import synthetic_sound
 
 PAGE = Path(__file__).parents[1] / "docs" / "guide" / "gpu.md"

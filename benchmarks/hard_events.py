@@ -2,26 +2,21 @@ r"""Measure how soon a stream at low latency recovers from tones, hum, clicks, m
 
 For example::
 
-    python -m benchmarks.hard_events --rate 16000 --minutes 60 -o hard-16k
+    python -m benchmarks.hard_events --rate 16000 --minutes 60
 
 Calls of a voice in noise are made of dev material: voices of ``speech-16k`` and
 ``librispeech-dev``, noises of ``noise-48k``. Before each part of a call something happens, one of
 `EVENTS`. One stream denoises all calls, one after the other. Another one does the same, but has the
 call's noise alone in place of every event. A third one begins with each part.
 
-OUTPUT.csv has SI-SDR in dB of all three for every second with speech. A table of the events is
-printed, with the share of seconds in which the first stream is at most `CLOSE` dB below another
-one, and the same without the first second of each part ("later"). What an event costs the voice is
-the distance to the second stream ("quiet"): both have learnt from the same speech, and differ by
-the events alone. The third one ("fresh") knows nothing of the call, and differs by more than
-`CLOSE` dB in some seconds whatever happened before, as the event "none" shows. Only what is worse
-counts, since a stream that knows the call is often better than one that begins.
+A table of the events is printed, with the share of seconds with speech in which the first stream is
+at most `CLOSE` dB below another one, and the same without the first second of each part ("later").
+What an event costs the voice is the distance to the second stream ("quiet"), which has learnt from
+the same speech. The third one ("fresh") knows nothing of the call. Only what is worse counts.
 """
 
 from __future__ import annotations
 
-import csv
-import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -30,11 +25,10 @@ import numpy as np
 
 from alphamf import Stream
 from alphamf.audio.resample import resample
-from alphamf.evaluation.mixing import mixture
 from alphamf.scores.score import si_sdr
 from alphamf.tools import tables
 from alphamf.tools.arrays import Floats
-from benchmarks.front_clips import manifest, mono
+from benchmarks.clips import manifest, mixed, mono
 from benchmarks.report import options_of, run_main
 
 Event = Callable[[Floats, int, np.random.Generator], Floats]
@@ -167,21 +161,13 @@ ALL = "all but none"
 
 
 class Part(NamedTuple):
-    """A part of a call: what happens before it by its name and sound, and the part.
-
-    Attributes
-    ----------
-    event
-        Its name.
-    before, quiet
-        Its sound, and the noise alone in its place; shape (samples,).
-    clean, noisy
-        The part that follows.
-    """
+    """A part of a call: what happens before it by its name and sound, and the part."""
 
     event: str
+    # Its sound, and the noise alone in its place; shape (samples,).
     before: Floats
     quiet: Floats
+    # The part that follows.
     clean: Floats
     noisy: Floats
 
@@ -191,16 +177,7 @@ def calls(
 ) -> Iterator[Part]:
     """Yield parts of calls without end; every event comes equally often.
 
-    Parameters
-    ----------
-    rate
-        In Hz.
-    seed
-        Of all that is drawn.
-    events
-        Names.
-    length
-        Of events, in seconds; 0: one of `LENGTHS`.
+    `length` of events is in seconds; 0: one of `LENGTHS`.
     """
     rng = np.random.default_rng((6, seed))
     voices: dict[str, list[Path]] = {}
@@ -211,7 +188,7 @@ def calls(
     while True:
         speaker = rng.choice(sorted(voices))
         voice = np.concatenate([mono(path, rate) for path in voices[speaker]])
-        noise = mixture.noise(mono(noises[rng.integers(len(noises))], rate), rate)
+        noise = mono(noises[rng.integers(len(noises))], rate)
         snr, scale = rng.choice(SNRS), 10 ** (rng.uniform(*LEVELS) / 20)
         for _ in range(PARTS):
             names = names or list(rng.permutation(events))
@@ -220,7 +197,7 @@ def calls(
             start = rng.integers(len(voice))
             clean = np.resize(np.roll(voice, -start), before + SECONDS * rate)
             clean = clean * np.float32(scale / np.sqrt(np.mean(clean**2)))
-            noisy = mixture.mix(clean, mixture.power(clean, rate, "plain"), noise, snr, rng)[0]
+            noisy = mixed(clean, noise, rate, snr, rng)
             changed = EVENTS[name](noisy[:before], rate, rng).astype(np.float32)
             quiet = noisy[:before] - clean[:before]
             yield Part(name, changed, quiet, clean[before:], noisy[before:])
@@ -244,17 +221,10 @@ def by_second(clean: Floats, out: Floats, rate: int) -> Floats:
 
 
 class Scores(NamedTuple):
-    """SI-SDR in dB of a part's seconds.
+    """SI-SDR in dB of a part's seconds."""
 
-    Attributes
-    ----------
-    event
-        What happened before.
-    going_on, quiet, fresh
-        By the stream that goes on, by one that had the noise alone, and by one that begins.
-    """
-
-    event: str
+    event: str  # what happened before
+    # By the stream that goes on, by one that had the noise alone, and by one that begins.
     going_on: Floats
     quiet: Floats
     fresh: Floats
@@ -303,14 +273,7 @@ def _scored(
 def close(scores: list[Scores], other: str, skipped: int) -> list[bool]:
     """Say of each second with speech whether the stream that goes on is close to another one.
 
-    Parameters
-    ----------
-    scores
-        Of parts.
-    other
-        ``quiet`` or ``fresh``.
-    skipped
-        Seconds of each part that are left out.
+    `other` is ``quiet`` or ``fresh``; `skipped` seconds of each part are left out.
     """
     found = []
     for each in scores:
@@ -367,21 +330,8 @@ def main() -> None:
     parser.add_argument("--rate", type=int, choices=(8000, RATE, 48000), default=RATE)
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("-o", "--output", type=Path, default=Path("hard"))
     asked = parser.parse_args()
-    scores = []
-    with asked.output.with_suffix(".csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["part", "event", "second", "going on", "quiet", "fresh"])
-        for each in measured(calls(asked.rate, asked.seed), asked.rate, asked.minutes):
-            for k, seconds in enumerate(zip(*each[1:], strict=True)):
-                row = (len(scores), each.event, k, *(f"{value:.3f}" for value in seconds))
-                writer.writerow(row)
-            file.flush()
-            scores.append(each)
-            print(f"\r{len(scores)} parts", end="", file=sys.stderr)
-    print(file=sys.stderr)
-    print(table(scores))
+    print(table(list(measured(calls(asked.rate, asked.seed), asked.rate, asked.minutes))))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ For example::
 ``latency`` feeds single samples: a click in faint noise, and a chirp through a stream that may take
 nothing away, and counts how much has gone in when the click comes out; the chirp is
 cross-correlated with the output. ``time`` feeds chunks of 10 ms as fast as they go, speech in noise
-of ``benchmarks.front_clips``, and prints the share of 10 ms that they take, in process time and by
+of ``benchmarks.clips``, and prints the share of 10 ms that they take, in process time and by
 the clock. ``memory`` feeds an hour of sound as fast as it goes, and prints what the process holds
 every ten minutes of it. ``rnnoise`` feeds chunks of 10 ms in turn with RNNoise on the same sound,
 and prints the processor time of both.
@@ -33,7 +33,7 @@ from alphamf.evaluation.baselines.base import Clip
 from alphamf.evaluation.cost import measure_cost
 from alphamf.tools import tables
 from alphamf.tools.arrays import Floats
-from benchmarks.front_clips import clips
+from benchmarks.clips import clips
 from benchmarks.report import options_of, run_main
 
 RATES = (8000, 16000, 44100, 48000)

@@ -5,7 +5,7 @@ For example::
     python -m benchmarks.live --seconds 60
 
 A PulseAudio is started with two devices that play into nothing: speech in stationary noise, of
-``benchmarks.front_clips``, is played on one, ``alphamf live`` listens to what that gets, and plays
+``benchmarks.clips``, is played on one, ``alphamf live`` listens to what that gets, and plays
 on the other. Both are recorded by the same clock and compared, piece by piece: how late the speech
 is, SI-SDR, what was lost, and the processor time. It needs Linux with PulseAudio, its tools,
 PortAudio and ALSA's plugin for PulseAudio (Debian: pulseaudio pulseaudio-utils libportaudio2
@@ -35,7 +35,7 @@ from alphamf.audio.resample import resample
 from alphamf.scores.score import si_sdr
 from alphamf.tools import tables
 from alphamf.tools.arrays import Floats
-from benchmarks.front_clips import clips
+from benchmarks.clips import clips
 from benchmarks.kill_processes import INTERRUPTIBLE
 from benchmarks.latency import lag
 from benchmarks.report import options_of, run_main
@@ -50,19 +50,7 @@ MICROPHONE, HEADPHONES = "microphone", "headphones"
 
 
 class Server:
-    """A PulseAudio with two devices, for a `with` block.
-
-    Parameters
-    ----------
-    folder
-        Where it keeps its socket and its settings.
-
-    Attributes
-    ----------
-    environment
-        In which programs find it: what they listen to is played on the microphone, and what they
-        play is heard on the headphones.
-    """
+    """A PulseAudio with two devices, for a `with` block; programs find it by `environment`."""
 
     def __init__(self, folder: Path) -> None:
         (folder / "run").mkdir(mode=0o700)
@@ -116,15 +104,7 @@ class Server:
 
 
 class Recording:
-    """What is played on a device, with the time of its first sample, for a `with` block.
-
-    Parameters
-    ----------
-    device
-        The device.
-    environment
-        Of the server.
-    """
+    """What is played on a device, with the time of its first sample, for a `with` block."""
 
     def __init__(self, device: str, environment: dict[str, str]) -> None:
         self._process = subprocess.Popen(
@@ -163,19 +143,10 @@ class Recording:
 
 
 class Compared(NamedTuple):
-    """What came of a sound.
+    """What came of a sound."""
 
-    Attributes
-    ----------
-    late
-        Of each piece of the sound, how late it is in the output, in seconds.
-    before, after
-        SI-SDR of the pieces, in dB.
-    gain
-        By how many dB the SI-SDR of all pieces together, each in its place, is better.
-    """
-
-    late: Floats
+    late: Floats  # of each piece, in seconds
+    # SI-SDR of the pieces in dB, and by how much that of all together is better.
     before: Floats
     after: Floats
     gain: float
@@ -190,17 +161,7 @@ class Result(NamedTuple):
 
 
 def run(server: Server, noisy: Floats, clean: Floats, *options: str) -> Result:
-    """Play a sound through ``alphamf live``.
-
-    Parameters
-    ----------
-    server
-        The devices.
-    noisy, clean
-        What is played, and the speech in it, shape (samples,), at `RATE`.
-    options
-        More options of the command.
-    """
+    """Play a sound through ``alphamf live``."""
     start = f"{INTERRUPTIBLE}; from alphamf.cli.app import main; main()"
     words = [sys.executable, "-c", start, "live", "--input", "pulse", "--output", "pulse"]
     with tempfile.TemporaryDirectory() as folder:

@@ -2,29 +2,24 @@ r"""How much methods leave of sounds that are alone, such as a knock between two
 
 For example, to choose, and once per configuration to test::
 
-    python -m benchmarks.lone_sounds --split dev -o lone-dev.csv
-    python -m benchmarks.lone_sounds --split test -o lone-test.csv
+    python -m benchmarks.lone_sounds --split dev
+    python -m benchmarks.lone_sounds --split test
 
-Each sound of the split begins after `BEFORE` seconds of faint hiss. OUTPUT.csv has a line per sound
-and method: the level of what comes out, in dB of the sound, over the first 100 ms, the first 300 ms
-and all of it. The table has their medians by kind of sound.
-
-Other denoisers come with ``pip install 'alphamf[peers]'``.
+Each sound of the split begins after `BEFORE` seconds of faint hiss. The table has the level of what
+comes out, in dB of the sound, over its first 100 ms, first 300 ms and all of it: medians by kind.
 """
 
 from __future__ import annotations
 
-import csv
-import sys
 from pathlib import Path
 
 import numpy as np
 
-from alphamf.tools import tables
 from alphamf.tools.arrays import Floats
-from benchmarks.front_clips import Clip, manifest, mono
-from benchmarks.low_latency import method_names, run
-from benchmarks.report import caption, options_of, run_main
+from benchmarks.clips import Clip, manifest, mono
+from benchmarks.methods import names_of, run
+from benchmarks.report import options_of, run_main
+from benchmarks.scored import publish
 
 RATE = 16000
 KINDS = ("impulsive", "nonstationary")
@@ -67,32 +62,20 @@ def left(clip: Clip, samples: int, out: Floats) -> list[float]:
 
 
 def main() -> None:
-    """Measure, and print the table."""
+    """Measure, and write the table."""
     parser = options_of("benchmarks.lone_sounds", __doc__)
     parser.add_argument("--split", choices=("dev", "test"), default="dev")
     parser.add_argument("--methods", default=METHODS, metavar="A,B,...")
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.csv")
     asked = parser.parse_args()
-    methods = method_names(asked.methods)
-    sounds = {kind: _sounds(kind, asked.split) for kind in KINDS}
-    rows = []
-    with asked.output.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["sound", "kind", "method", *PARTS])
-        for kind, paths in sounds.items():
-            clips = [lone(number, path) for number, path in enumerate(paths)]
-            for method in methods:
-                found = [left(clip, samples, run(method, clip)) for clip, samples in clips]
-                for (clip, _), values in zip(clips, found, strict=True):
-                    writer.writerow([clip.name, kind, method, *(f"{each:.2f}" for each in values)])
-                medians = (f"{value:.1f}" for value in np.median(found, axis=0))
-                rows.append([f"{kind} ({len(clips)})", method, *medians])
-    note = caption("benchmarks.lone_sounds", sys.argv[1:], ("alphamf", "numpy"))
-    print(f"{tables.markdown(['sound', 'method', *PARTS], rows)}\n\n{note}")
-
-
-def _sounds(kind: str, split: str) -> list[Path]:
-    return [path for path, each, _ in manifest("noise-48k", split) if each == kind]
+    lines = [["group", "sounds", "method", *PARTS]]
+    for kind in KINDS:
+        paths = [path for path, each, _ in manifest("noise-48k", asked.split) if each == kind]
+        clips = [lone(number, path) for number, path in enumerate(paths)]
+        for method in names_of(asked.methods):
+            found = [left(clip, samples, run(method, clip)) for clip, samples in clips]
+            medians = (f"{value:.1f}" for value in np.median(found, axis=0))
+            lines.append([kind, f"{len(clips)}", method, *medians])
+    publish(f"lone-sounds-{asked.split}.csv", lines)
 
 
 if __name__ == "__main__":

@@ -17,19 +17,7 @@ from urllib.parse import quote, urlsplit
 
 
 class Server:
-    """The command in a process of its own, with a folder for its temporary files.
-
-    Parameters
-    ----------
-    folder
-        That folder.
-    options
-        Of the command.
-    environment
-        Variables beside those of this process.
-    opens
-        Whether it opens a browser.
-    """
+    """The command in a process of its own, with a folder for its temporary files."""
 
     def __init__(
         self,
@@ -74,15 +62,7 @@ class Server:
         *,
         whole: bool = False,
     ) -> tuple[int, http.client.HTTPMessage, bytes]:
-        """Return status, headers and body of an answer.
-
-        Parameters
-        ----------
-        method, path, body, headers
-            Of the request; the path is below the token.
-        whole
-            Whether the path is one of the server, not below the token.
-        """
+        """Return status, headers and body of an answer."""
         connection = http.client.HTTPConnection(self.host, timeout=60)
         try:
             address = path if whole else self.path + path

@@ -1,31 +1,20 @@
-r"""How much noise methods leave in pauses and in faint speech, and what they take of onsets.
+"""How much noise methods leave in pauses, and what they take of onsets.
 
-For example, below and above 8 kHz::
+For example: ``python -m benchmarks.pauses --rate 16000``.
 
-    python -m benchmarks.pauses --rate 16000 -o pauses-16k.csv
-    python -m benchmarks.pauses --rate 48000 -o pauses-48k.csv
+Voices are those of the split dev whose pauses lie `QUIET_PAUSES_DB` below their speech or more:
+recordings with a hiss of their own cannot tell. They are mixed with white and pink noise, a fan and
+hum at `SNRS`. Two tables are printed:
 
-Voices are those of the split dev whose pauses lie `QUIET_PAUSES_DB` below their speech or more, by
-the manifests of `CORPORA`: recordings with a hiss of their own cannot tell. They are mixed with
-white and pink noise, a fan and hum at `SNRS`. OUTPUT.csv has a line per voice, noise, SNR and
-method.
-Three tables are printed:
-
-- what is left in pauses, in dB of the speech (at 48 kHz also of both above 8 kHz alone), median
-  over the voices;
-- the mean level of what comes out where the clean speech has a certain level, in dB of the loudest
-  cell of the voice, mean over voices and noises at `CURVE_SNR`; the truth is the column `clean`;
+- what is left in pauses, in dB of the speech, median over the voices;
 - what is kept of the first 60 ms of speech after a pause of 200 ms where they are weak, `WEAK` dB
   below the loudest frame, in dB, median over all such onsets: what is in common with the clean
   sound, so that noise does not count. Those with more power above `FRICATIVE` than below, such as
   S and F, are shown apart, too.
-
-Other denoisers come with ``pip install 'alphamf[peers]'``.
 """
 
 from __future__ import annotations
 
-import csv
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -34,25 +23,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from alphamf.audio import stft
 from alphamf.audio.speech_level import QUIET_PAUSES_DB
-from alphamf.audio.stft import Frame
 from alphamf.tools import pool, tables
 from alphamf.tools.arrays import Floats, Reals
 from alphamf.training.refiner.recordings import sources
-from benchmarks.front_clips import Clip, mono
-from benchmarks.low_latency import method_names, run
+from benchmarks.clips import Clip, mono
+from benchmarks.methods import names_of, run
 from benchmarks.report import caption, options_of, run_main
 
-CORPORA = {
-    8000: ("speech-16k", "speech-crowd"),
-    16000: ("speech-16k", "speech-crowd"),
-    48000: ("speech-48k", "speech-crowd"),
-}
-"""Corpora of voices by rate in Hz."""
-
 SNRS = (10, 20, 25, 30, 40)
-CURVE_SNR = 20
 METHODS = "noisy,rnnoise,deepfilternet,low,fast"
 LONGEST = 6.0
 """Most of a voice that is used, in seconds."""
@@ -75,31 +54,14 @@ ONSET, BEFORE = 3, 10
 FRICATIVE = 4000.0
 """Frequency in Hz above which a fricative has more power than below."""
 
-LEVELS = tuple(range(0, -90, -10))
-"""Upper ends of the classes of cells in dB; the last class has no lower one."""
-
-EDGE = 8000.0
-"""Frequency in Hz above which levels are measured apart."""
-
 
 class Found(NamedTuple):
-    """Measurements of a method on a clip.
+    """What a method leaves in pauses, in dB of the speech, and keeps of each weak onset.
 
-    Attributes
-    ----------
-    left, left_above
-        Mean power in pauses over that of the speech, in dB, of all and of what lies above `EDGE`;
-        NaN where there is nothing.
-    curve
-        Mean power of the cells in each of the classes `LEVELS`, and the number of cells in it, of
-        the loudest clean cell's power; shape (classes, 2).
-    onsets
-        What is kept of each weak onset, in dB, and whether it is a fricative.
+    An onset is what is kept of it in dB, and whether it is a fricative.
     """
 
     left: float
-    left_above: float
-    curve: Reals
     onsets: list[tuple[float, bool]]
 
 
@@ -145,9 +107,10 @@ def _harmonics(
 def voices(rate: int, count: int) -> list[Path]:
     """Return files of voices with quiet pauses, evenly apart, as many of each corpus."""
     found = []
-    for name in CORPORA[rate]:
+    corpora = ("speech-48k" if rate > 16000 else "speech-16k", "speech-crowd")
+    for name in corpora:
         files = [Path(each.path) for each in sources(name, "dev", 0, QUIET_PAUSES_DB)]
-        share = min(-(-count // len(CORPORA[rate])), len(files))
+        share = min(-(-count // len(corpora)), len(files))
         found += [files[k * len(files) // share] for k in range(share)]
     return found[:count]
 
@@ -192,35 +155,6 @@ def left_in_pauses(clean: Floats, out: Floats, rate: int) -> float:
     return float(10 * np.log10(power + 1e-12))
 
 
-def above_edge(sound: Reals, rate: int) -> Reals:
-    """Return what lies above `EDGE`, up to 20 kHz, by a filter that hardly rings."""
-    from scipy.signal import butter, sosfiltfilt
-
-    band = butter(6, (EDGE, 20000), "bandpass", fs=rate, output="sos")
-    found: Reals = sosfiltfilt(band, sound.astype(float))
-    return found
-
-
-def level_above(clean: Floats, out: Floats, rate: int) -> float:
-    """Return the same as `left_in_pauses` of what lies above `EDGE`, in the pauses of the whole."""
-    silent = pauses(clean, rate)
-    if rate <= 2 * EDGE or not silent.any():
-        return np.nan
-    speech, heard = (above_edge(each, rate) for each in (clean, out))
-    power = np.mean(frame_levels(heard, rate)[silent]) / np.mean(speech**2)
-    return float(10 * np.log10(power + 1e-12))
-
-
-def curve(clean: Floats, out: Floats, rate: int) -> Reals:
-    """Return sums of powers and numbers of the cells by their clean level, as `Found.curve`."""
-    frame = Frame(rate // 64 * 2, rate // 128)
-    truth, heard = (np.abs(stft.forward(each, frame)) ** 2 for each in (clean, out))
-    level = 10 * np.log10(truth / truth.max() + 1e-20)
-    lower = [*LEVELS[1:], -np.inf]
-    classes = [(level <= top) & (level > low) for top, low in zip(LEVELS, lower, strict=True)]
-    return np.array([[heard[each].sum() / truth.max(), each.sum()] for each in classes])
-
-
 def onsets(clean: Floats, out: Floats, rate: int) -> list[tuple[float, bool]]:
     """Return what is kept of each weak onset, in dB, and whether it is a fricative."""
     levels = 10 * np.log10(frame_levels(clean, rate) + 1e-20)
@@ -245,42 +179,26 @@ def measured(path: Path, rate: int, methods: list[str]) -> dict[tuple[str, int, 
     found = {}
     for noise, snr, clip in clips(path, rate):
         for method in methods:
-            out = clip.clean if method == "clean" else run(method, clip)[: len(clip.clean)]
-            each = left_in_pauses(clip.clean, out, rate), level_above(clip.clean, out, rate)
-            rest = curve(clip.clean, out, rate), onsets(clip.clean, out, rate)
-            found[noise, snr, method] = Found(*each, *rest)
+            out = run(method, clip)
+            kept = onsets(clip.clean, out, rate)
+            found[noise, snr, method] = Found(left_in_pauses(clip.clean, out, rate), kept)
     return found
 
 
 Results = list[dict[tuple[str, int, str], Found]]
 
 
-def left_table(results: Results, methods: list[str], field: str) -> str:
-    """Return the table of what is left in pauses, or above the edge there."""
+def left_table(results: Results, methods: list[str]) -> str:
+    """Return the table of what is left in pauses."""
     lines = []
     for noise in NOISES:
         for snr in SNRS:
             cells = []
             for method in methods:
-                values = [getattr(each[noise, snr, method], field) for each in results]
+                values = [each[noise, snr, method].left for each in results]
                 cells.append(f"{np.nanmedian(values):.1f}")
             lines.append([f"{noise} {snr}", *cells])
-    where = "left in pauses, dB" if field == "left" else "the same from 8 to 20 kHz"
-    return tables.markdown([where, *methods], lines)
-
-
-def curve_table(results: Results, methods: list[str]) -> str:
-    """Return the table of mean levels by the level of the clean cells."""
-    lines = []
-    for k, top in enumerate(LEVELS):
-        name = f"{top} to {top - 10} dB" if k + 1 < len(LEVELS) else f"under {top} dB"
-        cells = []
-        for method in methods:
-            rows = [each[noise, CURVE_SNR, method].curve[k] for each in results for noise in NOISES]
-            power, cells_of = np.sum(rows, axis=0)
-            cells.append(f"{10 * np.log10(power / cells_of + 1e-12):.1f}" if cells_of else "-")
-        lines.append([name, *cells])
-    return tables.markdown([f"cells at {CURVE_SNR} dB", *methods], lines)
+    return tables.markdown(["left in pauses, dB", *methods], lines)
 
 
 def onset_table(results: Results, methods: list[str]) -> str:
@@ -305,33 +223,17 @@ def onset_table(results: Results, methods: list[str]) -> str:
 def main() -> None:
     """Measure, and print the tables."""
     parser = options_of("benchmarks.pauses", __doc__)
-    parser.add_argument("--rate", type=int, choices=tuple(CORPORA), default=16000)
+    parser.add_argument("--rate", type=int, choices=(8000, 16000, 48000), default=16000)
     parser.add_argument("--voices", type=int, default=8, metavar="N", help="(default 8)")
     parser.add_argument("--methods", default=METHODS, metavar="A,B,...")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="(default 1)")
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.csv")
     asked = parser.parse_args()
-    methods = method_names(asked.methods)
+    methods = names_of(asked.methods)
     files = voices(asked.rate, asked.voices)
-    names = ["clean", *methods]
-    work = partial(measured, rate=asked.rate, methods=names)
+    work = partial(measured, rate=asked.rate, methods=methods)
     results = list(pool.results(work, files, workers=asked.jobs))
-    with asked.output.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(
-            ["voice", "noise", "snr", "method", "left", "left above 8 kHz", "onsets", "fricatives"]
-        )
-        for path, each in zip(files, results, strict=True):
-            for (noise, snr, method), row in each.items():
-                kept = " ".join(f"{level:.1f}" for level, _ in row.onsets)
-                high = " ".join(f"{level:.1f}" for level, high in row.onsets if high)
-                values = (f"{row.left:.2f}", f"{row.left_above:.2f}", kept, high)
-                writer.writerow([path.stem, noise, snr, method, *values])
-    parts = [left_table(results, names, "left")]
-    if asked.rate > 2 * EDGE:
-        parts.append(left_table(results, names, "left_above"))
-    parts += [curve_table(results, names), onset_table(results, names)]
     note = caption("benchmarks.pauses", sys.argv[1:], ("alphamf", "numpy"))
+    parts = [left_table(results, methods), onset_table(results, methods)]
     print("\n\n".join([*parts, f"{len(files)} voices. {note}"]))
 
 

@@ -20,9 +20,9 @@ import soxr
 from numpy.typing import NDArray
 
 from alphamf.scores.score import si_sdr
+from benchmarks.clips import Clip, corpora, mono
 from benchmarks.figures import small, spectrograms
-from benchmarks.front_clips import Clip, corpora, mono
-from benchmarks.low_latency import run
+from benchmarks.methods import run
 from benchmarks.report import options_of, run_main
 from benchmarks.room_clips import SEEDS, in_room
 from benchmarks.room_responses import image_room

@@ -1,4 +1,4 @@
-"""Clips of `benchmarks.rooms`: dry voices, taken into rooms, alone and with noise."""
+"""Clips of rooms: dry voices, taken into rooms, alone and with noise."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from alphamf.tools.arrays import Floats, Reals
 from alphamf.training.refiner.recordings import sources
 from alphamf.training.refiner.rooms import EARLY_SECONDS
 from alphamf.training.refiner.shaping import convolved
-from benchmarks.front_clips import KINDS, Clip, clips, manifest, mono
+from benchmarks.clips import KINDS, Clip, manifest, mono
 from benchmarks.room_responses import Room, image_room, recorded_rooms
 
 RATE = 16000
@@ -41,20 +41,18 @@ GROUPS = ("RT60 < .3 s", "RT60 .3 to .5 s", "RT60 .5 to .9 s", "RT60 > .9 s")
 SEEDS = {"dev": 101, "test": 102}
 """First numbers of the seeds of rooms by the image method."""
 
-CASES = ("image", "recorded", "dry")
-
 
 class RoomClip(NamedTuple):
     """A clip, its condition, the name of its group of rooms, and its room.
 
     The clean sound of the clip is the target: the voice with its direct sound and the early
-    reflections. A dry clip has no room.
+    reflections.
     """
 
     clip: Clip
     condition: str
     group: str
-    room: Room | None
+    room: Room
 
 
 def group_of(rt60: float) -> str:
@@ -80,20 +78,7 @@ def recorded(split: str) -> list[Room]:
 
 
 def made(case: str, split: str, number: int) -> Iterator[RoomClip]:
-    """Yield the clips that are made of a voice: one for each condition.
-
-    Parameters
-    ----------
-    case
-        One of `CASES`.
-    split
-        ``dev`` or ``test``.
-    number
-        Number of the clip, from 0 on.
-    """
-    if case == "dry":
-        yield from _dry(split, number)
-        return
+    """Yield the clips of a voice in a room, "image" or "recorded": one for each condition."""
     files = voices(split)
     path = files[number % len(files)]
     voice = mono(path, RATE)[: int(LONGEST * RATE)]
@@ -133,15 +118,3 @@ def _noise(split: str, number: int, rng: np.random.Generator) -> mixture.Noise:
     kind = kinds[number // len(RANGES) % len(kinds)]
     files = [path for path, each, _ in manifest("noise-48k", split) if each == kind]
     return mixture.noise(mono(files[rng.integers(len(files))], RATE), RATE)
-
-
-@cache
-def _mixed(split: str) -> list[Clip]:
-    return clips(RATE, 100, split)
-
-
-def _dry(split: str, number: int) -> Iterator[RoomClip]:
-    """Yield a clip of ``benchmarks.quality unheard`` without its noise, and with it."""
-    clip = _mixed(split)[number % 100]
-    yield RoomClip(clip._replace(noisy=clip.clean), "alone", "dry", None)
-    yield RoomClip(clip, "with noise at -5 to 15 dB", "dry", None)

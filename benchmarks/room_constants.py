@@ -24,7 +24,7 @@ from alphamf.audio import room
 from alphamf.tools import pool
 from alphamf.tools.arrays import Floats, Reals
 from alphamf.training.refiner.recordings import sources
-from benchmarks.front_clips import manifest, mono
+from benchmarks.clips import manifest, mono
 from benchmarks.report import options_of, run_main
 from benchmarks.room_responses import Room, image_room, middle, recorded_rooms
 

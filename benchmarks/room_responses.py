@@ -1,4 +1,4 @@
-"""Responses of rooms for `benchmarks.rooms`: recorded ones, and others by the image method.
+"""Responses of rooms for `benchmarks.room_clips`: recorded ones, and others by the image method.
 
 Sizes, times and distances are those of training (`alphamf.training.refiner.rooms`); walls whose
 absorption depends on frequency, and the places, are not: networks have not seen such rooms.
@@ -15,7 +15,7 @@ from alphamf.audio.room import BANDS
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Reals
 from alphamf.training.refiner.rooms import DISTANCE, LARGEST, RT60, SMALLEST, image_method
-from benchmarks.front_clips import manifest, mono
+from benchmarks.clips import manifest, mono
 
 Rng = np.random.Generator
 
@@ -32,27 +32,16 @@ NEAR = 0.0025
 
 
 class Room(NamedTuple):
-    """A room with a voice and a noise in it.
-
-    Attributes
-    ----------
-    name
-        What it is.
-    rate
-        Sampling rate in Hz.
-    voice, noise
-        Responses from the places of the voice and of the noise, shape (n,); that of the voice
-        begins with its direct sound.
-    rt60
-        Reverberation time in seconds in each of `BANDS`, measured on the response of the voice.
-    drr
-        Its direct-to-reverberant ratio in dB.
-    """
+    """A room with a voice and a noise in it."""
 
     name: str
     rate: int
+    # Responses from the places of the voice and of the noise, shape (n,); that of the voice begins
+    # with its direct sound.
     voice: Reals
     noise: Reals
+    # Reverberation time in seconds in each of `BANDS`, and direct-to-reverberant ratio in dB, both
+    # measured on the response of the voice.
     rt60: Reals
     drr: float
 
@@ -71,23 +60,8 @@ def middle(rt60: Reals) -> float:
 def image_room(seed: tuple[int, ...], rate: int, rt60: tuple[float, float] = RT60) -> Room:
     """Draw a box-shaped room by the image method, with a voice and a noise in it.
 
-    Parameters
-    ----------
-    seed
-        Seed of the room.
-    rate
-        Sampling rate in Hz.
-    rt60
-        Range of the reverberation time by Sabine's formula, in seconds.
-
-    Raises
-    ------
-    AlphaMFError
-        pyroomacoustics is not installed.
-
-    References
-    ----------
-    Allen and Berkley, JASA 65 (1979); Scheibler, Bezzam and Dokmanic, ICASSP 2018 (the package).
+    `rt60` is the range of the reverberation time by Sabine's formula, in seconds. Allen and
+    Berkley, JASA 65 (1979); Scheibler, Bezzam and Dokmanic, ICASSP 2018 (the package).
     """
     pyroomacoustics = image_method()
     rng = np.random.default_rng(seed)
@@ -119,13 +93,7 @@ def image_room(seed: tuple[int, ...], rate: int, rt60: tuple[float, float] = RT6
 
 
 def _box(rng: Rng, rt60: float, package: Any) -> tuple[Reals, float, int, tuple[Reals, ...]]:
-    """Draw sides, absorption, order of the images and places of a room that can be so reverberant.
-
-    Raises
-    ------
-    AlphaMFError
-        No such room was found.
-    """
+    """Draw sides, absorption, order of the images and places of a room with that time."""
     for _ in range(TRIES):
         size = rng.uniform(SMALLEST, LARGEST)
         try:
@@ -177,11 +145,7 @@ def decay_time(response: Reals, rate: int, band: float) -> float:
     """Return the reverberation time of a response in an octave band, in seconds.
 
     By Schroeder's backward integration of what follows the direct sound, from 5 to 25 dB below the
-    whole of it (T20).
-
-    References
-    ----------
-    Schroeder, JASA 37 (1965); ISO 3382-2.
+    whole of it (T20; Schroeder, JASA 37, 1965; ISO 3382-2).
     """
     from scipy.signal import butter, sosfilt
 

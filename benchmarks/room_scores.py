@@ -1,4 +1,4 @@
-"""Scores of `benchmarks.rooms`: those of other benchmarks, SRMR, and the cepstral distance."""
+"""Scores of rooms: those of other benchmarks, SRMR, and the cepstral distance."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from functools import cache
 import numpy as np
 
 from alphamf.tools.arrays import Reals
-from benchmarks import clip_scores
+from benchmarks import scored
 
-SCORES = {**clip_scores.SCORES, "SRMR": 2, "cepstral distance dB": 2}
+SCORES = {**scored.SCORES, "SRMR": 2, "cepstral distance dB": 2}
 """Headings, and decimals; less is better for the last one only."""
 
 CHANNELS, LOWEST = 23, 125.0
@@ -39,17 +39,9 @@ SILENT = 60.0
 
 
 def scores(target: Reals, found: Reals, rate: int) -> list[float]:
-    """Return `SCORES` of a processed sound.
-
-    Parameters
-    ----------
-    target, found
-        Shape (samples,).
-    rate
-        In Hz.
-    """
+    """Return `SCORES` of a processed sound, shape (samples,)."""
     return [
-        *clip_scores.scores(target, found, rate),
+        *scored.scores(target, found, rate),
         srmr(found, rate),
         cepstral_distance(target, found, rate),
     ]
@@ -65,19 +57,7 @@ def srmr(sound: Reals, rate: int) -> float:
 
     where :math:`K`, from 5 to 8, is the last band that begins below the bandwidth of the channel
     that, summed from the lowest channel on, reaches 90 % of the energy. This is the form of 2010,
-    without the normalisation of later ones.
-
-    Parameters
-    ----------
-    sound
-        Shape (samples,).
-    rate
-        Sampling rate in Hz.
-
-    References
-    ----------
-    Falk, Zheng and Chan, "A non-intrusive quality and intelligibility measure of reverberant and
-    dereverberated speech", IEEE TASLP 18 (2010).
+    without the normalisation of later ones. Falk, Zheng and Chan, IEEE TASLP 18 (2010).
     """
     from scipy.fft import next_fast_len
     from scipy.signal import gammatone, hilbert, lfilter, resample_poly
@@ -136,19 +116,8 @@ def cepstral_distance(target: Reals, found: Reals, rate: int) -> float:
 
     .. math:: \frac{10}{\ln 10} \sqrt{2 \sum_{k=1}^{16} (c_k - \hat c_k)^2},
 
-    at most 10 in a frame, averaged over the 95 % of the frames that are nearest.
-
-    Parameters
-    ----------
-    target, found
-        Shape (samples,).
-    rate
-        Sampling rate in Hz.
-
-    References
-    ----------
-    Hu and Loizou, "Evaluation of objective quality measures for speech enhancement", IEEE TASLP 16
-    (2008), eq. 4.
+    at most 10 in a frame, averaged over the 95 % of the frames that are nearest. Hu and
+    Loizou, IEEE TASLP 16 (2008), eq. 4.
     """
     frames = [_frames(each, rate) for each in (target, found)]
     level = 10 * np.log10(np.sum(frames[0] ** 2, axis=1) + 1e-30)

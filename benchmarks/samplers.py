@@ -1,6 +1,6 @@
 r"""Compare every sampler that denoises: ``python -m benchmarks.samplers --clips 6 --write``.
 
-The first seconds of the sample and of the first clips of ``benchmarks.front_clips`` (split dev), at
+The first seconds of the sample and of the first clips of ``benchmarks.clips`` (split dev), at
 8 kHz, preset `plain` without learning the channel, so that all samplers have the same posterior.
 The gain is the mean over a chain, without networks. Samplers that need a bounded gradient have a
 Gamma prior of shape 1 on the speech, the others one of shape .1.
@@ -40,7 +40,7 @@ from alphamf.inference.samplers.registry import SAMPLERS
 from alphamf.scores.score import si_sdr
 from alphamf.tools import pool, tables
 from alphamf.tools.arrays import Floats
-from benchmarks.front_clips import Clip, clips
+from benchmarks.clips import Clip, clips
 from benchmarks.report import caption, options_of, publish, run_main
 
 ROOT = Path(__file__).parents[1]
@@ -215,7 +215,7 @@ def main() -> None:
     sample, *rows = pool.results(work, chosen, workers=asked.jobs)
     note = caption("benchmarks.samplers", sys.argv[1:], ("alphamf", "numpy"))
     text = f"{table(rows or [sample], sample)}\n\n{note}"
-    publish(PAGE, "samplers:denoise", text, write=asked.write, columns=None)
+    publish(PAGE, "samplers:denoise", text, write=asked.write)
 
 
 if __name__ == "__main__":

@@ -150,7 +150,7 @@ def main() -> None:
     headings += ["NumPy, double", "blackjax compiles, s"]
     note = caption("benchmarks.steps", sys.argv[1:], ("alphamf", "numpy", "blackjax", "jax"))
     text = f"{tables.markdown(headings, lines)}\n\n{note}"
-    publish(PAGE, "samplers:steps", text, write=asked.write, columns=None)
+    publish(PAGE, "samplers:steps", text, write=asked.write)
 
 
 if __name__ == "__main__":

@@ -20,15 +20,11 @@ crosstalk, two voices
 
 Compared with the clean images: the means over channels of SI-SDR, PESQ and ESTOI; the error of the
 level between the channels, in frames 10 to 30 dB below the loud ones of the voice, and of their
-phase there, weighted with the magnitude of the clean cells. In the table are means over voices, and
-differences from the first way to take channels, with standard errors; ``-o`` writes all scores.
+phase there, weighted with the magnitude of the clean cells. "linked less separate" are differences.
 """
 
 from __future__ import annotations
 
-import csv
-import sys
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
@@ -43,11 +39,11 @@ from alphamf import PRESETS, denoise
 from alphamf.audio.stft import Frame, forward
 from alphamf.denoising.settings import ChannelsName
 from alphamf.scores.score import pesq, si_sdr, stoi
-from alphamf.tools import tables
 from alphamf.tools.arrays import Floats, Reals
 from alphamf.tools.blas import one_thread
-from benchmarks.front_clips import manifest, mono
-from benchmarks.report import caption, options_of, run_main
+from benchmarks import scored
+from benchmarks.clips import manifest, mono
+from benchmarks.report import options_of, run_main
 
 RATE, SAMPLES = 16000, 8 * 16000
 SOUND = 343.0
@@ -62,6 +58,7 @@ VOICE, ROOM, WALLS = np.array([1.6, 2.4, 1.5]), np.array([5.0, 4.0, 2.6]), 0.6
 OWN = ("different noises", "crosstalk", "two voices")
 KINDS = ("different noises", "one noise", "diffuse", "panned", "room", "taking turns", *OWN[1:])
 VOICES = 10
+WAYS: tuple[ChannelsName, ...] = ("separate", "linked")
 
 FRAME = Frame(1024, 512)
 WEAK = (-30.0, -10.0)
@@ -181,66 +178,29 @@ def scores(clean: Floats, found: Floats) -> list[float]:
     return [*np.mean(values, axis=0).tolist(), error, turned]
 
 
-def measured(mixture: Mixture, preset: str, ways: list[ChannelsName]) -> dict[str, list[float]]:
-    """Return `SCORES`, and seconds of processor time per second, by how channels are taken."""
-    found = {"noisy": [*scores(mixture.clean, mixture.noisy), 0.0]}
-    for name in ways:
-        started = time.process_time()
+def measured(mixture: Mixture, number: int, preset: str) -> scored.Row:
+    """Return `SCORES` by how channels are taken."""
+    found = {"noisy": scores(mixture.clean, mixture.noisy)}
+    for name in WAYS:
         audio = denoise(mixture.noisy, RATE, replace(PRESETS[preset], channels=name)).audio
-        seconds = (time.process_time() - started) * RATE / SAMPLES
-        found[name] = [*scores(mixture.clean, audio), seconds]
-    return found
-
-
-def lines_of(kind: str, rows: list[dict[str, list[float]]]) -> list[list[str]]:
-    """Return the lines of the table for a kind of mixtures."""
-    lines = []
-    for name in rows[0]:
-        line = [kind, name]
-        for k, decimals in enumerate((*SCORES.values(), 2)):
-            first = list(rows[0])[1]
-            own, base = (np.array([row[n][k] for row in rows]) for n in (name, first))
-            text = f"{own.mean():.{decimals}f}"
-            if name not in ("noisy", first):
-                change = tables.mean_and_error((own - base).tolist())
-                text += f" ({tables.format_mean(*change, decimals, '+')})"
-            line.append(text)
-        lines.append(line)
-    return lines
-
-
-def write(path: Path, found: dict[str, list[dict[str, list[float]]]]) -> None:
-    """Write a line for each mixture and way."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["mixture", "channels", *SCORES, "CPU s per s"])
-        for kind, rows in found.items():
-            for row in rows:
-                writer.writerows([kind, name, *values] for name, values in row.items())
+        found[name] = scores(mixture.clean, audio)
+    return scored.Row(f"{mixture.kind} {number}", (mixture.kind,), found)
 
 
 @one_thread()
 def main() -> None:
-    """Print the table."""
+    """Write the table."""
     parser = options_of("benchmarks.stereo", __doc__)
     parser.add_argument("--count", type=int, default=8, help=f"voices, at most {VOICES}")
     parser.add_argument("--snr", type=float, default=5.0, help="in dB")
     parser.add_argument("--kinds", default=",".join(KINDS), help="with commas between")
     parser.add_argument("--preset", default="plain")
-    parser.add_argument("--channels", default="separate,linked", help="how they are taken")
     parser.add_argument("--split", default="dev", choices=("dev", "test"), help="of the corpora")
-    parser.add_argument("-o", "--output", type=Path, help="CSV file, a line for each sound")
     asked = parser.parse_args()
-    ways = asked.channels.split(",")
-    found: dict[str, list[dict[str, list[float]]]] = {}
-    for mixture in mixtures(asked.count, asked.snr, asked.kinds.split(","), asked.split):
-        found.setdefault(mixture.kind, []).append(measured(mixture, asked.preset, ways))
-        print(mixture.kind, len(found[mixture.kind]), file=sys.stderr, flush=True)
-    if asked.output:
-        write(asked.output, found)
-    lines = [line for kind, rows in found.items() for line in lines_of(kind, rows)]
-    print(tables.markdown(["mixture", "channels", *SCORES, "CPU s per s"], lines))
-    print(f"\n{caption('benchmarks.stereo', sys.argv[1:], ('alphamf', 'numpy'))}")
+    every = mixtures(asked.count, asked.snr, asked.kinds.split(","), asked.split)
+    rows = [measured(mixture, number, asked.preset) for number, mixture in enumerate(every)]
+    rows = scored.with_differences(rows, [("linked", "separate")])
+    scored.publish(f"stereo-{asked.preset}-{asked.split}.csv", scored.summary(rows, SCORES))
 
 
 if __name__ == "__main__":

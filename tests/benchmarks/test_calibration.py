@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
-import pytest
 
 from benchmarks import calibration
-from benchmarks.report import run_main
 
 
 def test_calibrated_and_overconfident_variances():
@@ -27,12 +23,3 @@ def test_calibrated_and_overconfident_variances():
         clips, variance, strict=True)])  # fmt: skip
     assert np.abs(blind.correlations).max() < 0.05
     assert calibration.table({"right": right}).count("\n") == 3
-
-
-@pytest.mark.parametrize("wrong", [("--snr", "7"), ("--split", "tset"), ("--presets", "good")])
-def test_calibration_refuses_what_is_not_there(wrong, shared, monkeypatch, capsys):
-    monkeypatch.setenv("ALPHAMF_DATA", str(shared))
-    monkeypatch.setattr(sys, "argv", ["calibration", *wrong])
-    with pytest.raises(SystemExit):
-        run_main(calibration.main)
-    assert "no such files" in (said := capsys.readouterr().err) or "no preset 'good'" in said

@@ -39,18 +39,18 @@ def test_help_only_explains(name, monkeypatch, capsys):
     "words",
     [
         "calibration",
-        "full_band -o full-band",
+        "change",
+        "clips kinds -o kinds",
+        "clips noizeus -o pairs.csv",
         "hard_events",
-        "kinds -o kinds",
         "latency time",
-        "lone_sounds -o found.csv",
-        "low_latency quality noisy",
-        "pairs noizeus -o pairs.csv",
-        "pauses -o pauses.csv",
-        "quality unheard -o unheard.csv",
+        "lone_sounds",
+        "pauses",
+        "quality full-band",
+        "quality recorded --clips 1 --jobs 1",
+        "quality unheard",
         "recipes interview",
         "room_constants -o constants.py",
-        "rooms recorded -o rooms.csv",
         "samplers",
         "stereo",
     ],
@@ -62,9 +62,3 @@ def test_without_corpora_it_ends_with_a_sentence(words, monkeypatch, capsys, tmp
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 1
     assert "ALPHAMF_DATA" in said[0] or "corpora" in said[0]
-
-
-def test_a_method_to_subtract_is_one_of_the_methods(monkeypatch, capsys):
-    words = ["--methods", "fast,low", "-o", "scores.jsonl"]
-    assert exit_code(monkeypatch, "full_band", *words) == 2
-    assert "--against one-gain is none of the methods fast,low" in capsys.readouterr().err

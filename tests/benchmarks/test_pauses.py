@@ -1,4 +1,4 @@
-"""What is left in pauses, the curve of levels, and weak onsets, on sounds that are known."""
+"""What is left in pauses, and weak onsets, on sounds that are known."""
 
 from __future__ import annotations
 
@@ -44,29 +44,6 @@ def test_a_pause_ends_before_the_speech():
     half = RATE // 2 // FRAME
     assert not silent[:half].any() and silent[half + 2 : 2 * half - 2].all()
     assert not silent[half] and not silent[2 * half - 1]
-
-
-def test_above_the_edge_only_what_lies_there_counts():
-    rate = 48000
-    clean = np.concatenate([noise(0, rate), np.zeros(rate)])
-    time = np.arange(2 * rate) / rate
-    low, high = (0.01 * np.sin(2 * np.pi * hertz * time) for hertz in (1000, 12000))
-    left = [pauses.level_above(clean, clean + each, rate) for each in (low, high)]
-    assert left[0] < -70
-    # Half of the noise's power lies from 8 to 20 kHz, and its mean is over speech and pause.
-    assert left[1] == pytest.approx(10 * np.log10(0.5 * 0.01**2 / (0.5 * 0.5)), abs=0.3)
-
-
-def test_the_curve_is_straight_for_the_truth_and_ends_where_noise_is_left():
-    clean = speech(0, -20, -40, -60, -80)
-    hiss = 10 ** (-45 / 20) * noise(8, len(clean))
-    truth, noisy = (pauses.curve(clean, each, RATE) for each in (clean, clean + hiss))
-    np.testing.assert_array_equal(truth[:, 1], noisy[:, 1])
-    means = [10 * np.log10(each[:, 0] / each[:, 1]) for each in (truth, noisy)]
-    for level, top in zip(means[0][:-1], pauses.LEVELS, strict=False):
-        assert top - 10 < level <= top
-    assert means[0][-1] < -80 and means[1][-1] > -65 and np.all(np.diff(means[1]) <= 0.5)
-    np.testing.assert_allclose(means[1][:2], means[0][:2], atol=0.1)
 
 
 def test_of_weak_onsets_what_is_kept_is_measured():

@@ -1,8 +1,6 @@
-"""Responses, clips, scores and tables of rooms, on sounds that are known."""
+"""Responses, clips and scores of rooms, on sounds that are known."""
 
 from __future__ import annotations
-
-import sys
 
 import numpy as np
 import pytest
@@ -11,8 +9,8 @@ from alphamf.audio import room
 from alphamf.audio.room import BANDS
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.mixing import mixture
-from benchmarks import room_clips, room_constants, room_responses, room_scores, rooms
-from benchmarks.report import run_main
+from benchmarks import methods, room_clips, room_constants, room_responses, room_scores, rooms
+from benchmarks.clips import Clip
 from benchmarks.room_responses import Room
 
 RATE = 16000
@@ -152,26 +150,9 @@ def test_prediction_takes_reverberation_away():
     sound, response = voice(8), tail(0.6, 0.0)
     response[: RATE // 20][1:] = 0
     heard = taken(sound, response).astype(np.float32)
-    found = rooms.predicted(heard)
+    found = methods.wpe(Clip("", RATE, sound, heard))
     assert found.shape == heard.shape and found.dtype == np.float32
     assert np.mean((found - sound) ** 2) < 0.5 * np.mean((heard - sound) ** 2)
-
-
-def test_tables_have_a_line_for_each_method_and_group():
-    values = {"noisy": [1.0, 2, 0.5, 3, 4, 0], "wpe": [2.0, 2, 0.6, 4, 3, 0.5]}
-    rows = [
-        rooms.Row("a", "alone", room_clips.GROUPS[0], values),
-        rooms.Row("b", "alone", room_clips.GROUPS[2], values),
-        rooms.Row("a", "5 dB", room_clips.GROUPS[0], values),
-    ]
-    parts = rooms.report(rows).split("\n\n")
-    assert parts[0] == "Speech, alone (2 clips):" and parts[2] == "Speech, 5 dB (1 clips):"
-    assert "| wpe | 2.00 ± 0.00 | 2.000 ± 0.000 |" in parts[1]
-    assert parts[4].splitlines()[0] == "| SI-SDR dB | noisy | wpe |"
-    assert [line.split(" |")[0] for line in parts[4].splitlines()[2:]] == [
-        "| RT60 < .3 s (1)",
-        "| RT60 .5 to .9 s (1)",
-    ]
 
 
 def test_the_table_of_estimates_counts_what_is_covered():
@@ -181,16 +162,8 @@ def test_the_table_of_estimates_counts_what_is_covered():
     ]
     rows += [rooms.Estimated("5", "alone", "RT60", 1.0, 2.0, 3.0, 4.0)]
     rows += [rooms.Estimated("6", "alone", "RT60", 0.5, *[np.nan] * 3)]
-    line = rooms.table_of(rows).splitlines()[2]
-    assert line == "| RT60 | alone | 5 of 6 | 1.00 | 10% | 80% |"
-
-
-def test_an_unknown_method_is_one_sentence(monkeypatch, capsys, tmp_path):
-    arguments = ["rooms", "image", "--methods", "good", "-o", str(tmp_path / "a")]
-    monkeypatch.setattr(sys, "argv", arguments)
-    with pytest.raises(SystemExit):
-        run_main(rooms.main)
-    assert "there is no method 'good'" in capsys.readouterr().err
+    (line,) = rooms.lines_of("recorded", rows)
+    assert line == ["recorded", "RT60", "alone", "5 of 6", "1.00", "10%", "80%"]
 
 
 def test_constants_are_those_of_a_known_law():

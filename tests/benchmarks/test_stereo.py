@@ -60,10 +60,3 @@ def test_errors_of_the_place_are_measured(monkeypatch):
     assert exact[3:] == pytest.approx([0, 0], abs=1e-3)
     assert louder[3:] == pytest.approx([6.02, 0], abs=1e-2)
     assert turned[3:] == pytest.approx([0, 180], abs=1e-2)
-
-
-def test_the_table_has_differences_from_the_first_way():
-    rows = [{"noisy": [0.0] * 6, "separate": [1.0] * 6, "linked": [2.0 + k] * 6} for k in range(2)]
-    noisy, separate, linked = stereo.lines_of("room", rows)
-    assert noisy[:3] == ["room", "noisy", "0.00"] and separate[2] == "1.00"
-    assert linked[2].startswith("2.50 (+1.50") and ".50" in linked[2].split("+1.50")[1]

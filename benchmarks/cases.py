@@ -1,8 +1,8 @@
-"""Clips of `benchmarks.quality`: mixtures, recordings that are nearly clean, and rumble."""
+"""What `benchmarks.quality` measures: clips, how they are grouped, and how they are scored."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from itertools import islice
 from typing import NamedTuple
@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from alphamf.audio.speech_level import QUIET_PAUSES_DB, pause_depth
-from alphamf.evaluation.mixing import mixture
 from alphamf.tools.arrays import Floats
-from benchmarks.front_clips import KINDS, SNRS, Clip, clips, manifest, mono, shuffled
+from benchmarks import full_band, room_clips, room_scores, scored
+from benchmarks.clips import KINDS, SNRS, Clip, clips, manifest, mixed, mono, shuffled
 
 RATE = 16000
 
@@ -39,8 +39,12 @@ RUMBLES = {
 }
 """What rumbles, and range of its level in dB of the voice."""
 
-
 Made = Iterator[tuple[tuple[str, ...], Clip]]
+
+
+def front(number: int, clip: Clip, split: str) -> Made:
+    """Yield a clip as it is."""
+    yield (), clip
 
 
 def unheard(number: int, clip: Clip, split: str) -> Made:
@@ -57,19 +61,14 @@ def nearly_clean(number: int, clip: Clip, split: str) -> Made:
         noisy = clip.clean
         if snr is not None:
             rng = np.random.default_rng((9, number))
-            noise = mixture.noise(mono(noises[rng.integers(len(noises))], RATE), RATE)
-            noisy, _ = mixture.mix(
-                clip.clean, mixture.power(clip.clean, RATE, "plain"), noise, snr, rng
-            )
+            noise = mono(noises[rng.integers(len(noises))], RATE)
+            noisy = mixed(clip.clean, noise, RATE, snr, rng)
         groups = (name, f"{name}, {QUIET}") if quiet(clip) else (name,)
         yield groups, clip._replace(noisy=noisy)
 
 
 def quiet(clip: Clip) -> bool:
-    """Return whether the pauses of a clip's reference are quiet.
-
-    What is removed of the hiss of other references counts as an error.
-    """
+    """Say whether the pauses of a clip's reference are quiet: hiss that is removed is an error."""
     return pause_depth(clip.clean, clip.rate) >= QUIET_PAUSES_DB
 
 
@@ -118,26 +117,82 @@ def below(sound: Floats, rate: int) -> Floats:
     return np.fft.irfft(spectrum, len(sound)).astype(np.float32)
 
 
-class Case(NamedTuple):
-    """What is made of a clip, how many clips there are, and the methods by default."""
+def of_full_band(number: int, clip: Clip, split: str) -> Made:
+    """Yield a mixture at 48 kHz, with its kind of noise."""
+    yield (full_band.KINDS[number % len(full_band.KINDS)],), clip
 
-    make: Callable[[int, Clip, str], Made]
+
+def in_rooms(case: str, number: int, clip: Clip | None, split: str) -> Made:
+    """Yield a voice in a room, by its condition and, alone, by its reverberation time."""
+    for made, condition, group, _ in room_clips.made(case, split, number):
+        apart = () if condition != "alone" or case == "dry" else (f"alone, {group}",)
+        yield (condition, *apart), made
+
+
+def image(number: int, clip: Clip | None, split: str) -> Made:
+    """Yield a voice in a room by the image method."""
+    return in_rooms("image", number, clip, split)
+
+
+def recorded(number: int, clip: Clip | None, split: str) -> Made:
+    """Yield a voice in a recorded room."""
+    return in_rooms("recorded", number, clip, split)
+
+
+def dry(number: int, clip: Clip, split: str) -> Made:
+    """Yield a clip without its noise, and with it."""
+    yield ("alone",), clip._replace(noisy=clip.clean)
+    yield ("with noise at -5 to 15 dB",), clip
+
+
+def usual(clip: Clip, found: Floats) -> list[float]:
+    """Return `scored.SCORES`."""
+    return scored.scores(clip.clean, found, clip.rate)
+
+
+def of_rooms(clip: Clip, found: Floats) -> list[float]:
+    """Return `room_scores.SCORES`."""
+    return room_scores.scores(clip.clean, found, clip.rate)
+
+
+class Case(NamedTuple):
+    """What is made of a clip, how many clips there are, methods by default, and the scores."""
+
+    make: Callable[..., Made]
     clips: int
     methods: str
+    score: Callable[[Clip, Floats], list[float]] = usual
+    scores: Mapping[str, int] = scored.SCORES
 
 
+ROOMS = "noisy,wpe,deepfilternet,fast,late,dereverb"
 CASES = {
+    "front": Case(front, 40, "noisy,logmmse,rnnoise,chain,low,fast"),
     "unheard": Case(unheard, 100, "noisy,logmmse,rnnoise,gtcrn,dtln,deepfilternet,low,fast"),
     "nearly-clean": Case(nearly_clean, 40, "noisy,logmmse,rnnoise,deepfilternet,plain,low,fast"),
     "hiss": Case(hiss, 23, "noisy"),
     "rumble": Case(rumble, 40, "noisy,plain,dtln,low,fast"),
+    "full-band": Case(
+        of_full_band,
+        60,
+        "noisy,oracle-mask,rnnoise,deepfilternet,one-gain,fast,low-one-gain,low",
+        full_band.scores,
+        full_band.SCORES,
+    ),
+    "image": Case(image, 24, ROOMS, of_rooms, room_scores.SCORES),
+    "recorded": Case(recorded, 12, ROOMS, of_rooms, room_scores.SCORES),
+    "dry": Case(dry, 48, "noisy,fast,dereverb", of_rooms, room_scores.SCORES),
 }
 
 
-def sounds(case: str, count: int, split: str) -> list[Clip]:
-    """Return the clips of a case; those of ``nearly-clean`` and ``hiss`` are voices alone."""
+def sounds(case: str, count: int, split: str, rate: int) -> list[Clip] | list[None]:
+    """Return the clips of a case: voices alone, or None, where its function makes the rest."""
+    if case in ("image", "recorded"):
+        return [None] * count
+    if case == "full-band":
+        return full_band.mixtures(split, count)
     if case not in ("nearly-clean", "hiss"):
-        return clips(RATE, count, split)
+        return clips(rate, count, split)
     sounds = ((path.stem, mono(path, RATE)) for path, _, _ in shuffled("speech-16k", split))
     voices = (Clip(name, RATE, sound, sound) for name, sound in sounds)
     least = HISS[0] if case == "hiss" else 0
