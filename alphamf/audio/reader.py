@@ -18,7 +18,7 @@ from alphamf.audio.layout import DecodingError, FilePart
 from alphamf.audio.media.track import About
 from alphamf.audio.opening import next_block, next_wide_block
 from alphamf.audio.sources import decodable_path
-from alphamf.audio.survey import BLOCK, open_sound, survey
+from alphamf.audio.survey import BLOCK, Limit, open_sound, survey
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 
@@ -162,14 +162,17 @@ def open_reader(
     salvage: bool = False,
     max_channels: int | None = None,
     track: int | None = None,
+    limit: Limit | None = None,
 ) -> Iterator[Reader]:
     """Check an audio file, and yield a reader with its properties.
 
     The file is decoded once before anything else, so that problems near the end of a long recording
-    are found at the start.
+    are found at the start. `limit` may refuse it by its length before.
     """
     with decodable_path(source, salvage=salvage) as (path, name, layout):
-        found = survey(path, name, layout, salvage=salvage, max_channels=max_channels, track=track)
+        found = survey(
+            path, name, layout, salvage=salvage, max_channels=max_channels, track=track, limit=limit
+        )
         samples = found.samples
         yield Reader(
             name=name,

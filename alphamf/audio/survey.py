@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -39,6 +39,9 @@ BLOCK = 1 << 16
 RATES = (1000, 768_000)
 """Lowest and highest supported sampling rate, in Hz. Speech is not recorded at other rates, which
 would cost too much time and memory for the size of the file."""
+
+Limit = Callable[[int, int, int], None]
+"""Refuses a file by its rate, its channels, and the samples that it promises or has at least."""
 
 _SALVAGE_BLOCK = 1 << 12
 """Number of frames read at a time from a damaged file: a block with an error is lost."""
@@ -91,6 +94,7 @@ def survey(
     salvage: bool,
     max_channels: int | None,
     track: int | None,
+    limit: Limit | None = None,
 ) -> Survey:
     """Decode the file once: count its samples, check them and measure their level."""
     samples, cut, note = Samples(), layout.cut, None
@@ -102,9 +106,13 @@ def survey(
             raise AlphaMFError(
                 f"{name} is {form}, whose length alphamf cannot check; convert it to WAV first"
             )
+        if limit is not None and file.frames < UNKNOWN:
+            limit(rate, channels, file.frames)
         try:
             while len(block := next_block(file, size)):
                 samples.add(block)
+                if limit is not None:
+                    limit(rate, channels, samples.frames)
         except OmissionError as error:
             cut = cut or f"{name} {error}"
         except DecodingError as error:

@@ -85,25 +85,25 @@ class Guard:
             await send(message)
 
         if (refusal := self._refusal(scope)) is not None:
-            await _answer(guarded, *refusal)
+            await answer(guarded, *refusal)
             return
         path = scope["path"]
         if path == "/health":
-            await _answer(guarded, 200, "ok")
+            await answer(guarded, 200, "ok")
         elif not self._token:
             scope["state"][ADMITTED] = True
             await self._app(scope, receive, guarded)
         elif self.once is not None and _same(path, f"/open/{self.once}"):
             self.once = None
-            await _answer(guarded, 303, "", {"location": f"/{self._token}/"})
+            await answer(guarded, 303, "", {"location": f"/{self._token}/"})
         else:
             first, *rest = path.removeprefix("/").split("/", 1)
             if not _same(first, self._token):
-                await _answer(
+                await answer(
                     guarded, 404, "this page does not exist; use the address that alphamf printed"
                 )
             elif not rest:
-                await _answer(guarded, 308, "", {"location": f"/{self._token}/"})
+                await answer(guarded, 308, "", {"location": f"/{self._token}/"})
             else:
                 path = f"/{rest[0]}"
                 scope["state"][ADMITTED] = True
@@ -112,12 +112,13 @@ class Guard:
 
     def _refusal(self, scope: Message) -> tuple[int, str] | None:
         """Return status and sentence for a request from elsewhere, by all values of its headers."""
-        hosts = _values(scope, b"host")
+        hosts = header_values(scope, b"host")
         if len(hosts) != 1 or not self._known(hosts[0]):
             return 421, "this server cannot be used under that host name"
-        own = all(_place(origin) == hosts[0] for origin in _values(scope, b"origin"))
-        near = {"same-origin", "none"}.issuperset(_values(scope, b"sec-fetch-site"))
-        navigates = _values(scope, b"sec-fetch-mode") == ["navigate"] and scope["method"] == "GET"
+        own = all(_place(origin) == hosts[0] for origin in header_values(scope, b"origin"))
+        near = {"same-origin", "none"}.issuperset(header_values(scope, b"sec-fetch-site"))
+        mode = header_values(scope, b"sec-fetch-mode")
+        navigates = mode == ["navigate"] and scope["method"] == "GET"
         if not own or not (near or (navigates and "/api/" not in scope["path"])):
             return 403, "requests from other sites are refused"
         return None
@@ -129,7 +130,7 @@ class Guard:
             return False
 
 
-def _values(scope: Message, name: bytes) -> list[str]:
+def header_values(scope: Message, name: bytes) -> list[str]:
     """Return all values of a header of a request."""
     return [value.decode("latin-1") for key, value in scope["headers"] if key == name]
 
@@ -146,12 +147,13 @@ def _same(given: str, right: str) -> bool:
     return secrets.compare_digest(given.encode(errors="replace"), right.encode())
 
 
-async def _answer(
+async def answer(
     send: Callable[[Message], Awaitable[None]],
     status: int,
     text: str,
     headers: dict[str, str] | None = None,
 ) -> None:
+    """Send a whole answer of plain text."""
     found = {"content-type": "text/plain; charset=utf-8", **(headers or {})}
     body = text.encode()
     found["content-length"] = str(len(body))

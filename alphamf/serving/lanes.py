@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,7 +17,10 @@ _WAKE = 0.1
 """Maximum time between a lane's checks whether its task should stop, in seconds."""
 
 KILLED = "its process was killed, perhaps because memory ran out"
-TOO_SLOW = "reading it took too long"
+TOO_SLOW = "it took too long, and was stopped"
+
+_REMEMBERED = 1000
+"""Number of guests whose last turn is remembered."""
 
 
 @dataclass(eq=False)
@@ -30,21 +33,23 @@ class Ticket:
     # Called with the outcome, in the lane's thread, unless the ticket was stopped.
     done: Callable[[Outcome], None]
     started: Callable[[], None]  # Called when its turn has come, in the lane's thread
-    seconds: float | None = None  # Longest time that it may take, or None
+    guest: str  # Whom it is for
+    seconds: float  # Longest time that it may take
     stopped: threading.Event = field(default_factory=threading.Event)  # Set by `Lanes.stop`
     # Set when no process works on it any more.
     left: threading.Event = field(default_factory=threading.Event)
 
 
 class Lanes:
-    """Lanes that take tasks from one queue."""
+    """Lanes that take tasks from one queue, of all guests in turn; one has at most `most`."""
 
-    def __init__(self, count: int, *, prepared: bool = False) -> None:
-        self._prepared = prepared
+    def __init__(self, count: int, *, prepared: bool = False, most: int | None = None) -> None:
+        self._prepared, self._most = prepared, most or count
         self._queue: deque[Ticket] = deque()
         self._changed = threading.Condition()
         self._closed = False
-        self._busy = 0
+        self._running: Counter[str] = Counter()
+        self._served: dict[str, None] = {}  # guests, the one served last at the end
         self._threads = [threading.Thread(target=self._lane, daemon=True) for _ in range(count)]
         for thread in self._threads:
             thread.start()
@@ -74,7 +79,7 @@ class Lanes:
     def count_tasks(self) -> int:
         """Return the number of queued and running tasks."""
         with self._changed:
-            return self._busy + len(self._queue)
+            return self._running.total() + len(self._queue)
 
     def _lane(self) -> None:
         worker: Worker | None = None
@@ -85,17 +90,32 @@ class Lanes:
                 worker = self._do(ticket, worker)
                 ticket.left.set()
                 with self._changed:
-                    self._busy -= 1
+                    self._running[ticket.guest] -= 1
+                    self._running += Counter()  # without zeros
+                    self._changed.notify_all()
         finally:
             end([worker] if worker else [])
 
     def _next(self) -> Ticket | None:
         with self._changed:
-            self._changed.wait_for(lambda: self._queue or self._closed)
-            if self._closed:
+            self._changed.wait_for(lambda: self._closed or self._choose())
+            ticket = None if self._closed else self._choose()
+            if ticket is None:
                 return None
-            self._busy += 1
-            return self._queue.popleft()
+            self._queue.remove(ticket)
+            self._running[ticket.guest] += 1
+            self._served.pop(ticket.guest, None)
+            self._served[ticket.guest] = None
+            if len(self._served) > _REMEMBERED:
+                del self._served[next(iter(self._served))]
+            return ticket
+
+    def _choose(self) -> Ticket | None:
+        """Return the next task: of a guest with few running ones, who was served longest ago."""
+        places = {guest: place for place, guest in enumerate(self._served, 1)}
+        free = [each for each in self._queue if self._running[each.guest] < self._most]
+        turn = [(self._running[each.guest], places.get(each.guest, 0)) for each in free]
+        return free[turn.index(min(turn))] if free else None
 
     def _do(self, ticket: Ticket, worker: Worker | None) -> Worker | None:
         """Run a task, and return its worker, or None if the worker was ended."""
@@ -104,7 +124,7 @@ class Lanes:
         idle = worker is not None  # it may have been killed, and be so before it begins
         worker = _given(ticket, worker)
         while worker:
-            late = ticket.seconds is not None and watch.seconds() > ticket.seconds
+            late = watch.seconds() > ticket.seconds
             if late or self._closed or ticket.stopped.is_set():
                 end([worker])
                 if late:

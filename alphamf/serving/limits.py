@@ -24,12 +24,21 @@ class Limits:
     idle: float = 20.0
     # Bytes per second that an upload must bring on average, in every `idle` seconds.
     least_rate: float = 1000.0
-    reading: float = 300.0  # Longest time that decoding a recording may take, in seconds
+    # Longest time that reading a recording, a preview or a download may take, in seconds.
+    short: float = 300.0
+    # Longest time that denoising may take, in seconds per second of sound and channel.
+    long: float = 100.0
     age: float = 24 * 3600.0  # How long a recording and its results are kept, in seconds
     spare: int = 200 * MB  # Bytes that uploads and results must leave free on the disk
     # Uploads that are begun in a minute, of all visitors together; None for any number.
     per_minute: int | None = None
     named: bool = True  # Whether the server keeps the names of files
+    # Whether strangers share the server: they take turns, and each gets a part of what there is.
+    guests: bool = False
+
+    def part(self, count: int) -> int:
+        """Return how many of `count` things one guest may have."""
+        return max(1, count // 2) if self.guests else count
 
 
 PUBLIC = Limits(
@@ -40,6 +49,8 @@ PUBLIC = Limits(
     age=15 * 60.0,
     per_minute=10,
     named=False,
+    guests=True,
+    short=60.0,
 )
 """Limits of a server that everybody may use: ten minutes of stereo, deleted after a quarter of an
 hour."""

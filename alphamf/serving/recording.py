@@ -40,6 +40,7 @@ class ServerRecording:
     # preset, seed: as for ``alphamf denoise``.
     preset: str
     seed: int
+    guest: str = ""  # Whose recording it is, where strangers share the server
     state: str = "reading"  # ``reading``, ``waiting``, ``denoising``, ``done`` or ``failed``
     error: str | None = None  # One sentence, or None
     about: dict[str, Any] | None = None  # Format, rate, channels and length, once it has been read

@@ -36,7 +36,10 @@ class Recordings:
     def __init__(self, store: Path, limits: Limits, jobs: int) -> None:
         self.store, self._limits = store, limits
         self._all: dict[str, ServerRecording] = {}
-        self._long, self._short = Lanes(jobs), Lanes(1, prepared=True)
+        # A guest leaves one of several lanes to the others.
+        shared = limits.guests and jobs > 1
+        self._long = Lanes(jobs, most=jobs - 1 if shared else jobs)
+        self._short = Lanes(2 if limits.guests else 1, prepared=True, most=1)
         self._loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
         self._leaving: set[asyncio.Task[None]] = set()
@@ -45,20 +48,23 @@ class Recordings:
         """Return a recording, or None if no recording has this name."""
         return self._all.get(name)
 
-    def create(self, name: str, preset: str, seed: int) -> ServerRecording:
+    def create(self, name: str, preset: str, seed: int, guest: str = "") -> ServerRecording:
         """Create the folder and the entry for an upload."""
-        if len(self._all) >= self._limits.jobs:
-            raise AlphaMFError(
-                f"the server already holds {self._limits.jobs} recordings; remove some of them"
-            )
+        own = sum(each.guest == guest for each in self._all.values())
+        most = self._limits.jobs
+        for held, allowed in ((len(self._all), most), (own, self._limits.part(most))):
+            if held >= allowed:
+                raise AlphaMFError(
+                    f"the server already holds {held} recordings; remove some of them"
+                )
         key, folder = new_folder(self.store)
-        self._all[key] = ServerRecording(key, folder, name, preset, seed)
+        self._all[key] = ServerRecording(key, folder, name, preset, seed, guest)
         return self._all[key]
 
     def begin(self, recording: ServerRecording) -> None:
         """Queue an uploaded recording: read it, denoise its beginning, then all of it."""
         task = ReadTask(recording.folder, self._limits.samples, self._limits.spare)
-        self._put(self._short, recording, task, self._looked, seconds=self._limits.reading)
+        self._put(self._short, recording, task, self._looked)
 
     def start_preview(self, recording: ServerRecording, start: int) -> None:
         """Denoise ten seconds from `start` before the rest."""
@@ -169,7 +175,6 @@ class Recordings:
         task: Task,
         done: Callable[[ServerRecording, Outcome], None],
         *,
-        seconds: float | None = None,
         first: bool = False,
     ) -> Ticket:
         """Queue a task; its callbacks run in the event loop as long as the recording exists."""
@@ -182,11 +187,16 @@ class Recordings:
             with suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(call, function, *arguments)
 
+        seconds = self._limits.short
+        if lanes is self._long:
+            rate, channels, frames = recording.sound
+            seconds += self._limits.long * channels * frames / rate
         ticket = Ticket(
             task,
             progress=partial(back, self._progressed, task),
             done=partial(back, done),
             started=partial(back, self._started, task),
+            guest=recording.guest,
             seconds=seconds,
         )
         recording.tickets = {each for each in recording.tickets if not each.left.is_set()}

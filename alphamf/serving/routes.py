@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -18,6 +19,7 @@ from alphamf.audio.formats import FORMATS, is_known
 from alphamf.denoising.settings import PRESETS
 from alphamf.errors import AlphaMFError
 from alphamf.serving import names, sound, upload
+from alphamf.serving.guests import guest
 from alphamf.serving.limits import Limits
 from alphamf.serving.picture import BAND_RECORD, RECORD
 from alphamf.serving.query import find, find_decoded, number
@@ -52,8 +54,8 @@ class Api:
     limits: Limits
     # Returns whether the server is about to stop, so that event streams have to end.
     ending: Callable[[], bool]
-    uploads: int = 0
-    begun: list[float] = field(default_factory=list)
+    uploads: Counter[str] = field(default_factory=Counter)
+    begun: list[tuple[float, str]] = field(default_factory=list)
 
     async def create(self, request: Request) -> Response:
         """``POST /api/recordings``: receive a file and start denoising it."""
@@ -62,21 +64,25 @@ class Api:
             raise HTTPException(400, f"preset must be one of {', '.join(PRESETS)}")
         seed = number(request, "seed", int, 0, 2**63 - 1)
         upload.check(request, self.limits, self.recordings.store)
-        if self.uploads >= self.limits.uploads:
+        who = guest(request.scope) if self.limits.guests else ""
+        own = self.uploads[who]
+        if self.uploads.total() >= self.limits.uploads or own >= self.limits.part(
+            self.limits.uploads
+        ):
             raise HTTPException(
                 503, "too many uploads at the same time; try again later", {"retry-after": "5"}
             )
-        self._check_rate()
+        self._check_rate(who)
         name = names.sanitize_name(request.query_params.get("name", ""))
         if not self.limits.named:
             name = names.unnamed(name)
         try:
-            recording = self.recordings.create(name, preset, seed)
+            recording = self.recordings.create(name, preset, seed, who)
         except AlphaMFError as error:
             raise HTTPException(429, str(error)) from error
         except OSError as error:
             raise HTTPException(507, upload.FULL) from error
-        self.uploads += 1
+        self.uploads[who] += 1
         try:
             await upload.receive(request, recording.folder / sound.SOURCE, self.limits)
         except (HTTPException, ClientDisconnect, asyncio.CancelledError) as error:
@@ -85,23 +91,25 @@ class Api:
                 raise HTTPException(400, "the upload was interrupted") from error
             raise
         finally:
-            self.uploads -= 1
+            self.uploads[who] -= 1
         self.recordings.begin(recording)
         address = f"api/recordings/{recording.id}"
         return JSONResponse(recording.as_json(), 201, {"location": address})
 
-    def _check_rate(self) -> None:
+    def _check_rate(self, who: str) -> None:
         """Count an upload, and raise an error if too many were begun in the last minute."""
         if (most := self.limits.per_minute) is None:
             return
         now = elapsed_seconds()
-        self.begun = [each for each in self.begun if each > now - 60]
-        if len(self.begun) >= most:
-            wait = {"retry-after": str(math.ceil(self.begun[0] + 60 - now))}
+        self.begun = [each for each in self.begun if each[0] > now - 60]
+        own = [each for each in self.begun if each[1] == who]
+        if len(self.begun) >= most or len(own) >= self.limits.part(most):
+            oldest = own if len(self.begun) < most else self.begun
+            wait = {"retry-after": str(math.ceil(oldest[0][0] + 60 - now))}
             raise HTTPException(
                 429, "many people use this server at the moment; try again in a minute", wait
             )
-        self.begun.append(now)
+        self.begun.append((now, who))
 
     async def server(self, request: Request) -> Response:
         """``GET /api/server``: version, formats and limits."""

@@ -18,7 +18,8 @@ from alphamf.errors import AlphaMFError
 from alphamf.serving.app import build
 from alphamf.serving.connection import protocol
 from alphamf.serving.entrance import write_entrance
-from alphamf.serving.guard import LOOPBACK, Guard
+from alphamf.serving.guard import LOOPBACK, App, Guard
+from alphamf.serving.guests import Turnstile
 from alphamf.serving.limits import Limits
 from alphamf.serving.sound import PART
 from alphamf.tools.files import reason
@@ -52,14 +53,14 @@ def serve(serving: Serving, ready: Callable[[str, Path], None]) -> None:
     """Serve until a signal stops the server."""
     token = _token(serving)
     with temporary_folder("alphamf-serve-") as store, _listen(serving) as listener:
-        guard = Guard(
-            build(store, serving.limits, serving.jobs, lambda: server.should_exit),
-            token,
-            serving.names,
-        )
+        limits = serving.limits
+        app: App = build(store, limits, serving.jobs, lambda: server.should_exit)
+        if limits.guests:
+            app = Turnstile(app, limits.connections // 4)
+        guard = Guard(app, token, serving.names)
         config = uvicorn.Config(
             guard,
-            http=protocol(serving.limits),
+            http=protocol(limits),
             ws="none",
             lifespan="on",
             log_config=None,
@@ -67,7 +68,7 @@ def serve(serving: Serving, ready: Callable[[str, Path], None]) -> None:
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            limit_concurrency=serving.limits.connections,
+            limit_concurrency=limits.connections,
             timeout_graceful_shutdown=5,
         )
         server = _Server(config)

@@ -46,16 +46,10 @@ class ReadTask:
 
     def run(self, update: Update | None) -> dict[str, Any]:
         """Decode and draw the file; return format, subtype, rate, channels, frames and duration."""
-        with open_reader(self.folder / SOURCE, max_channels=CHANNELS) as reader, ExitStack() as st:
-            size = reader.frames * reader.channels
-            if size > self.samples:
-                longest = self.samples / reader.channels / reader.rate / 60
-                raise AlphaMFError(
-                    f"{reader.name} lasts {reader.duration / 60:.0f} minutes, but the page accepts "
-                    f"at most {longest:.0f} minutes at this rate and number of channels; use "
-                    "`alphamf denoise` instead"
-                )
-            check_room(self.folder, 2 * 4 * size, self.spare)
+        source = self.folder / SOURCE
+        limits: dict[str, Any] = {"max_channels": CHANNELS, "limit": self._check_length}
+        with open_reader(source, **limits) as reader, ExitStack() as st:
+            check_room(self.folder, 2 * 4 * reader.frames * reader.channels, self.spare)
             sound = SoundShape(reader.rate, reader.channels, reader.frames)
             file = st.enter_context((self.folder / SOUND).open("wb"))
             drawing = st.enter_context((self.folder / INPUT_PICTURE).open("wb"))
@@ -74,6 +68,15 @@ class ReadTask:
                 "frames": reader.frames,
                 "duration": reader.duration,
             }
+
+    def _check_length(self, rate: int, channels: int, frames: int) -> None:
+        """Refuse a recording by what its header promises, and as soon as it is too long."""
+        if frames * channels > self.samples:
+            longest = self.samples / channels / rate / 60
+            raise AlphaMFError(
+                f"{SOURCE} lasts longer than {longest:.0f} minutes, the most that the page accepts "
+                "at this rate and number of channels; use `alphamf denoise` instead"
+            )
 
 
 @dataclass(frozen=True)

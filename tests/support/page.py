@@ -22,7 +22,7 @@ class Steps:
 
     made: list[Steps]
 
-    def __init__(self, count: int, *, prepared: bool = False) -> None:
+    def __init__(self, count: int, *, prepared: bool = False, most: int | None = None) -> None:
         self.queue: deque[Ticket] = deque()
         self.current: Ticket | None = None
         self.made.append(self)
@@ -167,6 +167,7 @@ class Page:
             "path": place,
             "query_string": query.encode(),
             "headers": [(k.lower().encode(), v.encode()) for k, v in (headers or {}).items()],
+            "client": ("127.0.0.1", 1),
         }
         return Exchange(self, scope)
 
