@@ -39,7 +39,7 @@ def path() -> None:
     from alphamf.native import plugin
 
     with report.user_errors():
-        there = [place for place in plugin.places().values() if place.exists()]
+        there = plugin.installed()
         if not there:
             raise AlphaMFError("no plug-in is installed; run 'alphamf plugin install'")
         for place in there:

@@ -147,8 +147,8 @@ def check_extra(outputs: Mapping[str, str | None], files: Plan, *, overwrite: bo
 
 
 def would_overwrite(output: str) -> bool:
-    """Return whether writing to `output` would overwrite a file; devices and pipes do not count."""
-    return output != STREAM and os.path.isfile(output)
+    """Return whether writing to `output` would overwrite a file that has any contents."""
+    return output != STREAM and os.path.isfile(output) and os.path.getsize(output) > 0
 
 
 def _find(

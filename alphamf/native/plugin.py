@@ -11,7 +11,7 @@ from pathlib import Path
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.packed import aligned
 from alphamf.native.engine import library_file
-from alphamf.tools.files import atomic_file, make_folder, printable_name, reason
+from alphamf.tools.files import atomic_file, make_folder, printable_name, reason, refuse_links
 
 TRAILER = struct.Struct("<QQ16s")
 """As ``struct trailer`` of ``plugin.c``."""
@@ -19,6 +19,8 @@ TRAILER = struct.Struct("<QQ16s")
 MAGIC = b"alphamf plug-in"
 NAME, BUNDLE = "alphamf.so", "alphamf.lv2"
 TEXTS = "manifest.ttl", "alphamf.ttl"
+_URI, _LONGEST = b"urn:alphamf:", 1 << 16
+"""How the plug-ins are called in these texts, and how much of a text is searched for it."""
 
 
 def plugin(wide: bytes, narrow: bytes) -> bytes:
@@ -38,39 +40,72 @@ def places() -> dict[str, Path]:
 
     They are the first of LADSPA_PATH and LV2_PATH, or the ones that the systems have for a user.
     """
-    home = Path.home()
-    users = {"LADSPA": home / ".ladspa", "LV2": home / ".lv2"}
+    return {"LADSPA": _folder("LADSPA") / NAME, "LV2": _folder("LV2") / BUNDLE / NAME}
+
+
+def _folder(kind: str) -> Path:
+    """Return the user's folder for plug-ins of a kind."""
+    if first := os.environ.get(f"{kind}_PATH", "").split(os.pathsep)[0]:
+        return Path(first)
+    try:
+        home = Path.home()
+    except RuntimeError:
+        raise AlphaMFError(f"this user has no home folder; set HOME or {kind}_PATH") from None
     if sys.platform == "darwin":
-        users = {kind: home / "Library" / "Audio" / "Plug-Ins" / kind for kind in users}
-    for kind in users:
-        first = os.environ.get(f"{kind}_PATH", "").split(os.pathsep)[0]
-        if first:
-            users[kind] = Path(first)
-    return {"LADSPA": users["LADSPA"] / NAME, "LV2": users["LV2"] / BUNDLE / NAME}
+        return home / "Library" / "Audio" / "Plug-Ins" / kind
+    return home / f".{kind.lower()}"
+
+
+def _files() -> list[tuple[Path, Path]]:
+    """Return all files to install, each after the user's folder that it is in."""
+    found = places()
+    root = found["LV2"].parents[1]
+    texts = [(root, found["LV2"].with_name(name)) for name in TEXTS]
+    return [(found["LADSPA"].parent, found["LADSPA"]), (root, found["LV2"]), *texts]
+
+
+def _is_ours(root: Path, path: Path) -> bool:
+    """Return whether `install` wrote a file, and no link leads to it from its folder."""
+    try:
+        refuse_links(path, root)
+        with path.open("rb") as file:
+            if path.suffix == ".ttl":
+                return _URI in file.read(_LONGEST)
+            file.seek(-TRAILER.size, os.SEEK_END)
+            return file.read().endswith(MAGIC.ljust(16, b"\0"))
+    except (AlphaMFError, OSError):
+        return False
+
+
+def installed() -> list[Path]:
+    """Return the plug-ins that are installed, LADSPA's first."""
+    return [path for root, path in _files()[:2] if _is_ours(root, path)]
 
 
 def install(content: bytes) -> list[Path]:
-    """Write the plug-ins to their `places`, and return these; a file that exists is replaced."""
-    found = places()
-    for place in found.values():
-        make_folder(place)
-        with atomic_file(place, mode=0o777) as path:
-            path.write_bytes(content)
-    for name in TEXTS:
-        with atomic_file(found["LV2"].parent / name) as path:
-            path.write_bytes((files("alphamf.native") / "lv2" / name).read_bytes())
-    return list(found.values())
+    """Write the plug-ins to their `places`, and return these; only own files are replaced."""
+    found = _files()
+    for root, path in found:
+        refuse_links(path, root)
+        if os.path.lexists(path) and not _is_ours(root, path):
+            raise AlphaMFError(f"{printable_name(path)} is not alphamf's; remove or rename it")
+    for root, path in found:
+        library = path.name == NAME
+        text = files("alphamf.native") / "lv2" / path.name
+        make_folder(path, root if root.exists() else None)
+        with atomic_file(path, mode=0o777 if library else 0o666, within=root) as part:
+            part.write_bytes(content if library else text.read_bytes())
+    return list(places().values())
 
 
 def remove() -> list[Path]:
     """Delete the plug-ins from their `places`, and return those that were there."""
-    found = places()
-    gone = [place for place in found.values() if place.exists()]
-    bundle = found["LV2"].parent
+    gone = installed()
+    bundle = places()["LV2"].parent
     try:
-        for place in (*found.values(), *(bundle / name for name in TEXTS)):
-            place.unlink(missing_ok=True)
-        if bundle.is_dir() and not any(bundle.iterdir()):
+        for path in [path for root, path in _files() if _is_ours(root, path)]:
+            path.unlink()
+        if bundle.is_dir() and not bundle.is_symlink() and not any(bundle.iterdir()):
             bundle.rmdir()
     except OSError as error:
         name = printable_name(error.filename or bundle)

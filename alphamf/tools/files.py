@@ -15,7 +15,14 @@ from typing import BinaryIO
 
 from alphamf.errors import AlphaMFError
 from alphamf.tools.paths import real_path
-from alphamf.tools.temporary import claim_temporary, descriptor_path, hold_lock, lock, publish
+from alphamf.tools.temporary import (
+    claim_temporary,
+    descriptor_path,
+    hold_lock,
+    is_taken,
+    lock,
+    publish,
+)
 
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 
@@ -91,7 +98,7 @@ def atomic_file(
             part, file = stack.enter_context(
                 claim_temporary(final, f"{name} is being written by another run", mode)
             )
-        if not replace and os.path.lexists(final):
+        if not replace and is_taken(final):
             raise exists_error(target)
         with _disk_errors(name):
             yield descriptor_path(part, file)

@@ -7,11 +7,14 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import exclusive_lock, printable_name, reason
+from alphamf.tools.files import exclusive_lock, reason
+
+_TRIES = 100
+"""Attempts to lock a new folder before another process takes it for that of a killed one."""
 
 
 @contextmanager
@@ -21,17 +24,27 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
     Folders of this user's killed processes, which are not locked, are deleted first.
     """
     _clear(prefix)
+    with ExitStack() as stack:
+        for _ in range(_TRIES):
+            if (folder := _locked_folder(prefix, stack)) is not None:
+                break
+        else:
+            raise AlphaMFError("cannot create a temporary folder that no other process deletes")
+        yield folder
+
+
+def _locked_folder(prefix: str, stack: ExitStack) -> Path | None:
+    """Make a folder, which the stack deletes; None if another process took it for a left one."""
     try:
         folder = Path(tempfile.mkdtemp(prefix=prefix))
     except OSError as error:
         raise AlphaMFError(f"cannot create a temporary folder: {reason(error)}") from error
+    stack.callback(shutil.rmtree, folder, ignore_errors=True)
     try:
-        with exclusive_lock(
-            folder, f"{printable_name(folder)} is being used by another process", folder=True
-        ):
-            yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        stack.enter_context(exclusive_lock(folder, "", folder=True))
+    except AlphaMFError:
+        return None
+    return folder if folder.exists() else None
 
 
 def _clear(prefix: str) -> None:

@@ -14,6 +14,9 @@ from pathlib import Path
 
 from alphamf.errors import AlphaMFError
 
+_HERE, _NO_REPLACE, _EXCLUSIVE = -100, 1, 4
+"""Current directory and flag of Linux's renameat2; flag of renamex_np of macOS."""
+
 _FAR = 0x7FFF_FFF0
 """Offset of the byte that is locked on Windows, where offsets have 32 bits."""
 
@@ -102,22 +105,49 @@ def publish(part: Path, file: int | None, final: Path, *, replace: bool = True) 
         os.close(folder)
 
 
-def _rename_new(part: Path, final: Path) -> None:
-    """Rename a file to a name that is free, or raise FileExistsError."""
+def is_taken(path: Path) -> bool:
+    """Return whether a path exists, other than as an empty file, which is no result."""
     try:
-        os.link(part, final)
-    except FileExistsError:
-        raise
-    except OSError:  # not every file system has hard links: an empty file holds the name
-        os.close(os.open(final, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        found = path.lstat()
+    except FileNotFoundError:
+        return False
+    return not stat.S_ISREG(found.st_mode) or found.st_size > 0
+
+
+def _rename_new(part: Path, final: Path) -> None:
+    """Rename a file to a name that is not taken, or raise FileExistsError."""
+    for rename in (_rename_exclusively, os.link):
         try:
-            part.replace(final)
-        except OSError:
-            final.unlink()
-            raise
+            rename(part, final)
+        except FileExistsError:
+            break
+        except OSError:  # not every file system can do it: FAT has no hard links
+            continue
+        if rename is os.link:
+            with suppress(OSError):  # else `claim_temporary` tries it again
+                part.unlink()
+        return
+    # No file stands for the name meanwhile: a kill would leave it as if it were a result.
+    if is_taken(final):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(final))
+    part.replace(final)
+
+
+def _rename_exclusively(part: Path, final: Path) -> None:
+    """Rename a file in one step, if the system can refuse to replace another one."""
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    old, new = os.fsencode(part), os.fsencode(final)
+    if hasattr(libc, "renameat2"):
+        failed = libc.renameat2(_HERE, old, _HERE, new, _NO_REPLACE)
+    elif hasattr(libc, "renamex_np"):
+        failed = libc.renamex_np(old, new, _EXCLUSIVE)
     else:
-        with suppress(OSError):  # else `claim_temporary` tries it again
-            part.unlink()
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    if failed:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), str(final))
 
 
 def lock(file: int, sentence: str) -> bool:

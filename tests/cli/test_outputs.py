@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from alphamf.batch.inputs import would_overwrite
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import load
 from alphamf.learnt.network_file import find
 from alphamf.learnt.refiner import Refiner
 from alphamf.live.take import Take, names
-from alphamf.tools import files
+from alphamf.tools import files, temporary
 from tests.support.commands import QUICK, here, run, sound
 
 __all__ = ["here"]
@@ -163,17 +165,61 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(here, monkeypatch, words,
     assert all(path.read_bytes() != b"mine" for path in appeared)
 
 
-@pytest.mark.parametrize("links", [True, False])
-def test_a_name_that_is_free_is_taken_at_once(here, monkeypatch, links):
-    def refused(*arguments, **options):
-        raise OSError(95, "Operation not supported")
+def refused(*_, **__):
+    raise OSError(95, "Operation not supported")
 
-    if not links:
-        monkeypatch.setattr(os, "link", refused)
-    with files.atomic_file("x", replace=False) as part:
+
+WITHOUT = [(), ("_rename_exclusively",), ("link",), ("_rename_exclusively", "link")]
+"""What a file system may not have."""
+
+
+@pytest.fixture(params=WITHOUT, ids=lambda names: "without " + "+".join(names))
+def file_system(request, monkeypatch):
+    for name in request.param:
+        monkeypatch.setattr(os if name == "link" else temporary, name, refused)
+
+
+@pytest.mark.usefixtures("file_system")
+def test_a_name_that_is_free_is_taken_at_once(here):
+    Path("empty").touch()
+    for name in ("x", "empty"):
+        with files.atomic_file(name, replace=False) as part:
+            part.write_text("x")
+        assert Path(name).read_text() == "x" and os.stat(name).st_nlink == 1
+    assert sorted(os.listdir()) == ["empty", "in", "x"]
+    Path("other").write_text("mine")
+    for name, make in (("y", os.symlink), ("z", shutil.copyfile)):
+        with pytest.raises(AlphaMFError, match=f"{name} already exists"):
+            with files.atomic_file(name, replace=False) as part:
+                part.write_text("theirs")
+                make("other", name)
+        assert Path(name).read_text() == "mine"
+
+
+class Kill(BaseException):
+    """The end of a process at that place."""
+
+
+@pytest.mark.usefixtures("file_system")
+@pytest.mark.parametrize("place", ["_rename_exclusively", "link", "replace"])
+def test_a_kill_at_the_rename_leaves_nothing_that_looks_like_a_result(here, monkeypatch, place):
+    def kill(*_):
+        assert not Path("x").exists()
+        raise Kill
+
+    where = {"link": os, "replace": Path}.get(place, temporary)
+    if getattr(where, place) is refused:
+        pytest.skip("never reached")
+    monkeypatch.setattr(where, place, kill)
+    with suppress(Kill), files.atomic_file("x", replace=False) as part:
         part.write_text("x")
-    assert Path("x").read_text() == "x" and os.stat("x").st_nlink == 1
-    assert sorted(os.listdir()) == ["in", "x"]
+    assert not Path("x").exists() or Path("x").read_text() == "x"
+
+
+def test_an_empty_output_is_no_result(here):
+    Path("empty").touch()
+    Path("whole").write_text("x")
+    assert [would_overwrite(name) for name in ("empty", "whole", "none", "in")] == [0, 1, 0, 0]
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import soundfile
 
 from alphamf import PRESETS, Stream
 from alphamf.audio.resample import resample
+from alphamf.errors import AlphaMFError
 from alphamf.native import engine, plugin
 from tests.support.commands import run
 from tests.support.places import DATA
@@ -267,6 +268,63 @@ def test_they_are_installed_and_removed(tmp_path, monkeypatch):
     assert run("plugin", "remove").stdout == ""
     assert own.exists() and not Path(places[0]).exists()
     assert Path(places[0]).parent.exists(), "the folder is the user's"
+
+
+@pytest.fixture
+def folders(tmp_path, monkeypatch):
+    """Have folders of plug-ins, and content that is quick to make."""
+    for kind in ("LADSPA", "LV2"):
+        monkeypatch.setenv(f"{kind}_PATH", str(tmp_path / kind))
+    return tmp_path
+
+
+CONTENT = b"code" + plugin.TRAILER.pack(0, 0, plugin.MAGIC)
+FILES = "LADSPA/alphamf.so", *(f"LV2/alphamf.lv2/{name}" for name in ("alphamf.so", *plugin.TEXTS))
+
+
+def everything(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("kind", ["file", "short", "link", "folder of links"])
+def test_what_is_not_ours_is_neither_replaced_nor_deleted(folders, name, kind):
+    plugin.install(CONTENT)
+    place, victim = folders / name, folders / "victim"
+    victim.mkdir()
+    (victim / "own").write_bytes(CONTENT)
+    if kind == "folder of links":
+        place.parent.rename(victim / "moved")
+        place.parent.symlink_to(victim / "moved")
+        if name.startswith("LADSPA"):
+            pytest.skip("the user's own folder may be a link")
+    else:
+        place.unlink()
+    if kind == "link":
+        place.symlink_to(victim / "own")
+    elif kind != "folder of links":
+        place.write_bytes(b"a stranger's, and longer than the trailer" if kind == "file" else b"")
+    before = everything(folders)
+    with pytest.raises(AlphaMFError, match=r"is not alphamf's|is a link"):
+        plugin.install(CONTENT + CONTENT)
+    assert everything(folders) == before
+    plugin.remove()
+    left = everything(folders)
+    assert left[victim / "own"] == CONTENT and (kind == "folder of links" or place in left)
+    assert not [path for path in left if path.parent == place.parent and path != place]
+
+
+@pytest.mark.parametrize("command", ["install", "remove", "path"])
+def test_without_a_home_it_is_one_sentence(monkeypatch, command):
+    def unknown():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", unknown)
+    for kind in ("LADSPA", "LV2"):
+        monkeypatch.delenv(f"{kind}_PATH", raising=False)
+    assert "this user has no home folder; set HOME or LADSPA_PATH" in (
+        run("plugin", command, code=2).stderr
+    )
 
 
 def test_without_a_compiler_there_is_none(monkeypatch):

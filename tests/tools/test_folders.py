@@ -7,10 +7,12 @@ import signal
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 import pytest
 
 from alphamf.errors import AlphaMFError
+from alphamf.tools import folders
 from alphamf.tools.folders import temporary_folder
 
 
@@ -60,6 +62,30 @@ def test_nothing_is_removed_where_there_are_no_locks(place, monkeypatch, locks):
     monkeypatch.setattr("alphamf.tools.files.lock", lambda *_: locks)
     with temporary_folder("alphamf-test-"):
         assert (place / "alphamf-test-0").exists() is not locks
+
+
+@pytest.mark.parametrize("holds", [True, False])
+def test_a_process_that_takes_a_new_folder_for_a_left_one_costs_nothing(place, monkeypatch, holds):
+    """As where several processes make folders at once: before the lock it looks like a left one."""
+    fcntl = pytest.importorskip("fcntl", reason="locks of POSIX")
+    make, others = tempfile.mkdtemp, []
+
+    def made(**about):
+        folder = Path(make(**about))
+        if len(others) < 3:
+            others.append(os.open(folder, os.O_RDONLY))
+            if holds:
+                fcntl.flock(others[-1], fcntl.LOCK_EX)
+            else:
+                folders._clear("alphamf-test-")
+        return str(folder)
+
+    monkeypatch.setattr(tempfile, "mkdtemp", made)
+    with temporary_folder("alphamf-test-") as folder:
+        (folder / "file").touch()
+    for each in others:
+        os.close(each)
+    assert len(others) == 3 and not list(place.iterdir())
 
 
 def test_no_place_for_it_is_one_sentence(place, monkeypatch):
