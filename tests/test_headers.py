@@ -20,7 +20,7 @@ HEADERS = sorted((ROOT / "alphamf").rglob("*.h"))
 TOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
 EXTENSIONS = TOOLS["setuptools"]["ext-modules"]
 TEMPLATE = ["-DCOPY(name)=name##_copy", "-DWIDTH=4", "-DOUTPUTS=4"]
-"""What _chain.h defines before each time that it includes _tiles.h."""
+"""What _correlations.h defines before each time that it includes _tiles.h."""
 
 PARTS = ["_leaps.h"]
 """Parts of one C file, which includes them for each type of numbers; they are no headers alone."""

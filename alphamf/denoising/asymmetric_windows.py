@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from alphamf.audio.stft import Complexes, Frame
 from alphamf.tools.arrays import Floats
@@ -59,64 +60,20 @@ def windows(hop: int) -> Windows:
     return Windows(analysis.astype(np.float32), synthesis.astype(np.float32), hop)
 
 
-class Frames:
-    """Splits sound into frames and joins frames by overlap-add.
+def power_share(hop: int) -> float:
+    """Return the mean power of a cell in the second stage's windows over that in these."""
+    return float(hop / np.sum(windows(hop).analysis.astype(float) ** 2))
 
-    `hop`: in samples. `noisy_pair`, `speech_pair`: sound and speech of the hop that was synthesised
-    last and of the next one, shape (channels, 2 * hop).
+
+def spectra(sound: Floats, hop: int) -> Complexes:
+    """Return the spectra of the whole hops of a sound, shape (frames, bins).
+
+    Each is as loud as if all of its window lay within the sound.
     """
-
-    def __init__(self, hop: int, channels: int) -> None:
-        self.windows: Windows = windows(hop)
-        self.latency: int = SYNTHESIS_HOPS * hop
-        length = len(self.windows.analysis)
-        self._past = np.zeros((channels, length), np.float32)
-        self._sum = np.zeros((channels, length), np.float32)
-        energy = np.cumsum(self.windows.analysis[::-1] ** 2)[hop - 1 :: hop]
-        self._filled = energy / energy[-1]
-        self._count = 0
-        self.noisy_pair: Floats = np.zeros((channels, 2 * hop), np.float32)
-        self.speech_pair: Floats = np.zeros((channels, 2 * hop), np.float32)
-        place = length - self.latency
-        missing = self.windows.analysis * self.windows.synthesis
-        self._unit: Floats = np.ones(2 * hop, np.float32)
-        self._unit[hop:] /= 1 - missing[place : place + hop]
-
-    def analyse(self, block: Floats) -> Complexes:
-        """Analyse one hop, shape (hop, channels); return the spectrum, shape (channels, bins)."""
-        hop = self.windows.hop
-        self._past[:, :-hop] = self._past[:, hop:]
-        self._past[:, -hop:] = block.T
-        self._count += 1
-        spectrum: Complexes = np.fft.rfft(self._past * self.windows.analysis, axis=1)
-        return spectrum.astype(np.complex64, copy=False)
-
-    @property
-    def filled_fraction(self) -> float:
-        """Fraction of the last window's energy that lies within the recording."""
-        return float(self._filled[min(self._count, FRAME_HOPS) - 1])
-
-    def synthesise(self, spectrum: Complexes) -> Floats:
-        """Add the frame that was analysed last; return the completed hop, or nothing at first.
-
-        Returns: shape (hop, channels): the oldest sound that was not returned yet.
-        """
-        hop, length = self.windows.hop, len(self.windows.analysis)
-        frame = np.fft.irfft(spectrum, n=length, axis=1)
-        self._sum += frame.astype(np.float32, copy=False) * self.windows.synthesis
-        place = length - self.latency
-        done = self._sum[:, place : place + hop].T.copy()
-        self.noisy_pair = self._past[:, place : place + 2 * hop]
-        self.speech_pair = self._sum[:, place : place + 2 * hop] * self._unit
-        self._sum[:, :-hop] = self._sum[:, hop:]
-        self._sum[:, -hop:] = 0
-        return done if self._count >= SYNTHESIS_HOPS else done[:0]
-
-    def forget_speech(self) -> None:
-        """Forget the frames that were added: beside enormous samples they have errors of 1e5."""
-        self._sum[:] = 0
-
-    @property
-    def reaches_sound(self) -> bool:
-        """Whether the pair of hops reaches into the recording."""
-        return self._count >= SYNTHESIS_HOPS - 1
+    window = windows(hop).analysis
+    padded = np.pad(sound[: len(sound) // hop * hop], (len(window) - hop, 0))
+    blocks = sliding_window_view(padded, len(window))[::hop]
+    energy = np.cumsum(window[::-1] ** 2)[hop - 1 :: hop]
+    filled = np.sqrt(energy / energy[-1])[np.arange(len(blocks)).clip(max=FRAME_HOPS - 1), None]
+    found: Complexes = (np.fft.rfft(blocks * window) / filled).astype(np.complex64)
+    return found

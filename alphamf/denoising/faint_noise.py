@@ -4,9 +4,6 @@ The networks cannot tell the hiss of a nearly clean recording from that of their
 much of it (docs/quality.md). It shows in the pauses: there each bin has its least power. Cells that
 are hardly louder hold none of the speech, in words as well. In loud noise weak cells of the speech
 have no more power, and only the networks decide.
-
-At low latency the least power is that of the last seconds, and a cell's power is that of two
-frames: after a word it has to fall at once.
 """
 
 from __future__ import annotations
@@ -15,9 +12,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from alphamf.audio.floors import floor_gain, floor_of, mean_around, smoothed
+from alphamf.audio.floors import floor_gain, floor_of, smoothed
 from alphamf.audio.stft import Complexes
-from alphamf.tools.arrays import Flags, Floats
+from alphamf.tools.arrays import Floats
 
 ABOVE = 2.0
 """Ratio of a cell's power to the least one at which half of its amplitude is kept. The mean power
@@ -40,25 +37,6 @@ LOUD_SHARE = 0.9
 EVERY = 4
 """Every so many frames are read for the least power: they are means of several frames."""
 
-ONLINE_ABOVE = 2.5
-"""As `ABOVE`, at low latency, where the least power is lower."""
-
-ONLINE_DEPTH_DB = (25.0, 35.0, 38.0, 48.0)
-"""As `DEPTH_DB`, at low latency, below the loudest frame of late."""
-
-BINS = 7
-"""Bins whose mean power is that of a cell."""
-
-KEPT = np.float32(0.7)
-"""Part of a running mean that a new frame leaves, before its least value is looked for: after a
-word it falls by 19 dB in .1 s."""
-
-SPAN = 250
-"""Frames of 8 ms in which the least power is looked for, and as many before."""
-
-DECAY = np.float32(10 ** (-0.1 / 125))
-"""What becomes of the loudest frame of late, frame by frame: it falls by 1 dB a second."""
-
 TINY = np.float32(1e-30)
 
 
@@ -72,52 +50,14 @@ def faint_noise_gain(spectra: Sequence[Complexes]) -> Floats | None:
     power = smoothed(whole)
     floor = floor_of(power[:, ::EVERY])
     loud = np.quantile(whole.sum(axis=0), LOUD_SHARE)
-    lowest = _lowest_gain(loud, floor.sum(), DEPTH_DB)
+    lowest = lowest_gain(loud, floor.sum(), DEPTH_DB)
     if lowest == 1:
         return None
     found: Floats = np.maximum(floor_gain(power, floor, ABOVE), lowest)
     return found
 
 
-class FaintNoise:
-    """Computes the gain for faint, steady noise frame by frame.
-
-    `channels`, `bins`: shape of a frame.
-    """
-
-    def __init__(self, channels: int, bins: int) -> None:
-        nothing = np.zeros((channels, bins), np.float32)
-        self._mean = self._least = self._before = self._last = nothing
-        self._loud = np.zeros((channels, 1), np.float32)
-        self._count = 0
-
-    def gain(self, power: Floats, together: Flags) -> Floats:
-        """Return the gain of a frame, shape (channels, bins).
-
-        `power`: |X|^2, of that shape. `together`: which channels share a voice and get the largest
-        gain among them, shape (channels,).
-        """
-        around = mean_around(power, BINS, axis=1)
-        if not self._count:
-            self._mean = self._least = self._before = self._last = around
-        self._mean = KEPT * self._mean + (1 - KEPT) * around
-        if self._count % SPAN == 0:
-            self._before, self._least = self._least, self._mean
-        self._count += 1
-        self._least = np.minimum(self._least, self._mean)
-        floor = np.minimum(self._least, self._before)
-        loud = self._mean.sum(axis=1, keepdims=True)
-        self._loud = np.maximum(loud, DECAY * self._loud)
-        lowest = _lowest_gain(self._loud, floor.sum(axis=1, keepdims=True), ONLINE_DEPTH_DB)
-        cell: Floats = (self._last + around) / np.float32(2)
-        self._last = around
-        found: Floats = np.maximum(floor_gain(cell, floor, ONLINE_ABOVE), lowest)
-        if together.any():
-            found[together] = found[together].max(axis=0)
-        return found
-
-
-def _lowest_gain(loud: Floats, floor: Floats, depths: tuple[float, ...]) -> Floats:
+def lowest_gain(loud: Floats, floor: Floats, depths: tuple[float, ...]) -> Floats:
     """Return the gain of the largest attenuation; 1 where none is taken.
 
     `loud`, `floor`: power of loud frames, and of pauses, of the same shape.

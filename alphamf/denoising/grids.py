@@ -139,24 +139,3 @@ def _positions(source: Grid, target: Grid, shape: tuple[int, ...]) -> tuple[Any,
     bins = np.arange(shape[0]) * (target.rate / target.frame.n_fft * seconds)
     step = source.frame.hop_length / source.rate
     return bins, np.arange(shape[1]) * (target.frame.hop_length / target.rate / step)
-
-
-class Bins:
-    """Interpolates single frames of several channels in the same way as `regrid`."""
-
-    def __init__(self, source: Grid, target: Grid) -> None:
-        self._same = source == target
-        self._low, self._high = (int(part * (source.frame.bins - 1)) for part in BAND_TOP)
-        at = np.minimum(_positions(source, target, (target.frame.bins, 1))[0], self._high + 1)
-        self._first = np.minimum(at.astype(int), self._high)
-        self._weight = (at - self._first).astype(np.float32)
-
-    def __call__(self, values: Floats) -> Floats:
-        """Interpolate frames of shape (channels, bins)."""
-        if self._same:
-            return values
-        top = values[:, self._low : self._high + 1].mean(axis=1, keepdims=True)
-        values = np.concatenate([values[:, : self._high + 1], top], axis=1)
-        first, second = values[:, self._first], values[:, self._first + 1]
-        moved: Floats = first + self._weight * (second - first)
-        return moved

@@ -1,24 +1,21 @@
-"""Denoising at 40 ms of latency: hop by hop, by an engine.
+"""Denoising at 40 ms of latency: hop by hop, by the engine in C (`alphamf.native.engine`).
 
-The engine is `alphamf.native.engine` or, without a compiler, `reference_engine`, which explains the
-steps. Link 6 of the chain of gains (`gain`) is applied here.
+``native/engine.c`` explains the steps. Link 6 of the chain of gains (`gain`) is applied here.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import deque
-from typing import Any
 
 import numpy as np
 
 from alphamf.denoising.gain import least_gain, mix_dry
-from alphamf.denoising.reference_engine import ReferenceEngine
 from alphamf.denoising.segments import Segment
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.stream_options import SoundProgress, StreamOptions
 from alphamf.denoising.weights import Weights, find_online
-from alphamf.native import engine
+from alphamf.native.engine import Engine
 from alphamf.tools.arrays import Floats
 
 _LOGGER = logging.getLogger(__name__)
@@ -35,8 +32,7 @@ class LowLatency:
         settings: Settings,
         seed: int,
     ) -> None:
-        kind: Any = engine.Engine if engine.AVAILABLE else ReferenceEngine
-        self._engine: engine.Engine | ReferenceEngine = kind(
+        self._engine = Engine(
             rate,
             channels,
             weights.dictionary,

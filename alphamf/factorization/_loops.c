@@ -2,8 +2,8 @@
  *
  * The same steps for other arrays are in alphamf/factorization/cells.py.
  */
-#include "../inference/_buffers.h"
-#include "_steps.h"
+#include "../native/_buffers.h"
+#include "../native/_steps.h"
 
 /* The functions by themselves, for tests of their errors. */
 LOOP(void, logs, (const float *restrict x, float *restrict out, Py_ssize_t count),

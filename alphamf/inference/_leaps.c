@@ -1,5 +1,5 @@
 /* Leaps of SGLD, SGHMC and SGNHT on minibatches of a regression; see alphamf/inference/leaps.py. */
-#include "_buffers.h"
+#include "../native/_buffers.h"
 
 #if defined(__GNUC__)
 #define PREFETCH(address) __builtin_prefetch(address)

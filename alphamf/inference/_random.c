@@ -1,5 +1,5 @@
 /* Random words and standard normal noise, for float32 on a CPU; see alphamf/inference/random.py. */
-#include "_buffers.h"
+#include "../native/_buffers.h"
 
 /* Box and Muller's pairs: all 32 bits in the radius, so that the law is cut off at 6.7 and not at
  * 5.8 standard deviations, an angle below pi, and a sign from a bit that the angle leaves out. */

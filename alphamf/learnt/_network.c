@@ -2,9 +2,9 @@
  *
  * alphamf/learnt/network.py describes them; the same ones for other arrays are in layers.py there.
  */
-#include "../inference/_buffers.h"
-#include "_chain.h"
-#include "_frames.h"
+#include "../native/_buffers.h"
+#include "../native/_correlations.h"
+#include "../native/_blocks.h"
 
 #if defined(HALVES)
 static int halves(PyObject *object, void *view) {
@@ -27,23 +27,23 @@ static int rows_of(const Py_buffer *x, const Py_buffer *row) {
 }
 
 static PyObject *py_mix(PyObject *self, PyObject *args) {
-    enum { X, SCALE, SHIFT, TAPS, FRAMES, OUT, ALL };
+    enum { X, SCALE, SHIFT, TAP, FRAMES, OUT, ALL };
     Py_buffer b[ALL];
     Py_ssize_t distance;
     PyObject *result = NULL;
     if (!PyArg_ParseTuple(args, "nO&O&O&O&O&O&", &distance, floats, &b[X], floats, &b[SCALE], floats,
-                          &b[SHIFT], floats, &b[TAPS], written, &b[FRAMES], written, &b[OUT]))
+                          &b[SHIFT], floats, &b[TAP], written, &b[FRAMES], written, &b[OUT]))
         return NULL;
-    Py_ssize_t width = COUNT(b[SCALE]), taps = width ? COUNT(b[TAPS]) / width : 0;
+    Py_ssize_t width = COUNT(b[SCALE]), taps = width ? COUNT(b[TAP]) / width : 0;
     Py_ssize_t frames = width ? COUNT(b[X]) / width : 0;
     if (!rows_of(&b[X], &b[SCALE]) || b[FRAMES].len != b[X].len || b[SHIFT].len != b[SCALE].len ||
-        !rows_of(&b[TAPS], &b[SCALE]) || b[OUT].len != b[X].len || distance < 1 ||
+        !rows_of(&b[TAP], &b[SCALE]) || b[OUT].len != b[X].len || distance < 1 ||
         distance > LATEST || taps > LATEST) {
         unfit();
     } else {
         Py_BEGIN_ALLOW_THREADS
         normalise(FLOATS(b[X]), FLOATS(b[SCALE]), FLOATS(b[SHIFT]), FLOATS(b[FRAMES]), frames, width);
-        dilate(FLOATS(b[FRAMES]), frames, -1, FLOATS(b[TAPS]), taps, distance, FLOATS(b[OUT]), 1,
+        dilate(FLOATS(b[FRAMES]), frames, -1, FLOATS(b[TAP]), taps, distance, FLOATS(b[OUT]), 1,
                width);
         Py_END_ALLOW_THREADS
         result = Py_NewRef(Py_None);

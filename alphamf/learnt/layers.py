@@ -1,8 +1,4 @@
-"""The layers of `alphamf.learnt.network`, in code that NumPy and CuPy run.
-
-The same functions process whole recordings and, with memories of the frames before, run a causal
-network frame by frame.
-"""
+"""The layers of `alphamf.learnt.network`, in code that NumPy and CuPy run."""
 
 from __future__ import annotations
 
@@ -10,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from alphamf.learnt import network
-from alphamf.learnt.memory import Memories, Memory
 from alphamf.learnt.network import ADDED, Block
 from alphamf.tools.arrays import Array
 
@@ -18,19 +13,16 @@ CHUNK = 1 << 13
 """Cells whose neighbourhoods are copied at once: about what the second-level cache holds."""
 
 
-def outputs(
-    parameters: Mapping[str, Array], features: Array, xp: Any, memories: Memories | None = None
-) -> Array:
+def outputs(parameters: Mapping[str, Array], features: Array, xp: Any) -> Array:
     """Return the network's outputs for every cell.
 
     `parameters`: as `network.shapes` names and shapes them. `features`: shape (..., frames, bins,
-    features). `memories`: then there is one frame, of shape (channels, 1, bins, features), and the
-    memories take it in. Returns: shape (..., frames, bins, outputs).
+    features). Returns: shape (..., frames, bins, outputs).
     """
     x = read_frames(parameters, features)
-    x = run_blocks(parameters, x, xp, memories)
+    x = run_blocks(parameters, x, xp)
     maps = feature_maps(parameters, x, features.shape[-2])
-    return correlate_cells(parameters, features, maps, xp, memories)
+    return correlate_cells(parameters, features, maps, xp)
 
 
 def read_frames(p: Mapping[str, Array], features: Array) -> Array:
@@ -38,12 +30,10 @@ def read_frames(p: Mapping[str, Array], features: Array) -> Array:
     return features.reshape(*features.shape[:-2], -1) @ p["in.weight"] + p["in.bias"]
 
 
-def run_blocks(
-    p: Mapping[str, Array], x: Array, xp: Any, memories: Memories | None = None
-) -> Array:
+def run_blocks(p: Mapping[str, Array], x: Array, xp: Any) -> Array:
     """Return the channels after the residual blocks; shape (..., frames, width), as before."""
-    for k, block in enumerate(network.stack(network.sizes_of(network.shapes_of(p)))):
-        x = x + _block(p, block, x, xp, memories.blocks[k] if memories else None)
+    for block in network.stack(network.sizes_of(network.shapes_of(p))):
+        x = x + _block(p, block, x, xp)
     return x
 
 
@@ -52,32 +42,29 @@ def feature_maps(p: Mapping[str, Array], x: Array, bins: int) -> Array:
     return (x @ p["map.weight"] + p["map.bias"]).reshape(*x.shape[:-1], bins, -1)
 
 
-def correlate_cells(
-    p: Mapping[str, Array], features: Array, maps: Array, xp: Any, memories: Memories | None = None
-) -> Array:
+def correlate_cells(p: Mapping[str, Array], features: Array, maps: Array, xp: Any) -> Array:
     """Return the outputs that the correlations make of features and maps.
 
     `maps`: shape (..., frames, bins, maps).
     """
     y: Array = xp.concatenate([features, maps], -1)
-    for k, each in enumerate(network.correlations(network.sizes_of(network.shapes_of(p)))):
+    for each in network.correlations(network.sizes_of(network.shapes_of(p))):
         weight, bias = p[f"{each.name}.weight"], p[f"{each.name}.bias"]
-        memory = memories.cells[k] if memories else None
-        z = correlate(y, weight, bias, each.apart, xp, memory)
+        z = correlate(y, weight, bias, each.apart, xp)
         z = leaky_rectify(z, xp) if each.rectify else z
         y = y + z if each.residual else z
     y[..., :ADDED] += maps[..., :ADDED]
     return y
 
 
-def _block(p: Mapping[str, Array], block: Block, x: Array, xp: Any, memory: Memory | None) -> Array:
+def _block(p: Mapping[str, Array], block: Block, x: Array, xp: Any) -> Array:
     scale, shift, taps, up, up_bias, down, down_bias = (
         p[f"{block.name}.{name}"]
         for name in ("scale", "shift", "taps", "up", "up_bias", "down", "down_bias")
     )
     u = x - x.mean(-1, keepdims=True)
     u = u / xp.sqrt((u * u).mean(-1, keepdims=True) + network.NORM_EPSILON)
-    u = correlate_dilated(u * scale + shift, taps, block.distance, xp, memory)
+    u = correlate_dilated(u * scale + shift, taps, block.distance, xp)
     product: Array = leaky_rectify(u @ up + up_bias, xp) @ down
     return product + down_bias
 
@@ -88,7 +75,6 @@ def correlate(
     bias: Array,
     apart: tuple[int, int],
     xp: Any,
-    memory: Memory | None = None,
 ) -> Array:
     """Correlate with a 3 x 3 kernel over frames and bins; the edges are padded with zeros.
 
@@ -97,7 +83,7 @@ def correlate(
     """
     *outer, frames, bins, channels = cells.shape
     late, high = apart
-    taps = frames_at_taps(cells, 3, late, -3, xp, memory)
+    taps = frames_at_taps(cells, 3, late, -3, xp)
     # Only the taps over frames are copied side by side, and each of the three over bins has a
     # product of its own: copying all nine would take longer than the products.
     below, here, above = weight.swapaxes(0, 1).reshape(3, 3 * channels, -1)
@@ -114,24 +100,18 @@ def correlate(
     return result
 
 
-def correlate_dilated(
-    x: Array, taps: Array, distance: int, xp: Any, memory: Memory | None = None
-) -> Array:
+def correlate_dilated(x: Array, taps: Array, distance: int, xp: Any) -> Array:
     """Correlate each channel with its taps over frames; the ends are padded with zeros.
 
     `x`: shape (..., frames, channels). `taps`: shape (taps, channels).
     """
-    near = frames_at_taps(x, len(taps), distance, -2, xp, memory)
+    near = frames_at_taps(x, len(taps), distance, -2, xp)
     total: Array = sum(frames * tap for frames, tap in zip(near, taps, strict=True))
     return total
 
 
-def frames_at_taps(
-    x: Array, taps: int, distance: int, axis: int, xp: Any, memory: Memory | None
-) -> list[Array]:
+def frames_at_taps(x: Array, taps: int, distance: int, axis: int, xp: Any) -> list[Array]:
     """Return what each tap of a kernel over frames reads, in arrays of the shape of `x`."""
-    if memory is not None:
-        return memory.frames_at_taps(x, taps, distance)
     frames, reach = x.shape[axis], taps // 2 * distance
     padded = xp.pad(x, [(reach, reach) if k == x.ndim + axis else (0, 0) for k in range(x.ndim)])
     others = (slice(None),) * (-1 - axis)

@@ -17,7 +17,6 @@ from alphamf.audio.stft import Frame
 from alphamf.errors import AlphaMFError
 from alphamf.learnt import compiled, layers, model_file, network
 from alphamf.learnt.dictionary import folder
-from alphamf.learnt.memory import Memories
 from alphamf.tools.arrays import Array
 from alphamf.tools.files import is_file, printable_name
 
@@ -79,14 +78,14 @@ class TrainedNetwork:
         moved = {name: xp.asarray(value) for name, value in self.parameters.items()}
         return replace(self, parameters=moved)
 
-    def outputs(self, features: Array, xp: Any, memories: Memories | None = None) -> Array:
+    def outputs(self, features: Array, xp: Any) -> Array:
         """Return `layers.outputs` for these parameters.
 
         `features`: shape (..., frames, bins, features).
         """
-        if memories is None and compiled.supports(features):
+        if compiled.supports(features):
             return self._compiled.outputs(features)
-        return layers.outputs(self.parameters, features, xp, memories)
+        return layers.outputs(self.parameters, features, xp)
 
     @cached_property
     def _compiled(self) -> compiled.CompiledNetwork:
@@ -94,7 +93,7 @@ class TrainedNetwork:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is made of the parameters: for this processor, or for the engine."""
-        made = ("_compiled", "rounded", "packed")
+        made = ("_compiled", "packed")
         return {k: value for k, value in vars(self).items() if k not in made}
 
     def save(self, path: str | os.PathLike[str], *, replace: bool = True) -> None:

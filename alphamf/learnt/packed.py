@@ -38,27 +38,12 @@ def aligned(data: bytes) -> bytes:
     return data + bytes(-len(data) % ALIGNMENT)
 
 
-def round_matrices(parameters: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the parameters of a network with its matrices in 8 bits, as the engine has them.
-
-    A product of a matrix with few rows reads every number once, and that takes more time than the
-    arithmetic. The others stay as they are.
-
-    `parameters`: as `network.shapes` names and shapes them, float32. Returns: name to float32
-    array.
-    """
-    return {
-        name: np.multiply(*_in_bytes(value)) if name.endswith(MATRICES) else value
-        for name, value in parameters.items()
-    }
-
-
 def in_panels(matrix: Floats) -> tuple[Array, Floats]:
     """Return the right side of products with few rows, in panels of columns, as in ``_panels.h``.
 
     `matrix`: shape (depth, columns).
     """
-    numbers, units = _in_bytes(matrix)
+    numbers, units = in_bytes(matrix)
     depth, columns = matrix.shape
     whole = np.full((-(-depth // 4) * 4, -(-columns // PANEL) * PANEL), BIAS, np.uint32)
     whole[:depth, :columns] = numbers + BIAS
@@ -66,8 +51,12 @@ def in_panels(matrix: Floats) -> tuple[Array, Floats]:
     return np.ascontiguousarray(words.reshape(len(words), -1, PANEL).swapaxes(0, 1)), units
 
 
-def _in_bytes(matrix: Floats) -> tuple[Floats, Floats]:
-    """Return whole numbers between -127 and 127, and the unit of each column of them."""
+def in_bytes(matrix: Floats) -> tuple[Floats, Floats]:
+    """Return whole numbers between -127 and 127, and the unit of each column of them.
+
+    A product with few rows reads every number of a matrix once, which takes longer than the
+    arithmetic.
+    """
     most = np.abs(matrix).max(0)
     units = np.where(most > FAINTEST, most, 1).astype(np.float32) / np.float32(127)
     return np.rint(matrix / units), units

@@ -1,8 +1,8 @@
-/* The gains above the dictionary's band: alphamf/denoising/online_bands.py in C. */
+/* The gains above the dictionary's band: wide bands, as denoising/high_bands.py. In place of the posterior,
+ * the network reads the power of each band above 7.5 kHz and an online estimate of its noise; below,
+ * what the gains leave and what they remove. */
 #include "_noise.h"
 
-/* As in alphamf/learnt/bands.py and denoising/high_bands.py. */
-static const double FIRST_HZ = 7500.0, LAST_HZ = 20000.0, CROSSED[] = {7600.0, 8000.0};
 static const float NOTHING = 1e-20f;
 
 struct bands {
@@ -50,7 +50,7 @@ static void fill_constants(struct bands *b, double spacing) {
     for (int k = 0; k <= BANDS; k++) b->starts[k] = (ptrdiff_t)rint(edge(k) / spacing);
     for (ptrdiff_t i = b->first_crossed; i < b->bins; i++) {
         double hertz = (double)i * spacing, at = place_of(b, hertz);
-        double share = (hertz - CROSSED[0]) / (CROSSED[1] - CROSSED[0]);
+        double share = (hertz - CROSSED_FROM) / (CROSSED_TO - CROSSED_FROM);
         b->lower[i] = (int32_t)at;
         b->upper[i] = b->lower[i] + (b->lower[i] + 1 < b->count);
         b->between[i] = (float)(at - (double)b->lower[i]);
@@ -66,7 +66,7 @@ struct bands *place_bands(struct memory *memory, const struct weights *weights, 
     struct bands none, *placed = take(constants, 1, sizeof none);
     struct bands *b = placed ? placed : &none; /* which is only counted */
     b->channels = channels, b->bins = bins, b->count = count;
-    b->first_crossed = (ptrdiff_t)ceil(CROSSED[0] / spacing);
+    b->first_crossed = (ptrdiff_t)ceil(CROSSED_FROM / spacing);
     place_noise(memory, &b->noise, channels, count, hop);
     b->network = place_network(memory, &weights->header.bands, &weights->band_layers, BANDS, 0.0, channels);
     b->lower = take(constants, (size_t)bins, sizeof *b->lower);
@@ -128,7 +128,7 @@ static void read_above(struct bands *b, float level, ptrdiff_t from, ptrdiff_t a
     }
 }
 
-void extend_gains(struct bands *b, const float *power, const float *level, float *gain) {
+struct estimate extend_gains(struct bands *b, const float *power, const float *level, float *gain) {
     for (ptrdiff_t k = 0; k < b->channels; k++)
         pool_above(b, power + k * b->bins, b->above + k * b->count);
     learn_noise(&b->noise, b->above);
@@ -136,8 +136,8 @@ void extend_gains(struct bands *b, const float *power, const float *level, float
         read_below(b, power + k * b->bins, gain + k * b->bins, level[k], k * BANDS);
         read_above(b, level[k], k * b->count, k * BANDS + BELOW);
     }
-    struct estimate read = {b->gain, b->gain_std, b->speech, b->noise_out, level, 0.0f};
-    refine(b->network, b->power, &read, b->found, b->found_std);
+    struct estimate read = {b->power, b->gain, b->gain_std, b->speech, b->noise_out, level, 0.0f};
+    refine(b->network, &read, b->found, b->found_std);
     for (ptrdiff_t k = 0; k < b->channels; k++) {
         const float *found = b->found + k * BANDS + BELOW;
         float *own = gain + k * b->bins;
@@ -146,6 +146,7 @@ void extend_gains(struct bands *b, const float *power, const float *level, float
             own[i] += b->crossing[i] * (low + b->between[i] * (high - low) - own[i]);
         }
     }
+    return read;
 }
 
 __attribute__((constructor)) static void choose_copies(void) { choose_level(); }

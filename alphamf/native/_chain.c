@@ -1,19 +1,15 @@
-/* The online chain: alphamf/factorization/online.py and response.py in C. */
+/* Alpha-MF of a spectrogram frame by frame.
+ *
+ * The model is that of factorization/alpha_mf.py for the newest frames: the speech, of index alpha with
+ * a fixed W over some frames, has activations h of the newest column; the noise is Gaussian, with one
+ * spectrum per frame, learned online (_noise.h). Each frame takes a few steps. Each moves Phi by
+ * Metropolis, but only in the newest frame, whose gain is used: in the frames before, Phi stays as it
+ * was. Each then moves h by the multiplicative rule of EM, with a Gamma prior on the amplitude ratio of
+ * speech to noise. The gain is averaged over the last steps. W is multiplied by the recording's
+ * frequency response, learned online as denoising/channel.py does. */
 #include "_frame.h"
 #include "_noise.h"
 
-/* As in online.py. */
-#define STEPS_OF_FRAME 12
-#define KEEP 8
-static const double LEVEL_SECONDS = 3.0, LEVEL_PART_SECONDS = 0.25;
-static const float MOST_OVER_LEVEL = 10.0f, SPEECH_SHARE = 0.01f, RATE = 100.0f, SHAPE = 0.1f;
-static const float DECAY = 0.5f, LEAST_H = 2e-3f, RELAXATION = 1.5f;
-
-/* As in response.py. */
-static const double RESPONSE_SECONDS = 3.0, SMOOTH_HZ = 60.0;
-static const float RESPONSE_RATE = 0.005f, RESPONSE_LEAST = 1e-4f, RESPONSE_MOST = 31.6227766f;
-#define RESPONSE_START 10
-#define RESPONSE_EVERY 8
 #define MOST_REACH 256
 
 double forgetting(double hop, double seconds) { return -expm1(-hop / seconds); }
@@ -165,7 +161,8 @@ static void shift_in(struct chain *c, float *frames, const float *newest) {
             memcpy(frames + t * c->cells + k * c->bins, newest + k * c->bins, size);
 }
 
-/* As OnlineAlphaMF._take. */
+/* Shift in the newest frame, and update its noise and the level. After a rise the level starts again, as
+ * in the first frame; otherwise it would need seconds to follow. */
 static void take_in(struct chain *c, const float *power) {
     learn_noise(&c->noise, power);
     for (ptrdiff_t k = 0; k < c->channels; k++) {
@@ -214,12 +211,12 @@ static void prepare(struct chain *c) {
                    sums + c->wide, c->wide, c->bins);
         }
     }
-    float unit = RATE / (float)(c->context * c->bins);
+    float unit = PRIOR_RATE / (float)(c->context * c->bins);
     for (ptrdiff_t k = 0; k < c->channels; k++)
         for (ptrdiff_t j = 0; j < c->columns; j++)
             c->rate[k * c->columns + j] = c->parts[2 * k * c->wide + j] * unit;
     for (ptrdiff_t i = 0; i < c->channels * c->columns; i++) {
-        float h = DECAY * c->h[i];
+        float h = H_DECAY * c->h[i];
         c->h[i] = h < LEAST_H ? LEAST_H : h;
     }
     set_all(c->total, c->cells, 0.0f);
@@ -258,7 +255,7 @@ static void move_response(struct chain *c, ptrdiff_t k) {
     scale_response(c->response + k * bins, logs[1], mean_of(logs[1], bins), bins);
 }
 
-/* As alphamf.factorization.response.Response.learn, for a channel with speech. */
+/* Learn from both parts of the gradient in the log gain, for a channel with speech. */
 static void learn_response(struct chain *c, ptrdiff_t k) {
     ptrdiff_t at = k * c->bins, newest = (c->context - 1) * c->cells + at;
     const float *parts[] = {c->plus + newest, c->minus + newest}, *v = c->v + newest;
@@ -291,7 +288,7 @@ void step_chain(struct chain *c, const float *power, struct estimate *found) {
     ptrdiff_t accepted = 0, newest = (c->context - 1) * c->cells;
     float exponent = RELAXATION * c->alpha / (c->alpha + 2.0f);
     for (int k = 0; k < STEPS_OF_FRAME; k++) {
-        accepted += step(&now, c->sources, 1.0f - SHAPE, exponent, c->parts);
+        accepted += step(&now, c->sources, 1.0f - PRIOR_SHAPE, exponent, c->parts);
         if (k >= STEPS_OF_FRAME - KEEP)
             note(0.5f * c->alpha, c->plus + newest, c->v + newest, c->total, c->square, c->cells);
     }
@@ -310,7 +307,7 @@ void step_chain(struct chain *c, const float *power, struct estimate *found) {
         if (speech && c->noise.since[k] >= c->noise.settled) learn_response(c, k);
     }
     *found = (struct estimate){
-        c->gain,  c->gain_std, c->speech, c->noise_out,
+        power, c->gain,  c->gain_std, c->speech, c->noise_out,
         c->level, (float)accepted / (float)(STEPS_OF_FRAME * c->cells)};
 }
 

@@ -1,12 +1,13 @@
-/* The gain for faint, steady noise: FaintNoise of alphamf/denoising/faint_noise.py in C. */
-#include "../inference/_float32.h"
+/* The gain for faint, steady noise: denoising/faint_noise.py explains it. The least power is that of the
+ * last seconds, and a cell's power is that of two frames: after a word it has to fall at once. */
+#include "_float32.h"
 #include "_parts.h"
 
-/* As in faint_noise.py, and STEEPNESS is 3. */
-#define AROUND 3
-#define SPAN 250
-static const float ABOVE = 2.5f, MOST_DB = 12.0f, DEPTH_DB[] = {25.0f, 35.0f, 38.0f, 48.0f};
-static const float KEPT = 0.7f, DECAY = 0.99815963f, TINY = 1e-30f, MOST_RATIO = 1e6f;
+#if STEEPNESS != 3
+#error "the gain takes the third power of a ratio"
+#endif
+
+static const float DEPTH_DB[] = FAINT_DEPTH_DB, MOST_RATIO = 1e6f;
 static const float DB_OF_LOG = 4.3429448f;
 
 struct faint {
@@ -29,7 +30,7 @@ struct faint *place_faint(struct memory *memory, int channels, ptrdiff_t bins) {
     f->last = take_floats(&memory->state, cells);
     f->loud = take_floats(&memory->state, (size_t)channels);
     f->count = take(&memory->state, 1, sizeof *f->count);
-    f->power = take_floats(&memory->constants, (size_t)bins + 2 * AROUND);
+    f->power = take_floats(&memory->constants, (size_t)bins + 2 * FAINT_AROUND);
     f->around = take_floats(&memory->constants, (size_t)bins);
     f->gain = take_floats(&memory->constants, cells);
     return placed;
@@ -49,15 +50,15 @@ LOOP(void, average, (const float *restrict power, float *restrict around, ptrdif
      (power, around, bins)) {
     for (ptrdiff_t k = 0; k < bins; k++) {
         float sum = 0.0f;
-        for (int j = 0; j <= 2 * AROUND; j++) sum += power[k + j];
-        around[k] = sum / (float)(2 * AROUND + 1);
+        for (int j = 0; j <= 2 * FAINT_AROUND; j++) sum += power[k + j];
+        around[k] = sum / (float)(2 * FAINT_AROUND + 1);
     }
 }
 
 LOOP(void, follow, (const float *restrict around, float *restrict mean, float *restrict least,
       ptrdiff_t bins), (around, mean, least, bins)) {
     for (ptrdiff_t k = 0; k < bins; k++) {
-        mean[k] = KEPT * mean[k] + (1.0f - KEPT) * around[k];
+        mean[k] = FAINT_KEPT * mean[k] + (1.0f - FAINT_KEPT) * around[k];
         least[k] = smaller(least[k], mean[k]);
     }
 }
@@ -67,7 +68,7 @@ LOOP(void, decide, (float lowest, const float *restrict around, const float *res
      (lowest, around, least, before, last, gain, bins)) {
     for (ptrdiff_t k = 0; k < bins; k++) {
         float floor = smaller(least[k], before[k]), cell = (last[k] + around[k]) / 2.0f;
-        float ratio = smaller(ABOVE * floor / larger(cell, TINY), MOST_RATIO);
+        float ratio = smaller(FAINT_ABOVE * floor / larger(cell, TINY_POWER), MOST_RATIO);
         gain[k] = larger(1.0f / (1.0f + ratio * ratio * ratio), lowest);
         last[k] = around[k];
     }
@@ -78,26 +79,26 @@ static float lowest_gain(struct faint *f, ptrdiff_t channel) {
     double loud = 0.0, least = 0.0;
     for (ptrdiff_t k = channel * f->bins; k < (channel + 1) * f->bins; k++)
         loud += f->mean[k], least += smaller(f->least[k], f->before[k]);
-    f->loud[channel] = larger((float)loud, DECAY * f->loud[channel]);
-    float depth = DB_OF_LOG * (log_(f->loud[channel] + TINY) - log_((float)least + TINY));
+    f->loud[channel] = larger((float)loud, FAINT_DECAY * f->loud[channel]);
+    float depth = DB_OF_LOG * (log_(f->loud[channel] + TINY_POWER) - log_((float)least + TINY_POWER));
     float rise = (depth - DEPTH_DB[0]) / (DEPTH_DB[1] - DEPTH_DB[0]);
     float fall = (DEPTH_DB[3] - depth) / (DEPTH_DB[3] - DEPTH_DB[2]);
     float part = larger(smaller(smaller(rise, fall), 1.0f), 0.0f);
-    return exp_(-MOST_DB / (2.0f * DB_OF_LOG) * part);
+    return exp_(-FAINT_MOST_DB / (2.0f * DB_OF_LOG) * part);
 }
 
 static void channel_gain(struct faint *f, ptrdiff_t channel, const float *real, const float *imaginary) {
     ptrdiff_t bins = f->bins, at = channel * bins;
     size_t size = sizeof(float) * (size_t)bins;
-    float *power = f->power + AROUND;
+    float *power = f->power + FAINT_AROUND;
     square(real, imaginary, power, bins);
-    for (int j = 1; j <= AROUND; j++) power[-j] = power[0], power[bins - 1 + j] = power[bins - 1];
+    for (int j = 1; j <= FAINT_AROUND; j++) power[-j] = power[0], power[bins - 1 + j] = power[bins - 1];
     average(f->power, f->around, bins);
     if (!*f->count) {
         float *parts[] = {f->mean, f->least, f->before, f->last};
         for (int p = 0; p < 4; p++) memcpy(parts[p] + at, f->around, size);
     }
-    if (*f->count % SPAN == 0) {
+    if (*f->count % FAINT_SPAN == 0) {
         memcpy(f->before + at, f->least + at, size);
         for (ptrdiff_t k = 0; k < bins; k++) f->least[at + k] = INFINITY;
     }

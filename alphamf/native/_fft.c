@@ -1,7 +1,7 @@
 /* The discrete Fourier transform by Stockham's algorithm: no permutation, and loops over neighbours. */
 #include "_fft.h"
 
-#include "../inference/_float32.h"
+#include "_float32.h"
 
 void place_fft(struct arena *arena, struct fft *fft, ptrdiff_t length) {
     static const int radices[] = {4, 2, 3, 5, 7, 11};

@@ -1,8 +1,8 @@
-/* The steps of the online chain for one frame: alphamf/factorization/online_steps.py in C. */
+/* The steps of the online chain for one frame. */
 #ifndef ALPHAMF_FRAME_H
 #define ALPHAMF_FRAME_H
 
-#include "../factorization/_steps.h"
+#include "_steps.h"
 
 /* Floats whose sums are in registers at a time: as many as hide the latency of their additions, with
  * vectors of 16 and with others. Matrices have `WIDE` columns times a whole number. */
@@ -103,8 +103,7 @@ LOOP(void, note, (float half, const float *restrict plus, const float *restrict 
     }
 }
 
-/* The newest frames of a spectrogram, shape (context, channels, bins); see
- * alphamf.factorization.online_steps. */
+/* The newest frames of a spectrogram, shape (context, channels, bins), the newest last. */
 struct frames {
     ptrdiff_t context, channels, bins, columns;
     ptrdiff_t wide, tall; /* columns of `back` and of sums; bins of `basis` */

@@ -1,27 +1,11 @@
-/* The causal networks: alphamf/learnt/causal.py in C, by the layers of whole recordings. */
-#include "../learnt/_chain.h"
-#include "../learnt/_frames.h"
+/* The causal networks (learnt/causal.py), by the layers of whole recordings. */
+#include "_correlations.h"
+#include "_blocks.h"
 #include "_panels.h"
 #include "_parts.h"
 
-/* As in network.py and causal.py of alphamf/learnt. */
-static const float LOGIT = 3.0f, NARROWEST = 1e-3f, SILENT = 1e-10f;
-static const double EDGE_LOW = 0.85, EDGE_HIGH = 0.9;
-static const ptrdiff_t LATE_FRAMES[MOST_DEEP] = {1, 1, 8}, HIGH_BINS[MOST_DEEP] = {4, 16, 1};
-
-/* As in second_stage.py: START with the other sign. */
-static const float SILENT_PAIR = 1e-7f, MOST_SPEECH = 1.5f, CHANGE = 0.75f;
-static const float START_OF_SOUND = 4.0f, START_OF_SPEECH = -0.69314718f;
-
-/* As in pauses.py; of the wide bands as in high_band.py. */
-static const ptrdiff_t AROUND = 3;
-static const float IN_PAUSES = 1.0f, IN_PAUSES_ABOVE = 1.8f;
-static const float SPEECH_DB = -12.0f, PAUSE_DB = -22.0f, TINY = 1e-30f;
+static const ptrdiff_t LATE[MOST_DEEP] = LATE_FRAMES, HIGH[MOST_DEEP] = HIGH_BINS;
 static const float DB_OF_LOG = 4.34294482f;
-
-/* As alphamf.denoising.uncertainty.CHOSEN. */
-static const float SCALE = 0.78f, POWER = 0.4f, LEAST = 0.001f, FAINT_STD = 0.38f;
-static const double FAINT = 0.001, BEND = 6000.0;
 
 /* The newest frames that a layer has read, and which of them is the newest. */
 struct ring {
@@ -80,8 +64,8 @@ struct network *place_network(struct memory *memory, const struct sizes *sizes,
         step->weight = n->layers.weight[k], step->bias = n->layers.bias[k];
         step->channels = first ? FEATURES + sizes->maps : sizes->local;
         step->outputs = last ? OUTPUTS_OF_CELL : sizes->local;
-        step->late = first || last ? 1 : LATE_FRAMES[k - 1];
-        step->high = first || last ? 1 : HIGH_BINS[k - 1];
+        step->late = first || last ? 1 : LATE[k - 1];
+        step->high = first || last ? 1 : HIGH[k - 1];
         place_ring(memory, &n->cells[k], 2 * step->late + 1,
                    channels * (step->channels * chain->stride + PAD));
     }
@@ -239,14 +223,14 @@ LOOP(void, predict, (const float *restrict logit, const float *restrict feature,
 /* The power of a channel's gain in the newest frame: alphamf.learnt.pauses. */
 static float exponent_of(struct network *n, ptrdiff_t channel, const float *left,
                          const float *power) {
-    double speech = 0.0, all = TINY;
+    double speech = 0.0, all = TINY_POWER;
     for (ptrdiff_t i = n->first_used; i < n->bins; i++) speech += left[i], all += power[i];
     const struct ring *ring = &n->shares;
     ring->frames[*ring->newest * ring->size + channel] = (float)(speech / all);
     float share = 0.0f, exponent = n->sizes.exponent;
     for (ptrdiff_t k = 0; k < ring->count; k++)
         share = larger(share, ring->frames[k * ring->size + channel]);
-    float pause = (SPEECH_DB - DB_OF_LOG * log_(share + TINY)) / (SPEECH_DB - PAUSE_DB);
+    float pause = (SPEECH_DB - DB_OF_LOG * log_(share + TINY_POWER)) / (SPEECH_DB - PAUSE_DB);
     return exponent + larger(n->in_pauses - exponent, 0.0f) * clipped(pause, 0.0f, 1.0f);
 }
 
@@ -257,7 +241,7 @@ LOOP(void, finish, (float exponent, float unit, const float *restrict power,
     for (ptrdiff_t i = 0; i < bins; i++) {
         float g = smaller(exp_(-exponent * gain[i]), 1.0f);
         float share = faint[i] / (faint[i] + power[i] / unit);
-        float loud = SCALE * exp_(POWER * log_(g * (1.0f - g) + LEAST));
+        float loud = DEVIATION_SCALE * exp_(DEVIATION_POWER * log_(g * (1.0f - g) + DEVIATION_LEAST));
         gain[i] = g;
         gain_std[i] = sqrtf((1.0f - share) * loud * loud + share * FAINT_STD * FAINT_STD);
     }
@@ -284,20 +268,19 @@ static const float *outputs_of(const struct network *n, ptrdiff_t channel) {
     return n->out + channel * (OUTPUTS_OF_CELL * n->chain.stride + PAD) + PAD;
 }
 
-void refine(struct network *n, const float *power, const struct estimate *found, float *gain,
-            float *gain_std) {
+void refine(struct network *n, const struct estimate *found, float *gain, float *gain_std) {
     float *cells = begin_frame(n);
     ptrdiff_t bins = n->bins;
     for (ptrdiff_t k = 0; k < n->channels; k++) {
         ptrdiff_t at = k * bins;
-        describe(found->level[k], power + at, found->gain + at, found->gain_std + at,
+        describe(found->level[k], found->power + at, found->gain + at, found->gain_std + at,
                  found->speech + at, found->noise + at, n->planes, bins);
         write_features(n, cells, k);
     }
     run_layers(n, cells);
     advance(&n->shares);
     for (ptrdiff_t k = 0; k < n->channels; k++) {
-        const float *own = power + k * bins, *feature = planes_of(n, cells, k) + n->chain.stride;
+        const float *own = found->power + k * bins, *feature = planes_of(n, cells, k) + n->chain.stride;
         float *nepers = gain + k * bins;
         predict(outputs_of(n, k), feature, own, nepers, n->planes, bins);
         finish(exponent_of(n, k, n->planes, own), found->level[k], own, n->faint, nepers,
@@ -305,13 +288,13 @@ void refine(struct network *n, const float *power, const struct estimate *found,
     }
 }
 
-/* As alphamf.learnt.causal.CausalSecondStage.coefficients, with CHANGE of the network's change. */
+/* The coefficients, as alphamf.learnt.second_stage.coefficients, with CHANGE of the change. */
 LOOP(void, finish_pair, (const float *restrict of_sound, const float *restrict of_speech,
       float *restrict sound, float *restrict speech, ptrdiff_t bins),
      (of_sound, of_speech, sound, speech, bins)) {
     for (ptrdiff_t i = 0; i < bins; i++) {
-        sound[i] = CHANGE / (1.0f + exp_(START_OF_SOUND - of_sound[i]));
-        speech[i] = CHANGE * MOST_SPEECH / (1.0f + exp_(START_OF_SPEECH - of_speech[i])) + 1.0f - CHANGE;
+        sound[i] = CHANGE / (1.0f + exp_(-START_OF_SOUND - of_sound[i]));
+        speech[i] = CHANGE * MOST_SPEECH / (1.0f + exp_(-START_OF_SPEECH - of_speech[i])) + 1.0f - CHANGE;
     }
 }
 

@@ -1,18 +1,24 @@
-/* The noise of a recording, with forgetting: alphamf/factorization/forgetting.py in C. */
+/* The noise of a recording, with forgetting.
+ *
+ * A cell either holds noise alone, or speech that is 15 dB louder (xi), with even odds. With N the
+ * noise's variance so far, the probability of speech is p = 1 / (1 + (1 + xi) exp(-|x|^2 / N xi / (1 +
+ * xi))), and the next estimate N + f (1 - p) (|x|^2 - N): Gerkmann and Hendriks, IEEE TASLP 20 (2012),
+ * eqs. 18 and 22 to 24.
+ *
+ * N is never far below the minimum of the smoothed power in the last 1.5 s: speech pauses or changes
+ * within that time, and sound that does not is noise, however suddenly it started. N is never far above
+ * the maximum power of the last .2 s either, because noise is always present. After a tone, a mute or
+ * much fainter sound, N is far too small in most bins, and the minimum over 1.5 s reacts late. If more
+ * than half of the bins rise by 30 dB, after a second in which they did not, the minimum starts again
+ * from there. The posterior mean of the noise's power under the chain in place of p is worse: if the
+ * noise is underestimated, the chain finds speech everywhere (docs/quality.md). */
 #ifndef ALPHAMF_NOISE_H
 #define ALPHAMF_NOISE_H
 
 #include <float.h>
 
-#include "../factorization/_steps.h"
+#include "_steps.h"
 #include "_parts.h"
-
-#define PARTS 5
-static const double START_SECONDS = 0.1, NOISE_SECONDS = 0.16, SMOOTH_SECONDS = 0.08;
-static const double PART_SECONDS = 0.25, LOUD_SECONDS = 0.1, CALM_SECONDS = 1.0;
-static const double SOON_SECONDS = 0.2, SETTLED_SECONDS = 0.5;
-static const float SPEECH_RATIO = 31.6227766f, MOST = 0.99f, LEAST_SHARE = 0.5f;
-static const float FAINTEST = 1e-8f, MOST_OVER_NOISE = 100.0f, RISE = 1e3f;
 
 static int frames_of(double seconds, double hop) {
     int frames = (int)rint(seconds / hop);
@@ -75,7 +81,7 @@ static void add_extreme(struct extreme *e, const float *values, float *out) {
     for (int part = 1; part <= e->count; part++) function(out, e->parts + part * e->size, e->size);
 }
 
-/* The variance of the noise in each bin; as alphamf.factorization.forgetting.NoiseVariance. */
+/* The variance of the noise in each bin. */
 struct noise {
     ptrdiff_t channels, bins, cells;
     int start, part, calm, soon, settled;
@@ -105,7 +111,7 @@ static void place_noise(struct memory *memory, struct noise *n, ptrdiff_t channe
     n->calm_frames = take(state, (size_t)channels, sizeof *n->calm_frames);
     n->since = take(state, (size_t)channels, sizeof *n->since);
     place_extreme(memory, &n->least, INFINITY, n->cells, PARTS, n->part);
-    place_extreme(memory, &n->loudest, -INFINITY, n->cells, 1, frames_of(LOUD_SECONDS, hop));
+    place_extreme(memory, &n->loudest, -INFINITY, n->cells, 1, frames_of(LOUD_PART_SECONDS, hop));
     n->most = take_floats(constants, cells), n->floor = take_floats(constants, cells);
     n->risen = take(constants, (size_t)channels, 1);
 }
@@ -144,7 +150,7 @@ LOOP(void, follow, (float share, float *restrict noise, float *restrict presence
         float down = exp_(-(SPEECH_RATIO / (1.0f + SPEECH_RATIO)) * ratio);
         float p = 1.0f / (1.0f + (1.0f + SPEECH_RATIO) * down);
         presence[i] += share * (p - presence[i]);
-        p = presence[i] > MOST ? smaller(p, MOST) : p;
+        p = presence[i] > MOST_PRESENCE ? smaller(p, MOST_PRESENCE) : p;
         noise[i] += share * (1.0f - p) * (power[i] - noise[i]);
     }
 }

@@ -2,7 +2,7 @@
 #ifndef ALPHAMF_PANELS_H
 #define ALPHAMF_PANELS_H
 
-#include "../inference/_float32.h"
+#include "_float32.h"
 #include "_parts.h"
 
 /* What every x86-64 processor can do; see COPIES for wider vectors. */
@@ -13,8 +13,6 @@
 /* Columns of a panel. A matrix lies panel by panel, and within one four of its rows at a time: a word
  * holds a column's numbers of rows 0, 2, 1 and 3, from its lowest byte on, 128 more than they are. So
  * a mask and a shift leave numbers of 16 bits, in pairs, as instructions multiply and add them. */
-#define PANEL 64
-#define BIAS 128
 
 /* The largest sum of the sizes of a row's numbers: 255 times as much stays within 32 bits. */
 static const float MOST_SUM = 8388608.0f, LEAST_UNIT = 1e-30f;

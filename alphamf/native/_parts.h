@@ -5,13 +5,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "_constants.h"
+
 /* Memory that is handed out from its start on; without a start, only counted. */
 struct arena {
     char *start;
     size_t used;
 };
-
-#define ALIGNMENT 64
 
 static inline void *take(struct arena *arena, size_t count, size_t size) {
     void *place = arena->start ? arena->start + arena->used : NULL;
@@ -46,20 +46,7 @@ struct header {
 };
 
 #define MAGIC "alphamf5"
-/* As COUNT and BELOW of alphamf.learnt.bands. */
-#define BANDS 30
-#define BELOW 12
-/* As alphamf.learnt.network has them. */
-#define FEATURES 5
-#define OUTPUTS_OF_CELL 2
-#define TAPS 5
-#define DILATIONS 7
 #define MOST_BLOCKS 64
-#define MOST_DEEP 3
-
-/* Hops of a window, and what is digital silence, as in asymmetric_windows.py. */
-#define FRAME_HOPS 8
-#define SILENT_SAMPLE 1e-14
 
 /* The bins of the second stage, whose windows are two hops long. */
 static inline ptrdiff_t second_bins(const struct header *header) {
@@ -93,10 +80,11 @@ struct weights {
 /* 0 unless these are weights. */
 int read_weights(const void *data, size_t size, struct weights *weights);
 
-/* What the chain found of a hop, shape (channels, bins), but `level`, (channels); as
- * alphamf.factorization.online.OnlineEstimate. */
+/* What a network reads of a hop, shape (channels, bins), but `level`, (channels): |X|^2, the gain of the
+ * speech and its standard deviation, and the variances of speech and noise in units of the level; and
+ * the part of Metropolis proposals that were accepted. */
 struct estimate {
-    const float *gain, *gain_std, *speech, *noise, *level;
+    const float *power, *gain, *gain_std, *speech, *noise, *level;
     float acceptance;
 };
 
@@ -115,8 +103,7 @@ struct network *place_network(struct memory *memory, const struct sizes *sizes,
 void start_network(struct network *network);
 
 /* The refined gain, and its standard deviation, shape (channels, bins). */
-void refine(struct network *network, const float *power, const struct estimate *found, float *gain,
-            float *gain_std);
+void refine(struct network *network, const struct estimate *found, float *gain, float *gain_std);
 
 /* Sound and first-stage speech on a network's bins, parts apart, and the unit of their magnitudes. */
 struct pair {
@@ -165,8 +152,8 @@ struct bands *place_bands(struct memory *memory, const struct weights *weights, 
 void start_bands(struct bands *bands);
 
 /* Replace the gains above the dictionary's band, shape (channels, bins), given |X|^2 and the level of
- * the channels. */
-void extend_gains(struct bands *bands, const float *power, const float *level, float *gain);
+ * the channels; returns what the network read. */
+struct estimate extend_gains(struct bands *bands, const float *power, const float *level, float *gain);
 
 /* The weight of the newest frame in a running mean over `seconds`. */
 double forgetting(double hop, double seconds);

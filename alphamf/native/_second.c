@@ -1,14 +1,13 @@
-/* The second stage at low latency: alphamf/denoising/online_second_stage.py in C. */
-#include "../inference/_float32.h"
+/* The second stage at low latency: a causal network corrects the speech in windows of 16 ms.
+ *
+ * The windows are as long as two hops, and end where the sound of one more frame of the first stage is
+ * missing: some 5 % of the second hop, which is made up for, so that nothing is held back for longer. */
+#include "_float32.h"
 #include "_fft.h"
-
-/* As in online_second_stage.py. */
-static const double EDGE = 0.95, SIBILANTS = 4000.0;
-static const float LOUDEST = 1e6f, TINY = 1e-30f, MOST_RISE = 1.4f;
 
 struct second {
     ptrdiff_t channels, hop, count, bins; /* `count` bins of a frame are the network's */
-    float power_share, most; /* as of the same names there; `most` of the power */
+    float power_share, most; /* mean power of a cell over that in the first stage; of MOST_RISE */
     struct fft fft;
     struct network *network;
     struct faint *faint;
@@ -24,7 +23,7 @@ static void fill_constants(struct second *s, const struct header *header, int ra
     ptrdiff_t length = 2 * s->hop;
     for (ptrdiff_t i = 0; i < length; i++)
         s->window[i] = (float)sin(TURN / 2.0 * (double)i / (double)length);
-    double top = header->rate / 2.0, low = top * EDGE;
+    double top = header->rate / 2.0, low = top * CORRECTION_EDGE;
     s->most = top > SIBILANTS ? MOST_RISE * MOST_RISE : INFINITY;
     for (ptrdiff_t k = 0; k < s->count; k++) {
         double hertz = (double)k * rate / (double)length, share = (top - hertz) / (top - low);
@@ -83,7 +82,7 @@ static int read_channel(struct second *s, const struct due *due, ptrdiff_t chann
     double sum = 0.0;
     for (int p = 0; p < 4; p++)
         for (ptrdiff_t k = 0; k < bins; k++) sum += parts[p][k] * parts[p][k];
-    float unit = due->level[channel] * s->power_share, least = (float)(sum / (double)bins) / LOUDEST + TINY;
+    float unit = due->level[channel] * s->power_share, least = (float)(sum / (double)bins) / LOUDEST_FRAME + TINY_POWER;
     struct pair *pair = &s->pairs[channel];
     for (int k = 0; k < 4; k++)
         memcpy(s->inputs[k] + first, parts[k], sizeof(float) * (size_t)s->count);
@@ -100,7 +99,7 @@ static void share_correction(struct second *s, const unsigned char *together) {
         for (ptrdiff_t c = 0; c < s->channels; c++) {
             if (!together[c]) continue;
             ptrdiff_t at = c * (s->hop + 1) + k;
-            float x = s->sound[0][at], y = s->sound[1][at], weight = x * x + y * y + TINY;
+            float x = s->sound[0][at], y = s->sound[1][at], weight = x * x + y * y + TINY_POWER;
             total += weight;
             of_sound += weight * s->of_sound[c * s->bins + k];
             of_speech += weight * s->of_speech[c * s->bins + k];
@@ -123,7 +122,7 @@ LOOP(void, combine, (float most, const float *restrict share, const float *restr
         float left = yr[k] * yr[k] + yi[k] * yi[k], made = real * real + imaginary * imaginary;
         float bound = made > most * left ? sqrtf(most * left / made) : 1.0f;
         real *= bound, imaginary *= bound;
-        float gain = smaller(sqrtf(left / (xr[k] * xr[k] + xi[k] * xi[k] + TINY)), 1.0f);
+        float gain = smaller(sqrtf(left / (xr[k] * xr[k] + xi[k] * xi[k] + TINY_POWER)), 1.0f);
         float kept = made < left ? in_sibilants[k] * gain : 0.0f;
         yr[k] = real + kept * (yr[k] - real);
         yi[k] = imaginary + kept * (yi[k] - imaginary);

@@ -1,4 +1,9 @@
-/* The way of a hop: alphamf/denoising/low_latency.py, asymmetric_windows.py and real_time.py in C.
+/* The way of a hop. The spectrum of its channels at their own rate, in asymmetric windows
+ * (denoising/asymmetric_windows.py); power on the dictionary's bins; the gain of the online chain
+ * (_chain.c), refined by a network (_network.c); interpolation to the rate's bins; the bands above the
+ * dictionary's (_bands.c); one gain for channels that share a voice, as denoising/spatial.py but with
+ * averages over the past; the limit; the sound; the second stage (_second.c). These are links 1 to 5 of
+ * the chain of gains (denoising/gain.py). tests/support/twin has the same in NumPy.
  *
  * An engine is one block of memory: constants, room for a hop, and the state, which is all that is
  * saved and what a reset begins anew.
@@ -10,21 +15,12 @@
 #include <xmmintrin.h>
 #endif
 
-#include "../inference/_float32.h"
+#include "_float32.h"
 #include "_fft.h"
 
 #define PUBLIC __attribute__((visibility("default")))
 
-/* As in asymmetric_windows.py and low_latency.py. */
-#define SYNTHESIS_HOPS 5
-static const float HIGHEST_SAMPLE = 1e12f;
-/* As in grids.py. */
-static const double BAND_LOW = 0.85, BAND_HIGH = 0.95;
-/* As in activity.py, spatial.py and real_time.py. */
-static const double SPEECH_LOW = 150.0, SPEECH_HIGH = 4000.0, SPAN = 0.14, LOUD_SECONDS = 10.0;
-static const double RATIO_MOST = 3.0, LEVEL_LEAST = -8.0, COHERENCE_SECONDS = 0.5;
-static const double WEIGHTS[] = {0.72, 0.40, 1.99};
-static const float SHARED = 0.7f;
+static const double ACTIVITY[] = WEIGHTS;
 
 enum { NOT_RESET, TOO_LARGE, NOT_FINITE };
 
@@ -32,7 +28,7 @@ enum { NOT_RESET, TOO_LARGE, NOT_FINITE };
 #define MOST_RATE 768000
 #define MOST_CHANNELS 65536
 
-/* Interpolation between the bins of two grids; as alphamf.denoising.grids.Bins. */
+/* Interpolation between the bins of two grids, as regrid of denoising/grids.py. */
 struct bins {
     int same;
     ptrdiff_t low, high, from, to;
@@ -63,6 +59,7 @@ struct alphamf {
     struct network *network;
     struct bands *bands;
     struct second *second;
+    struct estimate read[2]; /* by the refiner and by the network of the bands, of the last hop */
     float *whole; /* what a hop that lacks a frame is multiplied by */
     /* State. */
     struct counts *counts;
@@ -211,7 +208,7 @@ static void place(struct alphamf *e, struct memory *memory, int rate) {
                    : NULL;
     e->second = place_second(memory, &e->weights, channels, e->hop, rate);
     e->span_share = forgetting(seconds, SPAN / 2.0);
-    e->loud_decay = 1.0 - forgetting(seconds, LOUD_SECONDS);
+    e->loud_decay = 1.0 - forgetting(seconds, LOUD_SPEECH_SECONDS);
     e->coherence_share = (float)forgetting(seconds, COHERENCE_SECONDS);
 }
 
@@ -302,6 +299,20 @@ PUBLIC float alphamf_level(const alphamf *e, int channel) { return chain_levels(
 
 PUBLIC int alphamf_reset_reason(const alphamf *e) { return e->counts->reset_reason; }
 
+#if defined(ALPHAMF_TRAINING)
+/* What the refiner (0) or the network of the bands (1) read of the last hop that was not silent, shape
+ * (5, channels, bins): |X|^2, gain, its standard deviation, and both variances in units of the level.
+ * Returns whether there was such a hop. */
+PUBLIC int alphamf_read(const alphamf *e, int network, float *out) {
+    const struct estimate *read = &e->read[network != 0];
+    const float *parts[] = {read->power, read->gain, read->gain_std, read->speech, read->noise};
+    size_t count = (size_t)e->channels * (size_t)(network ? BANDS : e->model_bins);
+    for (size_t k = 0; read->power && k < 5; k++)
+        memcpy(out + k * count, parts[k], count * sizeof(float));
+    return read->power != NULL;
+}
+#endif
+
 PUBLIC size_t alphamf_state_size(const alphamf *e) { return e->state_size; }
 
 PUBLIC void alphamf_save(const alphamf *e, void *state) { memcpy(state, e->counts, e->state_size); }
@@ -374,14 +385,14 @@ static int fill_silent(struct alphamf *e) {
 
 static void find_on_model(struct alphamf *e) {
     size_t size = sizeof(float) * (size_t)(e->channels * e->model_bins);
-    struct estimate found;
-    step_chain(e->chain, e->model_power, &found);
-    e->counts->acceptance = found.acceptance;
+    struct estimate *found = &e->read[0];
+    step_chain(e->chain, e->model_power, found);
+    e->counts->acceptance = found->acceptance;
     if (e->network) {
-        refine(e->network, e->model_power, &found, e->model_gain, e->model_std);
+        refine(e->network, found, e->model_gain, e->model_std);
     } else {
-        memcpy(e->model_gain, found.gain, size);
-        memcpy(e->model_std, found.gain_std, size);
+        memcpy(e->model_gain, found->gain, size);
+        memcpy(e->model_std, found->gain_std, size);
     }
 }
 
@@ -391,7 +402,7 @@ static int is_finite(const float *x, const float *y, ptrdiff_t count) {
     return finite;
 }
 
-/* As alphamf.denoising.real_time.Sharing, for the sums of a channel: its coherence with the first. */
+/* The sums of a channel for its coherence with the first. */
 LOOP(void, correlate_with, (float share, const float *restrict weight, const float *restrict real,
       const float *restrict imaginary, const float *restrict first_real,
       const float *restrict first_imaginary, float *restrict cross_real,
@@ -454,7 +465,8 @@ static void find_gains(struct alphamf *e) {
     }
     move_bins(&e->outwards, e->model_gain, e->gain, e->channels);
     move_bins(&e->outwards, e->model_std, e->gain_std, e->channels);
-    if (e->bands) extend_gains(e->bands, e->filled_power, chain_levels(e->chain), e->gain);
+    if (e->bands)
+        e->read[1] = extend_gains(e->bands, e->filled_power, chain_levels(e->chain), e->gain);
     if (e->linked) share_gains(e);
 }
 
@@ -463,7 +475,7 @@ static double log_of_ratio(double x, double y, double least, double most) {
     return found < least ? least : found > most ? most : found;
 }
 
-/* As alphamf.denoising.real_time.Presence. */
+/* The probability of speech, as denoising/activity.py, with averages over the past. */
 static double presence(struct alphamf *e) {
     struct counts *counts = e->counts;
     double speech = -1.0, noise = 0.0;
@@ -484,7 +496,7 @@ static double presence(struct alphamf *e) {
     double level = log_of_ratio(speech + tiny, counts->loud + tiny, LEVEL_LEAST, 0.0);
     counts->ratio += e->span_share * (ratio - counts->ratio);
     counts->level += e->span_share * (level - counts->level);
-    double logit = WEIGHTS[0] * counts->ratio + WEIGHTS[1] * counts->level + WEIGHTS[2];
+    double logit = ACTIVITY[0] * counts->ratio + ACTIVITY[1] * counts->level + ACTIVITY[2];
     return 1.0 / (1.0 + exp_((float)-logit));
 }
 

@@ -1,7 +1,7 @@
 """The engine of low latency: the whole way of a hop in C, one call for as many hops as there are.
 
 ``alphamf.h`` describes the functions. Where the library could not be compiled when the package was
-installed, `AVAILABLE` is False and `alphamf.denoising.reference_engine` does the same.
+installed, `AVAILABLE` is False, and there is no low latency.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from alphamf.errors import AlphaMFError
+from alphamf.learnt.bands import COUNT as BANDS
 from alphamf.learnt.causal import CHAIN_ALONE, CausalNetworks
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.packed import ALIGNMENT
@@ -60,6 +61,7 @@ def _open() -> Any:
         "acceptance": (ctypes.c_float, pointer),
         "level": (ctypes.c_float, pointer, whole),
         "reset_reason": (whole, pointer),
+        "read": (whole, pointer, whole, pointer),
         "state_size": (size, pointer),
         "save": (None, pointer, pointer),
         "load": (None, pointer, pointer),
@@ -112,6 +114,11 @@ class Engine:
         least: float,
         seed: int,
     ) -> None:
+        if not AVAILABLE:
+            raise AlphaMFError(
+                "alphamf was installed without a C compiler (GCC or Clang), so that there is no "
+                "low latency; install a compiler, and alphamf again"
+            )
         self._given = {
             "rate": rate,
             "channels": channels,
@@ -121,7 +128,7 @@ class Engine:
             "least": least,
             "seed": seed,
         }
-        self._channels = channels
+        self._channels, self._bins = channels, dictionary.bins
         self._weights = _share_weights(dictionary, networks, seed)
         data = self._weights.data
         self._engine = _LIBRARY.alphamf_create(
@@ -166,6 +173,18 @@ class Engine:
     def reset_reason(self) -> str | None:
         """Why it last reset itself, or None if it did not."""
         return REASONS[_LIBRARY.alphamf_reset_reason(self._engine)]
+
+    def read(self, *, bands: bool = False) -> Floats:
+        """Return what the refiner, or the network of the bands, read of the last hop with sound.
+
+        Returns: |X|^2, gain, its standard deviation, and the variances of speech and noise, shape
+        (5, channels, bins), powers in units of `level`; zeros before the first such hop.
+        """
+        shape = 5, self._channels, BANDS if bands else self._bins
+        found = np.zeros(shape, np.float32)
+        if _LIBRARY.alphamf_read(self._engine, int(bands), found.ctypes.data):
+            found[0] /= self.level
+        return found
 
     def process(self, sound: Floats) -> Hops:
         """Process whole hops.

@@ -17,7 +17,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../inference/_float32.h"
+#include "_float32.h"
 #include "alphamf.h"
 
 #define PUBLIC __attribute__((visibility("default")))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import struct
 
-from alphamf.factorization.online import unit_columns
 from alphamf.inference.random import START, Key, generator
 from alphamf.learnt.causal import CausalNetwork, CausalNetworks
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.packed import aligned
+from alphamf.tools.arrays import Floats
+from alphamf.tools.bfloat16 import round_to_bfloat16
 
 MAGIC = b"alphamf5"
 FRAME_HOPS = 8
@@ -16,6 +17,11 @@ FRAME_HOPS = 8
 
 HEADER = "<8s 6i 6if 6if 6if f 4Q"
 """As ``struct header`` of ``_parts.h``."""
+
+
+def unit_columns(basis: Floats) -> Floats:
+    """Return W, shape (context, columns, bins), with columns of mean one, in bfloat16 numbers."""
+    return round_to_bfloat16(basis / basis.mean(axis=(0, 2), keepdims=True))
 
 
 def pack(dictionary: Dictionary, networks: CausalNetworks, seed: int) -> bytes:

@@ -5,12 +5,14 @@ import pytest
 
 from alphamf import denoise
 from alphamf.audio import stft
-from alphamf.denoising import faint_noise, online_second_stage
-from alphamf.denoising.faint_noise import FaintNoise, faint_noise_gain
-from alphamf.denoising.reference_engine import ReferenceEngine
+from alphamf.denoising import faint_noise
+from alphamf.denoising.faint_noise import faint_noise_gain
 from alphamf.denoising.weights import find_online
 from alphamf.learnt.second_stage import frame
 from alphamf.native import engine
+from tests.support.twin import second_stage
+from tests.support.twin.engine import ReferenceEngine
+from tests.support.twin.gains import FaintNoise
 
 RATES = [8000, 16000, 48000]
 
@@ -126,6 +128,6 @@ def test_the_engine_in_c_does_the_same(monkeypatch, rate, channels):
     found, wanted = (each.process(audio) for each in made)
     apart = np.std(found.speech - wanted.speech)
     assert apart < 1e-4 * np.std(wanted.speech)
-    monkeypatch.setattr(online_second_stage.FaintNoise, "gain", lambda *_: np.float32(1))
+    monkeypatch.setattr(second_stage.FaintNoise, "gain", lambda *_: np.float32(1))
     without = ReferenceEngine(rate, channels, *models, **options).process(audio)
     assert np.std(wanted.speech - without.speech) > 10 * apart

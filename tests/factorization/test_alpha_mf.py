@@ -14,6 +14,7 @@ from alphamf.inference.chain import run
 from alphamf.inference.draws import draw_gradient, draw_parts
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.hmc_positive import PositiveHMC
+from alphamf.inference.samplers.sgrld import EM
 
 ROWS, COLUMNS = 6, 5
 ALPHAS = [(0.8,), (1.0,), (2.0,), (1.2, 1.89), (1.0, 2.0), (1.0, 1.2, 1.89)]
@@ -384,3 +385,15 @@ def test_tiles_of_any_size_give_the_same(chains, clips, blocks, monkeypatch):
     for others in zip(*found, strict=True):
         for other in others[1:]:
             np.testing.assert_allclose(others[0], other, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("free", [False, True])
+def test_where_both_factors_move_each_goes_half_of_the_way(free):
+    """A step of EM takes a variance that is 16 times too large to 4 times, W fixed or not."""
+    rows, columns = np.array([[1.0], [4.0]]), np.array([[1.0, 2.0, 3.0]])
+    target = AlphaMF(rows @ columns, [Source(2.0, 1, None if free else rows)])
+    target.start(generator(0, 1))
+    theta = np.concatenate([rows.ravel(), 8 * columns.ravel()]) if free else 8 * columns.ravel()
+    sampler = EM()
+    moved = sampler.step(generator(0, 2), sampler.init(generator(0, 2), theta), target).theta
+    np.testing.assert_allclose(2 * target.variance(moved, 0), 4 * rows @ columns, rtol=1e-6)

@@ -13,9 +13,9 @@ from hypothesis.extra import numpy as arrays
 from alphamf.learnt import bands, high_band, pauses
 from alphamf.learnt.causal import CausalHighBand
 from alphamf.learnt.high_band import HighBand
-from alphamf.learnt.memory import Memories
 from alphamf.learnt.network_file import find, shipped_networks
 from alphamf.learnt.refiner import Refiner
+from tests.support.twin.networks import FrameNetwork, Ring
 
 shares = arrays.arrays(
     np.float64, st.tuples(st.just(2), st.integers(1, 12)), elements=st.floats(0, 1)
@@ -49,10 +49,11 @@ def test_a_pause_is_not_beside_speech(share):
 
 @given(shares)
 def test_frame_by_frame_a_pause_is_not_after_speech(share):
-    memories = Memories(2, 4, Refiner.load(find("refiner-8k")).sizes)
+    ring = Ring(pauses.AROUND + 1, (2,))
     for k in range(share.shape[1]):
         near = share[:, max(k - pauses.AROUND, 0) : k + 1].astype(np.float32)
-        np.testing.assert_array_equal(memories.largest_share(share[:, k]), near.max(axis=1))
+        largest = np.max(ring.taps(share[:, k], pauses.AROUND + 1, 1), axis=0)
+        np.testing.assert_array_equal(largest, near.max(axis=1))
 
 
 @pytest.mark.parametrize("name", [n for n in shipped_networks() if n.startswith("refiner")])
@@ -98,7 +99,7 @@ def test_at_low_latency_the_bands_above_lose_more_where_they_have_no_speech():
     """Half a second of hiss that is speech, and a noise alone after it, frame by frame."""
     known = CausalHighBand.load(find("causal-high-band-16k"))
     own = replace(known, exponent=high_band.IN_PAUSES)
-    memories = [each.memories(1) for each in (known, own)]
+    networks = [FrameNetwork(each, 1) for each in (known, own)]
     rng = np.random.default_rng(0)
     ratios = []
     for k in range(200):
@@ -108,10 +109,7 @@ def test_at_low_latency_the_bands_above_lose_more_where_they_have_no_speech():
             speech += 1e3 * rng.exponential(1.0, noise.shape).astype(np.float32)
         gain = speech / (speech + noise)
         given = {"gain": gain, "gain_std": 0.1 * gain, "speech": speech, "noise": noise}
-        found, largest = (
-            each.refine(memory, speech + noise, **given)
-            for each, memory in zip((known, own), memories, strict=True)
-        )
+        found, largest = (each.refine(speech + noise, **given) for each in networks)
         plain = largest ** (known.exponent / high_band.IN_PAUSES)
         ratios.append((found / plain)[0, bands.BELOW :].mean())
     np.testing.assert_allclose(ratios[20:60], 1, rtol=1e-4)

@@ -17,7 +17,6 @@ from alphamf import AlphaMFError
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame
 from alphamf.denoising.grids import nearest_hop
-from alphamf.denoising.reference_engine import ReferenceEngine
 from alphamf.denoising.weights import find_online
 from alphamf.factorization import compiled
 from alphamf.learnt import network
@@ -33,6 +32,7 @@ from alphamf.native import engine
 from alphamf.native.engine import Engine
 from alphamf.scores.score import si_sdr
 from tests.support.places import DATA
+from tests.support.twin.engine import ReferenceEngine
 
 if not engine.AVAILABLE:
     pytest.skip("the engine was not built", allow_module_level=True)

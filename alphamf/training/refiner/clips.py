@@ -12,24 +12,27 @@ import numpy as np
 from alphamf.audio import stft
 from alphamf.audio.stft import Complexes, Frame
 from alphamf.denoising import high_bands
-from alphamf.denoising.asymmetric_windows import FRAME_HOPS, SYNTHESIS_HOPS, Frames, frame_of
+from alphamf.denoising.asymmetric_windows import (
+    FRAME_HOPS,
+    SYNTHESIS_HOPS,
+    frame_of,
+    power_share,
+    spectra,
+)
 from alphamf.denoising.coefficients import second_stage_coefficients
 from alphamf.denoising.estimate import sample_gains
 from alphamf.denoising.gain import native_gain, refine_gain
 from alphamf.denoising.grids import Grid, Spectra, native_grid
 from alphamf.denoising.late_reverberation import late_reverberation
-from alphamf.denoising.online_bands import BandReader
-from alphamf.denoising.online_second_stage import power_share
 from alphamf.denoising.posterior import Posterior, sample_posterior
-from alphamf.denoising.reference_engine import ReferenceEngine, online_chain
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights
-from alphamf.learnt import high_band
+from alphamf.learnt import bands, high_band
 from alphamf.learnt import network as layers
-from alphamf.learnt.causal import CausalNetworks
+from alphamf.learnt.causal import CHAIN_ALONE, CausalHighBand, CausalNetworks
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.network import SILENT
-from alphamf.native.engine import AVAILABLE, Engine
+from alphamf.native.engine import Engine
 from alphamf.tools.arrays import Floats
 from alphamf.training.refiner.config import (
     CHAINS,
@@ -53,9 +56,6 @@ maximum of that part: the refiner leaves more of noises that are unlike those in
 UNHEARD = np.float32(3e-5)
 """Energy of the upper bands that is barely audible, relative to the speech in all cells: -60 dB in
 a band of 1 kHz, with speech that pauses half of the time."""
-
-SILENCE = np.float32(1e-12)
-"""Minimum power of a cell for the online chain, which cannot work on digital silence."""
 
 
 class FirstStageClip(NamedTuple):
@@ -190,17 +190,11 @@ def _first_stage(clean: Floats, noisy: Floats, power: Floats, posterior: Posteri
 
 def _causal(clean: Floats, noisy: Floats, dictionary: Dictionary, seed: int) -> TrainingClip:
     """Run the online chain on a mixture, frame by frame."""
-    hop, chain = frame_of(dictionary.frame).hop_length, online_chain(dictionary, 1, seed)
-    frames, rows = Frames(hop, 1), []
-    for block in noisy[: len(noisy) // hop * hop].reshape(-1, hop, 1):
-        power = (np.abs(frames.analyse(block)) ** 2 / frames.filled_fraction).astype(
-            np.float32
-        ) + SILENCE
-        found = chain.step(power)
-        logs = [np.log(each + SILENT) for each in (found.speech, found.noise, power / found.level)]
-        rows.append([each[0] for each in (found.gain, found.gain_std, *logs)])
-    arrays = [np.stack(column, axis=-1) for column in zip(*rows, strict=True)]
-    return CausalClip(*(array.astype(np.float16) for array in (noisy, clean, *arrays)))
+    read = _read(_engine(dictionary.rate, dictionary, CHAIN_ALONE, seed), noisy)[:, :, 0]
+    power, gain, gain_std, speech, noise = read.transpose(1, 2, 0)
+    logs = (np.log(each + SILENT) for each in (speech, noise, power))
+    arrays = noisy, clean, gain, gain_std, *logs
+    return CausalClip(*(array.astype(np.float16) for array in arrays))
 
 
 def _bands(
@@ -232,21 +226,26 @@ def _bands(
     return _band_clip(high_band.features(inputs, np), mixed, speech, native, count)
 
 
-def _engine(rate: int, weights: Weights, seed: int) -> Engine | ReferenceEngine:
-    """Return an engine of low latency for one channel, with the causal refiner alone."""
-    kind: Any = Engine if AVAILABLE else ReferenceEngine
-    networks = CausalNetworks(weights.causal)
-    engine: Engine | ReferenceEngine = kind(
-        rate, 1, weights.dictionary, networks, linked=False, least=0.0, seed=seed
-    )
-    return engine
+def _engine(rate: int, dictionary: Dictionary, networks: CausalNetworks, seed: int) -> Engine:
+    """Return an engine of low latency for one channel."""
+    return Engine(rate, 1, dictionary, networks, linked=False, least=0.0, seed=seed)
+
+
+def _read(engine: Engine, sound: Floats, *, bands: bool = False) -> Floats:
+    """Return `Engine.read` of each hop of a sound, shape (hops, 5, 1, cells)."""
+    rows = []
+    for block in sound[: len(sound) // engine.hop * engine.hop].reshape(-1, engine.hop, 1):
+        engine.process(block)
+        rows.append(engine.read(bands=bands))
+    return np.stack(rows)
 
 
 def _causal_second_stage(
     clean: Floats, noisy: Floats, weights: Weights, seed: int, share: float
 ) -> TrainingClip:
     """Run low latency on a mixture, hop by hop; `share` of what it removes is added again."""
-    engine = _engine(weights.dictionary.rate, weights, seed)
+    networks = CausalNetworks(weights.causal)
+    engine = _engine(weights.dictionary.rate, weights.dictionary, networks, seed)
     hop = engine.hop
     late = SYNTHESIS_HOPS * hop
     sound = np.pad(noisy, (0, late + -len(noisy) % hop))[:, None]
@@ -267,22 +266,16 @@ def _causal_bands(
 ) -> BandClip:
     """Run low latency on a mixture, frame by frame, up to the input of the network of the bands."""
     rate, dictionary = noisy.rate, weights.dictionary
-    engine = _engine(rate, weights, seed)
-    grid = Grid(rate, Frame(FRAME_HOPS * engine.hop, engine.hop))
-    reader, frames = BandReader(grid, 1), Frames(engine.hop, 2)
-    end = len(noisy.sound) // engine.hop * engine.hop
-    both = np.stack([noisy.sound[:end], clean.sound[:end]], axis=1)
-    spectra, rows = [], []
-    for block in both.reshape(-1, engine.hop, 2):
-        gain = engine.process(block[:, :1]).gain[..., 0]
-        spectra.append(frames.analyse(block))
-        power: Floats = (np.abs(spectra[-1][:1]) ** 2 / frames.filled_fraction).astype(np.float32)
-        level = np.maximum(engine.level, SILENCE)  # it is zero before the first sound
-        rows.append([each[0] for each in reader.read(power + SILENCE, gain, level)])
-    whole, gains, std, left, rest = (np.stack(each, axis=-1) for each in zip(*rows, strict=True))
+    values = layers.start(np.random.default_rng(0), bands.COUNT, layers.Sizes(1, 1, 1, 2, 1, 0))
+    reader = CausalHighBand(values, dictionary.rate, frame_of(dictionary.frame))
+    networks = CausalNetworks(weights.causal, high_band=reader)
+    engine = _engine(rate, dictionary, networks, seed)
+    read = _read(engine, noisy.sound, bands=True)[:, :, 0]
+    whole, gains, std, left, rest = read.transpose(1, 2, 0)
     log_power, log_left, log_rest = (np.log(each + SILENT) for each in (whole, left, rest))
     features = layers.features(log_power, gains, std, log_left, log_rest, np)
-    mixed, speech = (np.stack(each, axis=-1) for each in zip(*spectra, strict=True))
+    grid = Grid(rate, Frame(FRAME_HOPS * engine.hop, engine.hop))
+    mixed, speech = (spectra(each.sound, engine.hop).T for each in (noisy, clean))
     ends = (clean, noisy) if until_edge else (noisy,)
     count = min(high_bands.count_sounding_bands(each, dictionary) for each in ends)
     return _band_clip(features, mixed, speech, grid, count)

@@ -53,7 +53,7 @@ def inverse(spectra: Tensor, frame: Frame) -> Tensor:
 
 
 def causal_forward(sounds: Tensor, hop: int) -> Tensor:
-    """Compute the spectra of `alphamf.denoising.asymmetric_windows.Frames` for complete hops.
+    """Compute spectra of complete hops in the windows of `alphamf.denoising.asymmetric_windows`.
 
     `sounds`: shape (clips, samples). `hop`: in samples. Returns `Tensor`: shape (clips, bins,
     frames), complex.

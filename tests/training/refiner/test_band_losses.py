@@ -11,7 +11,6 @@ from alphamf.audio.stft import Frame
 from alphamf.denoising import high_bands
 from alphamf.denoising.asymmetric_windows import frame_of
 from alphamf.denoising.grids import Grid, Spectra, native_grid
-from alphamf.denoising.reference_engine import ReferenceEngine
 from alphamf.denoising.weights import find, find_online
 from alphamf.errors import AlphaMFError
 from alphamf.learnt import high_band, network
@@ -20,6 +19,7 @@ from alphamf.learnt.causal import CausalHighBand, CausalNetworks
 from alphamf.learnt.high_band import IN_PAUSES, HighBand
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
+from alphamf.native.engine import Engine
 from alphamf.training.refiner import run as runs
 from alphamf.training.refiner.config_file import parse_config
 from alphamf.training.refiner.mixtures import mixture
@@ -209,7 +209,7 @@ def test_clips_of_low_latency_hold_what_the_engine_reads(corpora, tmp_path):
     _, noisy = mixture(rng, int(RATE * asked.mixtures.seconds), RATE, recordings, asked.mixtures)
     options = {"linked": False, "least": 0.0, "seed": 1}
     networks = CausalNetworks(weights.causal, high_band=model)
-    engine = ReferenceEngine(RATE, 1, weights.dictionary, networks, **options)
+    engine = Engine(RATE, 1, weights.dictionary, networks, **options)
     noisy = (noisy / rms(noisy.astype(float))).astype(np.float32)
     found = engine.process(noisy[: hops * engine.hop, None]).gain[0]
     grid = Grid(RATE, Frame(8 * engine.hop, engine.hop))

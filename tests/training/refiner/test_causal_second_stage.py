@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
-from alphamf.denoising.reference_engine import ReferenceEngine
 from alphamf.denoising.weights import find_online
 from alphamf.learnt import network, second_stage
 from alphamf.learnt.causal import CausalNetworks, CausalSecondStage
 from alphamf.training.refiner import run as runs
 from alphamf.training.refiner.config_file import parse_config
 from tests.support import tones
+from tests.support.twin.engine import ReferenceEngine
+from tests.support.twin.networks import FrameNetwork
 
 torch = pytest.importorskip("torch", reason="training needs PyTorch: pip install 'alphamf[learn]'")
 
@@ -33,7 +34,7 @@ def config(corpora, **kind):
 def test_the_network_in_training_makes_the_sound_that_the_engine_makes(
     corpora, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(CausalSecondStage, "change", 1.0)  # training is of the whole change
+    monkeypatch.setattr(FrameNetwork, "change", 1.0)  # training is of the whole change
     monkeypatch.setattr("alphamf.training.refiner.clips.RESIDUAL_PROBABILITY", 0.0)
     asked = config(corpora)
     run = runs.Run(asked, tmp_path / "run", tmp_path / "mixtures", 1, print)

@@ -8,7 +8,7 @@ from alphamf.audio import stft
 from alphamf.audio.reader import read
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame
-from alphamf.denoising.asymmetric_windows import Frames
+from alphamf.denoising import asymmetric_windows
 from alphamf.learnt import compiled, layers, network, second_stage
 from alphamf.learnt.causal import CausalRefiner, fill_band_end
 from alphamf.learnt.refiner import Refiner
@@ -17,6 +17,7 @@ from alphamf.scores import score
 from tests.support.networks import WIDE_SIZES
 from tests.support.places import ROOT
 from tests.support.tones import FRAME, RATE, voice
+from tests.support.twin.networks import FrameNetwork, rounded
 
 torch = pytest.importorskip("torch", reason="training needs PyTorch: pip install 'alphamf[learn]'")
 
@@ -79,27 +80,25 @@ def test_the_causal_network_is_the_one_that_denoises():
     sizes = network.Sizes(width=16, hidden=24, blocks=3, maps=3, local=6, deep=3)
     refiner = CausalRefiner(parameters(20, sizes), 8000, Frame(38, 4))
     cells = np.random.default_rng(1).standard_normal((2, 30, 20, network.FEATURES), np.float32)
-    values = tensors(refiner.rounded)
+    values = tensors(rounded(refiner.parameters))
     theirs = torch_layers.outputs(values, torch.from_numpy(cells), causal=True).numpy()
     for parts in (cells, cells[0], cells[:, :, :, :1]):
         kept = fill_band_end(torch.from_numpy(parts), torch).numpy()
         np.testing.assert_allclose(kept, fill_band_end(parts, np), atol=1e-6)
-    memories = refiner.memories(2)
-    frames = [refiner.outputs(cells[:, k : k + 1], np, memories) for k in range(30)]
-    ours = np.concatenate(frames, axis=1)
+    frame_network = FrameNetwork(refiner, 2)
+    ours = np.stack([frame_network.outputs(cells[:, k]) for k in range(30)], axis=1)
     np.testing.assert_allclose(ours, theirs, atol=1e-4)
 
 
 def test_the_causal_spectra_are_those_of_denoising():
     sound, hop = voice(0, 0.61), 16
     whole = len(sound) // hop * hop
-    frames = Frames(hop, 1)
-    ours = [frames.analyse(block) for block in sound[:whole].reshape(-1, hop, 1)]
     found = spectra.causal_forward(torch.from_numpy(sound)[None], hop)
-    np.testing.assert_allclose(found[0].numpy(), np.concatenate(ours).T, atol=1e-5)
+    ours = asymmetric_windows.spectra(sound, hop).T
+    np.testing.assert_allclose(found[0].numpy()[:, 7:], ours[:, 7:], atol=1e-5)
     again = spectra.causal_inverse(found, hop)[0].numpy()
     np.testing.assert_allclose(again, sound[: len(again)], atol=1e-5)
-    assert whole - len(again) == frames.latency - hop
+    assert whole - len(again) == (asymmetric_windows.SYNTHESIS_HOPS - 1) * hop
 
 
 def test_a_refiner_in_training_is_the_one_that_denoises():

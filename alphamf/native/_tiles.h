@@ -1,4 +1,4 @@
-/* One row of a correlation, for the processors of one copy; included once for each by _chain.h.
+/* One row of a correlation, for the processors of one copy; included once for each by _correlations.h.
  *
  * COPY(name) gives a name its copy's ending; WIDTH is the floats of a vector, and OUTPUTS the
  * channels of a tile, whose OUTPUTS x VECTORS sums fill the processor's registers.
@@ -35,7 +35,7 @@ INLINE void COPY(tile)(const int outputs, const Row *row, ptrdiff_t at, ptrdiff_
         for (int v = 0; v < VECTORS; v++, place += WIDTH) {
             VECTOR sum = sums[o][v];
             if (row->rectified) {
-                VECTOR small = sum * SLOPE;
+                VECTOR small = sum * LEAK;
                 MASK larger = sum > small;
                 sum = (VECTOR)(((MASK)sum & larger) | ((MASK)small & ~larger));
             }

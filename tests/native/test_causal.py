@@ -7,6 +7,7 @@ import numpy as np
 from alphamf.audio.stft import Frame
 from alphamf.learnt import network
 from alphamf.learnt.causal import EDGE, CausalRefiner
+from tests.support.twin.networks import FrameNetwork
 
 BINS = 33
 FRAME = Frame(64, 8)
@@ -32,13 +33,13 @@ def frames(count, channels=1, seed=1):
     return found
 
 
-def refined(network, memories, given):
-    return np.stack([network.refine(memories, **frame) for frame in given])
+def refined(network, given):
+    return np.stack([network.refine(**frame) for frame in given])
 
 
 def test_gains_are_possible_ones():
     network = refiner()
-    gain = refined(network, network.memories(2), frames(20, 2))
+    gain = refined(FrameNetwork(network, 2), frames(20, 2))
     assert gain.shape == (20, 2, BINS)
     assert ((gain > 0) & (gain < 1)).all()
 
@@ -46,7 +47,7 @@ def test_gains_are_possible_ones():
 def test_what_was_heard_counts_as_far_back_as_the_taps_reach():
     network, given = refiner(), frames(60)
     other = [*frames(10, seed=2), *given[10:]]
-    first, second = (refined(network, network.memories(1), each) for each in (given, other))
+    first, second = (refined(FrameNetwork(network, 1), each) for each in (given, other))
     assert np.abs(first[:10] - second[:10]).max() > 0.01
     reach = 4 * (1 + 2 + 4) + 2 * (1 + 1 + 1 + 1)
     assert (first[25] != second[25]).any()
@@ -55,28 +56,26 @@ def test_what_was_heard_counts_as_far_back_as_the_taps_reach():
 
 def test_channels_do_not_hear_each_other():
     network, given = refiner(), frames(12, 2)
-    both = refined(network, network.memories(2), given)
+    both = refined(FrameNetwork(network, 2), given)
     for k in range(2):
         own = [{name: value[k : k + 1] for name, value in frame.items()} for frame in given]
-        alone = refined(network, network.memories(1), own)
+        alone = refined(FrameNetwork(network, 1), own)
         np.testing.assert_allclose(both[:, k], alone[:, 0], atol=1e-6)
 
 
 def test_a_copy_of_the_memory_goes_on_to_the_same_bits():
     network, given = refiner(), frames(40)
-    memories = network.memories(1)
-    refined(network, memories, given[:25])
+    memories = FrameNetwork(network, 1)
+    refined(memories, given[:25])
     copy = pickle.loads(pickle.dumps(memories))
-    np.testing.assert_array_equal(
-        refined(network, memories, given[25:]), refined(network, copy, given[25:])
-    )
+    np.testing.assert_array_equal(refined(memories, given[25:]), refined(copy, given[25:]))
 
 
 def test_a_new_network_lets_the_chain_through():
     values = network.start(np.random.default_rng(0), BINS, SIZES)
     new = CausalRefiner(values, 8000, FRAME)
     given = frames(20)
-    gain = refined(new, new.memories(1), given)[:, 0]
+    gain = refined(FrameNetwork(new, 1), given)[:, 0]
     chain = np.stack([frame["gain"][0] for frame in given])
     assert np.corrcoef(gain.ravel(), chain.ravel())[0, 1] > 0.8
 
@@ -88,8 +87,8 @@ def test_a_network_comes_back_from_its_file(tmp_path):
     assert (loaded.frame, loaded.rate, loaded.sizes) == (FRAME, 8000, SIZES)
     given = frames(5)
     for one, other in zip(
-        refined(saved, saved.memories(1), given),
-        refined(loaded, loaded.memories(1), given),
+        refined(FrameNetwork(saved, 1), given),
+        refined(FrameNetwork(loaded, 1), given),
         strict=True,
     ):
         np.testing.assert_allclose(one, other, atol=5e-3)  # half precision
@@ -103,7 +102,7 @@ def test_where_a_recording_ends_below_its_band_changes_nothing():
         for name in ("power", "speech", "noise"):
             frame[name][:, edge:] *= 1e-8
         frame["gain"][:, edge:], frame["gain_std"][:, edge:] = 0.99, 0.01
-    whole, ended = (refined(network, network.memories(1), each) for each in (given, cut))
+    whole, ended = (refined(FrameNetwork(network, 1), each) for each in (given, cut))
     np.testing.assert_array_equal(ended, whole)
     cut[0]["power"][:, edge - 1] *= 1e-8
-    assert (refined(network, network.memories(1), cut) != whole).any()
+    assert (refined(FrameNetwork(network, 1), cut) != whole).any()

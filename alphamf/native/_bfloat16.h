@@ -93,7 +93,7 @@ INLINE void sums_of_cells(const Row *row, ptrdiff_t at, const Weights *weights,
 V4 INLINE void rectify_cell(const float *sums, const float *bias, const uint16_t *added,
                             uint16_t *out) {
     __m512 sum = _mm512_add_ps(_mm512_loadu_ps(sums), _mm512_loadu_ps(bias));
-    sum = _mm512_max_ps(sum, _mm512_mul_ps(sum, _mm512_set1_ps(SLOPE)));
+    sum = _mm512_max_ps(sum, _mm512_mul_ps(sum, _mm512_set1_ps(LEAK)));
     if (added) {
         __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)added));
         sum = _mm512_add_ps(sum, _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16)));

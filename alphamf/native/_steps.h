@@ -5,11 +5,8 @@
 #ifndef ALPHAMF_STEPS_H
 #define ALPHAMF_STEPS_H
 
-#include "../inference/_float32.h"
-
-/* As alphamf.tools.arrays.LOG_LIMIT and alphamf.factorization.cells.TINY, LARGEST and FLOOR. */
-static const float LOG_LIMIT = 60.0f, LARGEST_PHI = 1.1420074e26f;
-static const float TINY = 1e-12f, LARGEST = 1e30f, FLOOR = 1e-9f;
+#include "_float32.h"
+#include "_shared.h"
 
 /* Sources of a mixture, at most, and cells that go through all steps together, whose arrays the
  * first cache holds; a multiple of LANES. */

@@ -1,6 +1,6 @@
 /* The correlations with 3 x 3 kernels over cells, one after the other. */
-#ifndef ALPHAMF_CHAIN_H
-#define ALPHAMF_CHAIN_H
+#ifndef ALPHAMF_CORRELATIONS_H
+#define ALPHAMF_CORRELATIONS_H
 
 #include "_row.h"
 

@@ -1,6 +1,6 @@
 /* What is done to the channels of frames between products. */
-#ifndef ALPHAMF_FRAMES_H
-#define ALPHAMF_FRAMES_H
+#ifndef ALPHAMF_BLOCKS_H
+#define ALPHAMF_BLOCKS_H
 
 #include "_row.h"
 
@@ -24,7 +24,7 @@ LOOP(void, normalise, (const float *restrict x, const float *restrict scale,
             for (int k = 0; k < SUMS; k++) sums[k] += (x[i + k] - mean) * (x[i + k] - mean);
         for (; i < width; i++) sums[i - whole] += (x[i] - mean) * (x[i] - mean);
         for (int k = 0; k < SUMS; k++) variance += sums[k];
-        float inverse = 1.0f / sqrtf(variance / (float)width + 1e-5f);
+        float inverse = 1.0f / sqrtf(variance / (float)width + NORM_EPSILON);
         for (i = 0; i < width; i++) out[i] = (x[i] - mean) * inverse * scale[i] + shift[i];
     }
 }
@@ -57,7 +57,7 @@ LOOP(void, rectify, (float *restrict x, const float *restrict bias, ptrdiff_t ro
       ptrdiff_t width), (x, bias, rows, width)) {
     for (ptrdiff_t row = 0; row < rows; row++, x += width) {
         for (ptrdiff_t i = 0; i < width; i++) {
-            float sum = x[i] + bias[i], small = sum * SLOPE;
+            float sum = x[i] + bias[i], small = sum * LEAK;
             x[i] = sum > small ? sum : small;
         }
     }

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from alphamf.denoising.online_second_stage import OnlineSecondStage
-from alphamf.denoising.reference_engine import ReferenceEngine
 from alphamf.denoising.weights import find_online
 from alphamf.learnt import network, second_stage
 from alphamf.learnt.causal import CausalSecondStage
+from tests.support.twin.engine import ReferenceEngine
+from tests.support.twin.networks import FrameNetwork
+from tests.support.twin.second_stage import OnlineSecondStage
 
 RATE = 8000
 SIZES = network.Sizes(width=8, hidden=12, blocks=2, maps=2, local=4, deep=1)
@@ -40,7 +41,7 @@ def corrected(stage, pairs, level=1.0, together=False, least=NO_LIMIT):
 
 def test_a_correction_of_nothing_is_the_first_stage_without_a_delay(monkeypatch):
     """A twentieth of half of a frame is missing and made up for."""
-    monkeypatch.setattr(CausalSecondStage, "change", 0.0)
+    monkeypatch.setattr(FrameNetwork, "change", 0.0)
     weights = find_online(RATE)
     sound = np.random.default_rng(0).standard_normal((RATE, 1), np.float32) / 10
     sound *= 1 + np.sin(np.arange(RATE) / 300)[:, None].astype(np.float32)
@@ -58,7 +59,7 @@ def test_only_the_networks_band_is_corrected(monkeypatch):
     rate, hop = 16000, 128
     pairs = hops(60, hop, 1)
     found = corrected(OnlineSecondStage(untrained(), rate, hop, 1), pairs)
-    monkeypatch.setattr(CausalSecondStage, "change", 0.0)
+    monkeypatch.setattr(FrameNetwork, "change", 0.0)
     kept = corrected(OnlineSecondStage(untrained(), rate, hop, 1), pairs)
     change = np.abs(np.fft.rfft((found - kept)[:, 0] * np.hanning(len(found)))) ** 2
     places = np.fft.rfftfreq(len(found), 1 / rate)
@@ -68,11 +69,11 @@ def test_only_the_networks_band_is_corrected(monkeypatch):
 def changed(monkeypatch, rate, gain, factor):
     """Return where and how much noise changes, times `gain` in the first stage, `factor` later."""
 
-    def coefficients(stage, memories, noisy, first):
-        del stage, memories, first
+    def coefficients(stage, noisy, first):
+        del stage, first
         return np.zeros(noisy.shape, np.float32), np.full(noisy.shape, factor, np.float32)
 
-    monkeypatch.setattr(CausalSecondStage, "coefficients", coefficients)
+    monkeypatch.setattr(FrameNetwork, "coefficients", coefficients)
     frame, hop = second_stage.frame(rate), rate // 125
     values = network.start(np.random.default_rng(0), frame.bins, SIZES)
     stage = OnlineSecondStage(CausalSecondStage(values, rate, frame), rate, hop, 1)

@@ -2,15 +2,13 @@
 #ifndef ALPHAMF_ROW_H
 #define ALPHAMF_ROW_H
 
-#include "../inference/_float32.h"
+#include "_float32.h"
+#include "_shared.h"
 
 #if !defined(__GNUC__)
 #error "needs vectors as GCC and Clang have them; NumPy does the work without"
 #endif
 
-/* As alphamf.learnt.network.SLOPE and ADDED. */
-#define SLOPE 0.1f
-#define ADDED 2
 /* Zeros before the bins of every channel, and before the end of a frame: the farthest that a kernel
  * reaches; floats that the end of a channel is a multiple of; the most frames between taps. As
  * alphamf.learnt.planes has them. */

@@ -1,10 +1,9 @@
-"""The low-latency engine in NumPy: a readable reference, used where no compiler was found.
+"""The low-latency engine in NumPy: a readable oracle of the one in C.
 
-The steps for a hop: the spectrum of its channels at their own rate (`asymmetric_windows`), power
-on the dictionary's bins, the gain of the online chain (`alphamf.factorization.online`),
-interpolation to the rate's bins, the bands above the dictionary's (`online_bands`), one gain for
-channels that share a voice, limit, sound, the second stage (`online_second_stage`). These are links
-1 to 5 of the chain of gains (`gain`); the networks are causal ones.
+The steps for a hop: spectrum of its channels at their own rate, power on the dictionary's bins,
+gain of the online chain, interpolation to the rate's bins, bands above the dictionary's, one
+gain for channels that share a voice, limit, sound, the second stage. These are links 1 to 5 of the
+chain of gains (`alphamf.denoising.gain`); the networks are causal ones.
 """
 
 from __future__ import annotations
@@ -13,73 +12,41 @@ from functools import partial
 
 import numpy as np
 
-from alphamf.audio.stft import Complexes, Frame
-from alphamf.denoising.asymmetric_windows import FRAME_HOPS, SILENT, Frames, frame_of
-from alphamf.denoising.grids import Bins, Grid, nearest_hop
+from alphamf.audio.stft import Frame
+from alphamf.denoising.asymmetric_windows import FRAME_HOPS, SILENT, frame_of
+from alphamf.denoising.grids import Grid, nearest_hop
 from alphamf.denoising.high_bands import high_pooling
-from alphamf.denoising.online_bands import OnlineBands
-from alphamf.denoising.online_second_stage import OnlineSecondStage
-from alphamf.denoising.real_time import Presence, Sharing
 from alphamf.denoising.uncertainty import deviation, faint_levels
-from alphamf.factorization.online import OnlineAlphaMF
-from alphamf.inference.random import START, Key, generator
-from alphamf.learnt.causal import CHAIN_ALONE, CausalNetworks
-from alphamf.learnt.dictionary import Dictionary
+from alphamf.learnt.causal import CHAIN_ALONE
 from alphamf.native.engine import REASONS, Hops
-from alphamf.tools.arrays import Floats
+from tests.support.twin.chain import OnlineChain
+from tests.support.twin.constants import C
+from tests.support.twin.frames import Frames
+from tests.support.twin.gains import Bins, OnlineBands, Presence, Sharing
+from tests.support.twin.networks import FrameNetwork
+from tests.support.twin.second_stage import OnlineSecondStage
 
-HIGHEST = np.float32(1e12)
-"""Full scales that larger samples are read as, so that squares of their sums do not overflow."""
-
-
-def online_chain(
-    dictionary: Dictionary, channels: int, seed: int, hop: float | None = None
-) -> OnlineAlphaMF:
-    """Return the online chain for a dictionary.
-
-    `hop`: distance between frames in seconds.
-    """
-    frame, context = frame_of(dictionary.frame), dictionary.context
-    return OnlineAlphaMF(
-        dictionary.basis.reshape(context, dictionary.bins, -1).swapaxes(1, 2),
-        dictionary.alpha,
-        spacing=dictionary.rate / frame.n_fft,
-        hop=frame.hop_length / dictionary.rate if hop is None else hop,
-        stride=max(1, round(dictionary.frame.hop_length / frame.hop_length)),
-        channels=channels,
-        rng=generator(seed, Key.CHAIN, START),
-    )
+HIGHEST = np.float32(C.HIGHEST_SAMPLE)
 
 
 class ReferenceEngine:
     """Does what `alphamf.native.engine.Engine` does, with the same draws where loops are compiled.
 
-    `level`: level of the last hop that was not silent, shape (channels, 1): the unit of the
-    networks.
+    `level`: level of the last hop that was not silent, shape (channels, 1).
     """
 
-    def __init__(
-        self,
-        rate: int,
-        channels: int,
-        dictionary: Dictionary,
-        networks: CausalNetworks = CHAIN_ALONE,
-        *,
-        linked: bool,
-        least: float,
-        seed: int,
-    ) -> None:
+    def __init__(self, rate, channels, dictionary, networks=CHAIN_ALONE, *, linked, least, seed):
         frame = dictionary.frame
-        self.hop: int = nearest_hop(frame.n_fft / FRAME_HOPS * rate / dictionary.rate)
+        self.hop = nearest_hop(frame.n_fft / FRAME_HOPS * rate / dictionary.rate)
         native = Grid(rate, Frame(FRAME_HOPS * self.hop, self.hop))
         model = Grid(dictionary.rate, frame_of(frame))
-        self.bins: int = native.frame.bins
+        self.bins = native.frame.bins
         self._inwards, self._outwards = Bins(native, model), Bins(model, native)
         self._faint = faint_levels(model.frequencies)
         self._frames = Frames(self.hop, channels)
-        self.latency: int = self._frames.latency
+        self.latency = self._frames.latency
         seconds = self.hop / rate
-        self._new_chain = partial(online_chain, dictionary, channels, seed, seconds)
+        self._new_chain = partial(OnlineChain, dictionary, channels, seed, seconds)
         self._network, second_stage, high_band = networks
         wide = rate > dictionary.rate and high_pooling(native).inside > 0
         self._new_bands = (
@@ -94,22 +61,22 @@ class ReferenceEngine:
         self._new_presence = partial(Presence, native, seconds)
         self._least = np.float32(least)
         self._unfit = 0
-        self.reset_reason: str | None = None
-        self.acceptance: float = 1.0
-        self.level: Floats = np.zeros((channels, 1), np.float32)
+        self.reset_reason = None
+        self.acceptance = 1.0
+        self.level = np.zeros((channels, 1), np.float32)
         self._begin()
 
-    def _begin(self) -> None:
+    def _begin(self):
         """Forget all that was learned from the sound."""
         self._chain = self._new_chain()
-        channels = len(self._chain.noise)
-        self._memories = self._network.memories(channels) if self._network else None
+        channels = len(self.level)
+        self._refiner = FrameNetwork(self._network, channels) if self._network else None
         self._sharing = self._new_sharing() if self._new_sharing else None
         self._presence = self._new_presence()
         self._bands = self._new_bands() if self._new_bands else None
         self._second_stage = self._new_second_stage() if self._new_second_stage else None
 
-    def process(self, sound: Floats) -> Hops:
+    def process(self, sound):
         """See `alphamf.native.engine.Engine.process`."""
         channels = sound.shape[1]
         found = [self._process_hop(block) for block in sound.reshape(-1, self.hop, channels)]
@@ -121,12 +88,12 @@ class ReferenceEngine:
         )
         return Hops(speech, gain, gain_std, np.array([f[3] for f in found], np.float32))
 
-    def _process_hop(self, block: Floats) -> tuple[Floats, Floats, Floats, float]:
+    def _process_hop(self, block):
         """Return speech, gain, its standard deviation and the probability of speech for a hop."""
         block = np.clip(block, -HIGHEST, HIGHEST)
         self._reset_after_unfit(block)
         spectrum = self._frames.analyse(block)
-        power: Floats = (np.abs(spectrum) ** 2 / np.float32(self._frames.filled_fraction)).astype(
+        power = (np.abs(spectrum) ** 2 / np.float32(self._frames.filled_fraction)).astype(
             np.float32
         )
         gain, std = self._gains(spectrum, power)
@@ -135,7 +102,7 @@ class ReferenceEngine:
         speech = self._frames.synthesise(spectrum * gain)
         return self._corrected(speech), gain, std, probability
 
-    def _corrected(self, speech: Floats) -> Floats:
+    def _corrected(self, speech):
         """Return the speech of a hop, shape (hop, channels), after the second stage."""
         if self._second_stage is None or not self._frames.reaches_sound:
             return speech
@@ -145,7 +112,7 @@ class ReferenceEngine:
         found = self._second_stage.correct(*pair, self.level, together, self._least)
         return found[: len(speech)]
 
-    def _reset_after_unfit(self, block: Floats) -> None:
+    def _reset_after_unfit(self, block):
         """Reset the state once samples that are too large to be sound have left the window."""
         if np.abs(block).max() >= HIGHEST:
             self._unfit = FRAME_HOPS
@@ -156,7 +123,7 @@ class ReferenceEngine:
                 self._frames.forget_speech()
                 self._begin()
 
-    def _gains(self, spectrum: Complexes, power: Floats) -> tuple[Floats, Floats]:
+    def _gains(self, spectrum, power):
         """Return the gain and its standard deviation on the native bins, shape (channels, bins)."""
         loud = power.mean(axis=-1) > SILENT * len(self._frames.windows.analysis)
         if not loud.any():
@@ -170,7 +137,7 @@ class ReferenceEngine:
             gain = self._sharing.link_gains(spectrum, gain)
         return gain, std
 
-    def _found(self, power: Floats) -> tuple[Floats, Floats]:
+    def _found(self, power):
         """Return the gain and its standard deviation on the dictionary's bins, given |X|^2."""
         gain, std = self._refined(power)
         if not np.isfinite(gain + std).all():
@@ -179,15 +146,14 @@ class ReferenceEngine:
             gain, std = self._refined(power)
         return gain, std
 
-    def _refined(self, power: Floats) -> tuple[Floats, Floats]:
+    def _refined(self, power):
         """Return gain and standard deviation as `_found` does, which may not be finite."""
         found = self._chain.step(power)
         self.acceptance, self.level = found.acceptance, found.level
-        if self._network is None or self._memories is None:
+        if self._refiner is None:
             return found.gain, found.gain_std
         level = power / found.level
-        gain = self._network.refine(
-            self._memories,
+        gain = self._refiner.refine(
             level,
             gain=found.gain,
             gain_std=found.gain_std,
