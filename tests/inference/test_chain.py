@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -403,3 +404,25 @@ def test_nothing_in_the_library_of_samplers_names_another_room():
     texts = {path: path.read_text(encoding="utf-8") for path in package.glob("inference/**/*.py")}
     assert texts
     assert [path for path, text in texts.items() if pattern.search(text)] == []
+
+
+@dataclass(frozen=True)
+class Draw:
+    """A sampler whose position is the next number of its stream."""
+
+    needs = ()
+
+    def init(self, rng, theta):
+        return SGLDState(theta, 0)
+
+    def step(self, rng, state, target):
+        return SGLDState(rng.random(1), state.step + 1)
+
+
+def test_start_and_each_segment_draw_from_a_stream_of_their_own():
+    states = run(regression(), Draw(), steps=5, seed=3, chain=7, segment=2)
+    streams = [generator(3, 7, number).random(2) for number in (1, 2, 3)]
+    drawn = [float(state.theta[0]) for state in states]
+    np.testing.assert_array_equal(drawn, np.concatenate(streams)[:5])
+    (state,) = run(regression(), SGLD(1e-30), steps=1, seed=3, chain=7)
+    np.testing.assert_allclose(state.theta, regression().start(generator(3, 7, 0)), atol=1e-9)

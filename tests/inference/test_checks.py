@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference import HMC, SGHMC, SGLD, Kernel, check
+from alphamf.inference import HMC, SGHMC, SGLD, Kernel, check, checks
 from alphamf.inference.laws import discretised
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.schedule import Polynomial
 from tests.support.places import ROOT
 from tests.support.posteriors import OneGamma, Orthant, Quartic, plane
-from tests.support.twins import AcceptsAll, HalfNoise, Wrong
+from tests.support.sampler_cases import made, posterior
+from tests.support.twins import AcceptsAll, Alike, HalfNoise, Hot, Remembering, Wrong, twin
 
 H = float(0.4 / np.linalg.eigvalsh(plane().precision).max())
 WRONG = {"order of the bias", "limit of the bias"}
@@ -198,3 +199,44 @@ def test_same_seed_same_report():
 def test_refuses_what_cannot_be_checked(given, sentence):
     with pytest.raises(AlphaMFError, match=sentence):
         check(**{"sampler": SGLD(0.1), "target": plane(), **given})
+
+
+@dataclass(frozen=True)
+class Clock(SGLD):
+    """Moves to the number of its step."""
+
+    def step(self, rng, state, target):
+        step = state.step + 1
+        return state._replace(theta=np.full_like(state.theta, step), step=step)
+
+
+@pytest.mark.parametrize(("steps", "every", "counted"), [(5, 1, [3, 4, 5]), (8, 2, [5, 7])])
+def test_a_long_run_counts_its_second_half(steps, every, counted):
+    start = np.random.default_rng(0).standard_normal((9, 1))
+    with np.errstate(invalid="ignore"):  # where all ends are the same, nothing is correlated
+        means, _ = checks._long_run(Clock(), None, np.asarray, start, steps, None, every)
+    squares = np.mean(np.square(counted)) - 1
+    np.testing.assert_allclose(means, np.tile([np.mean(counted), squares, squares], (9, 1)))
+
+
+def test_extrapolation_takes_what_is_linear_and_quadratic_in_the_step_size_and_nothing_else():
+    sizes, error, shared = 0.4 / np.array(checks.HALVINGS), np.full(3, 1e-3), np.zeros(3)
+
+    def law(curve):
+        biases = [checks.Bias(h, curve(h) * np.ones(3), error, 0.0) for h in sizes]
+        return checks._limit(tuple(biases), shared)
+
+    assert law(lambda h: 0.5 * h - 0.3 * h**2).passed
+    assert not law(lambda h: 0.5 * h - 0.3 * h**2 + 0.02).passed
+    assert "+2.00 ± 0.33 % at h = 0" in law(lambda h: 0.02).sentence
+    seen = law(lambda h: 0.0).sentence
+    assert "would have seen" not in seen
+    assert "would have been seen: 1.9 % in any moment, 1.9 % in all variances" in seen
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("draws", [Hot, Remembering, Alike], ids=lambda kind: kind.__name__)
+def test_noise_that_is_wrong_by_less_than_the_bias_of_the_step_size_fails(draws):
+    sampler, _ = made("sghmc", posterior())
+    report = check(twin(sampler, draws), posterior(), steps=400, chains=2000)
+    assert "limit of the bias" in failed(report), report

@@ -126,6 +126,22 @@ def test_sgnht_s_test_function_is_written_out_and_decides(dense):
         fed(mass, thetas[:2], momenta[:2])
 
 
+@pytest.mark.parametrize("dense", [False, True])
+def test_terms_of_sgnht_are_sums_over_its_states(dense):
+    mass = MassEM(samples=100, nu=0.0, dense=dense, test="sgnht")
+    thetas, momenta = samples(9)
+    gradients, xis = generator(8).standard_normal((2, 9, 3))
+    xis = xis[:, :1]
+    state = mass.init(thetas[0])
+    for k in range(9):
+        state = mass.update(generator(3), state, thetas[k], momenta[k], (gradients[k], xis[k]))
+    assert state.taken[0] == 9
+    forces = gradients + xis * momenta  # the mass is one
+    np.testing.assert_allclose(state.terms.damped, (xis * momenta).sum(0))
+    np.testing.assert_allclose(state.terms.force, forces.sum(0))
+    np.testing.assert_allclose(state.terms.force_square, (forces**2).sum(0))
+
+
 def test_printed_half_width_would_depend_on_the_unit():
     # Scaling p by u and M with it changes nothing but the unit of q: so must S_count's growth.
     goals, printed = set(), set()

@@ -156,3 +156,33 @@ def test_refuses_what_does_not_fit():
     sampler = ReplicaExchange(0.1)
     with pytest.raises(AlphaMFError, match="ReplicaExchange needs a target without latents"):
         sampler.step(generator(0), sampler.init(None, theta), target)
+
+
+class Told(Plane):
+    """A flat law whose differences of energy are told in advance."""
+
+    def __init__(self, differences):
+        self.latents, self.left = {}, list(differences)
+        self.second = False
+
+    def draw(self, rng, theta):
+        return self
+
+    def value(self, theta):
+        self.second = not self.second
+        return np.full(theta.shape[:-1], self.left.pop(0) if self.second else 0.0)
+
+    def grad(self, theta):
+        return np.zeros_like(theta)
+
+
+def test_variance_is_the_mean_of_all_steps_and_then_forgets_at_its_rate():
+    differences = [3.0, 1.0, 0.5, -0.5, 4.0, 1.0, -2.0, 0.0]
+    halves = np.square(np.subtract(differences[::2], differences[1::2])) / 2
+    sampler, target = ReplicaExchange(1e-9, 2.0, memory=0.4), Told(differences)
+    state, expected = sampler.init(None, np.zeros((1, 2))), 0.0
+    for weight, half in zip((1.0, 0.5, 0.4, 0.4), halves, strict=True):
+        state = sampler.step(generator(0), state, target)
+        expected = (1 - weight) * expected + weight * half
+        np.testing.assert_allclose(state.variance, expected)
+    assert not target.left
