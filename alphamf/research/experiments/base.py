@@ -7,12 +7,15 @@ numbers, from which a table and a figure are made.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
+from alphamf.inference import leaps
 from alphamf.inference.blocks.ranks import Ranks
 from alphamf.tools import tables
 
@@ -50,6 +53,16 @@ class Experiment:
     # started several, resuming from that folder; rank 0 returns the numbers. None: the experiment
     # is for one process.
     over_ranks: Callable[[Job, Ranks, Path], Numbers] | None = None
+
+
+@contextmanager
+def in_numpy() -> Iterator[None]:
+    """Make all samplers step in NumPy: of some the leaps are compiled, and times would not compare.
+
+    It decorates each function that measures a time.
+    """
+    with patch.object(leaps, "COMPILED", False):
+        yield
 
 
 def job_key(job: Job) -> str:

@@ -28,7 +28,7 @@ from alphamf.inference.samplers.langevin import PSGLD, SGLD
 from alphamf.inference.samplers.riemannian import RSGLD
 from alphamf.inference.schedule import Polynomial
 from alphamf.inference.targets.gaussian import LinearGaussian
-from alphamf.research.experiments.base import Job, Numbers
+from alphamf.research.experiments.base import Job, Numbers, in_numpy
 from alphamf.research.experiments.hamcmc import quartic
 from alphamf.tools.arrays import Array
 
@@ -171,6 +171,7 @@ def _covariance_error(draws: Array, target: LinearGaussian) -> float:
     return float(error.mean() / np.linalg.norm(target.covariance))
 
 
+@in_numpy()
 def _microseconds(target: LinearGaussian, sampler: Any, steps: int) -> float:
     """Return the time of one step of a single chain: the minimum of five runs."""
     length = min(500, steps // 10)

@@ -18,7 +18,7 @@ from alphamf.inference.samplers.mass_em import MassEM, MassEMState
 from alphamf.inference.samplers.sghmc import SGHMC
 from alphamf.inference.samplers.sgnphmc import SGNPHMC, SGRNPHMC
 from alphamf.inference.samplers.thermostat import SGNHT
-from alphamf.research.experiments.base import mean_and_error
+from alphamf.research.experiments.base import in_numpy, mean_and_error
 from alphamf.tools.arrays import Array
 
 KINDS: dict[str, Callable[..., Any]] = {
@@ -112,6 +112,7 @@ def sampler(
     return KINDS[base_method(method)](**settings)
 
 
+@in_numpy()
 def milliseconds(
     target: Any, samplers: Sequence[Any], start: Array, iterations: int
 ) -> list[list[float]]:

@@ -20,7 +20,7 @@ from alphamf.inference.records import Trace
 from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.samplers.hmc_bfgs import HMCBFGS
 from alphamf.inference.samplers.qnhmc import QNHMC
-from alphamf.research.experiments.base import Job, JobRecord, Numbers, mean_and_error
+from alphamf.research.experiments.base import Job, JobRecord, Numbers, in_numpy, mean_and_error
 from alphamf.tools import libraries
 from alphamf.tools.arrays import Array
 
@@ -139,6 +139,7 @@ def work(job: Job) -> Numbers:
     }
 
 
+@in_numpy()
 def seconds_per_step(target: Any, sampler: Any, steps: int, warm: int = 20) -> float:
     """Return the CPU time of one step of a single chain."""
     states = run(target, sampler, steps=warm + steps, seed=0)

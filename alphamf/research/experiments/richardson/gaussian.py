@@ -21,7 +21,7 @@ import numpy as np
 
 from alphamf.inference.chain import run
 from alphamf.inference.random import generator
-from alphamf.research.experiments.base import Job, Numbers
+from alphamf.research.experiments.base import Job, Numbers, in_numpy
 from alphamf.research.experiments.richardson.laws import (
     PRIOR_VARIANCE,
     SCALE,
@@ -72,6 +72,7 @@ def jobs(full: bool, seed: int) -> list[Job]:
     ]
 
 
+@in_numpy()
 def work(job: Job) -> Numbers:
     """Run chains of one method side by side, and compare covariances with the posterior's."""
     target = model(job["size"])
