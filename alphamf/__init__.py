@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from alphamf.denoising.activity import SpeechRange, speech_ranges
     from alphamf.denoising.agreement import Agreement
-    from alphamf.denoising.api import denoise, denoise_async, denoise_stream
+    from alphamf.denoising.api import denoise, denoise_stream
     from alphamf.denoising.denoised import Denoised
     from alphamf.denoising.segments import Segment
     from alphamf.denoising.settings import PRESETS, Settings
@@ -38,7 +38,6 @@ __all__ = [
     "Stream",
     "Weights",
     "denoise",
-    "denoise_async",
     "denoise_stream",
     "load",
     "speech_ranges",
@@ -58,7 +57,6 @@ _HOME = {
     "SpeechRange": "denoising.activity",
     "Weights": "denoising.weights",
     "denoise": "denoising.api",
-    "denoise_async": "denoising.api",
     "denoise_stream": "denoising.api",
     "load": "learnt.dictionary",
     "speech_ranges": "denoising.activity",

@@ -148,6 +148,7 @@ def attempt(path: Path, kind: str, settings: Any, folder: Path) -> tuple[str, st
     from alphamf.batch.observers import Observers
     from alphamf.batch.request import Request
     from alphamf.denoising.api import denoise
+    from alphamf.denoising.stream_options import StreamOptions
     from alphamf.errors import AlphaMFError
     from alphamf.learnt.dictionary import load
 
@@ -158,7 +159,8 @@ def attempt(path: Path, kind: str, settings: Any, folder: Path) -> tuple[str, st
             if not (np.isfinite(found.audio).all() and np.isfinite(found.gain_std).all()):
                 return "finding", "the result is not finite"
             return "result", ""
-        request = Request(settings, Observers, model=str(folder / "tiny.npz"), overwrite=True)
+        options = StreamOptions(settings, model=str(folder / "tiny.npz"))
+        request = Request(options, Observers, overwrite=True)
         output = process(Job(str(path), str(folder / f"out{path.suffix}"), True), None, request)
     except AlphaMFError as error:
         sentence = str(error)

@@ -32,6 +32,7 @@ from alphamf.batch.observers import Observers
 from alphamf.batch.request import Request
 from alphamf.denoising.api import denoise
 from alphamf.denoising.settings import PRESETS
+from alphamf.denoising.stream_options import StreamOptions
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.baselines.base import Clip
 from alphamf.evaluation.baselines.registry import METHODS
@@ -114,7 +115,8 @@ def cores() -> list[list[str]]:
 def elapsed(folder: str, count: int) -> float:
     """Return the seconds that a number of cores take for the recordings of a folder."""
     jobs = plan([folder], output_dir=str(Path(folder, "out")), overwrite=True).jobs
-    request = Request(PRESETS["fast"], Observers, overwrite=True, jobs=max(1, count // len(jobs)))
+    options = StreamOptions(PRESETS["fast"], jobs=max(1, count // len(jobs)))
+    request = Request(options, Observers, overwrite=True)
     started = time.perf_counter()
     list(pool.each(partial(process, request=request), jobs, workers=count))
     return time.perf_counter() - started

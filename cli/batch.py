@@ -57,13 +57,15 @@ def run(
         )
     if files.jobs and files.passed and not quiet:
         typer.echo(f"Note: {describe_skipped(files.passed)}", err=True)
-    isolated = not _stays_here(files.jobs, request.device)
+    options = request.options
+    isolated = not _stays_here(files.jobs, options.device)
     each = choose_each(cluster, quiet=quiet, isolated=isolated)
     if cluster is None:  # whose scheduler has an order of its own
         each = partial(each, size=_size)
-    processes = _workers(files.jobs, request.device, workers)
-    if cluster is None:  # cores that no file needs go to the segments of the files
-        request = replace(request, jobs=_segments(files.jobs, request.device, workers))
+    processes = _workers(files.jobs, options.device, workers)
+    if cluster is None and options.latency != "low":  # cores that no file needs go to segments
+        segments = _segments(files.jobs, options.device, workers)
+        request = replace(request, options=replace(options, jobs=segments))
     # Standard output holds either audio, or JSON, or sentences.
     to_stderr = any(job.output == STREAM for job in files.jobs)
     skipped = done = 0

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 from typer.core import TyperCommand
 
-from alphamf.batch.inputs import Plan
+from alphamf.batch.inputs import plan
 from alphamf.cli import batch, real_time, report
 from alphamf.cli import denoise_options as options
+from alphamf.cli import denoise_request as given
 from alphamf.cli.conflicts import check_conflicts, is_real_time
-from alphamf.cli.denoise_groups import (
-    ExtraOptions,
-    FileOptions,
-    ModelOptions,
-    RunOptions,
-    SoundOptions,
-)
 from alphamf.cli.options import (
     Cluster,
     DeviceChoice,
@@ -26,11 +20,7 @@ from alphamf.cli.options import (
     check_least,
     check_streams,
     choose_device,
-    pick,
 )
-
-if TYPE_CHECKING:
-    from alphamf.batch.request import Request
 
 
 class DenoiseCommand(TyperCommand):
@@ -111,63 +101,71 @@ def denoise(
             from alphamf.cli.deterministic import restart_with_fixed_paths
 
             restart_with_fixed_paths()
-        files, request = _prepared(
-            pick(FileOptions, values),
-            pick(SoundOptions, values),
-            pick(ModelOptions, values),
-            pick(ExtraOptions, values),
-            pick(RunOptions, values),
+        read = [("reference", reference), ("model", model)]
+        read += [("network", path) for path in network or ()]
+        files = plan(
+            inputs,
+            output=output,
+            output_dir=output_dir,
+            template=name,
+            overwrite=overwrite,
+            protected=[(argument, path) for argument, path in read if path is not None],
+        )
+        outputs = {"noise_output": noise_output, "plot": plot}
+        outputs |= {"uncertainty": uncertainty, "vad": vad}
+        given.check_outputs(outputs, files, overwrite=overwrite)
+        for option, number, least in (
+            ("--jobs", jobs, 1),
+            ("--track", track, 1),
+            ("--max-channels", max_channels, 1),
+            ("--seed", seed, 0),
+        ):
+            check_least(option, number, least)
+        batch.preload(files, device=device.value, workers=jobs, cluster=cluster)
+        check_streams(files.jobs)
+
+        from alphamf.batch.request import Request
+        from alphamf.denoising.stream_options import StreamOptions
+
+        request = Request(
+            StreamOptions(
+                given.settings(
+                    preset.value,
+                    strength=strength,
+                    dereverb=dereverb,
+                    network=network,
+                    refine=False if latency == "low" and network == ["none"] else None,
+                    steps=steps,
+                    sampler=sampler,
+                    chains=chains,
+                    max_attenuation=max_attenuation,
+                    channels=channels.value,
+                ),
+                model=model,
+                latency=latency.value,
+                seed=seed,
+                device=choose_device("cpu" if latency == "low" else device.value, quiet=quiet),
+                max_channels=max_channels,
+            ),
+            observe=given.observe(outputs, reference, overwrite=overwrite),
+            preset=preset.value,
+            **given.networks(model, network),
+            overwrite=overwrite,
+            trim=trim_silence,
+            part=given.part(start, end),
+            noise_from=given.noise_ranges(noise_from),
+            loudness=given.loudness(normalize),
+            whole=plot is not None or reference is not None,
+            salvage=salvage,
+            track=track,
+            tag=tag,
+            documented=as_json,
         )
     if is_real_time(values):
-        real_time.run(request, raw, quiet=quiet)
+        real_time.run(request.options, raw, quiet=quiet)
         return
     with report.user_errors(as_json=as_json):
         code = batch.run(
             files, request, workers=jobs, cluster=cluster, as_json=as_json, quiet=quiet
         )
     raise typer.Exit(code)
-
-
-def _prepared(
-    file: FileOptions,
-    sound: SoundOptions,
-    model: ModelOptions,
-    extra: ExtraOptions,
-    run: RunOptions,
-) -> tuple[Plan, Request]:
-    """Check all options, and return the files to denoise and what to do with each."""
-    read = [("reference", extra.reference), ("model", model.model)]
-    files = file.plan(read + [("network", path) for path in model.network or ()])
-    extra.check(files, overwrite=file.overwrite)
-    run.check()
-    batch.preload(files, device=run.device.value, workers=run.jobs, cluster=run.cluster)
-    check_streams(files.jobs)
-    check_least("--seed", model.seed, 0)
-
-    from alphamf.batch.request import Request
-
-    refiner, second_stage = model.networks()
-    request = Request(
-        settings=model.settings(sound.overrides),
-        observe=extra.observe(overwrite=file.overwrite),
-        preset=model.preset.value,
-        model=model.model,
-        refiner=refiner,
-        second_stage=second_stage,
-        seed=model.seed,
-        device=choose_device(run.device.value, quiet=run.quiet),
-        overwrite=file.overwrite,
-        trim=sound.trim_silence,
-        part=sound.part(),
-        noise_from=sound.noise_ranges(),
-        loudness=sound.loudness(),
-        whole=extra.plot is not None or extra.reference is not None,
-        salvage=run.salvage,
-        max_channels=run.max_channels,
-        track=run.track,
-        tag=file.tag,
-        documented=run.as_json,
-    )
-    if model.latency is options.Latency.low:
-        request = real_time.low_latency_request(request)
-    return files, request

@@ -1,9 +1,8 @@
-"""``alphamf denoise --latency low``: its request, and pipes in real time."""
+"""``alphamf denoise --latency low``: pipes in real time."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import typer
@@ -13,24 +12,10 @@ from alphamf.errors import AlphaMFError
 from alphamf.tools.files import reason
 
 if TYPE_CHECKING:
-    from alphamf.batch.request import Request
+    from alphamf.denoising.stream_options import StreamOptions
 
 
-def low_latency_request(request: Request) -> Request:
-    """Return a copy of the request with the settings for low latency."""
-    return replace(
-        request,
-        settings=replace(
-            request.settings, refine=request.settings.refine and request.refiner == "auto"
-        ),
-        refiner="none",
-        second_stage="none",
-        causal="auto",
-        latency="low",
-    )
-
-
-def run(request: Request, raw: str | None, *, quiet: bool) -> None:
+def run(options: StreamOptions, raw: str | None, *, quiet: bool) -> None:
     """Denoise standard input to standard output in real time."""
     from alphamf.audio.pipe_stream import raw_kind
     from alphamf.batch import pipes
@@ -49,11 +34,8 @@ def run(request: Request, raw: str | None, *, quiet: bool) -> None:
             seconds, notes = pipes.run(
                 sys.stdin.fileno(),
                 write,
-                request.settings,
-                raw=raw_kind(raw) if raw is not None else None,
-                model=request.model,
-                seed=request.seed,
-                max_channels=request.max_channels,
+                options,
+                raw_kind(raw) if raw is not None else None,
             )
         except OSError as error:
             raise AlphaMFError(f"cannot read standard input: {reason(error)}") from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import threading
 from dataclasses import fields
@@ -50,10 +49,6 @@ def chunk_of(method):
 BASICS = {"rate": RATE, "preset": QUICK, "model": TINY}
 CALLS = {
     "denoise": (alphamf.denoise, {"audio": SOUND, **BASICS}),
-    "denoise_async": (
-        lambda **options: asyncio.run(alphamf.denoise_async(**options)),
-        {"audio": SOUND, **BASICS},
-    ),
     "denoise_stream": (
         lambda **options: list(alphamf.denoise_stream(**options)),
         {"blocks": [SOUND], **BASICS},

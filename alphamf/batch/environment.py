@@ -29,9 +29,9 @@ def about_run(weights: Weights, request: Request) -> dict[str, Any]:
         **{name: network and network.name for name, network in networks.items()},
         **{f"{name}_sha256": network and network.sha256 for name, network in networks.items()},
         "preset": request.preset,
-        "seed": request.seed,
-        "device": request.device,
-        "settings": asdict(request.settings),
+        "seed": request.options.seed,
+        "device": request.options.device,
+        "settings": asdict(request.options.settings),
         "environment": environment(),
     }
 

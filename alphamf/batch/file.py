@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,13 @@ from alphamf.denoising.hints import Hints, hints_of
 from alphamf.denoising.samples import Samples
 from alphamf.denoising.segments import Segment
 from alphamf.denoising.stream_options import StreamOptions
-from alphamf.denoising.weights import Weights, find, missing_refiner_note, narrow_recording_note
+from alphamf.denoising.weights import (
+    Weights,
+    find,
+    find_online,
+    missing_refiner_note,
+    narrow_recording_note,
+)
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import make_folder, permissions, printable_name
 from alphamf.tools.outcomes import Update
@@ -67,7 +74,8 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
             normalizer = Normalizer(writer, reader.rate, reader.channels, request.loudness, stack)
         trimmer = stack.enter_context(Trimmer(reader.rate, frame)) if request.trim else None
         write = (normalizer or writer).write
-        options = _stream_options(request, weights, _progress(job, update, reader), hints)
+        progress = _progress(job, update, reader)
+        options = replace(request.options, model=weights, progress=progress, hints=hints)
         acceptance, agreement, heard = _denoise(
             reader, write, observer, request, options, frame, trimmer
         )
@@ -100,7 +108,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
 def _open_input(source: str, request: Request) -> AbstractContextManager[Recording]:
     options: dict[str, Any] = {
         "salvage": request.salvage,
-        "max_channels": request.max_channels,
+        "max_channels": request.options.max_channels,
         "track": request.track,
     }
     if source != STREAM:
@@ -111,16 +119,13 @@ def _open_input(source: str, request: Request) -> AbstractContextManager[Recordi
 
 def _weights(rate: int, request: Request) -> Weights:
     """Return the models for a sampling rate in Hz; no networks if the settings use none."""
-    names = request.refiner, request.second_stage, request.causal
-    refiner, second_stage, causal = names if request.settings.refine else ("none",) * 3
-    return find(
-        rate,
-        request.model,
-        refiner=refiner,
-        second_stage=second_stage,
-        causal=causal,
-        dereverb=request.settings.dereverb > 0,
-    )
+    options, settings = request.options, request.options.settings
+    if options.latency == "low":
+        return find_online(rate, options.model, refine=settings.refine)
+    names = (request.refiner, request.second_stage) if settings.refine else ("none", "none")
+    refiner, second_stage = names
+    echo = settings.dereverb > 0
+    return find(rate, options.model, refiner=refiner, second_stage=second_stage, dereverb=echo)
 
 
 def _hints(reader: Recording, request: Request, frame: Frame) -> Hints | None:
@@ -181,23 +186,6 @@ def _open_output(
         history=history,
         within=job.link_root,
         replace=request.overwrite and target.path == job.output,
-    )
-
-
-def _stream_options(
-    request: Request, weights: Weights, progress: Callable[[float], None], hints: Hints | None
-) -> StreamOptions:
-    low = request.latency == "low"
-    return StreamOptions(
-        request.settings,
-        model=weights,
-        latency=request.latency,
-        seed=request.seed,
-        device="cpu" if low else request.device,
-        jobs=1 if low else request.jobs,
-        max_channels=request.max_channels,
-        progress=progress,
-        hints=hints,
     )
 
 
@@ -269,7 +257,9 @@ def _notes(
         else None,
         writer.lost,
         narrow_recording_note(weights, reader.rate),
-        missing_refiner_note(weights, request.refiner) if request.settings.refine else None,
+        missing_refiner_note(weights, request.refiner)
+        if request.options.settings.refine and request.options.latency != "low"
+        else None,
         *of_segments,
     ]
     if loudness is not None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from alphamf.audio.formats import final_name
 from alphamf.audio.search import RESULT, InputFile, expand
-from alphamf.batch.outputs import derived_name, possible_names, resolve
+from alphamf.batch.outputs import check_template, derived_name, possible_names, resolve
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import exists_error, printable_name, refuse_links
 from alphamf.tools.paths import Identity, identify, real_path
@@ -77,6 +77,8 @@ def plan(
     """
     if output is not None and output_dir is not None:
         raise AlphaMFError("`output` names a file and `output_dir` a folder; give only one of them")
+    if template is not None:
+        check_template(template)
     inputs = list(inputs)
     if output_dir is not None:
         if STREAM in inputs:

@@ -8,36 +8,21 @@ from typing import Any
 from alphamf.audio.live_input import NAME
 from alphamf.audio.pipe_stream import PipeStream, SampleFormat, encode_raw
 from alphamf.denoising.segments import Segment
-from alphamf.denoising.settings import Settings
-from alphamf.denoising.stream import Stream
+from alphamf.denoising.stream import Stream, open_stream
+from alphamf.denoising.stream_options import StreamOptions
 from alphamf.errors import AlphaMFError
 from alphamf.tools.stopping import finish_on_interrupt, finish_requested
 
 
 def run(
-    pipe: int,
-    write: Callable[[bytes], Any],
-    settings: Settings,
-    *,
-    raw: SampleFormat | None = None,
-    model: str = "auto",
-    seed: int = 0,
-    max_channels: int,
+    pipe: int, write: Callable[[bytes], Any], options: StreamOptions, raw: SampleFormat | None
 ) -> tuple[float, list[str]]:
     """Denoise a pipe until it ends, and return its length in seconds, and notes."""
     with finish_on_interrupt():
         pipe_stream = PipeStream(pipe, raw)
         kind, samples = pipe_stream.kind, 0
         notes: list[str] = []
-        with Stream(
-            kind.rate,
-            kind.channels,
-            settings,
-            model=model,
-            latency="low",
-            seed=seed,
-            max_channels=max_channels,
-        ) as stream:
+        with open_stream(kind.rate, kind.channels, options) as stream:
             if pipe_stream.header:
                 write(pipe_stream.header)
             for segment in _denoised(pipe_stream, stream):

@@ -7,15 +7,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from alphamf.audio.reader import CHANNELS, Recording
+from alphamf.audio.reader import Recording
 from alphamf.audio.stft import Frame
 from alphamf.batch.part import Part
 from alphamf.denoising.denoised import denoise_blocks
 from alphamf.denoising.hints import TimeRanges
 from alphamf.denoising.segments import Segment
-from alphamf.denoising.settings import Settings
-from alphamf.denoising.stream_options import LatencyName, StreamOptions
-from alphamf.tools.arrays import DeviceName, Floats
+from alphamf.denoising.stream_options import StreamOptions
+from alphamf.tools.arrays import Floats
 
 
 class Observer(Protocol):
@@ -47,21 +46,12 @@ Estimator = Callable[[Iterable[Any], int, StreamOptions], Iterator[Segment]]
 class Request:
     """Options that apply to every file of a batch."""
 
-    # settings, preset: settings of the run, and the name of the preset that they are made from.
-    settings: Settings
+    options: StreamOptions  # How each is denoised; `process` sets the weights, progress and hints
     observe: Observe  # Makes the observer of each file
-    preset: str = "fast"
-    # model, refiner, second_stage, causal: as for `alphamf.denoising.weights.find`.
-    model: str = "auto"
+    preset: str = "fast"  # Name of the preset that the settings are made from
+    # refiner, second_stage: as for `alphamf.denoising.weights.find`; low latency has its own.
     refiner: str = "auto"
     second_stage: str = "auto"
-    causal: str = "none"
-    # latency, seed, device, jobs: as for `alphamf.Stream`; at low latency the work is done on the
-    # CPU with one job, whatever `device` and `jobs` are.
-    latency: LatencyName = "segments"
-    seed: int = 0
-    device: DeviceName = "cpu"
-    jobs: int = 1
     overwrite: bool = False  # Whether outputs may be replaced
     trim: bool = False  # Whether the sound before the first speech and after the last is cut off
     # Loudness of the outputs in LUFS, with true peaks limited; None: it is left as it is.
@@ -70,13 +60,12 @@ class Request:
     # Time ranges of every file with noise only, as from `alphamf.denoising.hints.check_ranges`.
     noise_from: TimeRanges = ()
     whole: bool = False  # Whether the length of a pipe must be known before it is denoised
-    # salvage, max_channels, track: as for `alphamf.audio.reader.open_reader`.
+    # salvage, track: as for `alphamf.audio.reader.open_reader`.
     salvage: bool = False
-    max_channels: int = CHANNELS
+    track: int | None = None
     # Makes the segments of the output. Another function than `denoise_blocks` writes a file again
     # from speech that is known.
     estimate: Estimator = denoise_blocks
-    track: int | None = None
     tag: bool = False  # Whether to add a line to the outputs' history
     # Whether a result contains what it depends on: versions, digests of the models, processor.
     documented: bool = True

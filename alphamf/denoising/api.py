@@ -1,4 +1,4 @@
-"""Denoise a recording, in this thread or for asyncio, or a stream of blocks.
+"""Denoise a recording, or a stream of blocks.
 
 A segment of one channel goes through an STFT, alpha-MF and a sampler at the dictionary's rate; a
 small network may refine the posterior (`Settings.refine`). The resulting gain is applied to the
@@ -9,7 +9,6 @@ spectrogram only, so rate, length and alignment are those of the input.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from os import PathLike
 
@@ -33,7 +32,6 @@ __all__ = [
     "Segment",
     "Settings",
     "denoise",
-    "denoise_async",
     "denoise_stream",
 ]
 
@@ -150,80 +148,6 @@ def _samples(
     if samples.shape[1] == 1:
         return samples[:, 0], rate
     return samples.T if channels_first else samples, rate
-
-
-async def denoise_async(
-    audio: ArrayLike | PathLike[str],
-    rate: float | None = None,
-    preset: PresetName | Settings = "fast",
-    *,
-    strength: float | None = None,
-    dereverb: float | None = None,
-    model: str | PathLike[str] | Dictionary | Weights = "auto",
-    seed: int = 0,
-    device: DeviceName = "cpu",
-    jobs: int = 1,
-    max_channels: int = CHANNELS,
-    channels_first: bool = False,
-    noise_from: TimeRanges = (),
-    speech_from: TimeRanges = (),
-    progress: Callable[[float], None] | None = None,
-) -> Denoised:
-    """Denoise a recording in a thread of the event loop's executor.
-
-    If the task is cancelled, the work stops, and the thread is free again before the cancellation
-    is raised.
-
-    Parameters
-    ----------
-    audio, rate, preset, strength, dereverb, model, seed, device, jobs, max_channels, \
-    channels_first, noise_from, speech_from
-        As in `denoise`; the array must not change while the work is in progress.
-    progress
-        As in `denoise`, called in the thread.
-
-    Raises
-    ------
-    AlphaMFError
-        As `denoise`.
-
-    Examples
-    --------
-    >>> import soundfile
-    >>> audio, rate = soundfile.read("data/sample-noisy.wav", frames=32000)
-    >>> import asyncio
-    >>> asyncio.run(denoise_async(audio, rate, "fast")).audio.shape
-    (32000,)
-    """
-    import asyncio
-
-    cancel = threading.Event()
-    options = StreamOptions(
-        choose_settings(preset, strength, dereverb),
-        model=model,
-        seed=seed,
-        device=device,
-        jobs=jobs,
-        max_channels=max_channels,
-        channels_first=channels_first,
-        progress=progress,
-        cancel=cancel,
-    )
-
-    def work() -> Denoised:
-        samples, own = _samples(audio, rate, max_channels, channels_first=channels_first)
-        return denoise_array(samples, own, options, noise_from, speech_from)
-
-    future = asyncio.get_running_loop().run_in_executor(None, work)
-    try:
-        return await asyncio.shield(future)
-    except asyncio.CancelledError:
-        cancel.set()
-        await asyncio.wait([future])
-        raise
-    finally:
-        if future.done() and not future.cancelled():
-            future.exception()  # or asyncio would complain that nobody has asked for it
 
 
 def denoise_stream(

@@ -54,7 +54,7 @@ class RenderTask:
     def run(self, update: Update | None) -> str:
         """Write the file and return its path."""
         request = Request(
-            settings=replace(PRESETS["fast"], dry=self.mix.dry),
+            StreamOptions(replace(PRESETS["fast"], dry=self.mix.dry)),
             observe=lambda *_: _Nobody(),
             loudness=self.mix.loudness,
             overwrite=True,

@@ -14,6 +14,7 @@ from alphamf.batch.file import process
 from alphamf.batch.inputs import Job
 from alphamf.batch.request import Request
 from alphamf.denoising.api import PRESETS, denoise_stream
+from alphamf.denoising.stream_options import StreamOptions
 from alphamf.errors import AlphaMFError
 from alphamf.serving.picture import SoundPicture
 from alphamf.serving.render import RenderTask
@@ -130,11 +131,9 @@ class DenoiseTask:
         with ExitStack() as stack:
             watch = SpeechObserver(target, stack, self.spare)
             request = Request(
-                settings=settings,
+                StreamOptions(settings, seed=self.seed, jobs=self.jobs),
                 observe=watch.begin,
                 preset=self.preset,
-                seed=self.seed,
-                jobs=self.jobs,
                 overwrite=True,
             )
             job = Job(str(self.folder / SOURCE), str(target / "result"), derived=True)

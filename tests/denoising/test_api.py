@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import tracemalloc
 from dataclasses import replace
 
@@ -249,8 +248,6 @@ def test_a_file_is_read_with_its_rate(tmp_path, channels):
         found = denoise(name, preset=QUICK, model=TINY)
         np.testing.assert_array_equal(found.audio, expected.audio)
         assert found.rate == expected.rate == RATE
-    found = asyncio.run(alphamf.denoise_async(path, preset=QUICK, model=TINY))
-    np.testing.assert_array_equal(found.audio, expected.audio)
     if channels == 2:
         turned = denoise(path, preset=QUICK, model=TINY, channels_first=True)
         np.testing.assert_array_equal(turned.audio.T, expected.audio)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import pickle
-import sys
 import threading
 import time
 from concurrent.futures import CancelledError
@@ -15,7 +13,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from alphamf import PRESETS, AlphaMFError, Settings, Stream, denoise, denoise_async
+from alphamf import PRESETS, AlphaMFError, Settings, Stream, denoise
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame
 from alphamf.denoising.workers import Workers
@@ -165,40 +163,6 @@ def test_work_is_cancelled_from_another_thread(jobs):
     with pytest.raises(CancelledError):
         denoise(sound(17), RATE, endless, model=TINY, jobs=jobs, cancel=cancel)
     timer.join()
-    assert time.monotonic() - started < 10
-
-
-def test_asyncio():
-    """The event loop goes on meanwhile, and the result is that of `denoise`."""
-    audio = sound(12)[:, 0]
-
-    async def both():
-        ticks = 0
-        task = asyncio.create_task(denoise_async(audio, RATE, QUICK, model=TINY))
-        while not task.done():
-            await asyncio.sleep(0.001)
-            ticks += 1
-        return await task, ticks
-
-    found, ticks = asyncio.run(both())
-    assert ticks > 3
-    np.testing.assert_array_equal(found.audio, denoise(audio, RATE, QUICK, model=TINY).audio)
-    with pytest.raises(AlphaMFError, match="preset must be one of"):
-        asyncio.run(denoise_async(audio, RATE, "slow"))
-
-
-def test_a_task_that_is_cancelled_leaves_its_thread():
-    endless = replace(QUICK, steps=1_000_000)
-
-    async def cancelled():
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.3):
-                await denoise_async(sound(3), RATE, endless, model=TINY)
-        running = [name for name in map(str, sys._current_frames().values()) if "sampling" in name]
-        return running
-
-    started = time.monotonic()
-    assert asyncio.run(cancelled()) == []
     assert time.monotonic() - started < 10
 
 

@@ -10,7 +10,7 @@ from dataclasses import FrozenInstanceError, fields
 
 import pytest
 
-from alphamf import PRESETS, Stream, denoise, denoise_async, denoise_stream
+from alphamf import PRESETS, Stream, denoise, denoise_stream
 from alphamf.denoising.stream_options import SoundProgress, StreamOptions
 
 DEFAULTS = {each.name: each.default for each in fields(StreamOptions) if each.name != "settings"}
@@ -18,7 +18,6 @@ DEFAULTS |= {"preset": "fast", "strength": None, "dereverb": None}
 NO_OPTIONS = {"audio", "blocks", "rate", "channels", "noise_from", "speech_from"}
 NOT_OFFERED = {
     denoise: {"latency", "hints"},
-    denoise_async: {"latency", "hints", "cancel"},
     denoise_stream: set(),
     Stream: set(),
 }
