@@ -31,7 +31,7 @@ HAMCMC = (
     Experiment(
         "alpha-mf-speech",
         "Simsekli et al., ICML 2016, fig. 3",
-        (0.2, 12),
+        (0.2, 18),
         speech.jobs,
         speech.work,
         speech_report.table,
@@ -95,7 +95,7 @@ MASS_EM = (
     Experiment(
         "topics-reuters",
         "Monte Carlo EM mass, table 4 (Reuters-21578 for RCV1)",
-        (0.7, 15),
+        (0.7, 18),
         topics.reuters_jobs,
         topics.work,
         topics_report.reuters_table,
