@@ -24,8 +24,14 @@ samples."""
 _LEAST_RATE = 3400
 """Lowest sampling rate in Hz: the filter's shelf, at 1682 Hz, must lie below half of it."""
 
-_CHANNELS = (1.0, 1.0, 1.0, 1.41, 1.41)
-"""Weights of left, right, centre and the two at the sides."""
+_CHANNELS: dict[int, tuple[float, ...]] = {
+    **{count: (1.0, 1.0, 1.0, 1.41, 1.41)[:count] for count in range(1, 6)},
+    6: (1.0, 1.0, 1.0, 0.0, 1.41, 1.41),
+    7: (1.0, 1.0, 1.0, 0.0, 1.0, 1.41, 1.41),
+    8: (1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.41, 1.41),
+}
+"""Weights by the number of channels, in WAV's order: left, right, centre, the low frequencies'
+channel (from six on), behind, and at the sides (BS.1770-4, annex 3)."""
 
 _STEP = 0.1
 """A quarter of a gating block, in seconds."""
@@ -33,10 +39,15 @@ _STEP = 0.1
 _AHEAD = 0.005
 """Attack before and hold after a peak of the limiter, in seconds; the release is twice as long."""
 
-_OVER = 4
-_CHUNK = 1 << 18
+_BLOCKS = 1500
+"""Blocks per second in which powers and true peaks are measured, and the limiter works."""
 
-_ROUNDS, _MOST, _NEAR = 4, 60.0, 0.05
+_OVER, _REACH = 4, 10
+"""Oversampling for true peaks, and samples that its filter reaches to each side."""
+
+_CHUNK = 1 << 16
+
+_ROUNDS, _MOST, _NEAR = 10, 60.0, 0.01
 """Attempts to find the gain, because the limiter reduces the loudness; the maximum increase per
 attempt, and the tolerance, in dB."""
 
@@ -70,127 +81,168 @@ def _meter(rate: int) -> Any:
     return pyloudnorm.Meter(rate)
 
 
-class Meter:
-    """Measures the integrated loudness of a recording in blocks.
+class Levels(NamedTuple):
+    """K-weighted power and true peak of each block of a recording."""
 
-    `rate`, `channels`: sampling rate in Hz and number of channels of the recording.
+    powers: NDArray[np.float64]  # Sums over the samples of a block and its channels
+    peaks: Floats  # Amplitudes, until the next block begins
+    size: int  # Samples of a block
+    step: int  # Samples of a quarter of a gating block
+    frames: int  # Samples of the recording
+
+
+def check(rate: int, channels: int) -> None:
+    """Refuse a recording whose loudness is not defined."""
+    if channels > max(_CHANNELS):
+        raise AlphaMFError(
+            f"loudness can be measured for up to {max(_CHANNELS)} channels, not {channels}"
+        )
+    if rate < _LEAST_RATE:
+        raise AlphaMFError(
+            f"loudness can be measured at {_LEAST_RATE} Hz or more, not at {rate} Hz"
+        )
+
+
+def measure(audio: Floats, rate: int) -> Levels:
+    """Measure a recording, shape (samples, channels), once."""
+    from scipy.signal import sosfilt
+
+    channels = audio.shape[1]
+    check(rate, channels)
+    filters = _meter(rate)._filters.values()
+    sections = np.array([[*(each.passband_gain * each.b), *each.a] for each in filters])
+    state = np.zeros((len(sections), channels, 2))
+    size = rate // _BLOCKS
+    table = _between(size)
+    powers, peaks = [np.zeros(0)], [np.zeros(0, np.float32)]
+    for start, part in parts(audio, size):
+        weighted, state = sosfilt(sections, np.array(part.T, np.float64, order="C"), zi=state)
+        power = np.array(_CHANNELS[channels]) @ np.square(weighted, out=weighted)
+        power = np.pad(power, (0, -len(power) % size))
+        powers.append(power.reshape(-1, size).sum(axis=1))
+        peaks.append(_true_peaks(audio, start, len(part), table))
+    step = round(_STEP * rate)
+    return Levels(np.concatenate(powers), np.concatenate(peaks), size, step, len(audio))
+
+
+def loudness(levels: Levels, gains: NDArray[np.float64] | None = None) -> float | None:
+    """Return the loudness in LUFS; None if it is undefined, as for less than 0.4 s."""
+    powers = levels.powers if gains is None else levels.powers * gains**2
+    total = np.concatenate([[0.0], np.cumsum(powers)])
+    steps = np.arange(levels.frames // levels.step + 1) * levels.step / levels.size
+    quarters = np.diff(total[np.rint(steps).astype(int)]) / levels.step
+    if len(quarters) < 4:
+        return None
+    powers = np.lib.stride_tricks.sliding_window_view(quarters, 4).mean(axis=1)
+    heard = powers[powers >= 10 ** ((-70 + 0.691) / 10)]
+    if not len(heard) or not math.isfinite(heard.mean()):
+        return None
+    heard = heard[heard > heard.mean() / 10]
+    return float(-0.691 + 10 * np.log10(heard.mean()))
+
+
+def _between(size: int) -> Floats:
+    """Return the matrix from samples around a block to those between, shape (window, 3 size)."""
+    from scipy.signal import firwin
+
+    taps = _OVER * firwin(2 * _REACH * _OVER + 1, 1 / _OVER, window=("kaiser", 5.0))
+    table = np.zeros((size + 2 * _REACH, size, _OVER - 1), np.float32)
+    for place in range(size):
+        for phase in range(1, _OVER):
+            own = taps[phase::_OVER][::-1]  # for the samples from the tenth before on
+            table[place + 1 : place + 1 + len(own), place, phase - 1] = own
+    return table.reshape(len(table), -1)
+
+
+def _true_peaks(
+    audio: Floats, start: int, count: int, table: Floats, chosen: Any = slice(None)
+) -> Floats:
+    """Return the true peaks of the chosen blocks from a sample on, over all channels.
+
+    As `scipy.signal.resample_poly` finds them at four times the rate, as one product of matrices.
     """
-
-    def __init__(self, rate: int, channels: int) -> None:
-        if channels > len(_CHANNELS):
-            raise AlphaMFError(
-                f"loudness can be measured for up to {len(_CHANNELS)} channels, not {channels}"
-            )
-        if rate < _LEAST_RATE:
-            raise AlphaMFError(
-                f"loudness can be measured at {_LEAST_RATE} Hz or more, not at {rate} Hz"
-            )
-        filters = list(_meter(rate)._filters.values())
-        self._filters = [(each.passband_gain * each.b, each.a) for each in filters]
-        self._states = [np.zeros((2, channels)) for _ in filters]
-        self._weights = np.array(_CHANNELS[:channels])
-        self._rate = rate
-        self._powers: list[float] = []
-        self._left = np.zeros(0)
-
-    def add(self, block: Floats) -> None:
-        """Add samples, shape (n, channels)."""
-        from scipy.signal import lfilter
-
-        weighted: NDArray[np.float64] = block.astype(np.float64)
-        for k, (b, a) in enumerate(self._filters):
-            weighted, self._states[k] = lfilter(b, a, weighted, axis=0, zi=self._states[k])
-        step = round(_STEP * self._rate)
-        power = np.concatenate([self._left, np.square(weighted) @ self._weights])
-        whole = len(power) // step * step
-        self._powers += power[:whole].reshape(-1, step).mean(axis=1).tolist()
-        self._left = power[whole:]
-
-    def result(self) -> float | None:
-        """Return the loudness in LUFS; None if it is undefined, as for less than 0.4 s."""
-        if len(self._powers) < 4:
-            return None
-        powers = np.lib.stride_tricks.sliding_window_view(np.array(self._powers), 4).mean(axis=1)
-        heard = powers[powers >= 10 ** ((-70 + 0.691) / 10)]
-        if not len(heard) or not math.isfinite(heard.mean()):
-            return None
-        heard = heard[heard > heard.mean() / 10]
-        return float(-0.691 + 10 * np.log10(heard.mean()))
-
-
-def true_peaks(audio: Floats) -> Floats:
-    """Return the peak from each sample to the next, over channels, at four times the rate.
-
-    `audio`: shape (samples, channels).
-    """
-    from scipy.signal import resample_poly
-
-    between = np.abs(resample_poly(audio, _OVER, 1, axis=0)).max(axis=1)
-    found: Floats = np.maximum(between.reshape(-1, _OVER).max(axis=1), np.abs(audio).max(axis=1))
+    size = len(table) - 2 * _REACH
+    blocks = -(-count // size)
+    first, last = max(0, start - _REACH), min(len(audio), start + blocks * size + _REACH)
+    peaks = []
+    for channel in range(audio.shape[1]):
+        sound = np.zeros(blocks * size + 2 * _REACH, np.float32)
+        sound[first - start + _REACH : last - start + _REACH] = audio[first:last, channel]
+        windows = np.lib.stride_tricks.sliding_window_view(sound, len(table))[::size][chosen]
+        for values in (windows @ table, windows[:, _REACH:-_REACH]):
+            peaks += [values.max(axis=1), -values.min(axis=1)]
+    found: Floats = np.maximum.reduce(peaks)
     return found
 
 
-def limit_peaks(audio: Floats, rate: int, gain: float) -> Iterator[Floats]:
-    """Apply a gain to a recording, and yield it with true peaks limited to `CEILING`.
+def parts(audio: Floats, size: int) -> Iterator[tuple[int, Floats]]:
+    """Yield the parts of a recording, of whole blocks of `size` samples, and where they start."""
+    length = _CHUNK // size * size
+    for start in range(0, len(audio), length):
+        yield start, audio[start : start + length]
 
-    The gain of a sample is a weighted mean of local minima of the required gain, so that it never
-    exceeds the gain that the sample requires, and changes smoothly.
 
-    `audio`: shape (samples, channels). `rate`: in Hz.
+def limiter(levels: Levels, gain: float) -> NDArray[np.float64]:
+    """Return the limiter's gain at the edges of all blocks, for a recording with a gain.
+
+    It is a weighted mean of local minima of the required gain, so that it never exceeds the gain
+    that the blocks beside an edge require, and changes smoothly.
     """
-    from scipy.ndimage import minimum_filter1d
-
     ceiling = 10 ** ((CEILING - _MARGIN) / 20)
-    ahead = max(1, round(_AHEAD * rate))
-    window = np.hanning(2 * ahead + 3)[1:-1]
-    margin = 2 * ahead + 64  # and the oversampling filter
-    for start in range(0, len(audio), _CHUNK):
-        end = min(len(audio), start + _CHUNK)
-        first, last = max(0, start - margin), min(len(audio), end + margin)
-        loud = audio[first:last] * np.float32(gain)
-        needed = np.minimum(1, ceiling / np.maximum(true_peaks(loud), ceiling))
-        least = minimum_filter1d(needed, 2 * ahead + 1, mode="nearest")
-        padded = np.pad(least, ahead, mode="edge")
-        smooth = np.convolve(padded, window / window.sum(), mode="valid")
-        yield (loud * smooth[:, None].astype(np.float32))[start - first : end - first]
-
-
-def chunks(audio: Floats) -> Iterator[Floats]:
-    """Yield a recording in parts, shape (samples, channels), unchanged."""
-    for start in range(0, len(audio), _CHUNK):
-        yield audio[start : start + _CHUNK]
+    needed = np.minimum(1, ceiling / np.maximum(gain * levels.peaks.astype(float), ceiling))
+    reach = max(1, round(_AHEAD * _BLOCKS))
+    windows = np.lib.stride_tricks.sliding_window_view
+    least = windows(np.pad(needed, reach, mode="edge"), 2 * reach).min(axis=1)
+    weights = np.hanning(2 * reach + 1)[1:-1]
+    padded = np.pad(least, reach - 1, mode="edge")
+    edges = np.convolve(padded, weights / weights.sum(), mode="valid")
+    return np.where(edges > 1 - 1e-9, 1.0, edges)
 
 
 class LoudnessChange(NamedTuple):
-    """A gain, and the loudness in LUFS before and after it."""
+    """A gain, the limiter's gain at the edges of blocks, and the loudness in LUFS."""
 
     gain: float
+    edges: NDArray[np.float64]
     before: float
     after: float
 
 
-def normalizing_gain(audio: Floats, rate: int, loudness: float) -> LoudnessChange | None:
-    """Return the gain that brings a recording to a target loudness after `limit_peaks`.
-
-    `audio`: shape (samples, channels). `rate`: in Hz. `loudness`: in LUFS.
-    """
-    before = _loudness(audio, rate, None)
+def normalizing_gain(levels: Levels, wanted: float) -> LoudnessChange | None:
+    """Return the gain that brings a recording to a loudness in LUFS after the limiter."""
+    before = loudness(levels)
     if before is None:
         return None
     gain, after = 1.0, before
     for _ in range(_ROUNDS):
-        gain *= 10 ** (min(_MOST, loudness - after) / 20)
-        after = _loudness(audio, rate, gain) or before
-        if abs(after - loudness) < _NEAR:
+        gain *= 10 ** (min(_MOST, wanted - after) / 20)
+        edges = limiter(levels, gain)
+        after = loudness(levels, gain * (edges[1:] + edges[:-1]) / 2) or before
+        if abs(after - wanted) < _NEAR:
             break
-    return LoudnessChange(gain, before, after)
+    return LoudnessChange(gain, edges, before, after)
 
 
-def _loudness(audio: Floats, rate: int, gain: float | None) -> float | None:
-    meter = Meter(rate, audio.shape[1])
-    for block in chunks(audio) if gain is None else limit_peaks(audio, rate, gain):
-        meter.add(block)
-    return meter.result()
+def amplified(
+    audio: Floats, levels: Levels, change: LoudnessChange
+) -> Iterator[tuple[Floats, float]]:
+    """Yield a recording with gain and limiter in parts, each with its true peak."""
+    size, edges = levels.size, change.edges
+    ramp = ((np.arange(size) + 0.5) / size).astype(np.float32)
+    table = _between(size)
+    for start, part in parts(audio, size):
+        block = start // size
+        peaks = levels.peaks[block : block + -(-len(part) // size)]
+        own = edges[block : block + len(peaks) + 1].astype(np.float32)
+        louder = part * np.float32(change.gain)
+        limited = (own[1:] < 1) | (own[:-1] < 1)
+        highest = change.gain * float(peaks[~limited].max(initial=0))
+        if limited.any():
+            curve = own[:-1, None] + np.diff(own)[:, None] * ramp
+            louder *= curve.reshape(-1, 1)[: len(part)]
+            found = _true_peaks(louder, 0, len(part), table, limited)
+            highest = max(highest, float(found.max()))
+        yield louder, highest
 
 
 def amplitude_to_decibels(amplitude: float) -> float:

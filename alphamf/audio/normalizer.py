@@ -8,12 +8,12 @@ from contextlib import ExitStack
 import numpy as np
 
 from alphamf.audio.loudness import (
-    Meter,
+    amplified,
     amplitude_to_decibels,
-    chunks,
-    limit_peaks,
+    check,
+    measure,
     normalizing_gain,
-    true_peaks,
+    parts,
 )
 from alphamf.audio.writer import Writer
 from alphamf.errors import AlphaMFError
@@ -33,7 +33,7 @@ class Normalizer:
     def __init__(
         self, writer: Writer, rate: int, channels: int, loudness: float, stack: ExitStack
     ) -> None:
-        Meter(rate, channels)
+        check(rate, channels)
         self._writer, self._rate, self._loudness = writer, rate, loudness
         self._shape = 0, channels
         try:
@@ -60,14 +60,15 @@ class Normalizer:
         except OSError as error:
             raise _failed(error) from error
         audio: Floats = np.memmap(self._file, np.float32, "r", shape=self._shape)
-        found = normalizing_gain(audio, self._rate, self._loudness)
-        peak = 0.0
+        levels = measure(audio, self._rate)
+        found = normalizing_gain(levels, self._loudness)
         if found is None:
-            for block in chunks(audio):
+            for _, block in parts(audio, 1):
                 self._writer.write(block)
             return None
-        for block in limit_peaks(audio, self._rate, found.gain):
-            peak = max(peak, float(true_peaks(block).max()))
+        peak = 0.0
+        for block, highest in amplified(audio, levels, found):
+            peak = max(peak, highest)
             self._writer.write(block)
         return {
             "before": found.before,
