@@ -95,6 +95,7 @@ plot_formats = [("png", 110)]
 html_theme = "pydata_sphinx_theme"
 html_title = "alphamf"
 html_static_path = ["static"]
+html_favicon = "../alphamf/serving/static/icon.svg"
 html_css_files = ["site.css"]
 html_js_files = [("players.js", {"defer": "defer"})]
 html_copy_source = False

@@ -56,6 +56,8 @@ PROSE = [
     (r"take (\d+) s at 16 kHz mono, and (\d+) s at 48 kHz stereo", [
         ("speed-rates", "all", f"{rate} kHz {way}", "s for three minutes")
         for rate, way in ((16, "mono"), (48, "stereo"))]),
+    (r"\((\d+) MB; (\d+) MB without", [
+        ("install-size", "all", name, "MB") for name in ("all", "default")]),
     (r"from ([\d.]+) to ([\d.]+) dB with alphamf, and to ([\d.]+) dB with DeepFilterNet3", [
         ("sample", "all", name, "SI-SDR dB") for name in ("noisy", "fast", "deepfilternet")]),
     (r"percent \((\d+) without denoising\)", [

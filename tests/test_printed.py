@@ -1,6 +1,7 @@
 """Every command that is printed for users runs as printed, in a clone with a fresh environment.
 
-Read are the blocks of shell commands of `PAGES`, and what alphamf says about extras. Each page has a folder of its own, which looks like the clone and holds recordings.
+Read are the blocks of shell commands of `PAGES`, and what alphamf says about extras. Each page has
+a folder of its own, which looks like the clone and holds recordings.
 What cannot run here is listed in docs/packages.md, with the reason; its options are read by the
 command line all the same.
 """
