@@ -81,6 +81,8 @@ def run(
             if update:
                 update(printable_name(outcome.item.source), 1.0, 1.0)
             codes.add(outcome.code)
+            if outcome.error is None and outcome.result.get("cut"):  # done as far as it goes
+                codes.add(2)
             skipped += outcome.error is None and "skipped" in outcome.result
             done += outcome.error is None and "skipped" not in outcome.result
             _report(outcome, None if quiet else _sentences, as_json=as_json, to_stderr=to_stderr)

@@ -280,15 +280,6 @@ Raw = Annotated[
     ),
 ]
 
-Salvage = Annotated[
-    bool,
-    typer.Option(
-        "--salvage",
-        help="If a file is truncated or damaged, denoise the part that can be read.",
-        rich_help_panel=RUN,
-    ),
-]
-
 MaxChannels = Annotated[
     int,
     typer.Option(

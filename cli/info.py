@@ -44,6 +44,8 @@ def info(
                 streams.check_input()
             with open_reader(sys.stdin.buffer if name == STREAM else name) as reader:
                 _recording(reader, as_json)
+                if reader.cut:
+                    raise typer.Exit(2)
 
 
 def _model(model: Dictionary | TrainedNetwork, as_json: bool) -> None:
@@ -77,7 +79,7 @@ def _recording(reader: Reader, as_json: bool) -> None:
             "rms": _level(reader.rms),
             **_tracks(reader),
             "model": f"{model.name} ({summary(model)})",
-            **({"note": reader.note} if reader.note else {}),
+            **({"note": note} if (note := reader.cut or reader.note) else {}),
             **_described(_room(reader)),
             "sandbox": report.with_options(helper.state()),
         }
@@ -96,6 +98,7 @@ def _measured(reader: Reader) -> dict[str, Any]:
         "duration": reader.duration,
         "peak_db": _decibels(reader.peak),
         "rms_db": _decibels(reader.rms),
+        "cut": reader.cut,
     }
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from alphamf.audio.file_pieces import holds_sound
-from alphamf.audio.layout import Extent, Pieces, replace_bytes, truncation_error
+from alphamf.audio.file_pieces import Scan
+from alphamf.audio.layout import Extent, Pieces, replace_bytes, too_few_bytes
 from alphamf.errors import AlphaMFError
 
 Order = Literal["<", ">"]
@@ -22,6 +23,9 @@ _STARTS = (b"RIFF", b"RIFX", b"RF64", b"FORM", b"caff")
 _AFTER = (b"LIST", b"id3 ", b"ID3 ", b"bext", b"JUNK", b"cue ", b"fact", b"PEAK", b"iXML", b"ANNO")
 """Chunks that often follow the samples; if one is truncated, the file ends there."""
 
+MOST = 50_000
+"""Maximum number of chunks of a file."""
+
 _MOST = 0xFFFFFFFE
 """Maximum number of bytes of samples that 32 bits count."""
 
@@ -29,26 +33,35 @@ _UNKNOWN = 2**62
 """A size of 64 bits that is this or more means "not known yet"."""
 
 
-def check(file: BinaryIO, size: int, name: str, *, order: Order) -> Extent:
+def check(data: Scan, *, order: Order) -> Extent:
     """Check that a RIFF or AIFF file has as many bytes of samples as its header promises.
 
     If a program wrote to a pipe and left the size open, or if a size above 4 GiB has wrapped
     around, the actual size is used.
     """
     long_at = 0
-    while len(header := file.read(8)) == 8:
-        kind, promised = struct.unpack(f"{order}4sI", header)
-        start = file.tell()
+    for kind, start, promised in _walk(data, order):
         if kind == b"ds64":
             long_at = start + 8
         if kind in _SAMPLES:
-            data = _Data(start, promised, order)
+            found = _Data(start, promised, order)
             if promised == 0xFFFFFFFF and long_at:
-                file.seek(long_at)
-                data = data._replace(length=struct.unpack("<Q", file.read(8))[0], long_at=long_at)
-            return _measure(file, size, name, data)
-        file.seek(start + promised + promised % 2)
-    raise _without_samples(name)
+                length = int.from_bytes(data.get(long_at, 8), "little")
+                found = found._replace(length=length, long_at=long_at)
+            return _measure(data, found)
+    raise _without_samples(data.name)
+
+
+def _walk(data: Scan, order: Order) -> Iterator[tuple[bytes, int, int]]:
+    """Yield kind, start and length of the chunks of a RIFF or AIFF file."""
+    at = 12
+    for _ in range(MOST):
+        header = data.get(at, 8)
+        if len(header) < 8:
+            return
+        kind, length = struct.unpack(f"{order}4sI", header)
+        yield kind, at + 8, length
+        at += 8 + length + length % 2
 
 
 class _Data(NamedTuple):
@@ -60,125 +73,133 @@ class _Data(NamedTuple):
     long_at: int = 0  # Position of their length in 64 bits; 0 if there is none
 
 
-def _measure(file: BinaryIO, size: int, name: str, data: _Data) -> Extent:
+def _measure(data: Scan, found: _Data) -> Extent:
     """Return where a file ends, and how libsndfile sees all of its samples."""
-    start, promised = data.start, data.length
+    start, promised, order, size = found.start, found.length, found.order, data.size
     there = size - start
-    end = end_of_chunks(file, start + promised, size, data.order)
+    end = end_of_chunks(data, start + promised, order)
     if promised and promised <= there and end == size:
         return Extent(size)
-    unknown = promised >= _UNKNOWN if data.long_at else is_placeholder(promised)
+    unknown = promised >= _UNKNOWN if found.long_at else is_placeholder(promised)
     if promised == 0:
         unknown = end < size
     elif not unknown and promised > there:
-        raise truncation_error(name, promised, there)
+        return Extent(size, cut=too_few_bytes(promised, there))
     if unknown:
-        return Extent(*_sized(file, size, there, data))
+        return Extent(*_sized(data, there, found))
     for wrapped in range(promised + (there - promised >> 32 << 32), promised, -(2**32)):
-        if not data.long_at and end_of_chunks(file, start + wrapped, size, data.order) == size:
-            return Extent(*_sized(file, size, wrapped, data))
+        if not found.long_at and end_of_chunks(data, start + wrapped, order) == size:
+            return Extent(*_sized(data, wrapped, found))
     return Extent(end)
 
 
-def _sized(file: BinaryIO, size: int, length: int, data: _Data) -> tuple[int, Pieces | None]:
+def _sized(data: Scan, length: int, found: _Data) -> tuple[int, Pieces | None]:
     """Return where a file ends for libsndfile, and its pieces, if it has so many bytes of samples.
 
     More than 4 GiB become RF64; AIFF and RIFX have no such form, so a part is left out.
     """
-    start = data.start
-    if data.long_at:
-        return size, replace_bytes(size, data.long_at, struct.pack("<Q", length))
+    start, size = found.start, data.size
+    if found.long_at:
+        return size, replace_bytes(size, found.long_at, struct.pack("<Q", length))
     if length < _MOST:
-        return size, replace_bytes(size, start - 4, struct.pack(f"{data.order}I", length))
-    file.seek(0)
-    if file.read(4) != b"RIFF":
-        return start + _MOST, replace_bytes(size, start - 4, struct.pack(f"{data.order}I", _MOST))
+        return size, replace_bytes(size, start - 4, struct.pack(f"{found.order}I", length))
+    if data.get(0, 4) != b"RIFF":
+        return start + _MOST, replace_bytes(size, start - 4, struct.pack(f"{found.order}I", _MOST))
     head = b"RF64\xff\xff\xff\xffWAVEds64" + struct.pack("<I3QI", 28, size + 28, length, 0, 0)
     samples = range(start, size)
     return size, (head, range(12, start - 8), b"data\xff\xff\xff\xff", samples)
 
 
-def count_spare_bytes(file: BinaryIO, at: int, size: int) -> int:
+def count_spare_bytes(data: Scan, at: int) -> int:
     """Return the number of bytes after a WAV file's samples that are neither chunks nor zeros."""
-    at = end_of_chunks(file, at, size, "<")
-    return size - at if at < size and holds_sound(file, at, size) else 0
+    at = end_of_chunks(data, at, "<")
+    return data.size - at if at < data.size and data.holds_sound(at) else 0
 
 
-def codec(file: BinaryIO) -> int | None:
+def check_bw64(data: Scan) -> Extent:
+    """Check a BW64 file, which libsndfile knows as RF64."""
+    extent = check(data, order="<")
+    first, *others = extent.pieces or (range(extent.end),)
+    return extent._replace(pieces=(b"RF64", range(4, len(first)), *others))
+
+
+def codec(data: Scan) -> int | None:
     """Return the codec number of a WAV file, or None if it has none."""
-    file.seek(12)
-    while len(header := file.read(8)) == 8:
-        kind, length = struct.unpack("<4sI", header)
+    for kind, start, _ in _walk(data, "<"):
         if kind == b"fmt ":
-            return int.from_bytes(file.read(2), "little")
+            return int.from_bytes(data.get(start, 2), "little")
         if kind == b"data":
             break
-        file.seek(length + length % 2, 1)
     return None
 
 
-def check_w64(file: BinaryIO, size: int, name: str) -> Extent:
+def check_w64(data: Scan) -> Extent:
     """Check a Sony Wave64 file as in `check`; chunk sizes include the chunk headers."""
-    file.seek(40)
-    while len(header := file.read(24)) == 24:
+    at, size = 40, data.size
+    for _ in range(MOST):
+        header = data.get(at, 24)
+        if len(header) < 24:
+            break
         kind, promised = struct.unpack("<16sQ", header)
-        start, promised = file.tell(), max(0, promised - 24)
+        start, promised = at + 24, max(0, promised - 24)
+        at = start + (promised + 7) // 8 * 8
         if kind.startswith(b"data"):
             if size - start < promised < _UNKNOWN:
-                raise truncation_error(name, promised, size - start)
-            end = start + (promised + 7) // 8 * 8
-            return Extent(min(end, size) if promised else size, stops=False)
-        if promised > size:
-            break
-        file.seek(start + (promised + 7) // 8 * 8)
-    raise _without_samples(name)
+                return Extent(size, cut=too_few_bytes(promised, size - start))
+            return Extent(min(at, size) if promised else size, stops=False)
+    raise _without_samples(data.name)
 
 
-def check_caf(file: BinaryIO, size: int, name: str) -> Extent:
+def check_caf(data: Scan) -> Extent:
     """Check a Core Audio file as in `check`; a size of -1 means "not known yet".
 
     libsndfile refuses that, and sizes beyond the end of the file.
     """
-    file.seek(8)
-    while len(header := file.read(12)) == 12:
+    at, size = 8, data.size
+    for _ in range(MOST):
+        header = data.get(at, 12)
+        if len(header) < 12:
+            break
         kind, promised = struct.unpack(">4sq", header)
-        start = file.tell()
+        start = at + 12
         if kind == b"data":
             there = replace_bytes(size, start - 8, struct.pack(">q", size - start))
             if promised > size - start:  # less 4 bytes for the number of edits
-                raise truncation_error(name, promised - 4, size - start - 4, there)
-            end = end_of_chunks(file, start + max(0, promised), size, ">", long=True)
+                return Extent(size, there, cut=too_few_bytes(promised - 4, size - start - 4))
+            end = end_of_chunks(data, start + max(0, promised), ">", long=True)
             unknown = promised == -1 or (promised == 0 and end < size)
             return Extent(size, there) if unknown else Extent(end)
-        if not 0 <= promised <= size:
+        if promised < 0:
             break
-        file.seek(start + promised)
-    raise _without_samples(name)
+        at = start + promised
+    raise _without_samples(data.name)
 
 
 def _without_samples(name: str) -> AlphaMFError:
     return AlphaMFError(f"{name} is truncated: its header ends before the samples start")
 
 
-def end_of_chunks(file: BinaryIO, at: int, size: int, order: Order, *, long: bool = False) -> int:
+def end_of_chunks(data: Scan, at: int, order: Order, *, long: bool = False) -> int:
     """Return the end of the last complete chunk, given the position of the first."""
-    while at < size:
-        file.seek(at)
-        header = file.read(13)
+    size, bytes_of = data.size, 12 if long else 8
+    for _ in range(MOST):
+        header = data.get(at, 13)
+        if not header:
+            return at
         # Some programs leave out the byte that follows an odd number of others.
         padded = not long and at % 2 and not (header[:1].isalpha() and header[1:4].isalpha())
         kind, length = struct.unpack(
             f"{order}4s{'q' if long else 'I'}",
-            header[padded : padded + (12 if long else 8)].ljust(12 if long else 8, b"\0"),
+            header[padded : padded + bytes_of].ljust(bytes_of, b"\0"),
         )
         if padded and len(header) == 1:
             return size
         printable = all(32 <= byte < 127 for byte in kind) and kind not in _STARTS
-        end = at + padded + (12 if long else 8) + length
+        end = at + padded + bytes_of + length
         if not printable or not 0 <= length or (end > size and kind not in _AFTER):
-            break
+            return at
         at = min(end, size)
-    return at
+    raise AlphaMFError(f"{data.name} has more than {MOST} chunks")
 
 
 def is_placeholder(size: int) -> bool:

@@ -1,21 +1,87 @@
-"""Parts of a file, presented as one file, with some bytes replaced."""
+"""Bytes of a file by position, and parts of a file as one file with some bytes replaced."""
 
 from __future__ import annotations
 
 import io
 import os
+import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from itertools import accumulate
-from typing import Any, BinaryIO, Literal, NamedTuple
+from typing import Any, BinaryIO, Literal, NamedTuple, Self
 
 from alphamf.audio.layout import Pieces
 
-_CHUNK = 1 << 20
+_BLOCK = 1 << 16
+_KEPT = 4
+"""Blocks in memory; a scan looks at the next frame before it moves on."""
 
 
-def view(file: BinaryIO, pieces: Pieces) -> BinaryIO:
-    """Return pieces of an open file as one file."""
-    return io.BufferedReader(_View(file, pieces))
+class Scan:
+    """The bytes of a file from a position on, each of which a forward scan reads about once."""
+
+    def __init__(self, file: BinaryIO, name: str = "", size: int | None = None) -> None:
+        self.name, self._start, self._file = name, 0, file
+        self.size: int = file.seek(0, os.SEEK_END) if size is None else size
+        self._blocks: dict[int, bytes] = {}
+
+    def rest(self, at: int) -> Self:
+        """Return the bytes from a position on."""
+        new = type(self)(self._file, self.name, self.size - at)
+        new._start, new._blocks = self._start + at, self._blocks
+        return new
+
+    def get(self, at: int, count: int) -> bytes:
+        """Return bytes at a position; fewer at the end."""
+        count = min(count, self.size - at)
+        if count <= 0:
+            return b""
+        k, first = divmod(self._start + at, _BLOCK)
+        data = self._block(k)[first : first + count]
+        while len(data) < count and (more := self._block(k := k + 1)):
+            data += more[: count - len(data)]
+        return data
+
+    def find(self, what: re.Pattern[bytes], width: int, at: int) -> int:
+        """Return the next position of a pattern of so many bytes, or -1."""
+        while at + width <= self.size:
+            k, first = divmod(self._start + at, _BLOCK)
+            found = what.search(self._block(k), first)
+            edge = (k + 1) * _BLOCK - self._start
+            if not found:  # or it lies across the end of the block
+                before = max(at, edge - width + 1)
+                found = what.search(self.get(before, 2 * width - 2))
+                at = before if found else edge
+            else:
+                at = k * _BLOCK - self._start
+            if found:
+                at += found.start()
+                return at if at + width <= self.size else -1
+        return -1
+
+    def _block(self, k: int) -> bytes:
+        data = self._blocks.get(k)
+        if data is None:
+            self._file.seek(k * _BLOCK)
+            data = self._file.read(_BLOCK)
+            while len(self._blocks) >= _KEPT:
+                del self._blocks[next(iter(self._blocks))]
+            self._blocks[k] = data
+        return data
+
+    def holds_sound(self, at: int) -> bool:
+        """Return whether the bytes after a recording are neither a tag nor zeros."""
+        if is_tag(self.get(at, 8)):
+            return False
+        return self.find(_NOT_ZERO, 1, at) >= 0
+
+
+_NOT_ZERO = re.compile(rb"[^\0]")
+
+
+def is_tag(head: bytes) -> bool:
+    """Return whether 8 bytes are the start of a tag that is written after the sound."""
+    return head.startswith((b"TAG", b"APETAGEX", b"LYRICSBE", b"ID3"))
 
 
 class PiecedFile(NamedTuple):
@@ -33,9 +99,7 @@ class PiecedFile(NamedTuple):
 class _View(io.RawIOBase):
     """A readable file made of pieces of another."""
 
-    def __init__(
-        self, file: BinaryIO, pieces: Pieces, end: Callable[[], None] = lambda: None
-    ) -> None:
+    def __init__(self, file: BinaryIO, pieces: Pieces, end: Callable[[], None]) -> None:
         self._file, self._end = file, end
         self._pieces = [piece for piece in pieces if len(piece)]
         self._ends = list(accumulate(map(len, self._pieces)))
@@ -76,10 +140,10 @@ class _View(io.RawIOBase):
         return count
 
     def _from(self, at: int, count: int) -> Iterator[bytes]:
-        for piece, end in zip(self._pieces, self._ends, strict=True):
-            if at >= end or count <= 0:
-                continue
-            first = at - end + len(piece)
+        k = bisect_right(self._ends, at)
+        while k < len(self._pieces) and count > 0:
+            piece = self._pieces[k]
+            first = at - self._ends[k] + len(piece)
             part = piece[first : first + count]
             if isinstance(part, range):
                 self._file.seek(part.start)
@@ -88,47 +152,4 @@ class _View(io.RawIOBase):
             if not part:
                 return
             at, count = at + len(part), count - len(part)
-
-
-def find(file: BinaryIO, what: bytes, start: int) -> int:
-    """Return the position of the next occurrence of some bytes in a file, or -1."""
-    while True:
-        file.seek(start)
-        data = file.read(_CHUNK + len(what) - 1)
-        if (place := data.find(what)) >= 0:
-            return start + place
-        if len(data) < _CHUNK + len(what) - 1:
-            return -1
-        start += _CHUNK
-
-
-def holds_sound(file: BinaryIO, start: int, size: int) -> bool:
-    """Return whether the bytes after a recording are neither a tag nor zeros."""
-    file.seek(start)
-    if is_tag(file.read(8)):
-        return False
-    file.seek(start)
-    while start < size and (data := file.read(min(_CHUNK, size - start))):
-        if data != bytes(len(data)):
-            return True
-        start += len(data)
-    return False
-
-
-def is_tag(head: bytes) -> bool:
-    """Return whether 8 bytes are the start of a tag that is written after the sound."""
-    return head.startswith((b"TAG", b"APETAGEX", b"LYRICSBE", b"ID3"))
-
-
-def pack(pieces: Pieces | None) -> list[Any] | None:
-    """Return pieces as JSON values: ranges as two numbers, and bytes as hexadecimal digits."""
-    if pieces is None:
-        return None
-    return [[p.start, p.stop] if isinstance(p, range) else p.hex() for p in pieces]
-
-
-def unpack(packed: list[Any] | None) -> Pieces | None:
-    """Return the pieces for JSON values from `pack`."""
-    if packed is None:
-        return None
-    return [range(*p) if isinstance(p, list) else bytes.fromhex(p) for p in packed]
+            k += at >= self._ends[k]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any, BinaryIO
+import re
+from typing import TYPE_CHECKING, Any
 
 from alphamf.audio import mp3, subtypes
-from alphamf.audio.file_pieces import find
+from alphamf.audio.file_pieces import Scan
 from alphamf.audio.layout import Extent, replace_bytes
 
 if TYPE_CHECKING:
@@ -14,35 +15,25 @@ if TYPE_CHECKING:
 
 START = b"fLaC"
 
-_FIRST_BLOCKS = (b"\0\0\0\x22", b"\x80\0\0\x22")
-"""Headers of the first block of metadata, with or without others after it."""
+_FIRST = re.compile(b"fLaC[\0\x80]\0\0\x22")
+"""The start, and the header of the first block of metadata, with or without others after it."""
 
 _COUNT = 2**36 - 1
 """The bits of the number of samples."""
 
 
-def check(file: BinaryIO, size: int, name: str) -> Extent:
+def check(data: Scan) -> Extent:
     """Find the end of a recording, so that libsndfile reads all samples despite its header."""
-    start = mp3.tag_end(file)
-    file.seek(start)
-    head = file.read(42)
+    start = mp3.tag_end(data)
+    head = data.get(start, 42)
     if not head.startswith(START) or len(head) < 42:
-        return Extent(size, stops=False)
+        return Extent(data.size, stops=False)
     number = int.from_bytes(head[18:26], "big")
-    end = _end(file, start + 42, size)
+    following = data.find(_FIRST, 8, start + 42)
+    end = data.size if following < 0 else following
     pieces = replace_bytes(end, start + 18, (number & ~_COUNT).to_bytes(8, "big"))
     md5 = head[26:42] if any(head[26:42]) else None
     return Extent(end, pieces, stops=False, frames=number & _COUNT or None, md5=md5)
-
-
-def _end(file: BinaryIO, at: int, size: int) -> int:
-    """Return where the next recording begins, or the end of the file."""
-    while (at := find(file, START, at)) >= 0:
-        file.seek(at + 4)
-        if file.read(4) in _FIRST_BLOCKS:
-            return at
-        at += 4
-    return size
 
 
 class Sum:

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from alphamf.audio import chunks, flac, headers, mp3, ogg, subtypes
-from alphamf.audio.file_pieces import holds_sound, view
-from alphamf.audio.layout import Extent, FilePart, Layout, Pieces, TruncationError
+from alphamf.audio.file_pieces import Scan
+from alphamf.audio.layout import Extent, FilePart, Layout, Pieces
 from alphamf.audio.media import kinds
 from alphamf.errors import AlphaMFError
 
@@ -28,9 +28,7 @@ class Header(NamedTuple):
     # start, kind: bytes 0 to 3, and bytes from 8 on.
     start: bytes
     kind: bytes
-    # Takes the open file after its first 12 bytes, its size, and its name for messages; returns
-    # where the recording ends; raises `alphamf.audio.layout.TruncationError`.
-    check: Callable[[BinaryIO, int, str], Extent]
+    check: Callable[[Scan], Extent]  # Returns where the recording ends, and what is missing
 
 
 class Encoding(NamedTuple):
@@ -151,7 +149,15 @@ FORMATS = {
             headers=(Header(b"caff", b"", chunks.check_caf),),
         ),
         Format("W64", _RIFF, (".w64",), headers=(Header(b"riff", b"", chunks.check_w64),)),
-        Format("RF64", _RIFF, (".rf64",), headers=(Header(b"RF64", b"WAVE", _little),)),
+        Format(
+            "RF64",
+            _RIFF,
+            (".rf64", ".bw64"),
+            headers=(
+                Header(b"RF64", b"WAVE", _little),
+                Header(b"BW64", b"WAVE", chunks.check_bw64),
+            ),
+        ),
         Format(
             "NIST",
             ("PCM_16", "PCM_24", "PCM_S8", "PCM_32", "ULAW", "ALAW"),
@@ -212,59 +218,55 @@ MOST = 10_000
 """Maximum number of recordings in one file, because each is opened separately."""
 
 
-def check(path: Path, name: str) -> Layout:
+def check(data: Scan) -> Layout:
     """Check that a file holds what its header promises, and find what follows that."""
-    size = path.stat().st_size
-    parts: list[FilePart] = []
-    at, stops, known = 0, False, None
-    with path.open("rb") as file:
-        while at < size and (not parts or holds_sound(file, at, size)):
-            rest = view(file, (range(at, size),))
-            found = _identify(rest)
-            if found is None or (known or found).format != found.format:
-                break
-            if len(parts) == MOST:
-                raise AlphaMFError(f"{name} holds more than {MOST} recordings")
-            known = found
-            rest.seek(12)
-            try:
-                extent = found.check(rest, size - at, name)
-            except TruncationError as error:
-                plain = not parts and error.pieces is None
-                last = FilePart(None if plain else _moved(error.pieces, at, size))
-                return Layout((*parts, last), cut=str(error))
-            stops = extent.stops
-            parts.append(FilePart(_moved(extent.pieces, at, at + extent.end), *extent[3:]))
-            at += extent.end
-        if not parts:
-            return Layout()
-        if not stops and at < size:  # the decoder reads on
-            pieces = _moved(extent.pieces, at - extent.end, size)
-            parts[-1] = parts[-1]._replace(pieces=pieces)
-        if len(parts) == 1 and extent.pieces is None:
-            parts[0] = parts[0]._replace(pieces=None)
-        spare = size - at if stops and holds_sound(file, at, size) else 0
-    return Layout(parts, spare)
+    size, parts = data.size, list[FilePart]()
+    at, stops, known, cut = 0, False, None, None
+    while at < size and not cut and (not parts or data.holds_sound(at)):
+        rest = data.rest(at)
+        found = _identify(rest)
+        if found is None or (known or found).format != found.format:
+            break
+        if len(parts) == MOST:
+            raise AlphaMFError(f"{data.name} holds more than {MOST} recordings")
+        known = found
+        extent = found.check(rest)
+        stops, cut = extent.stops, extent.cut
+        parts.append(FilePart(_moved(extent.pieces, at, at + extent.end), *extent[3:5]))
+        at += extent.end
+    if not parts:
+        return Layout()
+    if not stops and not cut and at < size:  # the decoder reads on
+        parts[-1] = parts[-1]._replace(pieces=_moved(extent.pieces, at - extent.end, size))
+    if len(parts) == 1 and extent.pieces is None:
+        parts[0] = parts[0]._replace(pieces=None)
+    spare = size - at if stops and not cut and data.holds_sound(at) else 0
+    return Layout(parts, spare, cut)
 
 
 class _Known(NamedTuple):
     """The format of a file, and its check."""
 
     format: object
-    check: Callable[[BinaryIO, int, str], Extent]
+    check: Callable[[Scan], Extent]
 
 
-def _identify(file: BinaryIO) -> _Known | None:
-    """Return the format of an open file; None if there is nothing to check."""
-    if (kind := kinds.kind_of(file)) is not None:
+def _identify(data: Scan) -> _Known | None:
+    """Return the format of a file; None if there is nothing to check."""
+    if (kind := kinds.kind_of(data)) is not None:
         return _Known(kind.demuxer, kind.check)
-    file.seek(0)
-    head = file.read(20)
+    head = data.get(0, 20)
     known = [(form, header) for form in FORMATS.values() for header in form.headers]
     for form, header in (*known, *((header, header) for header in READ_ONLY)):
         if head.startswith(header.start) and head[8:].startswith(header.kind):
             return _Known(form, header.check)
+    if not head.startswith(_PACKED) and mp3.begins_midway(data):
+        return _Known(FORMATS["MP3"], mp3.check)
     return None
+
+
+_PACKED = (b"RIFF", b"FORM", b"\0\0\1\xba")
+"""How containers begin that may hold frames of MP3."""
 
 
 def _moved(pieces: Pieces | None, by: int, end: int) -> Pieces:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from alphamf.errors import AlphaMFError
-
 Pieces = Sequence[bytes | range]
 """The file that a decoder reads: ranges of the original's bytes, and replacements of others."""
 
@@ -18,19 +16,19 @@ class Extent(NamedTuple):
     # Pieces that the decoder has to read, if not the bytes as they are.
     pieces: Pieces | None = None
     stops: bool = True  # Whether the decoder stops there, so that it leaves out sound that follows
-    # Samples per channel that the header promises, where `pieces` hide that from the decoder; None:
-    # not known.
+    # Samples per channel that the recording must have, where the decoder does not see a promise
+    # of the header, or sees one that nobody made; None: what the decoder says.
     frames: int | None = None
-    md5: bytes | None = None  # MD5 sum of the samples in the header of FLAC; None: not known.
+    md5: bytes | None = None  # MD5 sum of the samples in the header of FLAC; None: not known
+    cut: str | None = None  # What is missing, to follow the file's name; otherwise None
 
 
 class FilePart(NamedTuple):
-    """A recording in a file."""
+    """A recording in a file; see `Extent`."""
 
-    pieces: Pieces | None = None  # Pieces that a decoder reads; None: the whole file.
-    # Samples per channel that its header promises, where the decoder does not see that.
+    pieces: Pieces | None = None  # None: the whole file
     frames: int | None = None
-    md5: bytes | None = None  # MD5 sum of its samples by its header; None: not known.
+    md5: bytes | None = None
 
 
 class Layout(NamedTuple):
@@ -38,19 +36,7 @@ class Layout(NamedTuple):
 
     parts: Sequence[FilePart] = (FilePart(),)  # Its recordings
     spare: int = 0  # Bytes after them that may be sound, and that no decoder reads
-    cut: str | None = None  # A sentence where a part is missing; otherwise None
-
-
-class TruncationError(AlphaMFError):
-    """Error for a file that ends before the length in its header."""
-
-    def __init__(self, sentence: str, pieces: Pieces | None = None) -> None:
-        super().__init__(sentence)
-        self.pieces = pieces
-
-    def __reduce__(self) -> tuple[type[TruncationError], tuple[str, Pieces | None]]:
-        """Pickle the error together with its pieces."""
-        return TruncationError, (str(self), self.pieces)
+    cut: str | None = None  # What is missing, to follow the file's name; otherwise None
 
 
 class DecodingError(Exception):
@@ -79,14 +65,9 @@ def replace_bytes(end: int, position: int, data: bytes) -> Pieces:
     return (range(min(position, end)), data[: max(0, end - position)], range(after, end))
 
 
-def truncation_error(
-    name: str, promised: int, there: int, pieces: Pieces | None = None
-) -> TruncationError:
-    """Return the error for a file with fewer bytes of samples than its header promises."""
-    return TruncationError(
-        (
-            f"{name} is truncated: its header promises {promised} bytes of samples, but it "
-            f"has only {max(0, there)}"
-        ),
-        pieces,
+def too_few_bytes(promised: int, there: int) -> str:
+    """Return what is missing from a file with fewer bytes of samples than its header promises."""
+    return (
+        f"is truncated: its header promises {promised} bytes of samples, but it "
+        f"has only {max(0, there)}"
     )

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from alphamf.audio import chunks, subtypes
 from alphamf.audio.chunks import is_placeholder
-from alphamf.audio.layout import LEAST, TruncationError, excess_sentence, truncation_error
+from alphamf.audio.file_pieces import Scan
+from alphamf.audio.layout import LEAST, excess_sentence, too_few_bytes
 from alphamf.audio.reader import Recording, open_reader
 from alphamf.audio.spool import Spool, spool_pipe
 from alphamf.audio.survey import BLOCK, Samples, check_kind, check_samples, open_bytes
@@ -51,8 +52,8 @@ class LiveRecording:
     track: None = None
     note: None = None
 
-    def __init__(self, spool: Spool, header: WavHeader, *, salvage: bool) -> None:
-        self._spool, self._header, self._salvage = spool, header, salvage
+    def __init__(self, spool: Spool, header: WavHeader) -> None:
+        self._spool, self._header = spool, header
         self.path: Path = spool.path
         with open_bytes(header.data, NAME) as file:
             self.rate: int = file.samplerate
@@ -98,7 +99,7 @@ class LiveRecording:
             spare = 0
             if promised is not None and read > promised - size and not finish_requested():
                 there = int(self._spool.wait(math.inf))
-                spare = chunks.count_spare_bytes(file, start + promised, there)
+                spare = chunks.count_spare_bytes(Scan(file, NAME, there), start + promised)
             self._end(read, promised, size, spare / size / self.rate)
 
     def _decoded(self, data: bytes, kind: str) -> NDArray[Any]:
@@ -118,14 +119,10 @@ class LiveRecording:
         elif promised is None and read > _MOST - size:
             self.cut = f"only the first 4 GB were read: {self.duration:.2f} s"
         elif promised is not None and read <= promised - size:
-            error = truncation_error(self.name, promised, read)
-            if not self._salvage:
-                raise error
-            self.cut = f"{error}; using the first {self.duration:.2f} s"
+            what = too_few_bytes(promised, read)
+            self.cut = f"{self.name} {what}; using the first {self.duration:.2f} s"
         elif spare >= LEAST:
             sentence = excess_sentence(self.name, self.duration, spare)
-            if not self._salvage:
-                raise TruncationError(sentence)
             self.cut = f"{sentence}; {self.duration:.2f} s of it were used"
 
 
@@ -134,7 +131,6 @@ def open_binary(
     stream: BinaryIO,
     *,
     whole: bool = False,
-    salvage: bool = False,
     max_channels: int | None = None,
     track: int | None = None,
 ) -> Iterator[Recording]:
@@ -144,21 +140,20 @@ def open_binary(
     finished.
     """
     if not _is_pipe(stream):
-        with open_reader(stream, salvage=salvage, max_channels=max_channels, track=track) as file:
+        with open_reader(stream, max_channels=max_channels, track=track) as file:
             yield file
         return
     with finish_on_interrupt(), spool_pipe(stream, NAME) as spool:
         header = None if whole or track else _header(spool)
-        live = header and _live(spool, header, salvage=salvage)
+        live = header and _live(spool, header)
         if live:
             check_kind(live.name, live.rate, live.channels, max_channels)
             yield live
             return
         spool.wait(math.inf)
-        salvage = salvage or finish_requested()
         with (
             spool.path.open("rb") as copy,
-            open_reader(copy, salvage=salvage, max_channels=max_channels, track=track) as reader,
+            open_reader(copy, max_channels=max_channels, track=track) as reader,
         ):
             yield reader
 
@@ -171,10 +166,10 @@ def _is_pipe(stream: BinaryIO) -> bool:
         return False
 
 
-def _live(spool: Spool, header: WavHeader, *, salvage: bool) -> LiveRecording | None:
+def _live(spool: Spool, header: WavHeader) -> LiveRecording | None:
     """Return a `LiveRecording` for a header; None if its samples are compressed."""
     try:
-        live = LiveRecording(spool, header, salvage=salvage)
+        live = LiveRecording(spool, header)
     except AlphaMFError:
         return None
     return live if live.subtype in SIMPLE else None

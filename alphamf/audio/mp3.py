@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import struct
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
-from alphamf.audio.file_pieces import find
-from alphamf.audio.layout import Extent, Pieces, TruncationError, replace_bytes
+from alphamf.audio.file_pieces import Scan, is_tag
+from alphamf.audio.layout import Extent
 
 STARTS = (b"ID3", *(bytes((0xFF, version | 0b10 | crc)) for version in (0xE0, 0xF0, 0xF8)
           for crc in (0, 1)))  # fmt: skip
@@ -17,6 +18,12 @@ _KILOBITS = {
     1: (32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320),
     2: (8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160),
 }
+
+_JUNK = 1 << 16
+"""Maximum number of bytes before the first frame of a file that nothing else identifies."""
+
+_HEAD = re.compile(b"\xff[\xe2\xe3\xf2\xf3\xfa\xfb][\x10-\xef]", re.DOTALL)
+"""How the frames that `_frame` accepts begin, and some others."""
 
 _LAME = 156
 """Bytes of LAME's header, which starts like a Xing header and contains the encoder's delay."""
@@ -39,77 +46,73 @@ class _Promise(NamedTuple):
     known: bool = False
 
 
-def check(file: BinaryIO, size: int, name: str) -> Extent:
-    """Check that the last frame is complete, and that all frames in the header exist.
+def check(data: Scan) -> Extent:
+    """Find the frames of a recording, and check that all frames in its header exist.
 
     If another recording follows, with its own header or sampling rate, this one ends there.
-    libsndfile reads no more frames than the header counts, so a count that is too low is corrected.
+    libsndfile reads no more frames than the header counts, and fails at what is no frame: it gets a
+    header with the right count, and frames alone.
     """
-    first = at = tag_end(file)
-    frames, gaps = 0, False
-    promise, start = _Promise(), None
-    shortest, longest = size, 0
-    while at + 4 <= size:
-        file.seek(at)
-        frame = _frame(file.read(4))
-        if frame is None:
-            if not frames:
-                return Extent(size, stops=False)
-            following = _next_frame(file, at, size)
-            gaps = gaps or following is not None or not _is_tag(file, at)
-            if following is None:
-                break
-            at = following
-            continue
-        begins = _promise(file, at + frame.xing)
-        start = start or frame
-        if not frames:
-            promise = begins or promise
-        elif begins is not None or frame[1:] != start[1:]:
-            size = at
+    lead = tag_end(data)
+    first = lead if _frame(data.get(lead, 4)) else _next_frame(data, lead)
+    start = _frame(data.get(first, 4)) if first is not None else None
+    if start is None or first is None:
+        return Extent(data.size, stops=False)
+    promise = _promise(data, first + start.xing) or _Promise()
+    runs, begin, at, frames = [], first, first, 0
+    gaps, end, cut = first > lead, data.size, None
+    while frame := _frame(data.get(at, 4)):
+        if frames and (_promise(data, at + frame.xing) or frame[1:] != start[1:]):
+            end = at
             break
-        shortest, longest = min(shortest, frame.length), max(longest, frame.length)
+        if at + frame.length > data.size:  # nobody misses it if nobody counted it
+            cut = "is truncated: its last MP3 frame is incomplete" if promise.known else None
+            end = data.size
+            break
         at += frame.length
-        if at > size:
-            raise TruncationError(f"{name} is truncated: its last MP3 frame is incomplete")
         frames += 1
+        if _frame(data.get(at, 4)) is None and at + 4 <= data.size:
+            following = _next_frame(data, at)
+            gaps = gaps or following is not None or not _is_tag(data, at)
+            if following is not None:
+                runs.append(range(begin, at))
+                begin = at = following
+    runs.append(range(begin, at))
     # Encoders differ in whether their count holds the frame of the Xing header itself.
-    cut = frames == promise.frames and at - first < promise.bytes
-    if (frames < promise.frames or cut) and not gaps:
-        raise TruncationError(
-            f"{name} is truncated: its header promises {promise.frames} frames of MP3, "
-            f"{frames} are there"
+    short = frames == promise.frames and at - first < promise.bytes
+    if (frames < promise.frames or short) and not gaps:
+        cut = cut or (
+            f"is truncated: its header promises {promise.frames} frames of MP3, {frames} are there"
         )
-    pieces: Pieces | None = None
-    if promise.at and frames - 1 > promise.frames:
-        pieces = replace_bytes(size, promise.at, (frames - 1).to_bytes(4, "big"))
-    elif not promise.known and longest - shortest > 1:
-        pieces = (range(first), _header(file, first, frames), range(first, size))
-    return Extent(size, pieces, stops=False)
+    tags = range(at, end) if is_tag(data.get(at, 8)) else range(0)
+    pieces: list[bytes | range] = [range(lead), *runs, tags]
+    if not promise.known:
+        pieces.insert(1, _header(data, first, frames))
+    elif promise.at and frames - 1 > promise.frames:
+        count, after = (frames - 1).to_bytes(4, "big"), promise.at + 4
+        pieces[1:2] = range(first, promise.at), count, range(after, runs[0].stop)
+    elif first == lead and len(runs) == 1:
+        return Extent(end, stops=False, cut=cut)
+    return Extent(end, pieces, stops=False, frames=None if promise.known else 1, cut=cut)
 
 
-def _header(file: BinaryIO, at: int, frames: int) -> bytes:
+def _header(data: Scan, at: int, frames: int) -> bytes:
     """Return an encoder's header with a number of frames, for frames like the one at a position.
 
     Without this header, libsndfile assumes that all frames have the bit rate of the first one.
     """
-    file.seek(at)
-    head = file.read(4)
+    head = data.get(at, 4)
     start = bytes((0xFF, head[1] | 1, 0xE0 | head[2] & 0x0C, head[3]))
     frame = _frame(start) or _Frame(0, 0, 0)
     count = b"Xing" + struct.pack(">2I", 1, frames)
     return (start.ljust(frame.xing, b"\0") + count).ljust(frame.length, b"\0")
 
 
-def first_frame(file: BinaryIO) -> tuple[int, bool]:
+def first_frame(data: Scan) -> tuple[int, bool]:
     """Return the position of the first frame, and whether the bit rate is variable."""
-    start = tag_end(file)
-    file.seek(start)
-    frame = _frame(file.read(4))
-    if frame is None:
-        return start, False
-    file.seek(start + frame.xing)
-    return start, file.read(4) == b"Xing"
+    start = tag_end(data)
+    frame = _frame(data.get(start, 4))
+    return start, frame is not None and data.get(start + frame.xing, 4) == b"Xing"
 
 
 def least_constant(rate: int, channels: int) -> int:
@@ -126,10 +129,9 @@ def least_constant(rate: int, channels: int) -> int:
     return next(filter(holds_header, _KILOBITS[1 if first else 2]))
 
 
-def tag_end(file: BinaryIO, at: int = 0) -> int:
+def tag_end(data: Scan, at: int = 0) -> int:
     """Return the position after an ID3 tag at `at`, or `at` if there is none."""
-    file.seek(at)
-    head = file.read(10)
+    head = data.get(at, 10)
     if len(head) < 10 or not head.startswith(b"ID3"):
         return at
     size = 0
@@ -138,10 +140,23 @@ def tag_end(file: BinaryIO, at: int = 0) -> int:
     return at + 10 + size + (10 if head[5] & 0x10 else 0)
 
 
-def _is_tag(file: BinaryIO, at: int) -> bool:
+def begins_midway(data: Scan) -> bool:
+    """Return whether frames follow each other after a few bytes of something else."""
+    at = _next_frame(data, 0)
+    if at is None or at > _JUNK:
+        return False
+    for _ in range(3):
+        frame = _frame(data.get(at, 4))
+        if frame is None:
+            return False
+        at += frame.length
+    return True
+
+
+def _is_tag(data: Scan, at: int) -> bool:
     """Return whether a tag or zero padding begins at a position."""
-    file.seek(at)
-    return file.read(8).startswith((b"TAG", b"APETAGEX", b"LYRICSBE", b"ID3", bytes(4)))
+    head = data.get(at, 8)
+    return is_tag(head) or head.startswith(bytes(4))
 
 
 def _frame(head: bytes) -> _Frame | None:
@@ -165,10 +180,9 @@ def _sized(kilobits: int, hertz: int, *, first: bool, mono: bool) -> _Frame:
     return _Frame((144 if first else 72) * 1000 * kilobits // hertz, 4 + side, hertz)
 
 
-def _promise(file: BinaryIO, at: int) -> _Promise | None:
+def _promise(data: Scan, at: int) -> _Promise | None:
     """Return the contents of an encoder's header at a position; None if there is none."""
-    file.seek(at)
-    head = file.read(16)
+    head = data.get(at, 16)
     if head.startswith(b"VBRI"):
         return _Promise(known=True)
     if len(head) < 16 or not head.startswith((b"Xing", b"Info")):
@@ -179,16 +193,13 @@ def _promise(file: BinaryIO, at: int) -> _Promise | None:
     return _Promise(first, second if flags & 2 else 0, at + 8, known=True)
 
 
-def _next_frame(file: BinaryIO, at: int, size: int) -> int | None:
+def _next_frame(data: Scan, at: int) -> int | None:
     """Return the start of the next frame that is followed by another; skip other data."""
-    at = tag_end(file, at)
-    while (at := find(file, b"\xff", at)) >= 0 and at + 4 <= size:
-        file.seek(at)
-        frame = _frame(file.read(4))
-        if frame is not None:
-            file.seek(at + frame.length)
-            after = _frame(file.read(4))
-            if after is not None and after[1:] == frame[1:]:
-                return at
+    at = tag_end(data, at)
+    while (at := data.find(_HEAD, 3, at)) >= 0:
+        frame = _frame(data.get(at, 4))
+        after = _frame(data.get(at + frame.length, 4)) if frame else None
+        if frame and after and after[1:] == frame[1:]:
+            return at
         at += 1
     return None

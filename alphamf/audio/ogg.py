@@ -2,47 +2,50 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
-from alphamf.audio.file_pieces import find
-from alphamf.audio.layout import Extent, TruncationError
+from alphamf.audio.file_pieces import Scan
+from alphamf.audio.layout import Extent
 
 _REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
+_START = re.compile(b"OggS")
 _HEADER = 27
 """Bytes of a page before its table of lengths."""
 
 
-def check(file: BinaryIO, size: int, name: str) -> Extent:
+def check(data: Scan) -> Extent:
     """Check that the last page is complete and time stamps increase, and find the next stream."""
-    at, time, clock = 0, _Time(), 0
+    at, end, time, clock = 0, data.size, _Time(), 0
     begun = False
-    while at < size:
-        page = _page(file, at)
+    while at < data.size:
+        page = _page(data, at)
         if page is None:
-            at = find(file, b"OggS", at + 1)
+            at = data.find(_START, 4, at + 1)
             if at < 0:
                 break
             continue
         if page.begins and begun:
-            size = at
+            end = at
             break
         begun = begun or not page.begins
         if page.begins and not clock:
-            time, clock = _Time(page.serial), _clock(file, at)
+            time, clock = _Time(page.serial), _clock(data, at)
+        if at + page.length > data.size:
+            return Extent(end, stops=False, cut="is truncated: its last Ogg page is incomplete")
         if page.serial == time.serial and page.granule >= 0:
             time = time._replace(last=page.granule, highest=max(time.highest, page.granule))
         at += page.length
-        if at > size:
-            raise TruncationError(f"{name} is truncated: its last Ogg page is incomplete")
+    cut = None
     if clock and time.last < time.highest:
-        raise TruncationError(
-            f"{name} jumps back in time from {time.highest / clock:.2f} s to "
+        cut = (
+            f"jumps back in time from {time.highest / clock:.2f} s to "
             f"{time.last / clock:.2f} s; {(time.highest - time.last) / clock:.2f} s are left out"
         )
-    return Extent(size, stops=False)
+    return Extent(end, stops=False, cut=cut)
 
 
 class _Page(NamedTuple):
@@ -62,10 +65,9 @@ class _Time(NamedTuple):
     highest: int = 0
 
 
-def _page(file: BinaryIO, at: int) -> _Page | None:
+def _page(data: Scan, at: int) -> _Page | None:
     """Return the page at a position; its length is the full one even if it is truncated."""
-    file.seek(at)
-    head = file.read(_HEADER + 255)
+    head = data.get(at, _HEADER + 255)
     if not head.startswith(b"OggS"):
         return None
     head = head.ljust(_HEADER, b"\xff")
@@ -74,10 +76,9 @@ def _page(file: BinaryIO, at: int) -> _Page | None:
     return _Page(_HEADER + len(table) + sum(table), serial, bool(head[5] & 2), granule)
 
 
-def _clock(file: BinaryIO, at: int) -> int:
+def _clock(data: Scan, at: int) -> int:
     """Return units of time per second of the stream whose first page is at a position."""
-    file.seek(at + _HEADER + 1)
-    head = file.read(64)
+    head = data.get(at + _HEADER + 1, 64)
     if head.startswith(b"OpusHead"):
         return 48000
     if head.startswith(b"\x01vorbis"):
@@ -87,15 +88,14 @@ def _clock(file: BinaryIO, at: int) -> int:
     return 0
 
 
-def first_sound_page(file: BinaryIO) -> int:
+def first_sound_page(data: Scan) -> int:
     """Return the position of the first page after the headers, which may contain a picture."""
     at = 0
     while True:
-        file.seek(at)
-        head = file.read(_HEADER)
+        head = data.get(at, _HEADER + 255)
         if len(head) < _HEADER or int.from_bytes(head[6:14], "little") not in (0, 2**64 - 1):
             return at
-        at += _HEADER + head[26] + sum(file.read(head[26]))
+        at += _HEADER + head[26] + sum(head[_HEADER : _HEADER + head[26]])
 
 
 def clear_serial(path: Path) -> None:

@@ -2,109 +2,253 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import ExitStack
-from pathlib import Path
-from typing import Any
+from contextlib import ExitStack, suppress
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from alphamf.audio.layout import DecodingError
+from alphamf.audio import formats
+from alphamf.audio.file_pieces import PiecedFile, Scan
+from alphamf.audio.flac import Sum
+from alphamf.audio.layout import DecodingError, FilePart, OmissionError
 from alphamf.audio.media import kinds
 from alphamf.audio.media.kinds import Openable
-from alphamf.audio.media.track import Track
+from alphamf.audio.media.track import About, Track
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import file_errors, system_name
+from alphamf.tools.files import file_errors
 
-Wide = NDArray[np.float64]
-"""Samples of any subtype, without conversion."""
+UNKNOWN = 2**62
+"""libsndfile gives a length beyond this for a file whose header has none."""
 
 _BARE = {".au": "ULAW", ".snd": "ULAW", ".vox": "VOX_ADPCM", ".gsm": "GSM610"}
 """Formats of files without a header, which libsndfile derives from the file extension."""
 
 _BARE_RATE = 8000
 
-
-def open_here(source: Openable, name: str, track: int | None = None, *, ending: str = "") -> Any:
-    """Open a file in libsndfile, or an audio track of a media file in PyAV, to be read in order."""
-    import soundfile
-
-    with file_errors(name, "read"):
-        kind = kinds.find(source)
-    if kind is not None:
-        return Track(source, name, kind, track)
-    if track not in (None, 1):
-        raise AlphaMFError(f"{name} has no tracks, so `track` {track} does not exist")
-    try:
-        file = _sound_file(source, ending.lower())
-    except TypeError:  # soundfile asks for the rate of what ends in .raw
-        raise AlphaMFError(
-            f"{name} has the extension of raw samples, whose rate is not stored in the file; "
-            "rename it, or convert it to WAV"
-        ) from None
-    except soundfile.LibsndfileError as error:
-        if error.code == 1:
-            raise AlphaMFError(f"{name} is not an audio file in a known format") from None
-        what = error.error_string.rstrip(".")
-        raise AlphaMFError(f"{name} cannot be read as audio: {what}") from None
-    # soundfile seeks after each read where it can, which makes the MP3 decoder lose its bit
-    # reservoir at every block. Reading in order needs no seeks.
-    file.seekable = lambda: False
-    return file
+_STEP = 1 << 12
+"""Samples decoded at a time: a block with an error is lost."""
 
 
-def _sound_file(source: Openable, ending: str) -> Any:
+class Ending(NamedTuple):
+    """What is known of a recording after it was read."""
+
+    promised: int  # Samples per channel that its headers promise; 0: no promise
+    wrong: bool = False  # Whether the samples differ from the MD5 sum in a header
+    about: About | None = None  # The track that was read from a media file
+
+
+class Sound:
+    """The recordings of a file in turn, decoded by this process."""
+
+    # samplerate, channels, format, subtype: as `soundfile.SoundFile` has them.
+    samplerate: int
+    channels: int
+    format: str
+    subtype: str
+
+    def __init__(
+        self, source: Openable, name: str, track: int | None = None, *, ending: str = ""
+    ) -> None:
+        self._source, self._name, self._track = source, name, track
+        self._ending = ending.lower()
+        with file_errors(name, "read"), source.open("rb") as file:
+            layout = formats.check(Scan(file, name))
+        self._left = list(layout.parts)
+        self.count: int = len(self._left)  # Recordings in the file
+        self.spare: int = layout.spare
+        self.cut: str | None = layout.cut
+        self._stack = ExitStack()
+        self._before = self._given = 0
+        self._wrong = False
+        self._failure: DecodingError | None = None
+        with ExitStack() as stack:
+            stack.callback(self._stack.close)
+            self._begin()
+            stack.pop_all()
+        self.samplerate, self.channels = self._file.samplerate, self._file.channels
+        self.format, self.subtype = self._file.format, self._file.subtype
+        self.frames: int = max(self._promised, self._estimate)  # Samples by the first header
+        self.has_tags: bool = _has_tags(self._file)
+        self.media: bool = isinstance(self._file, Track)  # Whether it has tracks
+        self._about: About | None = None
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file."""
+        self._stack.close()
+
+    def read(self, frames: int, dtype: str = "float32") -> NDArray[Any]:
+        """Return the next samples, shape (n, channels); fewer than asked for at the end.
+
+        Media files give float32 whatever the `dtype`. Samples before an error are returned first.
+        """
+        blocks = []
+        while frames and not self._failure:
+            try:
+                block = self._next(min(frames, _STEP), dtype)
+            except DecodingError as error:
+                self._failure = error
+                break
+            if not len(block):
+                break
+            blocks.append(block)
+            frames -= len(block)
+        if blocks:
+            return np.concatenate(blocks)
+        if self._failure:
+            raise self._failure
+        return np.zeros((0, self.channels), np.float32 if self.media else dtype)
+
+    def seek(self, frames: int) -> None:
+        """Skip samples from the start."""
+        if self.count == 1:
+            self._sum = None
+            self._file.seek(frames)
+            return
+        while frames and (n := len(self.read(min(frames, _STEP)))):
+            frames -= n
+
+    def ending(self) -> Ending:
+        """Return what is known after the samples were read."""
+        promised = self._before + max(self._promised, self._given_of_part)
+        return Ending(promised, self._wrong, self._about or self._described())
+
+    def _begin(self) -> None:
+        self._part = self._left.pop(0)
+        self._file = self._open(self._part)
+        self._given_of_part = 0
+        found = self._file.frames
+        self._estimate: int = found if found < UNKNOWN else 1
+        self._promised: int = self._part.frames or self._estimate
+        self._sum = Sum(self._file.subtype) if self._part.md5 else None
+
+    def _open(self, part: FilePart) -> Any:
+        """Open a recording in libsndfile, or an audio track of a media file in PyAV."""
+        import soundfile
+
+        source, name, track = self._source, self._name, self._track
+        if part.pieces is not None:
+            source = PiecedFile(source, part.pieces)
+        with file_errors(name, "read"), source.open("rb") as file:
+            data = Scan(file, name)
+            kind, head = kinds.kind_of(data), data.get(0, 64)
+        if kind is not None:
+            return self._stack.enter_context(Track(source, name, kind, track))
+        try:
+            file = _sound_file(source, self._ending, self._stack)
+        except TypeError:  # soundfile asks for the rate of what ends in .raw
+            raise AlphaMFError(
+                f"{name} has the extension of raw samples, whose rate is not stored in the file; "
+                "rename it, or convert it to WAV"
+            ) from None
+        except soundfile.LibsndfileError as error:
+            with suppress(ImportError, OSError, AlphaMFError):
+                if kinds.may_need_ffmpeg(head):
+                    return self._stack.enter_context(Track(source, name, kinds.ANY, track))
+            if error.code == 1:
+                raise AlphaMFError(f"{name} is not an audio file in a known format") from None
+            what = error.error_string.rstrip(".")
+            raise AlphaMFError(f"{name} cannot be read as audio: {what}") from None
+        if track not in (None, 1):
+            raise AlphaMFError(f"{name} has no tracks, so `track` {track} does not exist")
+        # soundfile seeks after each read where it can, which makes the MP3 decoder lose its bit
+        # reservoir at every block. Reading in order needs no seeks.
+        file.seekable = lambda: False
+        return file
+
+    def _next(self, frames: int, dtype: str) -> NDArray[Any]:
+        """Return samples of the recording that is open, or of the next one."""
+        import soundfile
+
+        while True:
+            try:
+                block: NDArray[Any] = self._file.read(frames, dtype=dtype, always_2d=True)
+            except soundfile.LibsndfileError as error:
+                what = error.error_string.removeprefix("Error : ").rstrip(".")
+                raise DecodingError(what) from None
+            if len(block):
+                break
+            self._wrong |= self._sum is not None and self._sum.digest != self._part.md5
+            self._sum = None
+            if not self._left:
+                return block
+            self._follow()
+        self._given_of_part += len(block)
+        self._given += len(block)
+        if self._sum is not None:
+            self._sum.add(block)
+        return block
+
+    def _described(self) -> About | None:
+        return self._file.about() if isinstance(self._file, Track) else None
+
+    def _follow(self) -> None:
+        """Continue with the next recording, if it can follow the last one."""
+        self._about = self._about or self._described()
+        self._before += max(self._promised, self._given_of_part)
+        self._stack.close()
+        try:
+            self._begin()
+        except AlphaMFError as error:
+            raise DecodingError(str(error)) from None
+        rate, channels = self._file.samplerate, self._file.channels
+        if (rate, channels) != (self.samplerate, self.channels):
+            noun = "channel" if channels == 1 else "channels"
+            raise self._left_out(f"a recording of {rate} Hz and {channels} {noun}")
+        if self._about is not None and self._about.others:
+            raise self._left_out(f"another recording beside its {self._about.others[0]} track")
+
+    def _left_out(self, what: str) -> OmissionError:
+        """Return the error of recordings, from the open one on, that cannot be read on."""
+        seconds = 0.0
+        with suppress(AlphaMFError, DecodingError, RuntimeError):
+            while True:
+                while n := len(self._file.read(_STEP, dtype="float32", always_2d=True)):
+                    seconds += n / self._file.samplerate
+                if not self._left:
+                    break
+                self._stack.close()
+                self._begin()
+        return OmissionError(
+            f"continues with {what} after {self._given / self.samplerate:.2f} s; "
+            f"{seconds:.2f} s are left out"
+        )
+
+
+def _sound_file(source: Openable, ending: str, stack: ExitStack) -> Any:
     """Open a file in libsndfile, or as headerless samples if only its extension says so."""
     import soundfile
 
-    if isinstance(source, os.PathLike):
-        ending = Path(source).suffix.lower()
     try:
-        file = _opened(source)
+        file = _opened(source, stack)
         if file.format != "RAW":
             return file
-        file.close()  # libsndfile has lost the first bytes of ULAW
+        # libsndfile has lost the first bytes of ULAW
     except soundfile.LibsndfileError as error:
         if error.code != 1 or ending not in _BARE:
             raise
-    return _opened(source, "r", _BARE_RATE, 1, _BARE[ending], format="RAW")
+    return _opened(source, stack, "r", _BARE_RATE, 1, _BARE[ending], format="RAW")
 
 
-def _opened(source: Openable, *words: Any, **named: Any) -> Any:
-    """Open a file in libsndfile, by its name or as an open file that is closed with it."""
+def _opened(source: Openable, stack: ExitStack, *words: Any, **named: Any) -> Any:
+    """Open a file in libsndfile as an open file."""
     import soundfile
 
-    if isinstance(source, os.PathLike):
-        return soundfile.SoundFile(system_name(Path(source)), *words, **named)
-    with ExitStack() as stack:
-        file = soundfile.SoundFile(stack.enter_context(source.open("rb")), *words, **named)
-        stack.callback(file.close)
-        file.close = stack.pop_all().close
-    return file
+    stream = stack.enter_context(source.open("rb"))
+    return stack.enter_context(soundfile.SoundFile(stream, *words, **named))
 
 
 def next_block(file: Any, size: int) -> Floats:
     """Return the next samples, shape (n, channels) with n at most `size`, or 0 at the end."""
-    import soundfile
-
-    try:
-        block: Floats = file.read(size, dtype="float32", always_2d=True)
-    except soundfile.LibsndfileError as error:
-        raise DecodingError(error.error_string.removeprefix("Error : ").rstrip(".")) from None
+    block: Floats = file.read(size)
     return block
 
 
-def next_wide_block(file: Any, size: int) -> Wide:
-    """Return the next samples like `next_block`, in double precision."""
-    block: Wide = file.read(size, dtype="float64", always_2d=True)
-    return block
-
-
-def has_tags(file: Any) -> bool:
+def _has_tags(file: Any) -> bool:
     """Return whether a file has tags other than the name of the program that wrote it."""
-    known = getattr(file, "has_tags", None)
-    if known is None:
-        known = bool(set(getattr(file, "copy_metadata", dict)()) - {"software"})
-    return bool(known)
+    return bool(set(getattr(file, "copy_metadata", dict)()) - {"software"})

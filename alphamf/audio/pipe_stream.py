@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf.audio import chunks, subtypes
-from alphamf.audio.layout import LEAST, TruncationError, excess_sentence, truncation_error
+from alphamf.audio.file_pieces import Scan
+from alphamf.audio.layout import LEAST, excess_sentence, too_few_bytes
 from alphamf.audio.live_input import NAME, SIMPLE, wav_header
 from alphamf.audio.reader import CHANNELS
 from alphamf.audio.survey import RATES, open_bytes
@@ -110,7 +111,7 @@ class PipeStream:
                 break
             data = data[whole:] + new
         if self._promised is not None and not finish_requested():
-            raise truncation_error(NAME, self._promised, read)
+            raise AlphaMFError(f"{NAME} {too_few_bytes(self._promised, read)}")
 
     def _check_end(self, rest: bytes, duration: float) -> None:
         """Read to the pipe's end, and refuse sound that follows what the header promises."""
@@ -118,10 +119,10 @@ class PipeStream:
         rest, more = bytes(odd) + rest, 0
         while data := self._read():
             rest, more = (rest + data, more) if len(rest) < _TAIL else (rest, more + len(data))
-        spare = chunks.count_spare_bytes(io.BytesIO(rest), odd, len(rest))
+        spare = chunks.count_spare_bytes(Scan(io.BytesIO(rest), NAME), odd)
         seconds = (spare + more) / self.kind.size / self.kind.rate
         if spare and seconds >= LEAST:
-            raise TruncationError(excess_sentence(NAME, duration, seconds))
+            raise AlphaMFError(excess_sentence(NAME, duration, seconds))
 
 
 def _kind(header: bytes) -> SampleFormat:

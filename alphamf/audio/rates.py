@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from alphamf.audio import mp3, ogg
+from alphamf.audio.file_pieces import Scan
 from alphamf.audio.reader import Recording
 
 
@@ -17,7 +18,7 @@ def compression(
     size = original.path.stat().st_size
     if format == "MP3":
         with original.path.open("rb") as file:
-            start, variable = mp3.first_frame(file)
+            start, variable = mp3.first_frame(Scan(file))
         kilobits = 8e-3 * (size - start) / original.duration
         least, most = (8, 64) if rate < 16000 else (8, 160) if rate < 32000 else (32, 320)
         if not variable:
@@ -26,7 +27,7 @@ def compression(
         return {"compression_level": _level(kilobits, least, most), "bitrate_mode": mode}
     if subtype == "OPUS":
         with original.path.open("rb") as file:
-            start = ogg.first_sound_page(file)
+            start = ogg.first_sound_page(Scan(file))
         kilobits = 8e-3 * (size - start) / original.duration / channels
         return {"compression_level": _level(kilobits, 6, 256)}
     return {}

@@ -33,8 +33,11 @@ SUBTYPES = {
         Subtype("ALAC_20", fine=True),
         Subtype("ALAC_24", 24, fine=True),
         Subtype("ALAC_32", fine=True, wide=True),
-        Subtype("FLAC_16", 16),
-        Subtype("FLAC_24", 24, fine=True),
+        *(
+            Subtype(f"{codec}_{bits}", bits, fine=bits > 16)
+            for codec in ("FLAC", "WAVPACK", "TTA", "APE", "TAK", "SHORTEN", "TRUEHD", "MLP")
+            for bits in (16, 24)
+        ),
         Subtype("AMR_NB", 16),
     )
 }

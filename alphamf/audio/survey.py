@@ -5,31 +5,20 @@ from __future__ import annotations
 import io
 import math
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, NamedTuple
+from typing import BinaryIO, Literal, NamedTuple
 
 import numpy as np
 
 from alphamf.audio import formats, subtypes
 from alphamf.audio.decoder import helper
-from alphamf.audio.decoder.client import open_bytes_confined, open_confined
+from alphamf.audio.decoder.client import ConfinedSound, open_bytes_confined, open_confined
 from alphamf.audio.decoder.confined_process import NoSandboxError
-from alphamf.audio.file_pieces import PiecedFile
-from alphamf.audio.joined_parts import UNKNOWN, JoinedParts
-from alphamf.audio.layout import (
-    LEAST,
-    DecodingError,
-    FilePart,
-    Layout,
-    OmissionError,
-    TruncationError,
-    excess_sentence,
-)
+from alphamf.audio.layout import LEAST, DecodingError, OmissionError, excess_sentence
 from alphamf.audio.media.track import About
-from alphamf.audio.opening import next_block, open_here
+from alphamf.audio.opening import Sound, next_block
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 
@@ -42,9 +31,6 @@ would cost too much time and memory for the size of the file."""
 
 Limit = Callable[[int, int, int], None]
 """Refuses a file by its rate, its channels, and the samples that it promises or has at least."""
-
-_SALVAGE_BLOCK = 1 << 12
-"""Number of frames read at a time from a damaged file: a block with an error is lost."""
 
 
 @dataclass
@@ -89,27 +75,25 @@ class Survey(NamedTuple):
 def survey(
     path: Path,
     name: str,
-    layout: Layout,
     *,
-    salvage: bool,
     max_channels: int | None,
     track: int | None,
     limit: Limit | None = None,
 ) -> Survey:
     """Decode the file once: count its samples, check them and measure their level."""
-    samples, cut, note = Samples(), layout.cut, None
-    size = _SALVAGE_BLOCK if salvage else BLOCK
-    with open_sound(path, name, track, layout.parts) as file:
+    samples, note = Samples(), None
+    with open_sound(path, name, track) as file:
         rate, channels, form, subtype = file.samplerate, file.channels, file.format, file.subtype
         check_kind(name, rate, channels, max_channels)
         if form in formats.UNCHECKED:
             raise AlphaMFError(
                 f"{name} is {form}, whose length alphamf cannot check; convert it to WAV first"
             )
-        if limit is not None and file.frames < UNKNOWN:
+        if limit is not None:
             limit(rate, channels, file.frames)
+        cut = file.cut and f"{name} {file.cut}"
         try:
-            while len(block := next_block(file, size)):
+            while len(block := next_block(file, BLOCK)):
                 samples.add(block)
                 if limit is not None:
                     limit(rate, channels, samples.frames)
@@ -117,36 +101,32 @@ def survey(
             cut = cut or f"{name} {error}"
         except DecodingError as error:
             cut = cut or f"{name} is damaged or truncated: {error}"
-        promised = file.frames
-        about = file.about() if hasattr(file, "about") else None
-        if isinstance(file, JoinedParts) and file.wrong:
+        ending = file.ending()
+        if ending.wrong and cut is None:
             note = "its samples do not match the MD5 sum in its header"
     frames = samples.frames
-    slack = formats.get(form).slack * len(layout.parts)
-    least = promised - slack if promised < UNKNOWN else 1
-    if frames < least and frames:
+    slack = formats.get(form).slack * file.count
+    if 0 < frames < ending.promised - slack:
         cut = cut or (
-            f"{name} is truncated: its header promises {promised / rate:.2f} s, but only "
+            f"{name} is truncated: its header promises {ending.promised / rate:.2f} s, but only "
             f"{frames / rate:.2f} s can be decoded"
         )
-    spare = layout.spare / _bytes_per_second(path, layout, subtype, frames, rate, channels)
+    spare = file.spare / _bytes_per_second(path, file, frames)
     if spare >= LEAST:
         cut = cut or excess_sentence(name, frames / rate, spare)
-    if cut is not None and not (salvage and frames):
-        raise TruncationError(cut)
+    if cut is not None and not frames:
+        raise AlphaMFError(cut)
     check_samples(name, rate, samples)
     if cut is not None:
         cut = f"{cut}; using the first {frames / rate:.2f} s"
-    return Survey(rate, channels, form, subtype, samples, cut, note, about)
+    return Survey(rate, channels, form, subtype, samples, cut, note, ending.about)
 
 
-def _bytes_per_second(
-    path: Path, layout: Layout, subtype: str, frames: int, rate: int, channels: int
-) -> float:
+def _bytes_per_second(path: Path, file: Sound | ConfinedSound, frames: int) -> float:
     """Return the number of bytes per second of a file: exact if it is not compressed."""
-    if subtype in subtypes.SUBTYPES or not frames:
-        return float(subtypes.get(subtype).size * channels * rate)
-    return (path.stat().st_size - layout.spare) * rate / frames
+    if file.subtype in subtypes.SUBTYPES or not frames:
+        return float(subtypes.get(file.subtype).size * file.channels * file.samplerate)
+    return (path.stat().st_size - file.spare) * file.samplerate / frames
 
 
 def check_kind(name: str, rate: int, channels: int, max_channels: int | None) -> None:
@@ -178,37 +158,27 @@ def check_samples(name: str, rate: int, samples: Samples) -> None:
         )
 
 
-def open_sound(
-    path: Path, name: str, track: int | None = None, parts: Sequence[FilePart] = (FilePart(),)
-) -> Any:
+def open_sound(path: Path, name: str, track: int | None = None) -> Sound | ConfinedSound:
     """Open a file for decoding in order, in a confined process if possible.
 
     If the system has no sandbox, or if it is off, this process decodes the file.
     """
-    if len(parts) == 1 and parts[0].frames is None and parts[0].md5 is None:
-        return _open_part(path, name, track, parts[0])
-    return JoinedParts(parts, partial(_open_part, path, name, track))
-
-
-def _open_part(path: Path, name: str, track: int | None, part: FilePart) -> Any:
-    """Open one recording of a file."""
     if helper.is_enabled():
         try:
-            return open_confined(path, name, track, part.pieces)
+            return open_confined(path, name, track)
         except NoSandboxError:
             pass
-    source = path if part.pieces is None else PiecedFile(path, part.pieces)
-    return open_here(source, name, track, ending=path.suffix)
+    return Sound(path, name, track, ending=path.suffix)
 
 
-def open_bytes(data: bytes, name: str) -> Any:
+def open_bytes(data: bytes, name: str) -> Sound | ConfinedSound:
     """Open the first bytes of a file, given in memory, to decode its header."""
     if helper.is_enabled():
         try:
             return open_bytes_confined(data, name)
         except NoSandboxError:
             pass
-    return open_here(_Bytes(data), name)
+    return Sound(_Bytes(data), name)
 
 
 class _Bytes(NamedTuple):

@@ -16,7 +16,6 @@ from alphamf.audio.decoder import helper
 from alphamf.audio.decoder.confined_process import NoSandboxError
 from alphamf.audio.decoder.muxing import ConfinedMuxer
 from alphamf.audio.formats import final_name
-from alphamf.audio.media import kinds
 from alphamf.audio.media.copy import Original
 from alphamf.audio.media.muxer import Muxer
 from alphamf.audio.metadata import keep
@@ -226,10 +225,9 @@ def _muxer(
 
 def _media(original: Recording | None) -> Original | None:
     """Return what to copy from a media file; None if the sound is not from one."""
-    kind = kinds.find(original.path) if original and original.track else None
-    if original is None or original.track is None or kind is None:
+    if original is None or original.track is None:
         return None
-    return Original(original.path, original.name, kind, original.track, original.cut is not None)
+    return Original(original.path, original.name, original.track, original.cut is not None)
 
 
 def _verify(part: Path, name: str, frames: int) -> None:

@@ -39,7 +39,7 @@ from alphamf.denoising.weights import (
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import make_folder, permissions, printable_name
 from alphamf.tools.outcomes import Update
-from alphamf.tools.stopping import leave_if_stopped
+from alphamf.tools.stopping import finish_requested, leave_if_stopped
 
 
 def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]:
@@ -101,13 +101,13 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         "kept": trimmer and [trimmer.first / reader.rate, trimmer.last / reader.rate],
         "loudness": loudness,
         **_about_run(weights, request),
+        "cut": None if finish_requested() else reader.cut,
         "note": _notes(reader, target, writer, weights, request, loudness, trimmer, heard),
     }
 
 
 def _open_input(source: str, request: Request) -> AbstractContextManager[Recording]:
     options: dict[str, Any] = {
-        "salvage": request.salvage,
         "max_channels": request.options.max_channels,
         "track": request.track,
     }

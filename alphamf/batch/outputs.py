@@ -9,7 +9,6 @@ from pathlib import Path
 from string import Formatter
 
 from alphamf.audio.formats import FORMATS, final_name
-from alphamf.audio.media import kinds
 from alphamf.audio.search import RESULT, InputFile
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import is_special, printable_name
@@ -74,8 +73,6 @@ def _format(path: str) -> str | None:
     from alphamf.audio.survey import open_sound
 
     try:
-        if (kind := kinds.find(Path(path))) is not None:
-            return kind.format
         with open_sound(Path(path), printable_name(path)) as file:
             return str(file.format)
     except (ValueError, OSError):  # the run itself says what is wrong

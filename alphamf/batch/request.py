@@ -60,9 +60,7 @@ class Request:
     # Time ranges of every file with noise only, as from `alphamf.denoising.hints.check_ranges`.
     noise_from: TimeRanges = ()
     whole: bool = False  # Whether the length of a pipe must be known before it is denoised
-    # salvage, track: as for `alphamf.audio.reader.open_reader`.
-    salvage: bool = False
-    track: int | None = None
+    track: int | None = None  # As for `alphamf.audio.reader.open_reader`
     # Makes the segments of the output. Another function than `denoise_blocks` writes a file again
     # from speech that is known.
     estimate: Estimator = denoise_blocks

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import pickle
 import struct
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 import soundfile
 
-from alphamf.audio.layout import TruncationError
 from alphamf.audio.reader import open_reader, read
 from alphamf.errors import AlphaMFError
 
@@ -32,9 +30,12 @@ def written(path: Path, form: str, frames: int = 40000, **options: object) -> by
 
 
 def sentence(path: Path) -> str:
-    with pytest.raises(AlphaMFError) as refused, open_reader(path):
-        pass
-    return str(refused.value)
+    """Return what is missing, or why nothing can be read."""
+    try:
+        with open_reader(path) as file:
+            return str(file.cut)
+    except AlphaMFError as error:
+        return str(error)
 
 
 @pytest.mark.parametrize("form", ["SVX"])
@@ -64,38 +65,30 @@ def test_the_part_that_is_there_can_be_read(tmp_path, capfd, form, share):
     data = written(path, form, frames)
     whole = read(path)[0]
     path.write_bytes(data[: int(len(data) * share)])
-    with open_reader(path, salvage=True) as file:
+    with open_reader(path) as file:
         assert "is truncated" in file.cut or "damaged or truncated" in file.cut
         assert file.cut.endswith(f"; using the first {file.frames / RATE:.2f} s")
         got = np.concatenate(list(file.blocks(999)))
     # A header of up to 4 kB is part of the share; Ogg loses a page, FLAC and MP3 a block.
     assert 0.75 * share * frames - 2000 < len(got) < frames
     np.testing.assert_array_equal(got[:-2000], whole[: len(got)][:-2000])
-    with open_reader(io.BytesIO(path.read_bytes()), salvage=True) as file:
+    with open_reader(io.BytesIO(path.read_bytes())) as file:
         assert file.frames == len(got)
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_salvage_reads_a_whole_file_as_it_is(tmp_path, form):
-    written(tmp_path / "a", form)
-    with open_reader(tmp_path / "a", salvage=True) as file:
-        assert file.cut is None
-        np.testing.assert_array_equal(np.concatenate(list(file.blocks())), read(tmp_path / "a")[0])
-
-
-def test_nothing_to_salvage_is_refused(tmp_path):
+def test_a_cut_file_without_samples_is_refused(tmp_path):
     path = tmp_path / "a"
     path.write_bytes(written(path, "OGG")[:5000])
-    with pytest.raises(AlphaMFError, match="is truncated"), open_reader(path, salvage=True):
+    with pytest.raises(AlphaMFError, match="is truncated"), open_reader(path):
         pass
 
 
-def test_salvage_of_damage_in_the_middle(tmp_path):
+def test_what_comes_before_damage_is_read(tmp_path):
     data = bytearray(written(tmp_path / "a", "FLAC"))
     whole = read(tmp_path / "a")[0]
     data[len(data) // 2] ^= 0xFF
     (tmp_path / "a").write_bytes(data)
-    with open_reader(tmp_path / "a", salvage=True) as file:
+    with open_reader(tmp_path / "a") as file:
         assert "damaged" in file.cut
         assert 12000 < file.frames < 21000
         assert (np.concatenate(list(file.blocks())) == whole[: file.frames]).all()
@@ -112,7 +105,7 @@ def test_a_cut_file_of_more_than_4_gib(tmp_path, there):
         file.write(data)
         file.truncate(there)
     promised = f"promises {5 * 2**30} bytes of samples, but it has only {there - 104}"
-    assert sentence(path).endswith(promised)
+    assert promised in sentence(path)
 
 
 @pytest.mark.parametrize("order", ["LITTLE", "BIG"])
@@ -135,12 +128,11 @@ def test_a_wrong_byte_of_a_header_ends_in_a_result_or_a_sentence(tmp_path, form,
     data = bytearray(written(tmp_path / "a", form)[:6000])
     data[byte] ^= 0x80
     (tmp_path / "a").write_bytes(data)
-    for salvage in (False, True):
-        try:
-            with open_reader(tmp_path / "a", salvage=salvage) as file:
-                assert sum(map(len, file.blocks())) == file.frames
-        except AlphaMFError as error:
-            assert str(error).isprintable()
+    try:
+        with open_reader(tmp_path / "a") as file:
+            assert sum(map(len, file.blocks())) == file.frames
+    except AlphaMFError as error:
+        assert str(error).isprintable()
 
 
 # MP3 --------------------------------------------------------------------------------------------
@@ -177,6 +169,8 @@ def test_an_mp3_cut_between_two_frames_is_known_by_its_header(tmp_path, capfd):
         data = data[: data.rindex(data[:2])]
         path.write_bytes(data)
         assert "frames of MP3" in sentence(path)
+    with pytest.raises(AlphaMFError, match=r"frames of MP3, \d+ are there$"):
+        read(path)
 
 
 # Files that change ------------------------------------------------------------------------------
@@ -238,8 +232,3 @@ def test_more_channels_than_asked_for(tmp_path):
         assert file.channels == 5
     with pytest.raises(AlphaMFError, match="has 5 channels, more than 4"):
         open_reader(path, max_channels=4).__enter__()
-
-
-def test_the_error_crosses_processes():
-    error = pickle.loads(pickle.dumps(TruncationError("a is truncated", (range(3), b"x"))))
-    assert (str(error), error.pieces) == ("a is truncated", (range(3), b"x"))

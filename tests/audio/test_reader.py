@@ -39,9 +39,9 @@ def write_wav(path: Path, samples: np.ndarray, rate: int = RATE, **options: str)
 
 
 def sentence(source: object) -> str:
-    """Return the one sentence with which a source is refused."""
-    with pytest.raises(AlphaMFError) as refused, open_reader(source):
-        pass
+    """Return the one sentence with which `read` refuses a source."""
+    with pytest.raises(AlphaMFError) as refused:
+        read(source)
     text = str(refused.value)
     assert "\n" not in text and text.isprintable()
     return text

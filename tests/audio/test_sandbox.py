@@ -7,6 +7,7 @@ import os
 import struct
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import psutil
@@ -16,7 +17,8 @@ import soundfile
 from alphamf.audio import formats
 from alphamf.audio.decoder import confine, helper, messages
 from alphamf.audio.decoder.client import open_confined
-from alphamf.audio.opening import next_block, open_here
+from alphamf.audio.decoder.confined_process import STARTED
+from alphamf.audio.opening import Sound, next_block
 from alphamf.audio.reader import open_reader, read
 from alphamf.audio.survey import open_sound
 from alphamf.audio.writer import open_writer
@@ -160,7 +162,7 @@ def test_files_without_a_header_are_taken_for_the_same(tmp_path, name):
     path = tmp_path / name
     path.write_bytes(np.random.default_rng(0).bytes(33 * 400))
     found = []
-    for opened in (open_confined, open_here):
+    for opened in (open_confined, partial(Sound, ending=path.suffix)):
         try:
             with opened(path, "a", None) as file:
                 facts = file.format, file.subtype, file.samplerate, file.channels, file.frames
@@ -174,10 +176,10 @@ def header(kind, length):
     return struct.pack("=cQ", kind, length)
 
 
-CONFINED = header(messages.DONE, 1) + b"\x03"
+CONFINED = header(messages.DONE, 5) + STARTED.pack(3, 2**22 + 1)
 KIND = {
     "samplerate": 16000, "channels": 2, "frames": 9, "format": "WAV", "subtype": "PCM_16",
-    "has_tags": False, "media": True,
+    "has_tags": False, "media": True, "count": 1, "spare": 0, "cut": None,
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""A recording decoded by another process, with the interface of `soundfile.SoundFile`."""
+"""A recording decoded by another process."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from alphamf.audio.decoder import messages
 from alphamf.audio.decoder.confined_process import ConfinedProcess, NoSandboxError
-from alphamf.audio.file_pieces import pack
-from alphamf.audio.layout import Pieces
 from alphamf.audio.media.track import About
+from alphamf.audio.opening import Ending
 from alphamf.tools.files import file_errors, printable_name
 
 CHANNELS = 1024
@@ -29,25 +28,22 @@ _WRONG = (LookupError, TypeError, ValueError, ArithmeticError)
 
 
 class ConfinedSound:
-    """A recording decoded from its start by a confined process."""
+    """A recording decoded from its start by a confined process, with the interface of `Sound`."""
 
-    # samplerate, channels, frames, format, subtype: as `soundfile.SoundFile` has them.
     samplerate: int
     channels: int
     frames: int
     format: str
     subtype: str
-    has_tags: bool  # Whether libsndfile finds tags in it
+    has_tags: bool
+    count: int
+    spare: int
+    cut: str | None
 
     def __init__(
-        self,
-        descriptor: int,
-        name: str,
-        ending: str = "",
-        track: int | None = None,
-        pieces: Pieces | None = None,
+        self, descriptor: int, name: str, ending: str = "", track: int | None = None
     ) -> None:
-        asked = {"name": name, "ending": ending, "track": track, "pieces": pack(pieces)}
+        asked = {"name": name, "ending": ending, "track": track}
         self._decoder = ConfinedProcess(asked, [descriptor], f"{name} cannot be decoded")
         try:
             self._describe(self._decoder.facts(self._decoder.answer()))
@@ -63,9 +59,9 @@ class ConfinedSound:
         """End the decoder."""
         self._decoder.close()
 
-    def read(self, frames: int, dtype: str = "float32", **_: object) -> NDArray[Any]:
+    def read(self, frames: int, dtype: str = "float32") -> NDArray[Any]:
         """Return the next samples, shape (n, channels); fewer than asked for at the end."""
-        if self._media:  # what `Track` reads is never wider
+        if self._media:
             dtype = "float32"
         kind, size = (messages.READ_WIDE, 8) if dtype == "float64" else (messages.READ, 4)
         length = self._decoder.ask(kind, number=frames)
@@ -78,50 +74,54 @@ class ConfinedSound:
         return block
 
     def seek(self, frames: int) -> None:
-        """Move to a sample."""
+        """Skip samples from the start."""
         self._decoder.ask(messages.SEEK, number=frames)
 
-    def about(self) -> About | None:
-        """Return the properties of a media file's track after it was read; None for other files."""
-        if not self._media:
-            return None
-        facts = self._decoder.facts(self._decoder.ask(messages.ABOUT, number=0))
+    def ending(self) -> Ending:
+        """Return what is known after the samples were read."""
+        facts = self._decoder.facts(self._decoder.ask(messages.ENDING, number=0))
         try:
-            number, count, index, bit_rate = (
-                int(facts[key]) for key in ("number", "count", "index", "bit_rate")
-            )
-            start = Fraction(int(facts["start"][0]), int(facts["start"][1]))
-            layout, codec = (_name(facts[key]) for key in ("layout", "codec"))
-            others = tuple(_name(other) for other in facts["others"])
+            about = facts["about"]
+            return Ending(int(facts["promised"]), bool(facts["wrong"]), about and _about(about))
         except _WRONG:
             raise self._decoder.crash_error() from None
-        return About(number, count, index, start, bit_rate, layout, codec, others)
 
     def _describe(self, facts: Any) -> None:
         """Store what the decoder reports about the file, after checking that it is plausible."""
         try:
-            self.samplerate, self.channels = int(facts["samplerate"]), int(facts["channels"])
-            self.frames = int(facts["frames"])
+            numbers = (int(facts[key]) for key in ("samplerate", "channels", "frames"))
+            self.samplerate, self.channels, self.frames = numbers
             self.format, self.subtype = _name(facts["format"]), _name(facts["subtype"])
             self.has_tags, self._media = bool(facts["has_tags"]), bool(facts["media"])
+            self.count, self.spare = int(facts["count"]), int(facts["spare"])
+            self.cut = None if facts["cut"] is None else _name(facts["cut"])
         except _WRONG:
             raise self._decoder.crash_error() from None
-        if not 0 < self.channels <= CHANNELS or self.samplerate < 0 or self.frames < 0:
+        least = min(self.samplerate, self.channels - 1, self.frames, self.count - 1, self.spare)
+        if least < 0 or self.channels > CHANNELS:
             raise self._decoder.crash_error()
+
+
+def _about(facts: Any) -> About:
+    number, count, index, bit_rate = (
+        int(facts[key]) for key in ("number", "count", "index", "bit_rate")
+    )
+    start = Fraction(int(facts["start"][0]), int(facts["start"][1]))
+    layout, codec = (_name(facts[key]) for key in ("layout", "codec"))
+    others = tuple(_name(other) for other in facts["others"])
+    return About(number, count, index, start, bit_rate, layout, codec, others)
 
 
 def _name(value: object) -> str:
     return printable_name(str(value)[:_LONGEST]) if value != "" else ""
 
 
-def open_confined(
-    path: Path, name: str, track: int | None, pieces: Pieces | None = None
-) -> ConfinedSound:
+def open_confined(path: Path, name: str, track: int | None) -> ConfinedSound:
     """Open a file in a confined process, which decodes it."""
     with file_errors(name, "read"):
         descriptor = os.open(path, os.O_RDONLY)
     try:
-        return ConfinedSound(descriptor, name, path.suffix, track, pieces)
+        return ConfinedSound(descriptor, name, path.suffix, track)
     finally:
         os.close(descriptor)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+import signal
 import struct
 import sys
 from collections.abc import Iterable
@@ -61,7 +62,7 @@ _LOAD, _EQUAL, _ANY_BIT, _RETURN = 0x20, 0x15, 0x45, 0x06
 _NUMBER, _ARCHITECTURE, _THIRD_ARGUMENT = 0, 4, 32
 """Offsets in the data that a filter gets for a call."""
 
-_NO_NEW_PRIVILEGES, _SECCOMP, _FILTER = 38, 22, 2
+_PARENT_DEATH_SIGNAL, _NO_NEW_PRIVILEGES, _SECCOMP, _FILTER = 1, 38, 22, 2
 """Numbers of prctl."""
 
 _CREATE_RULESET, _RESTRICT_SELF, _VERSION = 444, 446, 1
@@ -83,6 +84,14 @@ def confine(*, writes: bool = False) -> int:
         return 0
     done = LANDLOCK if _landlock(libc) else 0  # first, as the filter denies it
     return done | (SECCOMP if _seccomp(libc) else 0)
+
+
+def end_with_parent(parent: int) -> None:
+    """Have the kernel kill this process when its parent ends, which may have happened already."""
+    if sys.platform == "linux":
+        _libc().prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(0)
 
 
 def prepare() -> None:

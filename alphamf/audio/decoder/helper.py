@@ -7,6 +7,7 @@ library and for all processes that they start; ``--no-sandbox`` sets it.
 from __future__ import annotations
 
 import atexit
+import errno
 import os
 import signal
 import sys
@@ -29,8 +30,12 @@ _START = (
 _CONTROL = 3
 """Descriptor of the helper's connection, in the helper."""
 
+_KEPT = ("LD_", "DYLD_", "PYTHONHOME")
+"""How the names of variables begin without which Python and its libraries may not be found."""
+
 _lock = threading.Lock()
 _control: socket.socket | None = None
+_number = 0
 _layers: int | None = None
 
 
@@ -74,10 +79,11 @@ def request(data: bytes, descriptors: list[int]) -> None:
         raise OSError
     import socket
 
+    control = _connected()
     try:
-        socket.send_fds(_connected(), [data], descriptors)
+        socket.send_fds(control, [data], descriptors)
     except (BrokenPipeError, ConnectionResetError):  # it was killed
-        _disconnect()
+        _disconnect(control)
         socket.send_fds(_connected(), [data], descriptors)
 
 
@@ -87,42 +93,58 @@ def _connected() -> socket.socket:
         raise OSError
     import socket
 
-    global _control
+    global _control, _number
     with _lock:
         if _control is None:
-            _control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            try:
-                with theirs:
-                    _spawn(theirs)
-            except BaseException:
-                _control.close()
-                _control = None
-                raise
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with theirs:
+                try:
+                    _number = _spawn(theirs)
+                except BaseException:
+                    ours.close()
+                    raise
+            _control = ours
         return _control
 
 
-def _spawn(theirs: socket.socket) -> None:
+def _python() -> str:
+    """Return this Python's program, which an embedding or a frozen program is not."""
+    places = sys.executable, os.path.join(sys.exec_prefix, "bin", "python3")
+    for place in places if not getattr(sys, "frozen", False) else ():
+        if "py" in os.path.basename(place).lower() and os.access(place, os.X_OK):
+            return place
+    raise FileNotFoundError(errno.ENOENT, "there is no Python interpreter beside this program")
+
+
+def _spawn(theirs: socket.socket) -> int:
+    """Start the helper with nothing of this process's environment, and return its number."""
     if sys.platform == "win32":
         raise OSError
+    python = _python()
     here = ""
     with suppress(OSError):  # the current directory was deleted
         here = os.getcwd()
     places = [place for place in sys.path if os.path.isabs(place) and place != here]
     nowhere = [(os.POSIX_SPAWN_OPEN, n, os.devnull, os.O_RDWR, 0) for n in range(3)]
-    os.posix_spawn(
-        sys.executable,
-        [sys.executable, "-P", "-c", _START, *places],
-        os.environ,
+    kept = {name: value for name, value in os.environ.items() if name.startswith(_KEPT)}
+    return os.posix_spawn(
+        python,
+        [python, "-P", "-c", _START, *places],
+        {**kept, "OPENBLAS_NUM_THREADS": "1"},
         file_actions=[(os.POSIX_SPAWN_DUP2, theirs.fileno(), _CONTROL), *nowhere],
         setsigmask=[signal.SIGINT],
     )
 
 
 @atexit.register
-def _disconnect() -> None:
-    """Disconnect from the helper, which then ends."""
+def _disconnect(broken: socket.socket | None = None) -> None:
+    """Disconnect from the helper, which then ends; from one that has ended, if it is still used."""
     global _control
     with _lock:
-        if _control is not None:
-            _control.close()
-            _control = None
+        if _control is None or broken not in (None, _control):
+            return
+        _control.close()
+        _control = None
+        if broken is not None and sys.platform != "win32":
+            with suppress(ChildProcessError):  # another process started it, or waits for all
+                os.waitpid(_number, 0)

@@ -21,7 +21,8 @@ import numpy as np
 import soundfile
 
 from alphamf.audio.decoder import messages, tasks
-from alphamf.audio.decoder.confine import confine, prepare
+from alphamf.audio.decoder.confine import confine, end_with_parent, prepare
+from alphamf.audio.decoder.confined_process import STARTED
 from alphamf.audio.handle import Handle
 from alphamf.audio.media import kinds
 from alphamf.audio.metadata import fields
@@ -49,6 +50,7 @@ def main() -> None:
         return
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C goes to all processes
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for decoders
+    _close_from(CONTROL + 1)
     _warm_up()
     with socket.socket(fileno=CONTROL) as control:
         while True:
@@ -70,15 +72,17 @@ def _fork(asked: dict[str, Any], descriptors: list[int]) -> None:
     with suppress(OSError, ImportError):
         if "tags" in asked:
             fields.prepare()
-        elif kinds.find(Handle(descriptors[0], "")) is not None:
+        elif kinds.may_need_ffmpeg(os.pread(descriptors[0], 64, 0)):
             for module in _LATE:
                 import_module(module)
+    helper = os.getpid()
     try:
         if os.fork():
             return
     except OSError:  # the closed channel says so
         return
     try:
+        end_with_parent(helper)
         _work(asked, descriptors)
     finally:  # what was raised has no one to be shown to
         os._exit(0)
@@ -93,21 +97,35 @@ def _work(asked: dict[str, Any], descriptors: list[int]) -> None:
     gc.enable()
     for place, descriptor in enumerate(descriptors, _FILE):
         os.dup2(descriptor, place)
-    os.closerange(_FILE + len(descriptors), os.sysconf("SC_OPEN_MAX"))
+    _close_from(_FILE + len(descriptors))
     source = Handle(_FILE, f"audio{asked['ending']}")
     channel = io.FileIO(_CHANNEL, "r+")
     sink = Sink(_OUTPUT, asked["output"]) if "output" in asked else None
     tagged = open(_OUTPUT, "r+b") if "tags" in asked else None
     if tagged is not None:
         resource.setrlimit(resource.RLIMIT_CPU, (_TAG_SECONDS, _TAG_SECONDS))
-    writes = sink is not None or tagged is not None
-    messages.send(channel, messages.DONE, bytes([confine(writes=writes)]))
+    number = os.getpid()
+    layers = confine(writes=sink is not None or tagged is not None)
+    messages.send(channel, messages.DONE, STARTED.pack(layers, number))
     if tagged is not None:
         tasks.tag(channel, source, tagged, asked["tags"])
     elif sink is None:
         tasks.decode(channel, source, asked)
     else:
         tasks.copy(channel, source, sink, asked)
+
+
+def _close_from(least: int) -> None:
+    """Close all descriptors from a number on, those above the soft limit, too."""
+    try:
+        numbers = [int(name) for name in os.listdir("/proc/self/fd")]
+    except OSError:
+        os.closerange(least, os.sysconf("SC_OPEN_MAX"))
+        return
+    for number in numbers:
+        if number >= least:
+            with suppress(OSError):  # that of the listing
+                os.close(number)
 
 
 def _warm_up() -> None:

@@ -11,38 +11,39 @@ from functools import partial
 from typing import Any, BinaryIO
 
 import numpy as np
-import soundfile
 
 from alphamf.audio.decoder import messages
-from alphamf.audio.file_pieces import PiecedFile, unpack
 from alphamf.audio.handle import Handle
 from alphamf.audio.layout import DecodingError
-from alphamf.audio.media import kinds
 from alphamf.audio.media.copy import Original
 from alphamf.audio.media.muxer import Muxer
 from alphamf.audio.media.track import About
 from alphamf.audio.metadata import fields
-from alphamf.audio.opening import has_tags, next_block, next_wide_block, open_here
+from alphamf.audio.opening import Sound
 from alphamf.audio.sink import Sink
 from alphamf.errors import AlphaMFError
+
+FACTS = (
+    "samplerate", "channels", "frames", "format", "subtype", "has_tags", "media", "count", "spare",
+    "cut",
+)  # fmt: skip
+"""What is known of a `Sound` at its start."""
 
 
 def decode(channel: io.FileIO, source: Handle, asked: dict[str, Any]) -> None:
     """Open a file and decode what is asked for, until the channel is closed."""
-    file: Any = None
+    sound: Sound | None = None
 
     def first() -> bytes:
-        nonlocal file
-        pieces = unpack(asked["pieces"])
-        seen = source if pieces is None else PiecedFile(source, pieces)
-        file = open_here(seen, asked["name"], asked["track"], ending=asked["ending"])
-        return json.dumps(_kind(file)).encode()
+        nonlocal sound
+        sound = Sound(source, asked["name"], asked["track"], ending=asked["ending"])
+        return json.dumps({name: getattr(sound, name) for name in FACTS}).encode()
 
     _answer(channel, first)
     with suppress(EOFError):
-        while file is not None:
+        while sound is not None:
             kind, number = messages.header(channel)
-            _answer(channel, partial(_decode, file, kind, number))
+            _answer(channel, partial(_decode, sound, kind, number))
 
 
 def copy(channel: io.FileIO, source: Handle, sink: Sink, asked: dict[str, Any]) -> None:
@@ -93,8 +94,6 @@ def _answer(channel: io.FileIO, work: Callable[[], Any]) -> None:
         answer = messages.REFUSED, _text(error)
     except DecodingError as error:
         answer = messages.UNDECODABLE, _text(error)
-    except soundfile.LibsndfileError as error:
-        answer = messages.UNDECODABLE, _text(error.error_string.rstrip("."))
     except ValueError as error:
         answer = messages.INVALID, _text(error)
     except MemoryError:
@@ -106,29 +105,21 @@ def _text(sentence: object) -> bytes:
     return str(sentence).encode("utf-8", "replace")
 
 
-def _decode(file: Any, kind: bytes, number: int) -> Any:
+def _decode(sound: Sound, kind: bytes, number: int) -> Any:
     if kind == messages.READ:
-        return np.ascontiguousarray(next_block(file, number))
+        return sound.read(number)
     if kind == messages.READ_WIDE:
-        return np.ascontiguousarray(next_wide_block(file, number), np.float64)
+        return sound.read(number, "float64")
     if kind == messages.SEEK:
-        file.seek(number)
+        sound.seek(number)
         return b""
-    about = file.about()
-    return json.dumps({**vars(about), "start": about.start.as_integer_ratio()}).encode()
-
-
-def _kind(file: Any) -> dict[str, Any]:
-    """Return what a file is, by its header."""
-    names = "samplerate", "channels", "frames", "format", "subtype"
-    facts = {name: getattr(file, name) for name in names}
-    return {**facts, "has_tags": has_tags(file), "media": hasattr(file, "about")}
+    ending = sound.ending()
+    about = ending.about
+    found = about and {**vars(about), "start": about.start.as_integer_ratio()}
+    return json.dumps({**ending._asdict(), "about": found}).encode()
 
 
 def _muxer(source: Handle, sink: Sink, asked: dict[str, Any]) -> Muxer:
-    kind = kinds.find(source)
-    if kind is None:
-        raise AlphaMFError(f"{asked['name']} changed while it was read")
     about = {**asked["about"], "start": Fraction(*asked["about"]["start"]), "others": ()}
     return Muxer(
         sink,
@@ -136,7 +127,7 @@ def _muxer(source: Handle, sink: Sink, asked: dict[str, Any]) -> Muxer:
         asked["channels"],
         muxer=asked["muxer"],
         subtype=asked["subtype"],
-        original=Original(source, asked["name"], kind, About(**about), asked["cut"]),
+        original=Original(source, asked["name"], About(**about), asked["cut"]),
         history=asked["history"],
     )
 

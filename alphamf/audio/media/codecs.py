@@ -42,11 +42,14 @@ CODECS = {
 """The codecs by the name that they have as a subtype."""
 
 
+_LOSSLESS = ("ALAC", "FLAC", "WAVPACK", "TTA", "APE", "TAK", "SHORTEN", "TRUEHD", "MLP", "RALF")
+
+
 def subtype(codec: str, sample: str, bits: int) -> str:
     """Return the subtype name of a codec."""
     name = codec.upper()
-    if name in ("ALAC", "FLAC"):
-        return f"{name}_{16 if sample.startswith('s16') else 24}"
+    if name in _LOSSLESS:
+        return f"{name}_{16 if sample.startswith(('s16', 'u8')) else 24}"
     if name.startswith("PCM_S") and not name.endswith("PLANAR"):
         return f"PCM_{int(''.join(filter(str.isdigit, name)))}"
     return "FLOAT" if name.startswith("PCM_F32") else name

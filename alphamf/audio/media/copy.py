@@ -7,7 +7,9 @@ from contextlib import ExitStack
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from alphamf.audio.media.kinds import Kind, Openable
+from alphamf.audio.file_pieces import Scan
+from alphamf.audio.media import kinds
+from alphamf.audio.media.kinds import Openable
 from alphamf.audio.media.track import BROKEN, About, open_container
 from alphamf.errors import AlphaMFError
 
@@ -25,10 +27,8 @@ _BRANDS = ("major_brand", "minor_version", "compatible_brands", "encoder")
 class Original(NamedTuple):
     """A media file whose other tracks will be copied."""
 
-    # path, name, kind: the file, its name in messages, and its container.
     path: Openable
-    name: str
-    kind: Kind
+    name: str  # Its name in messages
     track: About  # The track in whose place the sound is written
     cut: bool  # Whether a part of the file is missing
 
@@ -39,12 +39,12 @@ class Copy:
     def __init__(self, output: Any, original: Original, stack: ExitStack) -> None:
         self._output, self._original = output, original
         self._track = original.track.index
-        self._input = stack.enter_context(
-            open_container(original.path, original.name, original.kind)
-        )
+        with original.path.open("rb") as file:
+            kind = kinds.kind_of(Scan(file, original.name)) or kinds.ANY
+        self._input = stack.enter_context(open_container(original.path, original.name, kind))
         self._streams: dict[int, Any] = {}
         self._least: dict[int, int] = {}
-        self._same = original.kind.demuxer in (
+        self._same = kind.demuxer in (
             output.format.name,
             *ATOMS.get(output.format.name, ()),
         )

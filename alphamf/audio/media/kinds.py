@@ -1,18 +1,20 @@
 """Media containers that can be read: their first bytes, and checks for truncation.
 
-FFmpeg gets the name of the container and an open file: it does not guess the format, or a file
-could pass for a playlist that names other files, and it does not open files itself.
+FFmpeg gets the name of the container and an open file. It may guess among formats that name no
+other files, or a file could pass for a playlist, and it does not open files itself.
 """
 
 from __future__ import annotations
 
-import os
+import re
 import struct
 from collections.abc import Callable
+from functools import partial
 from typing import BinaryIO, Literal, NamedTuple, Protocol
 
-from alphamf.audio import chunks, file_pieces
-from alphamf.audio.layout import Extent, TruncationError, replace_bytes, truncation_error
+from alphamf.audio import chunks
+from alphamf.audio.file_pieces import Scan
+from alphamf.audio.layout import Extent, replace_bytes, too_few_bytes
 from alphamf.errors import AlphaMFError
 
 
@@ -20,9 +22,8 @@ class Kind(NamedTuple):
     """The container format of a file."""
 
     format: str  # Its name in `alphamf.audio.formats`
-    demuxer: str  # FFmpeg's name of what reads it
-    # Takes the open file, its size, and its name for messages; raises `TruncationError`.
-    check: Callable[[BinaryIO, int, str], Extent]
+    demuxer: str | None  # FFmpeg's name of what reads it; None: it looks for one in `SAFE`
+    check: Callable[[Scan], Extent]  # As `alphamf.audio.formats.Header` has it
     timed: bool = True  # Whether packets have time stamps; otherwise they follow each other
     codec: str = ""  # Words for its codec where the container alone needs no PyAV
 
@@ -35,15 +36,9 @@ class Openable(Protocol):
         ...
 
 
-def find(path: Openable) -> Kind | None:
-    """Identify the container of a file by its first bytes; None if it is not a media file."""
-    with path.open("rb") as file:
-        return kind_of(file)
-
-
-def kind_of(file: BinaryIO) -> Kind | None:
-    """Return the container of an open file by its first bytes; None if it is not a media file."""
-    head = file.read(64)
+def kind_of(data: Scan) -> Kind | None:
+    """Return the container of a file by its first bytes; None if it is not a media file."""
+    head = data.get(0, 64)
     if head[4:8] in _ATOMS:
         brand = head[8:12] if head[4:8] == b"ftyp" else b"qt  "
         return Kind(_BRANDS.get(brand[:3], "MP4"), "mov", _check_atoms)
@@ -57,9 +52,22 @@ def kind_of(file: BinaryIO) -> Kind | None:
         return Kind("AMR-WB", "amr", _check_amr, timed=False)
     if len(head) > 1 and head[0] == 0xFF and head[1] & 0xF6 == 0xF0:
         return Kind("ADTS", "aac", _check_adts, timed=False)
-    if head.startswith(b"RIFF") and head[8:12] == b"WAVE" and chunks.codec(file) not in _DIRECT:
-        return Kind("WAV", "wav", _check_wav, timed=False, codec=" of a compressed codec")
+    if head.startswith(b"RIFF") and head[8:12] == b"WAVE" and chunks.codec(data) not in _DIRECT:
+        check = partial(chunks.check, order="<")
+        return Kind("WAV", "wav", check, timed=False, codec=" of a compressed codec")
     return None
+
+
+def may_need_ffmpeg(head: bytes) -> bool:
+    """Return whether FFmpeg may have to decode a file, by its first 64 bytes."""
+    if head.startswith(b"RIFF"):
+        codec = int.from_bytes(head[20:22], "little")
+        return head[8:16] != b"WAVEfmt " or codec not in _DIRECT
+    if head.startswith(b"OggS"):
+        return not head[28:].startswith((b"OpusHead", b"\x01vorbis"))
+    if head.startswith(b"caff"):
+        return head[28:32] not in (b"lpcm", b"ulaw", b"alaw", b"alac")
+    return not head.startswith(_NATIVE) and not (head[:1] == b"\xff" and head[1:2] in _LAYER_III)
 
 
 def index_first(path: Openable) -> bool:
@@ -76,6 +84,21 @@ def index_first(path: Openable) -> bool:
 
 
 _EBML = b"\x1a\x45\xdf\xa3"
+_NATIVE = (b"fLaC", b"ID3", b".snd", b"dns.", b"FORM", b"riff", b"RF64", b"BW64", b"RIFX", b"NIST")
+"""How files begin that libsndfile decodes; some others that do are examined further."""
+
+_LAYER_III = tuple(bytes([byte]) for byte in (0xE2, 0xE3, 0xF2, 0xF3, 0xFA, 0xFB))
+
+SAFE = (
+    "aa aac aax ac3 ac4 acm adx aea aiff amr ape apc asf asf_o ast au avi caf codec2 dhav dsf dss "
+    "dts dtshd dv eac3 ea f4v flac flv g722 g729 gsm gxf hca iff ivf ivr kux laf lc3 loas lvf "
+    "matroska mlp mmf mov mp2 mp3 mpc mpc8 mpeg mpegts msf mxf nistsphere nsv nut nuv ogg oma osq "
+    "paf pmp pva pvf qcp qoa rka rm roq rpl rso sbc shn siff smjpeg sol sox spdif svs swf tak "
+    "truehd tta ty usm voc vqf w64 wav wsd wtv wv xa xmv xwma"
+).replace(" ", ",")
+"""FFmpeg's demuxers of recordings, none of which opens another file."""
+
+_MAGIC = re.compile(re.escape(_EBML))
 _SEGMENT = b"\x18\x53\x80\x67"
 _ATOMS = (b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip", b"pnot")
 _BRANDS = {b"qt ": "MOV", b"M4A": "M4A", b"M4B": "M4A", b"3gp": "3GP", b"3g2": "3GP"}
@@ -95,163 +118,132 @@ _AMR_BYTES = {
 """Bytes of a frame by its type, the first byte among them."""
 
 
-def _check_wav(file: BinaryIO, size: int, name: str) -> Extent:
-    """Check a WAV file of a codec that only FFmpeg decodes."""
-    file.seek(12)
-    return chunks.check(file, size, name, order="<")
+ANY = Kind("", None, lambda data: Extent(data.size, stops=False))
+"""What neither this module nor libsndfile knows, but FFmpeg may."""
 
 
-def _check_atoms(file: BinaryIO, size: int, name: str) -> Extent:
+def _check_atoms(data: Scan) -> Extent:
     """Check that no atom of MP4 or QuickTime exceeds the file, and that it has an index.
 
     A file type after the index and the samples starts another recording.
     """
     at, index, samples = 0, False, False
-    while at + 8 <= size:
-        file.seek(at)
-        length, kind = struct.unpack(">I4s", file.read(8))
+    while at + 8 <= data.size:
+        length, kind = struct.unpack(">I4s", data.get(at, 8))
         if kind == b"ftyp" and index and samples:
             return Extent(at, stops=False)
         if length == 1:
-            length = int.from_bytes(file.read(8), "big")
-        length = size - at if length == 0 else max(8, length)
+            length = int.from_bytes(data.get(at + 8, 8), "big")
+        length = data.size - at if length == 0 else max(8, length)
         index |= kind == b"moov"
         samples |= kind == b"mdat"
-        if at + length > size:
+        if at + length > data.size:
             if not index:
                 break
-            raise truncation_error(name, length, size - at)
+            return Extent(data.size, stops=False, cut=too_few_bytes(length, data.size - at))
         at += length
     if not index:
-        raise AlphaMFError(f"{name} is truncated: its index (moov) is missing")
-    return Extent(size, stops=False)
+        raise AlphaMFError(f"{data.name} is truncated: its index (moov) is missing")
+    return Extent(data.size, stops=False)
 
 
-def _check_matroska(file: BinaryIO, size: int, name: str) -> Extent:
+def _check_matroska(data: Scan) -> Extent:
     """Check that the segment of a Matroska file is complete, and find its end.
 
     A size that ends neither at the end of the file nor before another file is not trusted.
     """
-    file.seek(4)
-    header = _number(file) or 0
-    if header > size:
-        raise truncation_error(name, header, size - file.tell())
-    file.seek(header, os.SEEK_CUR)
-    if file.read(4) != _SEGMENT:
+    size = data.size
+    header, at = _number(data, 4)
+    if (header or 0) > size:
+        return Extent(size, stops=False, cut=too_few_bytes(header or 0, size - at))
+    at += header or 0
+    if data.get(at, 4) != _SEGMENT:
         return Extent(size, stops=False)
-    at = file.tell()
-    length = _number(file)
-    start = file.tell()
+    at += 4
+    length, start = _number(data, at)
     if length is not None and length > size - start:
-        raise truncation_error(name, length, size - start)
-    if length is not None and (start + length == size or _at(file, start + length, _EBML)):
+        return Extent(size, stops=False, cut=too_few_bytes(length, size - start))
+    if length is not None and (start + length == size or data.get(start + length, 4) == _EBML):
         return Extent(start + length, stops=False)
-    end = _find_next(file, _EBML, start, size, _is_header)
-    if length is None or not file_pieces.holds_sound(file, start + length, end):
+    end = start
+    while (end := data.find(_MAGIC, 4, end)) >= 0:  # of a complete file
+        head = data.get(end, 64)
+        if b"webm" in head or b"matroska" in head:
+            break
+        end += 1
+    end = size if end < 0 else end
+    if length is None or not data.holds_sound(start + length):
         return Extent(end, stops=False)
     unknown = (1 << 7 * (start - at) | (1 << 7 * (start - at)) - 1).to_bytes(start - at, "big")
     return Extent(end, replace_bytes(end, at, unknown), stops=False)
 
 
-def _is_header(file: BinaryIO, at: int) -> bool:
-    """Return whether a complete Matroska file starts at a position."""
-    file.seek(at)
-    head = file.read(64)
-    return b"webm" in head or b"matroska" in head
-
-
-def _at(file: BinaryIO, at: int, what: bytes) -> bool:
-    """Return whether some bytes are at a position."""
-    file.seek(at)
-    return file.read(len(what)) == what
-
-
-def _find_next(
-    file: BinaryIO,
-    what: bytes,
-    at: int,
-    size: int,
-    holds: Callable[[BinaryIO, int], bool] = lambda *_: True,
-) -> int:
-    """Return the next position of some bytes that fulfil a condition; the size if there is none."""
-    while (at := file_pieces.find(file, what, at)) >= 0:
-        if holds(file, at):
-            return at
-        at += 1
-    return size
-
-
-def _number(file: BinaryIO) -> int | None:
-    """Read an EBML number at the current position; None for "not known"."""
-    first = file.read(1)
+def _number(data: Scan, at: int) -> tuple[int | None, int]:
+    """Return an EBML number at a position, None for "not known", and the position after it."""
+    first = data.get(at, 1)
     if not first or not first[0]:
-        return None
+        return None, at + len(first)
     more = 8 - first[0].bit_length()
-    rest = file.read(more)
+    rest = data.get(at + 1, more)
     value = int.from_bytes(bytes([first[0] & (1 << 7 - more) - 1]) + rest, "big")
-    return None if value == (1 << 7 * (more + 1)) - 1 else value
+    return (None if value == (1 << 7 * (more + 1)) - 1 else value), at + 1 + len(rest)
 
 
-def _check_asf(file: BinaryIO, size: int, name: str) -> Extent:
+def _check_asf(data: Scan) -> Extent:
     """Check an ASF file against the lengths in its header; a broadcast has none.
 
     If no object follows the stated length of the samples, they continue to the end.
     """
-    end = _find_next(file, _ASF, 16, size)
-    file.seek(0)
-    head = file.read(1 << 16)
+    size = data.size
+    end = data.find(re.compile(re.escape(_ASF)), len(_ASF), 16)
+    end = size if end < 0 else end
+    head = data.get(0, 1 << 16)
     at = head.find(_ASF_PROPERTIES)
     if at < 0 or len(head) < at + 92:
         return Extent(end, stops=False)
     promised = int.from_bytes(head[at + 40 : at + 48], "little")
     live = head[at + 88] & 1
     if not live and promised > size:
-        raise truncation_error(name, promised, size)
+        return Extent(size, stops=False, cut=too_few_bytes(promised, size))
     start = int.from_bytes(head[16:24], "little")
-    file.seek(min(start, size))
-    data = file.read(24)
-    length = int.from_bytes(data[16:24], "little")
-    if live or not data.startswith(_ASF_DATA):
+    samples = data.get(min(start, size), 24)
+    length = int.from_bytes(samples[16:24], "little")
+    if live or not samples.startswith(_ASF_DATA):
         return Extent(end, stops=False)
     after = min(start + length, size + 1)
-    if length >= 50 and (after == end or _at(file, after + 6, _ASF_OBJECT)):
+    if length >= 50 and (after == end or data.get(after + 6, 2) == _ASF_OBJECT):
         return Extent(end, stops=False)
     if after > end == size:
-        raise truncation_error(name, length, size - start)
+        return Extent(size, stops=False, cut=too_few_bytes(length, size - start))
     return Extent(end, replace_bytes(end, start + 16, bytes(8)), stops=False)
 
 
-def _check_amr(file: BinaryIO, size: int, name: str) -> Extent:
+def _check_amr(data: Scan) -> Extent:
     """Check that the last frame of an AMR file is complete; a header starts another file."""
-    file.seek(0)
-    start = b"#!AMR-WB\n" if file.read(9) == b"#!AMR-WB\n" else b"#!AMR\n"
+    start = next(head for head in _AMR_BYTES if data.get(0, 9).startswith(head))
     lengths, at = _AMR_BYTES[start], len(start)
-    while at < size:
-        file.seek(at)
-        head = file.read(len(start))
+    while at < data.size:
+        head = data.get(at, len(start))
         if head == start:
             return Extent(at, stops=False)
         kind = head[0] >> 3 & 15
         at += lengths[kind] if kind < len(lengths) else 1
-    if at > size:
-        raise TruncationError(f"{name} is truncated: its last AMR frame is incomplete")
-    return Extent(size, stops=False)
+    cut = "is truncated: its last AMR frame is incomplete" if at > data.size else None
+    return Extent(data.size, stops=False, cut=cut)
 
 
-def _check_adts(file: BinaryIO, size: int, name: str) -> Extent:
+def _check_adts(data: Scan) -> Extent:
     """Check that the last AAC frame is complete; another rate starts another stream."""
     at, form = 0, b""
-    while at + 7 <= size:
-        file.seek(at)
-        head = file.read(6)
+    while at + 7 <= data.size:
+        head = data.get(at, 6)
         length = (head[3] & 3) << 11 | head[4] << 3 | head[5] >> 5
         if head[0] != 0xFF or head[1] & 0xF6 != 0xF0 or length < 7:
-            return Extent(size, stops=False)
+            return Extent(data.size, stops=False)
         now = bytes((head[1] & 8, head[2] & 0xFD, head[3] & 0xC0))
         if form and now != form:
             return Extent(at, stops=False)
         form = now
         at += length
-    if at > size:
-        raise TruncationError(f"{name} is truncated: its last AAC frame is incomplete")
-    return Extent(size, stops=False)
+    cut = "is truncated: its last AAC frame is incomplete" if at > data.size else None
+    return Extent(data.size, stops=False, cut=cut)

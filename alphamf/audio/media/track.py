@@ -13,7 +13,7 @@ import numpy as np
 
 from alphamf.audio.layout import DecodingError, OmissionError
 from alphamf.audio.media.codecs import subtype
-from alphamf.audio.media.kinds import Kind, Openable
+from alphamf.audio.media.kinds import SAFE, Kind, Openable
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 from alphamf.tools.extras import install_packages
@@ -30,6 +30,9 @@ the start."""
 PLANES = 8
 """Number of channels from which on frames must be packed: PyAV reads beyond the end of as many
 planes."""
+
+_EXACT = ("mov", "wv", "tta", "ape", "tak")
+"""Containers whose headers give the length of the sound."""
 
 _LONGEST_GAP = 600.0
 """Seconds; time stamps that jump further are considered to be broken."""
@@ -66,9 +69,13 @@ def open_container(path: Openable, name: str, kind: Kind) -> Iterator[Any]:
         ) from None
     with path.open("rb") as file:
         try:
-            container: Any = av.open(file, format=kind.demuxer, metadata_errors="replace")
+            options = {} if kind.demuxer else {"format_whitelist": SAFE}
+            container: Any = av.open(
+                file, format=kind.demuxer, options=options, metadata_errors="replace"
+            )
         except (av.FFmpegError, *BROKEN) as error:
-            raise AlphaMFError(f"{name} cannot be read as {kind.format}: {reason(error)}") from None
+            what = f" as {kind.format}" if kind.format else ""
+            raise AlphaMFError(f"{name} cannot be read{what}: {reason(error)}") from None
         with container:
             yield container
 
@@ -94,9 +101,10 @@ class Track:
         context = self._stream.codec_context
         self._kind, self._rate = kind, Fraction(context.sample_rate)
         self.samplerate, self.channels = int(context.sample_rate), int(context.channels)
-        self.format: str = kind.format
         sample = context.format
         self.subtype: str = subtype(context.codec.canonical_name, sample.name, sample.bits)
+        found = self._container.format.name.split(",")[0].upper()
+        self.format: str = kind.format or f"{found}/{self.subtype.split('_')[0]}"
         self.frames: int = self._promised()
         self._blocks = self._to_the_end(self._in_time())
         self._rest: Floats = np.zeros((0, self.channels), np.float32)
@@ -151,7 +159,7 @@ class Track:
 
     def _promised(self) -> int:
         duration = self._stream.duration
-        if not self._kind.timed or duration is None or self._kind.demuxer != "mov":
+        if duration is None or not self._container.format.name.startswith(_EXACT):
             return 0
         seconds: Fraction = duration * self._stream.time_base
         return round(seconds * self._rate)

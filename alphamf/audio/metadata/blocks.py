@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from alphamf.audio import mp3
+from alphamf.audio.file_pieces import Scan
 from alphamf.audio.metadata.pieces import ByteRange, splice
 
 _STREAMINFO, _SEEKTABLE, _COMMENT = 0, 3, 4
@@ -48,7 +49,7 @@ def keep_flac(source: Path, output: Path) -> None:
 def _blocks(file: BinaryIO) -> list[_Block]:
     """Return the metadata blocks of a FLAC file; empty if the file is incomplete."""
     size = file.seek(0, os.SEEK_END)
-    at = mp3.tag_end(file)
+    at = mp3.tag_end(Scan(file))
     file.seek(at)
     if file.read(4) != b"fLaC":
         return []
@@ -69,7 +70,7 @@ def keep_mp3(source: Path, output: Path) -> None:
     """Copy the tags at the start (ID3v2) and at the end (APE, ID3v1) of an MP3 file to another."""
     with source.open("rb") as old, output.open("r+b") as new:
         size = old.seek(0, os.SEEK_END)
-        head = min(mp3.tag_end(old), size)
+        head = min(mp3.tag_end(Scan(old)), size)
         end = new.seek(0, os.SEEK_END)
         splice(new, end, end, [ByteRange(old, max(head, _tail(old, size)), size)])
         splice(new, 0, 0, [ByteRange(old, 0, head)])

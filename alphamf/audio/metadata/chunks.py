@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple
 
 from alphamf.audio.chunks import end_of_chunks
+from alphamf.audio.file_pieces import Scan
 from alphamf.audio.metadata.pieces import ByteRange, splice
 
 _OWN = (
@@ -105,7 +106,7 @@ def _chunks(file: BinaryIO, order: Literal["<", ">"]) -> Iterator[_Chunk]:
         if end > size:  # by more than a place in a file can be, where the header is damaged
             return
         if kind in _SAMPLES:
-            last = end_of_chunks(file, end, size, order)
+            last = end_of_chunks(Scan(file, size=size), end, order)
             if length == 0 and last < size:
                 return
         at = end + length % 2

@@ -9,7 +9,6 @@ from typing import Any
 from alphamf.audio.decoder import helper, messages
 from alphamf.audio.decoder.confined_process import ConfinedProcess, NoSandboxError
 from alphamf.audio.metadata import blocks, chunks, fields
-from alphamf.audio.opening import has_tags
 from alphamf.audio.survey import open_sound
 from alphamf.errors import AlphaMFError
 from alphamf.tools.extras import install_packages
@@ -96,7 +95,7 @@ def _absent(source: Path) -> str | None:
     """Return a note if a file has tags that only mutagen could copy, or None."""
     try:
         with open_sound(source, source.name) as file:
-            found = has_tags(file)
+            found = file.has_tags
     except AlphaMFError:
         return None
     if not found:
