@@ -31,7 +31,7 @@ SOURCE = Path(__file__).with_name("libfuzzer.py")
 CORPORA = ROOT / "tests" / "corpora"
 NAMES = (
     *("header", "metadata", "sound", "archive", "dictionary", "network", "checkpoint"),
-    *("candidate", "pairs", "corpus", "results"),
+    *("pairs", "corpus", "results"),
 )
 MOST = 60_000
 """Bytes of the inputs that are kept of a parser: fewer, and shorter ones first."""

@@ -20,7 +20,7 @@ import numpy as np
 import soundfile
 
 from alphamf.audio import formats
-from alphamf.audio.media import kinds
+from alphamf.audio.file_pieces import Scan
 from alphamf.audio.metadata import keep
 from alphamf.audio.reader import open_reader
 from alphamf.audio.stft import Frame
@@ -63,13 +63,11 @@ def _file(data: bytes, folder: Path) -> Path:
 
 
 def _header(data: bytes, folder: Path) -> None:
-    layout = formats.check(path := _file(data, folder), "input")
+    with _file(data, folder).open("rb") as file:
+        layout = formats.check(Scan(file, "input"))
     ranges = [p for part in layout.parts for p in part.pieces or () if isinstance(p, range)]
     assert all(0 <= p.start <= p.stop <= len(data) for p in ranges), layout
     assert 0 <= layout.spare <= len(data), layout
-    if (kind := kinds.find(path)) is not None:
-        with path.open("rb") as file:
-            kind.check(file, len(data), "input")
 
 
 def _metadata(data: bytes, folder: Path) -> None:
@@ -95,10 +93,10 @@ def _outputs() -> dict[str, bytes]:
 
 
 def _sound(data: bytes, folder: Path) -> None:
-    """Decode a file, of which the first byte says how: whole or salvaged, a file or a pipe."""
+    """Decode a file, of which the first byte says how: as a file or a pipe."""
     way, data = (data[0], data[1:]) if data else (0, data)
     source = io.BytesIO(data) if way & 2 else _file(data, folder)
-    with open_reader(source, salvage=bool(way & 1), max_channels=64) as reader:
+    with open_reader(source, max_channels=64) as reader:
         assert sum(len(block) for block in reader.blocks()) == reader.frames > 0
         assert np.isfinite([reader.peak, reader.rms]).all()
 

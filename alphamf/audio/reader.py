@@ -121,6 +121,11 @@ class Reader:
         """Length in seconds."""
         return self.frames / self.rate
 
+    def require_whole(self) -> None:
+        """Raise an AlphaMFError if a part of the file is missing."""
+        if self.cut is not None:
+            raise AlphaMFError(self.cut.rpartition("; using the first ")[0])
+
     def blocks(self, size: int = BLOCK, *, exact: bool = False) -> Iterator[Any]:
         """Yield the samples in order: float32 of shape (n, channels) with n at most `size`.
 
@@ -266,6 +271,5 @@ def read(
     ((146240, 1), dtype('float32'), 16000)
     """
     with open_reader(source, max_channels=max_channels) as reader:
-        if reader.cut:
-            raise AlphaMFError(reader.cut.rpartition("; using the first ")[0])
+        reader.require_whole()
         return np.concatenate(list(reader.blocks())), reader.rate

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import soundfile
 
+from alphamf.audio import formats
+from alphamf.audio.file_pieces import Scan
 from alphamf.audio.reader import open_reader, read
 from alphamf.errors import AlphaMFError
 
@@ -105,7 +107,8 @@ def test_a_cut_file_of_more_than_4_gib(tmp_path, there):
         file.write(data)
         file.truncate(there)
     promised = f"promises {5 * 2**30} bytes of samples, but it has only {there - 104}"
-    assert promised in sentence(path)
+    with path.open("rb") as file:
+        assert str(formats.check(Scan(file)).cut).endswith(promised)
 
 
 @pytest.mark.parametrize("order", ["LITTLE", "BIG"])

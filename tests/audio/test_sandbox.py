@@ -243,9 +243,14 @@ def test_the_helper_starts_again_after_it_was_killed(tmp_path):
     assert np.array_equal(read(path)[0], first)
 
 
-def test_where_no_process_can_be_started_one_sentence_says_what_to_do(tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", ["frozen", "embedded"])
+def test_where_there_is_no_python_one_sentence_says_what_to_do(tmp_path, monkeypatch, name):
+    """A frozen program would start itself, again and again."""
     helper._disconnect()
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "none"))
+    monkeypatch.setattr(sys, "executable", sys.executable if name == "frozen" else "/bin/true")
+    monkeypatch.setattr(sys, "exec_prefix", str(tmp_path))
+    if name == "frozen":
+        monkeypatch.setattr(sys, "frozen", True, raising=False)
     path = tmp_path / "a.wav"
     soundfile.write(path, np.zeros(80), 16000)
     with pytest.raises(AlphaMFError, match=r"no process can be started for it .*`no_sandbox`"):

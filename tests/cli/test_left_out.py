@@ -6,6 +6,7 @@ import struct
 from pathlib import Path
 
 import pytest
+import soundfile
 
 from tests.support.commands import here, in_a_process, run, sound
 
@@ -41,9 +42,11 @@ def half(here):
 def test_every_command_says_what_it_would_leave_out(half, arguments):
     done = run(*arguments, code=2)
     assert SENTENCE in " ".join((done.output + done.stderr).split())
-    assert not Path("o.wav").exists() and not Path("m.npz").exists()
+    assert not Path("m.npz").exists()
+    if Path("o.wav").exists():  # what comes before is done
+        assert soundfile.info("o.wav").duration == 1
     if "in" in arguments:  # the rest of a batch is done
-        assert len(list(Path("out").glob("?.wav"))) == 3
+        assert len(list(Path("out").glob("*.wav"))) == 4
 
 
 @pytest.mark.parametrize("latency", [(), ("--latency", "low")])
@@ -51,8 +54,3 @@ def test_a_pipe_says_what_it_would_leave_out(half, tmp_path, latency):
     done = in_a_process(tmp_path, "denoise", "-", "-o", "-", *latency, input=half)
     assert done.returncode == 2
     assert SENTENCE.encode() in done.stderr and b"Traceback" not in done.stderr
-
-
-def test_salvage_takes_what_is_promised(half):
-    done = run("denoise", "half.wav", "-o", "o.wav", "--preset", "fast", "--salvage")
-    assert f"{SENTENCE}; using the first 1.00 s" in " ".join((done.output + done.stderr).split())

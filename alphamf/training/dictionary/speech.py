@@ -31,6 +31,7 @@ def read_beginning(path: str | os.PathLike[str], rate: int, frame: Frame, second
     the mean of the channels, shape (samples,), float32.
     """
     with open_reader(path) as reader:
+        reader.require_whole()
         _check_rate(reader, rate)
         # Blocks of a second, so that memory does not grow with the length of the file.
         blocks = (block.mean(axis=1) for block in reader.blocks(reader.rate))
