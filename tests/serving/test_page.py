@@ -387,6 +387,51 @@ def test_format_and_loudness_are_chosen(page, server, talk):
     assert quiet.shape == loud.shape and np.abs(quiet).max() != np.abs(loud).max()
 
 
+FOLDER = """
+const file = (name) => ({isFile: true, name, file: (done) => done(new File([arguments[0]], name))});
+const folder = (name, inside) => ({isDirectory: true, name, createReader: () => {
+  const parts = [inside.slice(0, 2), inside.slice(2), []];  // a browser gives some at a time
+  return {readEntries: (done) => done(parts.shift())};
+}});
+const drop = new Event("drop", {bubbles: true});
+const entry = folder("talks", [file("b.WAV"), file("notes.txt"), folder("deep", [file("c.mp3")]),
+  file(".a.wav"), file("a.flac")]);
+drop.dataTransfer = {items: [{webkitGetAsEntry: () => entry}], files: [new File([], "talks")]};
+document.dispatchEvent(drop);
+"""
+
+
+def test_a_folder_is_walked_as_the_command_walks_it(page):
+    until(page, lambda p: "M4A" in by_id(p, "drop-formats").text)
+    page.execute_script(FOLDER, "no sound")
+
+    def names(page):
+        return [each.text for each in page.find_elements(By.CSS_SELECTOR, "#items .file")]
+
+    until(page, lambda p: names(p) == ["a.flac", "b.WAV", "c.mp3"])
+
+
+def test_a_download_is_written_once_while_a_bar_moves(page, server, talk, tmp_path):
+    drop(page, talk)
+    wait_done(page)
+    page.execute_script(
+        "const real = fetch; window.asked = 0; window.go = [];"
+        "window.fetch = (address, about) => {"
+        " if (about?.method !== 'HEAD') return real(address, about);"
+        " asked += 1; return new Promise((done) => go.push(() => done(real(address, about)))); };"
+    )
+    slide(page, "strength", 90)
+    for _ in range(3):
+        by_id(page, "result").click()
+    assert by_id(page, "writing").is_displayed()
+    page.execute_script("go.forEach((each) => each())")
+    until(page, lambda p: not by_id(p, "writing").is_displayed())
+    assert page.execute_script("return asked") == 1
+    page.execute_script("window.go = []")
+    by_id(page, "result").click()
+    assert page.execute_script("return asked") == 2
+
+
 def test_settings_are_taken_for_all(page, server, talk, tmp_path):
     drop(page, talk, noisy(tmp_path / "other.wav", 1.5))
     until(page, lambda p: by_id(p, "archive").text == "Download all as zip")

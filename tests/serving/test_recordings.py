@@ -120,6 +120,23 @@ def test_a_download_that_is_read_is_kept_beside_the_newest(tmp_path, monkeypatch
     asyncio.run(downloads())
 
 
+def test_the_same_download_is_written_once_however_often_it_is_asked_for(tmp_path, monkeypatch):
+    async def downloads():
+        recordings, recording = begun(Quick, tmp_path, monkeypatch)
+        puts = []
+        put = Quick.put
+        monkeypatch.setattr(Quick, "put", lambda *a, **k: (puts.append(a), put(*a, **k)))
+
+        async def download():
+            async with recordings.render(recording, Mix(0.1, loudness=-16.0)) as path:
+                return path
+
+        assert len(set(await asyncio.gather(*(download() for _ in range(3))))) == 1
+        assert len(puts) == 1
+
+    asyncio.run(downloads())
+
+
 def test_a_preview_begins_at_a_second_of_the_recording(tmp_path, monkeypatch):
     async def previews():
         recordings, recording = begun(Idle, tmp_path, monkeypatch)

@@ -51,6 +51,12 @@ export function resultAddress(id, mix) {
   return `api/recordings/${id}/result?${new URLSearchParams(mix)}`;
 }
 
+// Have a download written; what the server says against it is in the answer to GET alone.
+export async function prepare(address) {
+  const response = await fetch(address, { method: "HEAD" });
+  if (!response.ok) await answer(await fetch(address));
+}
+
 export function archiveAddress(items) {
   const query = new URLSearchParams();
   for (const { id, mix } of items) {

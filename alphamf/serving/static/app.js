@@ -24,7 +24,7 @@ const complain = (sentence) => {
   setTimeout(() => { if ($("alert").textContent === sentence) $("alert").textContent = ""; }, 12000);
 };
 
-const editor = new Editor(say);
+const editor = new Editor(say, complain);
 const events = new api.Events(
   (state) => {
     const item = items.find(({ id }) => id === state.id);
@@ -71,6 +71,34 @@ function add(files) {
   show();
   send();
 }
+
+// The files of a drop, and those with a known extension in its folders, as the command takes them.
+async function dropped({ items: parts, files }) {
+  const entries = [...parts].map((part) => part.webkitGetAsEntry?.()).filter(Boolean); // before a wait
+  if (!entries.some((entry) => entry.isDirectory)) return [...files];
+  const found = [];
+  for (const entry of entries) await collect(entry, found, true);
+  if (!found.length) complain("The folder has no recordings in a format that can be read");
+  return found;
+}
+
+async function collect(entry, found, named) {
+  if (entry.isFile) {
+    const known = limits.suffixes?.some((suffix) => entry.name.toLowerCase().endsWith(suffix)) ?? true;
+    if (named || (known && !entry.name.startsWith("."))) found.push(await promised((...back) => entry.file(...back)));
+    return;
+  }
+  const reader = entry.createReader();
+  const inside = [];
+  for (let some = [null]; some.length;) { // it gives a hundred at a time
+    some = await promised((...back) => reader.readEntries(...back));
+    inside.push(...some);
+  }
+  inside.sort((one, other) => (one.name < other.name ? -1 : 1));
+  for (const each of inside) await collect(each, found, false);
+}
+
+const promised = (call) => new Promise((done, failed) => call(done, failed));
 
 // One file is sent at a time.
 async function send() {
@@ -218,7 +246,7 @@ function listen() {
   document.addEventListener("drop", (event) => {
     event.preventDefault();
     $("drop").classList.remove("over");
-    add(event.dataTransfer.files);
+    dropped(event.dataTransfer).then(add, (error) => complain(`The folder cannot be read: ${error.message}`));
   });
   let recorder = null;
   $("record").addEventListener("click", async () => {
@@ -249,7 +277,7 @@ restore();
 try {
   limits = await api.server();
   $("drop-formats").textContent =
-    `${limits.formats.slice(0, 6).join(", ")} and more; up to ${limits.max_upload / 1e6} MB and ${limits.max_minutes} minutes`;
+    `${limits.common.join(", ")} and more; up to ${limits.max_upload / 1e6} MB and ${limits.max_minutes} minutes`;
   editor.offer(limits);
   if (!limits.named) {
     $("promise").textContent = "A demo. For private recordings, run alphamf on your own computer.";

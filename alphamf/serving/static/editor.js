@@ -16,8 +16,10 @@ const $ = (id) => document.getElementById(id);
 const WORKED_BY_SPACE = "button, summary, input[type=checkbox], select";
 
 export class Editor {
-  constructor(say) {
+  constructor(say, complain) {
     this.say = say;
+    this.complain = complain;
+    this.written = null; // the address of a download that the server has just written
     this.item = null;
     this.tabbed = false;
     this.offers = { downloads: [], loudness: false };
@@ -103,7 +105,7 @@ export class Editor {
     if (!this.loaded) this.load();
     this.player.ready = state.ready;
     if (state.echo?.done && !this.player.echoReady) {
-      this.player.offerEcho().catch((error) => this.say(error.message));
+      this.player.offerEcho().catch((error) => this.complain(error.message));
     }
     this.showMix();
     $("download").hidden = !item.finished;
@@ -161,6 +163,28 @@ export class Editor {
       .filter(Boolean).join("; ");
   }
 
+  // The server writes some downloads first: once, however often one clicks, while a bar moves.
+  async download(event) {
+    const { href } = $("result");
+    if (this.written === href) {
+      this.written = null; // a click of this function, which the browser follows
+      return;
+    }
+    event.preventDefault();
+    if (!$("writing").hidden) return;
+    $("writing").hidden = false;
+    try {
+      await api.prepare(href);
+      if ($("result").href === href) {
+        this.written = href;
+        $("result").click();
+      }
+    } catch (error) {
+      this.complain(error.message);
+    }
+    $("writing").hidden = true;
+  }
+
   // Offer to denoise what lies at the cursor before the rest.
   showAhead() {
     const { state } = this.item;
@@ -204,7 +228,8 @@ export class Editor {
     $("limit").setAttribute("aria-valuetext", limit);
     const kept = echo && item.finished && !item.echo;
     const fault = kept && item.state.echo?.error;
-    $("echo-text").textContent = kept ? "not removed" : echo ? `${echo} % removed` : "as it is";
+    const removed = item.echo ? "removed" : "to remove";
+    $("echo-text").textContent = kept ? "not removed" : echo ? `${echo} % ${removed}` : "as it is";
     $("echo").setAttribute("aria-valuetext", $("echo-text").textContent);
     $("effect").textContent = fault ? `The echo could not be removed: ${fault}.` : Editor.effect(dry, item.echo);
     if (item.done) this.showResult();
@@ -215,7 +240,7 @@ export class Editor {
     const room = echo ? ` --dereverb ${echo}` : "";
     const as = echo && echo < 1 ? "nearly as by" : "as by"; // a part of the echo is another mix there
     if (dry === 1) return "Nothing is removed.";
-    if (dry === 0) return `All noise that was found is removed${room && `, ${as} alphamf denoise${room}`}.`;
+    if (dry === 0) return `All noise that is found is removed${room && `, ${as} alphamf denoise${room}`}.`;
     return `The noise is lowered by ${text.decibels(-20 * Math.log10(dry))}, ${as} alphamf denoise --strength ${+(1 - dry).toFixed(4)}${room}.`;
   }
 
@@ -272,7 +297,7 @@ export class Editor {
   }
 
   starved() {
-    this.say("The rest is not denoised yet");
+    this.complain("The rest is not denoised yet");
     this.showAhead();
   }
 
@@ -282,7 +307,7 @@ export class Editor {
       else await this.player.play();
     } catch (error) {
       this.player.pause();
-      this.say(error.message);
+      this.complain(error.message);
     }
   }
 
@@ -301,6 +326,7 @@ export class Editor {
 
   listen() {
     $("play").addEventListener("click", () => this.toggle());
+    $("result").addEventListener("click", (event) => this.download(event));
     $("mode").addEventListener("change", () => this.mix());
     for (const name of ["strength", "echo", "limit", "format", "loudness"]) {
       $(name).addEventListener("input", () => this.set());
@@ -314,7 +340,7 @@ export class Editor {
       const { rate } = this.item.state.about;
       const second = Math.floor(this.player.place() / rate / PIECE) * PIECE;
       $("ahead").hidden = true;
-      try { await api.preview(this.item.id, second); } catch (error) { this.say(error.message); }
+      try { await api.preview(this.item.id, second); } catch (error) { this.complain(error.message); }
     });
     document.addEventListener("pointerdown", () => { this.tabbed = false; });
     document.addEventListener("keydown", (event) => this.key(event));

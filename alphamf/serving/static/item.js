@@ -52,7 +52,7 @@ export class Item {
     if (this.echoing) return `removing the echo, ${Math.round(100 * this.share())} %`;
     if (state === "done") return "done";
     if (state === "reading") return "reading";
-    if (state === "waiting") return previewing ? "denoising the first ten seconds" : "waiting for its turn";
+    if (state === "waiting") return previewing ? "denoising the first ten seconds" : "waiting to begin";
     const parts = [`denoising, ${Math.round(100 * progress)} %`];
     if (left !== null) parts.push(text.left(left));
     return parts.join(", ");

@@ -25,7 +25,8 @@ export function facts({ duration, rate, channels, format, subtype }) {
   const sound = channels === 1 ? "mono" : channels === 2 ? "stereo" : `${channels} channels`;
   const bits = /^PCM_\D*(\d+)$/.exec(subtype)?.[1];
   const samples = bits ? `${bits} bit` : subtype.replaceAll("_", " ").toLowerCase();
-  return [time(duration), `${rate / 1000} kHz`, sound, `${format} ${samples}`].join(" · ");
+  const codec = subtype.startsWith("MPEG_LAYER") ? format : `${format} ${samples}`; // MP3 says it
+  return [time(duration), `${rate / 1000} kHz`, sound, codec].join(" · ");
 }
 
 export function decibels(value) {
