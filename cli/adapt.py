@@ -65,11 +65,11 @@ def adapt(
     no_sandbox: NoSandbox = False,
     quiet: Quiet = False,
 ) -> None:
-    r"""Fine-tune the shipped network on your own voices and noises.
+    """Fine-tune the shipped network on your own voices and noises.
 
     One fifth of the voices and noises is held out. Mixtures of these files give the scores before
     and after; the network is written only if no score falls and at least one rises.
-    Needs PyTorch, 0.7 GB without CUDA: the extra 'alphamf\[learn]'.
+    Needs PyTorch, 0.7 GB without CUDA: the extra 'alphamf[learn]'.
     """
     from alphamf.tools.pool import cores
     from alphamf.training.refiner.adapt import FineTuningSettings

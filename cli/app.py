@@ -24,6 +24,7 @@ from alphamf.cli import (
     streams,
     train,
 )
+from alphamf.cli.help import Command, DenoiseCommand, Group
 from alphamf.tools import blas
 from alphamf.tools.stopping import end_on_signals
 
@@ -32,8 +33,10 @@ LOOPS = "default", "unfused", "v3", "v4", "bf16", "amx"
 
 app = typer.Typer(
     name="alphamf",
+    cls=Group,
     no_args_is_help=True,
     epilog=examples.epilog("alphamf"),
+    rich_markup_mode=None,
     pretty_exceptions_show_locals=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -48,10 +51,10 @@ for command in (
     info.info,
     models.models,
 ):
-    kind = denoise.DenoiseCommand if command is denoise.denoise else None
+    kind = DenoiseCommand if command is denoise.denoise else Command
     app.command(cls=kind, epilog=examples.epilog(command.__name__))(command)
 app.add_typer(plugin.plugin, name="plugin", epilog=examples.epilog("plugin"))
-app.command(epilog=examples.epilog("experiment"))(experiment.experiment)
+app.command(cls=Command, epilog=examples.epilog("experiment"))(experiment.experiment)
 
 
 def _version(wanted: bool) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import typer
-from typer.core import TyperCommand
 
 from alphamf.batch.inputs import plan
 from alphamf.cli import batch, real_time, report
@@ -21,31 +18,6 @@ from alphamf.cli.options import (
     check_streams,
     choose_device,
 )
-
-
-class DenoiseCommand(TyperCommand):
-    """The command ``denoise``, whose option --dereverb may stand without a value."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Give --dereverb the value 1 where no share follows."""
-        given: list[str] = []
-        for k, word in enumerate(args):
-            given.append(word)
-            if word == "--" or (word == "--dereverb" and _is_share(args[k + 1 : k + 2])):
-                given += args[k + 1 :]
-                break
-            if word == "--dereverb":
-                given.append("1")
-        return super().parse_args(ctx, given)
-
-
-def _is_share(following: list[str]) -> bool:
-    """Return whether the word after an option is a number, or a percentage."""
-    try:
-        float("".join(following).removesuffix("%"))
-    except ValueError:
-        return False
-    return True
 
 
 def denoise(
@@ -126,6 +98,7 @@ def denoise(
         from alphamf.batch.request import Request
         from alphamf.denoising.stream_options import StreamOptions
 
+        refiner, second_stage = given.networks(model, network)
         request = Request(
             StreamOptions(
                 given.settings(
@@ -148,7 +121,8 @@ def denoise(
             ),
             observe=given.observe(outputs, reference, overwrite=overwrite),
             preset=preset.value,
-            **given.networks(model, network),
+            refiner=refiner,
+            second_stage=second_stage,
             overwrite=overwrite,
             trim=trim_silence,
             part=given.part(start, end),

@@ -42,14 +42,14 @@ def settings(
     return replace(base, **{name: value for name, value in values.items() if value is not None})
 
 
-def networks(model: str, network: list[str] | None) -> dict[str, str]:
+def networks(model: str, network: list[str] | None) -> tuple[str, str]:
     """Return the refiner and the second stage, and check all weights that are known."""
     from alphamf.denoising.weights import find, roles
 
     refiner, second_stage = roles(network or [])
     if model != "auto":  # what fits otherwise depends on the rate of each file
         find(0, model, refiner=refiner, second_stage=second_stage)
-    return {"refiner": refiner, "second_stage": second_stage}
+    return refiner, second_stage
 
 
 def part(start: str | None, end: str | None) -> Part | None:
@@ -80,7 +80,7 @@ def loudness(normalize: str | None) -> float | None:
     return None if normalize is None else target(normalize)
 
 
-def observe(outputs: dict[str, str | None], reference: str | None, *, overwrite: bool) -> Observe:
+def observe(outputs: dict[str, Any], reference: str | None, *, overwrite: bool) -> Observe:
     """Return a function that creates the observer of a file, which writes more outputs."""
     from alphamf.batch.observers import Observers
 

@@ -37,7 +37,7 @@ EXAMPLES = {
     ),
     "evaluate": (
         "alphamf evaluate --pairs corpus/pairs.csv --method noisy,logmmse,fast",
-        "alphamf evaluate --clean clean/ --noisy 'noisy/*' --method fast,other=outputs/",
+        "alphamf evaluate --clean clean/ --noisy 'noisy/*' --method fast,other=out/",
     ),
     "info": ("alphamf info talk.wav", "alphamf info speech-16k"),
     "models": ("alphamf models", "alphamf info refiner-16k"),
@@ -49,4 +49,4 @@ EXAMPLES = {
 
 def epilog(command: str) -> str:
     """Return the end of a command's help: its examples, one a line."""
-    return "\n".join(["Examples:", *(f"  {line}" for line in EXAMPLES[command])])
+    return "\n".join(["\b", "Examples:", *(f"  {line}" for line in EXAMPLES[command])])

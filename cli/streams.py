@@ -39,9 +39,8 @@ class TolerantStream(TextIOWrapper):
             self._drop(error)
 
     def _drop(self, error: OSError) -> None:
-        if error.errno == errno.EPIPE:  # a reader that has left wants no more of it
-            raise error
-        self.lost = self.lost or reason(error)
+        if error.errno != errno.EPIPE:  # a reader that has left wants no more, but the files
+            self.lost = self.lost or reason(error)
         # What is still held back would be tried again at the end of the process.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self.fileno())

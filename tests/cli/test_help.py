@@ -40,8 +40,20 @@ def test_the_examples_have_options_that_exist(line):
         assert set(context.params) == {each.name for each in command.params}
 
 
-def test_help_names_the_extra_in_brackets(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")
+@pytest.mark.parametrize("name", ["alphamf", *COMMANDS])
+def test_help_fits_the_terminal_and_names_no_types_of_python(name, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = run(*([] if name == "alphamf" else [name]), "--help").stdout.splitlines()
+    assert len(lines) <= 125 and max(map(len, lines)) <= 80
+    assert not [line for line in lines if "<bool>" in line or "list[" in line]
+
+
+def test_a_value_that_is_no_choice_is_named_with_the_choices():
+    refused = run("denoise", "a.wav", "--preset", "best", code=2).stderr
+    assert "Error: Invalid value for '--preset': 'best' is not one of 'fast', 't" in refused
+
+
+def test_help_names_the_extra_in_brackets():
     assert "'alphamf[learn]'" in run("adapt", "--help").stdout
 
 

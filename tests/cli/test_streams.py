@@ -94,3 +94,14 @@ def test_what_standard_output_does_not_take_is_one_sentence(here):
 def test_audio_through_a_closed_or_full_stream_is_refused(here, arguments, redirection, sentence):
     done = run(arguments, redirection)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", sentence)
+
+
+def test_a_reader_that_leaves_stops_nothing(here):
+    """As with `| true`: the files are what the command is for."""
+    read, write = os.pipe()
+    os.close(read)
+    command = [*COMMAND, *COMMANDS["denoise"]]
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(write)
+    assert (done.returncode, "Error" in done.stderr) == (0, False)
+    assert sorted(os.listdir("out")) == ["0.wav", "1.wav"]

@@ -1,0 +1,73 @@
+"""How a command parses its options and prints its help: in plain text, in groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup, TyperOption
+
+COLUMN = 26
+"""Most characters of an option's name and value, before its text begins on the next line."""
+
+
+class Command(TyperCommand):
+    """A command that lists its options by their `rich_help_panel`."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments and the options of each group, in two columns."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for each in self.get_params(ctx):
+            if (record := each.get_help_record(ctx)) is None:
+                continue
+            heading = getattr(each, "rich_help_panel", None) or "Options"
+            if not isinstance(each, TyperOption):
+                heading, record = "Arguments", (record[0].partition(" ")[0], record[1])
+            groups.setdefault(heading, []).append(record)
+        for heading, rows in groups.items():
+            with formatter.section(heading):
+                formatter.write_dl(rows, col_max=COLUMN)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words of the command line; an error is a sentence of its own."""
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")
+            raise
+
+
+class Group(TyperGroup):
+    """Commands that are listed with the whole first sentence of their help."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the name and the sentence of each command."""
+        commands = self.commands.items()
+        rows = [(name, (each.help or "").partition("\n\n")[0]) for name, each in commands]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, " ".join(text.split())) for name, text in rows])
+
+
+class DenoiseCommand(Command):
+    """The command ``denoise``, whose option --dereverb may stand without a value."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Give --dereverb the value 1 where no share follows."""
+        given: list[str] = []
+        for k, word in enumerate(args):
+            given.append(word)
+            if word == "--" or (word == "--dereverb" and _is_share(args[k + 1 : k + 2])):
+                given += args[k + 1 :]
+                break
+            if word == "--dereverb":
+                given.append("1")
+        return super().parse_args(ctx, given)
+
+
+def _is_share(following: list[str]) -> bool:
+    """Return whether the word after an option is a number, or a percentage."""
+    try:
+        float("".join(following).removesuffix("%"))
+    except ValueError:
+        return False
+    return True
