@@ -1,4 +1,4 @@
-"""Charts of the methods: differences with intervals, and distributions."""
+"""Charts of the methods: differences with intervals, distributions, scores by SNR, and speed."""
 
 from __future__ import annotations
 
@@ -11,33 +11,28 @@ from markupsafe import Markup
 
 from alphamf.evaluation.page.differences import Differences
 from alphamf.evaluation.page.styles import Style
-from alphamf.evaluation.page.svg import INK, chart, colour
+from alphamf.evaluation.page.svg import (
+    INK,
+    LETTER,
+    MUTED,
+    WIDTH,
+    Chart,
+    round_numbers,
+    rows,
+    widened,
+)
 from alphamf.evaluation.page.text import number
 from alphamf.evaluation.results import Result
-from alphamf.evaluation.summary import SCORES, Difference, values
-from alphamf.tools.files import printable_name
+from alphamf.evaluation.summary import SCORES, Difference, costs, groups, values
+from alphamf.tools.tables import mean_and_error
 
 _MOST_DOTS = 60
 """Maximum number of clips of a method that are drawn as single dots."""
 
 
-def finite_scores(results: Iterable[Result], method: str, score: str) -> list[float]:
-    """Return the finite values of a score."""
+def _finite(results: Iterable[Result], method: str, score: str) -> list[float]:
     mine = (result for result in results if result.method == method)
     return [value for value in values(mine, score) if math.isfinite(value)]
-
-
-def _rows(axes: Any, styles: list[Style]) -> None:
-    """Label one row per method, the first on top."""
-    axes.set_yticks(range(len(styles)), [style.short_name for style in styles])
-    axes.set_ylim(len(styles) - 0.4, -0.6)
-    axes.tick_params(axis="y", length=0)
-    axes.grid(axis="x")
-    axes.spines["left"].set_visible(False)
-
-
-def _height(rows: int) -> float:
-    return 0.85 + 0.27 * max(rows, 2)
 
 
 def differences(found: Differences, rival: str) -> list[Markup]:
@@ -57,28 +52,21 @@ def differences(found: Differences, rival: str) -> list[Markup]:
 
 def _difference(score: str, found: dict[Style, Difference], rival: str) -> Markup:
     about = SCORES[score]
-
-    def paint(axes: Any) -> None:
-        axes.axvline(0, color=INK, linewidth=0.9)
-        _rows(axes, list(found))
-        for row, (style, each) in enumerate(found.items()):
-            shade = colour(style.colour)
-            axes.plot([each.low, each.high], [row, row], color=shade, solid_capstyle="butt")
-            axes.plot([each.mean], [row], style.marker, color=shade)
-        axes.margins(x=0.08)
-        axes.set(title=about.label, xlabel=f"difference to {printable_name(rival)}" + _unit(score))
-
+    known = [v for each in found.values() for v in each[:3] if math.isfinite(v)]
+    unit = f", {about.unit}" if about.unit else ""
+    names = [style.short_name for style in found]
+    chart = rows(about.label, f"difference to {rival}{unit}", names, [0.0, *known])
+    chart.line([(0, -0.6), (0, len(found) - 0.4)], INK, 0.9)
+    for row, (style, each) in enumerate(found.items()):
+        if math.isfinite(each.low):
+            chart.line([(each.low, row), (each.high, row)], style.shade)
+        chart.marker(each.mean, row, style.marker, style.shade)
     described = "; ".join(
         f"{style.method} {number(each.mean, about.decimals, signed=True)}, interval "
         f"{number(each.low, about.decimals)} to {number(each.high, about.decimals)}"
         for style, each in found.items()
     )
-    return chart(paint, f"{about.label}, difference to {rival}: {described}.", _height(len(found)))
-
-
-def _unit(score: str) -> str:
-    unit = SCORES[score].unit
-    return f", {unit}" if unit else ""
+    return chart.svg(f"{about.label}, difference to {rival}: {described}.")
 
 
 def boxes(results: list[Result], styles: dict[str, Style]) -> list[Markup]:
@@ -86,7 +74,7 @@ def boxes(results: list[Result], styles: dict[str, Style]) -> list[Markup]:
     charts = []
     for score in ("si_sdr_gain", "pesq", "estoi"):
         found = {
-            style: np.sort(finite_scores(results, style.method, score))
+            style: np.sort(_finite(results, style.method, score))
             for style in styles.values()
             # The input's gain is zero by definition.
             if style.kind != "input" or score != "si_sdr_gain"
@@ -99,29 +87,145 @@ def boxes(results: list[Result], styles: dict[str, Style]) -> list[Markup]:
 
 def _boxes(score: str, found: dict[Style, Any]) -> Markup:
     quartiles = {style: np.percentile(each, [25, 50, 75]) for style, each in found.items()}
-
-    def paint(axes: Any) -> None:
-        rng = np.random.default_rng(0)
-        if score == "si_sdr_gain":
-            axes.axvline(0, color=INK, linewidth=0.9)
-        _rows(axes, list(found))
-        for row, (style, each) in enumerate(found.items()):
-            low, middle, high = quartiles[style]
-            shade = colour(style.colour)
-            axes.plot([each[0], each[-1]], [row, row], color=shade, linewidth=1)
-            axes.barh(row, high - low, 0.56, low, color=shade, alpha=0.25)
-            axes.barh(row, high - low, 0.56, low, color="none", edgecolor=shade)
-            axes.plot([middle, middle], [row - 0.28, row + 0.28], color=shade, linewidth=2.4)
-            if len(each) <= _MOST_DOTS:
-                place = row + rng.uniform(-0.2, 0.2, len(each))
-                axes.plot(each, place, ".", color=shade, markersize=3.5)
-        axes.set(title=SCORES[score].label, xlabel=SCORES[score].heading)
-
-    decimals = SCORES[score].decimals
+    rng, about = np.random.default_rng(0), SCORES[score]
+    ends = [end for each in found.values() for end in (each[0], each[-1])]
+    ends += [0.0] if score == "si_sdr_gain" else []
+    chart = rows(about.label, about.heading, [style.short_name for style in found], ends)
+    if score == "si_sdr_gain":
+        chart.line([(0, -0.6), (0, len(found) - 0.4)], INK, 0.9)
+    for row, (style, each) in enumerate(found.items()):
+        low, middle, high = quartiles[style]
+        chart.line([(each[0], row), (each[-1], row)], style.shade, 1)
+        chart.box((low, row + 0.28), (high, row - 0.28), style.shade)
+        chart.line([(middle, row - 0.28), (middle, row + 0.28)], style.shade, 2.4)
+        if len(each) <= _MOST_DOTS:
+            for value, place in zip(each, row + rng.uniform(-0.2, 0.2, len(each)), strict=True):
+                chart.marker(value, place, "o", style.shade, 1.2)
     described = "; ".join(
-        f"{style.method} {number(middle, decimals)}, {number(low, decimals)} to "
-        f"{number(high, decimals)}"
+        f"{style.method} {number(middle, about.decimals)}, {number(low, about.decimals)} to "
+        f"{number(high, about.decimals)}"
         for style, (low, middle, high) in quartiles.items()
     )
-    label = f"{SCORES[score].label}, median and middle half of the clips: {described}."
-    return chart(paint, label, _height(len(found)))
+    return chart.svg(f"{about.label}, median and middle half of the clips: {described}.")
+
+
+Lines = dict[Style, list[tuple[float, float, float]]]
+"""SNR in dB, mean and standard error (0 if unknown) of each method."""
+
+
+def levels(results: list[Result], styles: dict[str, Style]) -> list[Markup]:
+    """Draw scores against the input SNR: averaged over all noises, then the gain for each noise.
+
+    A single level gives no charts. Oracles are left out, because their scores would determine the
+    scale.
+    """
+    drawn = [style for style in styles.values() if style.kind != "oracle"]
+    known = [r for r in results if r.snr is not None]
+    if len({r.snr for r in known}) < 2:
+        return []
+    noises = groups((r for r in known if r.noise is not None), ("noise",))
+    panels = [(score, "all noises", known) for score in ("si_sdr_gain", "pesq", "estoi")]
+    if len(noises) > 1:
+        panels += [("si_sdr_gain", noise, some) for (noise,), some in sorted(noises.items())]
+    lines = [(score, title, _lines(some, drawn, score)) for score, title, some in panels]
+    # Charts of the gain have one scale, with zero in it.
+    gains = [end for score, _, found in lines if score == "si_sdr_gain" for end in _ends(found)]
+    return [
+        _level(score, title, found, widened([0.0, *gains], 0.06))
+        if score == "si_sdr_gain"
+        else _level(score, title, found, widened(_ends(found), 0.05))
+        for score, title, found in lines
+        if found
+    ]
+
+
+def _ends(found: Lines) -> list[float]:
+    every = (point for points in found.values() for point in points)
+    return [mean + side for _, mean, error in every for side in (-error, error)]
+
+
+def _lines(results: list[Result], styles: list[Style], score: str) -> Lines:
+    """Return the points of each method that has scores."""
+    found: Lines = {}
+    cells = groups(results, ("method", "snr"))
+    for style in styles:
+        # The input's gain is zero by definition.
+        if style.kind == "input" and score == "si_sdr_gain":
+            continue
+        for method, snr in sorted(key for key in cells if key[0] == style.method):
+            known = [v for v in values(cells[method, snr], score) if math.isfinite(v)]
+            mean, error = mean_and_error(known)
+            if known:
+                found.setdefault(style, []).append((snr, mean, float(np.nan_to_num(error))))
+    return found
+
+
+def _level(score: str, title: str, found: Lines, y: tuple[float, float]) -> Markup:
+    about = SCORES[score]
+    levels = sorted({x for points in found.values() for x, *_ in points})
+    across = widened(levels, 0.05)
+    chart = Chart(f"{about.heading}, {title}", "input SNR, dB", 2.9, across, y, left=36)
+    chart.y_axis(round_numbers(*y, 7))
+    chart.x_axis(levels, grid=False)
+    if score == "si_sdr_gain":
+        chart.line([(across[0], 0), (across[1], 0)], INK, 0.9)
+    for style, points in found.items():
+        dashes = "6 3" if style.kind == "input" else ""
+        chart.line([(x, mean) for x, mean, _ in points], style.shade, dashes=dashes)
+        for x, mean, error in points:
+            chart.line([(x, mean - error), (x, mean + error)], style.shade, 0.9)
+            chart.marker(x, mean, style.marker, style.shade)
+    described = "; ".join(
+        f"{style.method} "
+        + ", ".join(f"{number(mean, about.decimals)} at {snr:g} dB" for snr, mean, _ in points)
+        for style, points in found.items()
+    )
+    return chart.svg(f"Mean {about.label} against SNR, {title}: {described}.")
+
+
+def speed(results: list[Result], styles: dict[str, Style]) -> Markup | None:
+    """Draw mean SI-SDR against real-time factor; return nothing if no method has both."""
+    found: dict[Style, tuple[float, float, float]] = {}
+    inputs: dict[Style, float] = {}
+    for style in styles.values():
+        _, factor = costs(r for r in results if r.method == style.method)
+        quality, error = mean_and_error(_finite(results, style.method, "si_sdr"))
+        if style.competes and factor > 0 and math.isfinite(quality):
+            found[style] = (factor, quality, float(np.nan_to_num(error)))
+        elif style.kind == "input" and math.isfinite(quality):
+            inputs[style] = quality
+    if not found:
+        return None
+    factors = [factor for factor, *_ in found.values()]
+    # Room for the names right of the dots.
+    across = min(*factors, 1) / 2, max(*factors, 1) * 8
+    up = widened([*_ends({style: [each] for style, each in found.items()}), *inputs.values()], 0.12)
+    chart = Chart("", "real-time factor", 3.4, across, up, left=40, log=True)
+    chart.y_axis(round_numbers(*up, 7), "mean SI-SDR, dB")
+    ends = math.ceil(math.log10(across[0])), math.floor(math.log10(across[1]))
+    chart.x_axis([10.0**k for k in range(ends[0], ends[1] + 1)], grid=True)
+    chart.line([(1, up[0]), (1, up[1])], MUTED, 0.9, "1 2")
+    x, y = chart.place(1, up[0])
+    chart.text("real time", x + 3, y - 3, "font-size: 8.5px", MUTED)
+    for style, mean in inputs.items():
+        chart.line([(across[0], mean), (across[1], mean)], style.shade, 1.2, "6 3")
+        x, y = chart.place(across[0], mean)
+        chart.text(f"{style.short_name} (input)", x + 3, y - 3, "font-size: 8.5px", MUTED)
+    taken: list[tuple[float, float, float]] = []
+    for style, (factor, quality, error) in sorted(found.items(), key=lambda item: item[1][1]):
+        chart.line([(factor, quality - error), (factor, quality + error)], style.shade, 0.9)
+        chart.marker(factor, quality, style.marker, style.shade, 4.6)
+        x, y = chart.place(factor, quality)
+        # The name right of the marker, or left of it, above those that it would cover.
+        length = 8 + LETTER * len(style.short_name)
+        right = x + length < WIDTH
+        start, end = (x, x + length) if right else (x - length, x)
+        y = min([y, *(at - 12 for begun, until, at in taken if start < until and begun < end)])
+        taken.append((start, end, y))
+        anchor = "" if right else "text-anchor: end"
+        chart.text(style.short_name, x + (8 if right else -8), y + 3.4, anchor)
+    described = "; ".join(
+        f"{style.method} {number(quality, 2)} dB at {factor:.2g}"
+        for style, (factor, quality, _) in found.items()
+    )
+    return chart.svg(f"Mean SI-SDR against real-time factor: {described}.")

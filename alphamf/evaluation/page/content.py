@@ -9,8 +9,6 @@ from typing import Any
 
 from alphamf.evaluation.page import charts, clips, differences, media, tables
 from alphamf.evaluation.page.failures import failures, reasons
-from alphamf.evaluation.page.levels import levels
-from alphamf.evaluation.page.speed import speed
 from alphamf.evaluation.page.styles import Style, styles
 from alphamf.evaluation.page.svg import shape
 from alphamf.evaluation.page.text import (
@@ -74,9 +72,9 @@ def _parts(
         "difference": differences.table(compared, rival) if rival and compared else None,
         "difference_charts": charts.differences(compared, rival) if rival else [],
         "breakdown": _breakdown(results, found),
-        "level_charts": levels(results, found),
+        "level_charts": charts.levels(results, found),
         "box_charts": charts.boxes(results, found),
-        "speed_chart": speed(results, found),
+        "speed_chart": charts.speed(results, found),
         "samples": [clips.sample(output, *each, results, found) for each in picked],
         "failures": failures(results),
         "reasons": reasons(results),

@@ -15,6 +15,7 @@ from alphamf.audio.opening import next_block
 from alphamf.audio.survey import open_sound
 from alphamf.batch.plot import Spectrogram
 from alphamf.errors import AlphaMFError
+from alphamf.evaluation.page.svg import round_numbers
 from alphamf.tools import libraries
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import printable_name
@@ -120,8 +121,4 @@ def scale() -> str:
 
 def ticks(end: float, most: int) -> Ticks:
     """Return round numbers from zero to the end of an axis, for its ticks."""
-    MaxNLocator = libraries.load("matplotlib.ticker").MaxNLocator
-
-    places = MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]).tick_values(0, end)
-    marks = [(float(place / end), f"{place:g}") for place in places if place <= end * (1 + 1e-9)]
-    return Ticks(end, marks)
+    return Ticks(end, [(place / end, f"{place:g}") for place in round_numbers(0, end, most)])

@@ -27,7 +27,12 @@ class Style(NamedTuple):
     method: str  # As in `Result`
     kind: Kind  # A method of alphamf, another one, one that knows the clean signal, or the input
     colour: str  # Suffix of a colour's name in the style sheet: 0 of ``--m0``
-    marker: str  # A name of matplotlib's
+    marker: str  # A key of `alphamf.evaluation.page.svg.SHAPES`
+
+    @property
+    def shade(self) -> str:
+        """The colour as a value of CSS."""
+        return f"var(--m{self.colour})" if self.colour.isdigit() else f"var(--m-{self.colour})"
 
     @property
     def short_name(self) -> str:

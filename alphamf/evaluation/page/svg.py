@@ -1,134 +1,187 @@
-"""Charts as inline SVG, with real text and the theme's colours."""
+"""Charts as inline SVG, with real text in the colours of the page."""
 
 from __future__ import annotations
 
-import io
-import warnings
-from collections.abc import Callable
-from typing import Any
+import math
+from collections.abc import Iterable, Sequence
 
-from markupsafe import Markup
+import numpy as np
+from markupsafe import Markup, escape
 
-from alphamf.tools import libraries
 from alphamf.tools.files import printable_name
 
-# Placeholders that no chart uses otherwise; the style sheet has their light and dark colours.
-INK, LINE, MUTED, PAPER = "#0a0c00", "#0a0c01", "#0a0c02", "#0a0c03"
-_THEME = {INK: "--ink", LINE: "--line", MUTED: "--muted", PAPER: "--paper"}
-_METHOD, _METHODS = "#0a0b", {"input": 0x80, "oracle": 0x81}
+WIDTH = 338
+"""Width of a chart; the page shows it as wide as a phone or more."""
 
-_STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",
-    # File and method names may hold dollar signs.
-    "text.parse_math": False,
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],
-    "font.size": 9.5,
-    "axes.titlesize": 10.5,
-    "axes.titlelocation": "left",
-    "axes.titleweight": "bold",
-    "axes.edgecolor": MUTED,
-    "axes.labelcolor": INK,
-    "axes.linewidth": 0.6,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.axisbelow": True,
-    "axes.unicode_minus": True,
-    "grid.color": LINE,
-    "grid.linewidth": 0.6,
-    "text.color": INK,
-    "xtick.color": MUTED,
-    "ytick.color": MUTED,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-    "lines.linewidth": 1.6,
-    "lines.markersize": 6,
+SIZE, LETTER = 9.5, 5.6
+"""Size of the text, and about the width of a letter."""
+
+TOP, BOTTOM, RIGHT = 22.0, 34.0, 6.0
+"""Room for the title, for the numbers and the name of an axis, and at the right."""
+
+INK, LINE, MUTED = "var(--ink)", "var(--line)", "var(--muted)"
+
+Point = tuple[float, float]
+
+
+def _polygon(corners: int, inner: float = 1.0, turn: float = 0.0) -> list[Point]:
+    """Return a regular polygon, or a star whose inner corners are at a part of the radius."""
+    angles = np.arange(corners) * 2 * np.pi / corners + np.radians(turn)
+    radii = np.where(np.arange(corners) % 2, inner, 1.0)
+    return list(zip(radii * np.sin(angles), -radii * np.cos(angles), strict=True))
+
+
+def _bars(turn: float) -> list[Point]:
+    """Return a plus of three by three squares, turned."""
+    plus = [(1, 3), (1, 1), (3, 1), (3, -1), (1, -1), (1, -3)]
+    corners = plus + [(-x, -y) for x, y in plus]
+    c, s = math.cos(math.radians(turn)), math.sin(math.radians(turn))
+    return [(c * x - s * y, s * x + c * y) for x, y in corners]
+
+
+SHAPES = {
+    "o": _polygon(40),
+    "s": _polygon(4, turn=45),
+    "D": _polygon(4),
+    "^": [(0.0, -1.0), (1.0, 1.0), (-1.0, 1.0)],
+    "v": [(0.0, 1.0), (-1.0, -1.0), (1.0, -1.0)],
+    "P": _bars(0),
+    "X": _bars(45),
+    "*": _polygon(10, 0.382),
 }
-
-WIDTH = 4.7
-"""Inches of a chart; the page shows it as wide as a phone or more."""
+"""Corners of the markers; y grows downwards."""
 
 
-def colour(name: str) -> str:
-    """Return the placeholder of a method's colour, given its `Style.colour`."""
-    return f"{_METHOD}{_METHODS[name] if name in _METHODS else int(name):02x}"
-
-
-def chart(paint: Callable[[Any], None], alternative: str, height: float = 2.9) -> Markup:
-    """Draw a chart."""
-    rc_context = libraries.load("matplotlib").rc_context
-    FigureCanvasSVG = libraries.load("matplotlib.backends.backend_svg").FigureCanvasSVG
-    Figure = libraries.load("matplotlib.figure").Figure
-
-    alternative = printable_name(alternative)
-    # Elements of all charts share one page: the salt tells their names apart.
-    with rc_context({**_STYLE, "svg.hashsalt": alternative}):
-        figure = Figure(figsize=(WIDTH, height), layout="constrained", facecolor="none")
-        FigureCanvasSVG(figure)
-        axes = figure.subplots()
-        axes.set_facecolor("none")
-        paint(axes)
-        buffer = io.StringIO()
-        nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-        with warnings.catch_warnings():
-            # The browser has the letters that matplotlib's font lacks.
-            warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
-            figure.savefig(buffer, format="svg", metadata=nothing, facecolor="none")
-        figure.clear()
-    return _inline(buffer.getvalue(), alternative)
-
-
-def _inline(document: str, alternative: str) -> Markup:
-    """Return matplotlib's document as an element of the page, in its colours and its font."""
-    from xml.etree import ElementTree
-
-    root = ElementTree.fromstring(document)
-    for element in root.iter():
-        # In HTML the elements need no namespaces; names of groups would not be unique in the page.
-        element.tag = element.tag.rpartition("}")[2]
-        kept = {name.rpartition("}")[2]: value for name, value in element.items()}
-        if element.tag == "g":
-            kept.pop("id", None)
-        if "style" in kept:
-            kept["style"] = _themed(kept["style"])
-        element.attrib = kept
-    root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": alternative}
-    return Markup(ElementTree.tostring(root, encoding="unicode"))
-
-
-def _themed(style: str) -> str:
-    """Return declarations of CSS with variables for the placeholders, and fonts by size alone."""
-    themed = []
-    for declaration in style.split(";"):
-        name, _, value = (part.strip() for part in declaration.partition(":"))
-        if name == "font":
-            *weight, size = value.partition("px")[0].split()
-            themed += [f"font-weight: {part}" for part in weight]
-            name, value = "font-size", f"{size}px"
-        themed.append(f"{name}: {_variable(value)}")
-    return "; ".join(themed)
-
-
-def _variable(value: str) -> str:
-    """Return the variable of a placeholder's colour, and any other value as it is."""
-    if value.startswith(_METHOD):
-        number = int(value.removeprefix(_METHOD), 16)
-        names = {place: f"-{name}" for name, place in _METHODS.items()}
-        return f"var(--m{names.get(number, number)})"
-    return f"var({_THEME[value]})" if value in _THEME else value
-
-
-def shape(marker: str) -> str:
-    """Return a marker as SVG path data centred at zero; all markers have the area 2."""
-    import numpy as np
-
-    MarkerStyle = libraries.load("matplotlib.markers").MarkerStyle
-
-    style = MarkerStyle(marker)
-    path = style.get_path().transformed(style.get_transform())
-    corners = np.asarray(path.to_polygons()[0])
+def shape(marker: str, size: float = 1.0) -> str:
+    """Return a marker as SVG path data centred at zero; all markers have the area 2 size^2."""
+    corners = np.array(SHAPES[marker])
     x, y = corners.T
-    area = abs(x @ np.roll(y, 1) - y @ np.roll(x, 1)) / 2
-    # Matplotlib's y grows upwards.
-    corners = corners * [1, -1] * np.sqrt(2 / area)
+    corners = corners * size * np.sqrt(4 / abs(x @ np.roll(y, 1) - y @ np.roll(x, 1)))
     return "M" + "L".join(f"{x:.2f} {y:.2f}" for x, y in corners) + "Z"
+
+
+def round_numbers(low: float, high: float, most: int) -> list[float]:
+    """Return the multiples of 1, 2, 2.5 or 5 times a power of ten in a range, at most `most`."""
+    unit = 10.0 ** math.floor(math.log10((high - low) / most))
+    steps = (unit * factor for factor in (1, 2, 2.5, 5, 10, 20))
+    step = next(each for each in steps if (high - low) / each <= most)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [k * step for k in range(first, last + 1)]
+
+
+class Chart:
+    """A chart with two axes: methods draw into it, `svg` returns the element."""
+
+    def __init__(
+        self, title: str, xlabel: str, height: float, x: Point, y: Point, *,
+        left: float, log: bool = False,
+    ) -> None:  # fmt: skip
+        self.x, self.y, self.log = x, y, log
+        self.left, self.height = left, 72 * height
+        self._parts: list[str] = []
+        self.text(title, left, 13, f"font-size: {SIZE + 1}px; font-weight: bold", INK)
+        middle = (left + WIDTH - RIGHT) / 2
+        self.text(xlabel, middle, self.height - 5, "text-anchor: middle", INK)
+
+    def place(self, x: float, y: float) -> Point:
+        """Return where a point of the axes is in the picture."""
+        (low, high), value = self.x, x
+        if self.log:
+            low, high, value = math.log(low), math.log(high), math.log(x)
+        bottom, width = self.height - BOTTOM, WIDTH - RIGHT - self.left
+        return (
+            self.left + width * (value - low) / (high - low),
+            bottom - (bottom - TOP) * (y - self.y[0]) / (self.y[1] - self.y[0]),
+        )
+
+    def text(self, text: str, x: float, y: float, style: str = "", fill: str = INK) -> None:
+        """Write text, if there is any, at a place of the picture."""
+        if not text:
+            return
+        shown = escape(printable_name(text))
+        look = f"font-size: {SIZE}px; fill: {fill}; {style}"
+        self._parts.append(f'<text x="{x:.1f}" y="{y:.1f}" style="{look}">{shown}</text>')
+
+    def line(
+        self, points: Iterable[Point], colour: str, width: float = 1.6, dashes: str = ""
+    ) -> None:
+        """Draw a line through points of the axes."""
+        path = "L".join("{:.2f} {:.2f}".format(*self.place(*each)) for each in points)
+        style = f"fill: none; stroke: {colour}; stroke-width: {width}"
+        style += f"; stroke-dasharray: {dashes}" if dashes else ""
+        self._parts.append(f'<path d="M{path}" style="{style}"/>')
+
+    def box(self, low: Point, high: Point, colour: str) -> None:
+        """Draw a rectangle between two corners in the axes."""
+        (left, bottom), (right, top) = self.place(*low), self.place(*high)
+        size = f'width="{right - left:.2f}" height="{abs(bottom - top):.2f}"'
+        style = f"fill: {colour}; fill-opacity: .25; stroke: {colour}"
+        at = f'x="{left:.2f}" y="{min(top, bottom):.2f}"'
+        self._parts.append(f'<rect {at} {size} style="{style}"/>')
+
+    def marker(self, x: float, y: float, kind: str, colour: str, size: float = 3.8) -> None:
+        """Draw a marker at a point of the axes."""
+        px, py = self.place(x, y)
+        move = f'transform="translate({px:.2f} {py:.2f})"'
+        self._parts.append(f'<path d="{shape(kind, size)}" {move} style="fill: {colour}"/>')
+
+    def x_axis(self, ticks: Sequence[float], *, grid: bool) -> None:
+        """Draw the lower axis, and perhaps a line above each tick."""
+        for tick in ticks:
+            if grid:
+                self.line([(tick, self.y[0]), (tick, self.y[1])], LINE, 0.6)
+            place, bottom = self.place(tick, self.y[0])
+            self._parts.append(
+                f'<path d="M{place:.2f} {bottom:.2f}v3.5" style="stroke: {MUTED}; '
+                'stroke-width: .8"/>'
+            )
+            self.text(_number(tick, ticks, self.log), place, bottom + 13, "text-anchor: middle")
+        self.line([(self.x[0], self.y[0]), (self.x[1], self.y[0])], MUTED, 0.6)
+
+    def y_axis(self, ticks: Sequence[float], label: str = "") -> None:
+        """Draw the left axis, with a line at each tick, and perhaps its name."""
+        middle = (TOP + self.height - BOTTOM) / 2
+        turned = f"text-anchor: middle; transform: translate(9px, {middle:.0f}px) rotate(-90deg)"
+        self.text(label, 0, 0, turned)
+        for tick in ticks:
+            self.line([(self.x[0], tick), (self.x[1], tick)], LINE, 0.6)
+            left, place = self.place(self.x[0], tick)
+            self._parts.append(
+                f'<path d="M{left:.2f} {place:.2f}h-3.5" style="stroke: {MUTED}; '
+                'stroke-width: .8"/>'
+            )
+            self.text(_number(tick, ticks), left - 6, place + 3.4, "text-anchor: end")
+        self.line([(self.x[0], self.y[0]), (self.x[0], self.y[1])], MUTED, 0.6)
+
+    def svg(self, alternative: str) -> Markup:
+        """Return the element, with a sentence for those who cannot see it."""
+        label = escape(printable_name(alternative))
+        view = f'viewBox="0 0 {WIDTH} {self.height:.0f}"'
+        return Markup(f'<svg {view} role="img" aria-label="{label}">{"".join(self._parts)}</svg>')
+
+
+def rows(title: str, xlabel: str, names: Sequence[str], values: Iterable[float]) -> Chart:
+    """Return a chart with a named row for each method, the first on top, that covers values."""
+    low, high = widened(values, 0.08)
+    left = 8 + LETTER * max(map(len, names))
+    height = 0.85 + 0.27 * max(len(names), 2)
+    chart = Chart(title, xlabel, height, (low, high), (len(names) - 0.4, -0.6), left=left)
+    chart.x_axis(round_numbers(low, high, 6), grid=True)
+    for row, name in enumerate(names):
+        chart.text(name, left - 6, chart.place(low, row)[1] + 3.4, "text-anchor: end")
+    return chart
+
+
+def widened(values: Iterable[float], margin: float) -> Point:
+    """Return the range of values with a margin at both ends."""
+    found = list(values)
+    low, high = min(found), max(found)
+    room = margin * (high - low) or max(abs(high), 1.0) * margin
+    return low - room, high + room
+
+
+def _number(value: float, others: Sequence[float], each: bool = False) -> str:
+    """Return a number with as many decimals as others of its axis, unless `each` has its own."""
+    shown = [f"{round(other, 10):g}" for other in ([value] if each else others)]
+    decimals = max(len(text.partition(".")[2]) for text in shown)
+    return f"{value:.{decimals}f}".replace("-", "\N{MINUS SIGN}")

@@ -1,0 +1,64 @@
+"""Charts are drawn where their numbers are: places are read back from the SVG."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from alphamf.evaluation.page import svg
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "most", "wanted"),
+    [
+        (0, 10, 6, [0, 2, 4, 6, 8, 10]),
+        (-1.6, 2.7, 6, [-1, 0, 1, 2]),
+        (0.49, 0.61, 6, [0.5, 0.52, 0.54, 0.56, 0.58, 0.6]),
+        (0, 1e-6, 4, [0, 2.5e-7, 5e-7, 7.5e-7, 1e-6]),
+    ],
+)
+def test_ticks_are_round_numbers_in_the_range(low, high, most, wanted):
+    assert svg.round_numbers(low, high, most) == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_there_are_at_most_so_many_ticks_and_at_least_a_third(seed):
+    rng = np.random.default_rng(seed)
+    low = rng.normal() * 10 ** rng.uniform(-6, 6)
+    high = low + 10 ** rng.uniform(-6, 6)
+    most = int(rng.integers(4, 9))
+    found = svg.round_numbers(low, high, most)
+    assert most / 3 - 1 <= len(found) <= most + 1
+    assert low - 1e-6 * abs(low) <= found[0] and found[-1] <= high + 1e-6 * abs(high)
+
+
+@pytest.mark.parametrize("marker", svg.SHAPES)
+def test_markers_have_the_same_area_about_zero(marker):
+    numbers = re.findall(r"-?[\d.]+", svg.shape(marker, 10.0))
+    x, y = np.array(numbers, float).reshape(-1, 2).T
+    area = abs(x @ np.roll(y, 1) - y @ np.roll(x, 1)) / 2
+    assert area == pytest.approx(200, rel=0.01)
+    assert abs(x.max() + x.min()) < 0.1
+
+
+def places(text):
+    found = re.findall(r'transform="translate\((-?[\d.]+) (-?[\d.]+)\)"', text)
+    return np.array(found, float)
+
+
+def test_points_are_where_their_numbers_are():
+    chart = svg.Chart("", "x", 2.0, (0.01, 100.0), (-1.0, 3.0), left=40, log=True)
+    for x, y in ((0.01, -1), (1, 1), (100, 3)):
+        chart.marker(x, y, "o", svg.INK)
+    (x0, y0), (x1, y1), (x2, y2) = places(str(chart.svg("points")))
+    assert (x0, x2) == (40, svg.WIDTH - svg.RIGHT) and x1 == pytest.approx((x0 + x2) / 2)
+    assert (y0, y2) == (144 - svg.BOTTOM, svg.TOP) and y1 == pytest.approx((y0 + y2) / 2)
+
+
+def test_what_is_written_is_escaped():
+    chart = svg.Chart("<b>", "\x1b&", 2.0, (0, 1), (0, 1), left=40)
+    text = str(chart.svg('"><script>'))
+    assert "<b>" not in text and "<script>" not in text and "\x1b" not in text
+    assert "&lt;b&gt;" in text and r"\x1b&amp;" in text
