@@ -10,7 +10,7 @@ from typing import Any
 from alphamf.evaluation.page import charts, clips, differences, media, tables
 from alphamf.evaluation.page.failures import failures, reasons
 from alphamf.evaluation.page.styles import Style, styles
-from alphamf.evaluation.page.svg import shape
+from alphamf.evaluation.page.svg import SHAPES
 from alphamf.evaluation.page.text import (
     DEFINITIONS,
     clip_count,
@@ -42,7 +42,7 @@ def content(output: Path, results: list[Result], settings: dict[str, Any]) -> di
         "sections": _sections(parts, rival),
         "marked": summary is not None and any(c.mark for row in summary.rows for c in row.cells),
         "styles": [style for style in found.values() if style.kind != "oracle"],
-        "shapes": {style.marker: shape(style.marker) for style in found.values()},
+        "shapes": SHAPES,
         "main": main,
         "rival": rival,
         "rival_is_input": rival is not None and found[rival].kind == "input",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-import numpy as np
 from markupsafe import Markup, escape
 
 from alphamf.tools.files import printable_name
@@ -21,43 +20,24 @@ TOP, BOTTOM, RIGHT = 22.0, 34.0, 6.0
 
 INK, LINE, MUTED = "var(--ink)", "var(--line)", "var(--muted)"
 
+_TICK = f'style="stroke: {MUTED}; stroke-width: .8"'
+
 Point = tuple[float, float]
 
 
-def _polygon(corners: int, inner: float = 1.0, turn: float = 0.0) -> list[Point]:
-    """Return a regular polygon, or a star whose inner corners are at a part of the radius."""
-    angles = np.arange(corners) * 2 * np.pi / corners + np.radians(turn)
-    radii = np.where(np.arange(corners) % 2, inner, 1.0)
-    return list(zip(radii * np.sin(angles), -radii * np.cos(angles), strict=True))
-
-
-def _bars(turn: float) -> list[Point]:
-    """Return a plus of three by three squares, turned."""
-    plus = [(1, 3), (1, 1), (3, 1), (3, -1), (1, -1), (1, -3)]
-    corners = plus + [(-x, -y) for x, y in plus]
-    c, s = math.cos(math.radians(turn)), math.sin(math.radians(turn))
-    return [(c * x - s * y, s * x + c * y) for x, y in corners]
-
-
 SHAPES = {
-    "o": _polygon(40),
-    "s": _polygon(4, turn=45),
-    "D": _polygon(4),
-    "^": [(0.0, -1.0), (1.0, 1.0), (-1.0, 1.0)],
-    "v": [(0.0, 1.0), (-1.0, -1.0), (1.0, -1.0)],
-    "P": _bars(0),
-    "X": _bars(45),
-    "*": _polygon(10, 0.382),
+    "o": "M.798 0A.798 .798 0 1 0-.798 0A.798 .798 0 1 0 .798 0Z",
+    "s": "M-.707-.707h1.414v1.414h-1.414Z",
+    "D": "M0-1L1 0L0 1L-1 0Z",
+    "^": "M0-1L1 1h-2Z",
+    "v": "M0 1L-1-1h2Z",
+    "P": "M-.316-.949h.632v.633h.633v.632h-.633v.633h-.632v-.633h-.633v-.632h.633Z",
+    "X": "M0-.447L.447-.894L.894-.447L.447 0L.894 .447L.447 .894L0 .447L-.447 .894"
+    "L-.894 .447L-.447 0L-.894-.447L-.447-.894Z",
+    "*": "M0-1.33L.3-.412L1.27-.412L.485 .158L.785 1.08L0 .51L-.785 1.08L-.485 .158"
+    "L-1.27-.412L-.3-.412Z",
 }
-"""Corners of the markers; y grows downwards."""
-
-
-def shape(marker: str, size: float = 1.0) -> str:
-    """Return a marker as SVG path data centred at zero; all markers have the area 2 size^2."""
-    corners = np.array(SHAPES[marker])
-    x, y = corners.T
-    corners = corners * size * np.sqrt(4 / abs(x @ np.roll(y, 1) - y @ np.roll(x, 1)))
-    return "M" + "L".join(f"{x:.2f} {y:.2f}" for x, y in corners) + "Z"
+"""Markers as SVG path data; all have the area 2."""
 
 
 def round_numbers(low: float, high: float, most: int) -> list[float]:
@@ -122,8 +102,8 @@ class Chart:
     def marker(self, x: float, y: float, kind: str, colour: str, size: float = 3.8) -> None:
         """Draw a marker at a point of the axes."""
         px, py = self.place(x, y)
-        move = f'transform="translate({px:.2f} {py:.2f})"'
-        self._parts.append(f'<path d="{shape(kind, size)}" {move} style="fill: {colour}"/>')
+        move = f'transform="translate({px:.2f} {py:.2f}) scale({size})"'
+        self._parts.append(f'<path d="{SHAPES[kind]}" {move} style="fill: {colour}"/>')
 
     def x_axis(self, ticks: Sequence[float], *, grid: bool) -> None:
         """Draw the lower axis, and perhaps a line above each tick."""
@@ -131,10 +111,7 @@ class Chart:
             if grid:
                 self.line([(tick, self.y[0]), (tick, self.y[1])], LINE, 0.6)
             place, bottom = self.place(tick, self.y[0])
-            self._parts.append(
-                f'<path d="M{place:.2f} {bottom:.2f}v3.5" style="stroke: {MUTED}; '
-                'stroke-width: .8"/>'
-            )
+            self._parts.append(f'<path d="M{place:.2f} {bottom:.2f}v3.5" {_TICK}/>')
             self.text(_number(tick, ticks, self.log), place, bottom + 13, "text-anchor: middle")
         self.line([(self.x[0], self.y[0]), (self.x[1], self.y[0])], MUTED, 0.6)
 
@@ -146,10 +123,7 @@ class Chart:
         for tick in ticks:
             self.line([(self.x[0], tick), (self.x[1], tick)], LINE, 0.6)
             left, place = self.place(self.x[0], tick)
-            self._parts.append(
-                f'<path d="M{left:.2f} {place:.2f}h-3.5" style="stroke: {MUTED}; '
-                'stroke-width: .8"/>'
-            )
+            self._parts.append(f'<path d="M{left:.2f} {place:.2f}h-3.5" {_TICK}/>')
             self.text(_number(tick, ticks), left - 6, place + 3.4, "text-anchor: end")
         self.line([(self.x[0], self.y[0]), (self.x[0], self.y[1])], MUTED, 0.6)
 

@@ -34,17 +34,8 @@ def test_there_are_at_most_so_many_ticks_and_at_least_a_third(seed):
     assert low - 1e-6 * abs(low) <= found[0] and found[-1] <= high + 1e-6 * abs(high)
 
 
-@pytest.mark.parametrize("marker", svg.SHAPES)
-def test_markers_have_the_same_area_about_zero(marker):
-    numbers = re.findall(r"-?[\d.]+", svg.shape(marker, 10.0))
-    x, y = np.array(numbers, float).reshape(-1, 2).T
-    area = abs(x @ np.roll(y, 1) - y @ np.roll(x, 1)) / 2
-    assert area == pytest.approx(200, rel=0.01)
-    assert abs(x.max() + x.min()) < 0.1
-
-
 def places(text):
-    found = re.findall(r'transform="translate\((-?[\d.]+) (-?[\d.]+)\)"', text)
+    found = re.findall(r'transform="translate\((-?[\d.]+) (-?[\d.]+)\)', text)
     return np.array(found, float)
 
 
