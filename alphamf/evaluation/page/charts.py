@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from alphamf.evaluation.page.differences import Differences
 from alphamf.evaluation.page.styles import Style
 from alphamf.evaluation.page.svg import (
     INK,
@@ -21,6 +20,7 @@ from alphamf.evaluation.page.svg import (
     rows,
     widened,
 )
+from alphamf.evaluation.page.tables import Differences
 from alphamf.evaluation.page.text import number
 from alphamf.evaluation.results import Result
 from alphamf.evaluation.summary import SCORES, Difference, costs, groups, values

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from alphamf.evaluation.page import charts, clips, differences, media, tables
-from alphamf.evaluation.page.failures import failures, reasons
+from alphamf.evaluation.page import charts, clips, media, tables
 from alphamf.evaluation.page.styles import Style, styles
 from alphamf.evaluation.page.svg import SHAPES
 from alphamf.evaluation.page.text import (
@@ -19,7 +20,7 @@ from alphamf.evaluation.page.text import (
     verdict,
 )
 from alphamf.evaluation.results import Result
-from alphamf.evaluation.summary import BREAKDOWN, HISS, values
+from alphamf.evaluation.summary import BREAKDOWN, HISS, SCORES, groups, values
 
 _MOST_FAILURES = 200
 """Maximum number of lines of the table of failures."""
@@ -66,10 +67,10 @@ def _parts(
     rival: str | None,
 ) -> dict[str, Any]:
     """Return the tables, charts and samples of the sections."""
-    compared = differences.differences(results, found, rival) if rival else {}
+    compared = tables.differences(results, found, rival) if rival else {}
     picked = clips.choose_clips(results, main) if main else []
     return {
-        "difference": differences.table(compared, rival) if rival and compared else None,
+        "difference": tables.difference_table(compared, rival) if rival and compared else None,
         "difference_charts": charts.differences(compared, rival) if rival else [],
         "breakdown": _breakdown(results, found),
         "level_charts": charts.levels(results, found),
@@ -146,3 +147,52 @@ def _methods(about: Mapping[str, Any], found: Mapping[str, Style]) -> list[tuple
         )
         described.append((style, summary, text))
     return [each for each in described if each[1] or each[2]]
+
+
+class Failure(NamedTuple):
+    """An error on a clip."""
+
+    clip: str  # Name of the noisy file
+    sentence: str  # The error
+    methods: str  # That failed with it
+    runs: int  # How many there are
+
+
+def failures(results: list[Result]) -> list[Failure]:
+    """Return the errors, one per clip and message."""
+    everything = {result.method for result in results}
+    failed = groups((r for r in results if r.error is not None), ("noisy", "error"))
+    return [
+        Failure(
+            clip,
+            sentence,
+            "all"
+            if {r.method for r in group} == everything
+            else ", ".join(r.method for r in group),
+            len(group),
+        )
+        for (clip, sentence), group in failed.items()
+    ]
+
+
+class Reason(NamedTuple):
+    """Why a score is missing."""
+
+    score: str  # Its label
+    sentence: str  # The reason in one of the cases
+    runs: int  # Number of cases
+
+
+def reasons(results: list[Result]) -> list[Reason]:
+    """Return the reasons, most frequent first; those that differ only in numbers are merged."""
+    seen: Counter[tuple[str, str]] = Counter()
+    example: dict[tuple[str, str], str] = {}
+    for result in results:
+        for score, sentence in result.reasons.items():
+            key = score, re.sub(r"\d+(\.\d+)?", "#", sentence)
+            seen[key] += 1
+            example.setdefault(key, sentence)
+    return [
+        Reason(SCORES[key[0]].label if key[0] in SCORES else key[0], example[key], runs)
+        for key, runs in seen.most_common()
+    ]
