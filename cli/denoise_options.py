@@ -2,41 +2,18 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from alphamf.cli.options import RUN, DeviceChoice, json_option, model_option, seed_option
+from alphamf.denoising.choices import ChannelsName, LatencyName, PresetName
 
 OUTPUT = "Output"
 SOUND = "Sound"
 MODEL = "Model"
 EXTRA = "More results"
 SAMPLER = "Sampler (for research)"
-
-
-class Preset(StrEnum):
-    """Names of `denoising.settings.PRESETS`, whose import would import NumPy."""
-
-    fast = "fast"
-    transcription = "transcription"
-    plain = "plain"
-    paper = "paper"
-
-
-class Channels(StrEnum):
-    """How the channels of a recording are denoised."""
-
-    linked = "linked"
-    separate = "separate"
-
-
-class Latency(StrEnum):
-    """How much delay is allowed: whole segments, or low latency."""
-
-    segments = "segments"
-    low = "low"
 
 
 Inputs = Annotated[
@@ -157,7 +134,7 @@ TrimSilence = Annotated[
 ]
 
 ChannelsChoice = Annotated[
-    Channels,
+    ChannelsName,
     typer.Option(
         help="linked: a voice in several channels keeps its position between them; "
         "separate: each channel is denoised alone.",
@@ -176,7 +153,7 @@ Normalize = Annotated[
 ]
 
 PresetChoice = Annotated[
-    Preset,
+    PresetName,
     typer.Option(
         help="fast: a short chain and networks, for listening; transcription: the same for speech "
         "recognisers, with a part of the input; plain: a longer chain without networks; paper: "
@@ -186,7 +163,7 @@ PresetChoice = Annotated[
 ]
 
 LatencyChoice = Annotated[
-    Latency,
+    LatencyName,
     typer.Option(
         help="low: 40 ms of latency, slightly lower quality; '- -o -' processes a pipe in real "
         "time.",

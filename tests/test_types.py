@@ -13,7 +13,7 @@ from typing import get_args
 import pytest
 
 import alphamf
-from alphamf.denoising.settings import PresetName
+from alphamf.denoising.choices import PresetName
 from tests.support.places import ROOT
 
 CALLS = """\

@@ -15,11 +15,12 @@ from os import PathLike
 from numpy.typing import ArrayLike
 
 from alphamf.audio.reader import CHANNELS, read
+from alphamf.denoising.choices import LatencyName, PresetName
 from alphamf.denoising.denoised import Denoised, denoise_array, denoise_blocks
 from alphamf.denoising.hints import Hints, TimeRanges
 from alphamf.denoising.segments import Segment
-from alphamf.denoising.settings import PRESETS, PresetName, Settings, choose_settings
-from alphamf.denoising.stream_options import Cancel, LatencyName, StreamOptions
+from alphamf.denoising.settings import PRESETS, Settings, choose_settings
+from alphamf.denoising.stream_options import Cancel, StreamOptions
 from alphamf.denoising.weights import Weights
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
+from alphamf.denoising.choices import ChannelsName, PresetName
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.priors import Flat, Gamma, Prior
 from alphamf.factorization.stable import ALPHAS
@@ -65,12 +66,6 @@ UNSUITABLE = {
 
 FALLBACK = {"step_size": 1e-6}
 """Hyperparameters of a sampler that has none in `HYPERPARAMETERS`, such as one that is new."""
-
-PresetName = Literal["fast", "transcription", "plain", "paper"]
-"""The names in `PRESETS`, for type checkers."""
-
-ChannelsName = Literal["linked", "separate"]
-"""The names in `CHANNELS`, for type checkers."""
 
 CHANNELS: tuple[str, ...] = get_args(ChannelsName)
 """What can be done with the channels of a recording."""

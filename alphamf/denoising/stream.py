@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from alphamf.audio.reader import CHANNELS
+from alphamf.denoising.choices import LatencyName, PresetName
 from alphamf.denoising.hints import Hints
 from alphamf.denoising.samples import (
     Samples,
@@ -28,8 +29,8 @@ from alphamf.denoising.samples import (
     to_float,
 )
 from alphamf.denoising.segments import Segment, SegmentDenoiser
-from alphamf.denoising.settings import PresetName, Settings, choose_settings
-from alphamf.denoising.stream_options import Cancel, LatencyName, SoundProgress, StreamOptions
+from alphamf.denoising.settings import Settings, choose_settings
+from alphamf.denoising.stream_options import Cancel, SoundProgress, StreamOptions
 from alphamf.denoising.weights import Weights
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary

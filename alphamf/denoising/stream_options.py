@@ -7,9 +7,10 @@ from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from os import PathLike
 from threading import Lock
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Protocol, get_args
 
 from alphamf.audio.reader import CHANNELS
+from alphamf.denoising.choices import LatencyName
 from alphamf.denoising.hints import Hints
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights, find
@@ -25,9 +26,6 @@ from alphamf.tools.arguments import (
     whole_number,
 )
 from alphamf.tools.arrays import DEVICES, DeviceName
-
-LatencyName = Literal["segments", "low"]
-"""The names in `LATENCIES`, for type checkers."""
 
 LATENCIES: tuple[str, ...] = get_args(LatencyName)
 """What a stream's latency can be."""

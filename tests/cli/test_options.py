@@ -13,7 +13,6 @@ import typer
 from alphamf.batch.inputs import Job
 from alphamf.cli import batch, conflicts
 from alphamf.cli.app import app
-from alphamf.cli.denoise_options import Preset
 from alphamf.denoising.settings import PRESETS
 from alphamf.tools import pool
 from tests.support.commands import run
@@ -138,10 +137,6 @@ def test_steps_alone_keep_the_presets_share(here):
     line = run("denoise", "a.wav", "--steps", 30, "--json").stdout
     preset = PRESETS["fast"]
     assert json.loads(line)["settings"]["keep"] == 30 * preset.keep // preset.steps
-
-
-def test_presets_are_those_of_the_library():
-    assert [preset.value for preset in Preset] == list(PRESETS)
 
 
 def test_one_worker_where_a_stream_or_a_gpu_is_used():
