@@ -52,66 +52,40 @@ PAUSE_DB = 20.0
 """A second this far below the mean power of its part is a pause."""
 
 
-def _time(sound: Floats, rate: int) -> Floats:
-    return np.arange(len(sound)) / rate
+def sines(sound: Floats, rate: int, *waves: tuple[float, float, float]) -> Floats:
+    """Return a sum of sines, each of an amplitude, a frequency in Hz and a phase."""
+    time = np.arange(len(sound)) / rate
+    return sum(a * np.sin(2 * np.pi * hertz * time + phase) for a, hertz, phase in waves)
 
 
 def tone(sound: Floats, rate: int, rng: np.random.Generator) -> Floats:
     """Return an exact tone."""
-    return 0.1 * np.sin(2 * np.pi * rng.choice([440, 1000, 1004.3]) * _time(sound, rate))
+    return sines(sound, rate, (0.1, rng.choice([440, 1000, 1004.3]), 0))
 
 
 def hum(sound: Floats, rate: int, rng: np.random.Generator) -> Floats:
     """Return the mains with harmonics."""
-    first, time = rng.choice([50, 60]), _time(sound, rate)
-    return sum(0.1 / k * np.sin(2 * np.pi * first * k * time + k) for k in range(1, 12))
+    first = rng.choice([50, 60])
+    return sines(sound, rate, *((0.1 / k, first * k, k) for k in range(1, 12)))
 
 
 def dial_tone(sound: Floats, rate: int, rng: np.random.Generator) -> Floats:
     """Return the dial tone of a telephone."""
     pair = (350, 440) if rng.random() < 0.5 else (425, 425)
-    return sum(0.1 * np.sin(2 * np.pi * hertz * _time(sound, rate)) for hertz in pair)
+    return sines(sound, rate, *((0.1, hertz, 0) for hertz in pair))
 
 
-def offset(sound: Floats, rate: int, rng: np.random.Generator) -> Floats:
-    """Return the DC of a muted interface."""
-    return np.full_like(sound, 0.01)
-
-
-def click(sound: Floats, rate: int, rng: np.random.Generator) -> Floats:
-    """Return the part with a click of full scale shortly before its end."""
+def replaced(sound: Floats, start: int, stop: int, value: float) -> Floats:
+    """Return the part with some of its samples replaced."""
     sound = sound.copy()
-    sound[-rate // 10 : -rate // 10 + max(1, rate // 1000)] = 1
+    sound[start:stop] = value
     return sound
-
-
-def huge(sound: Floats, rate: int, rng: np.random.Generator) -> Floats:
-    """Return the part with a wrong sample shortly before its end."""
-    sound = sound.copy()
-    sound[-rate // 10] = 1e6
-    return sound
-
-
-def louder(sound: Floats, rate: int, rng: np.random.Generator) -> Floats:
-    """Return the part 60 dB louder."""
-    return 1000 * sound
-
-
-def fainter(sound: Floats, rate: int, rng: np.random.Generator) -> Floats:
-    """Return the part 60 dB fainter."""
-    return sound / 1000
-
-
-def mute(sound: Floats, rate: int, rng: np.random.Generator) -> Floats:
-    """Return digital silence."""
-    return np.zeros_like(sound)
 
 
 def dropouts(sound: Floats, rate: int, rng: np.random.Generator) -> Floats:
     """Return the part with 20 to 100 ms missing four times a second."""
-    sound = sound.copy()
-    for start in np.arange(0, len(sound), rate // 4):
-        sound[start : start + int(rate * rng.uniform(0.02, 0.1))] = 0
+    for start in range(0, len(sound), rate // 4):
+        sound = replaced(sound, start, start + int(rate * rng.uniform(0.02, 0.1)), 0)
     return sound
 
 
@@ -121,21 +95,11 @@ def resampled_silence(sound: Floats, rate: int, rng: np.random.Generator) -> Flo
     return resample(faint, rate, 2 * rate)[: len(sound)]
 
 
-def dither(sound: Floats, rate: int, rng: np.random.Generator) -> Floats:
-    """Return silence of 16 bits with dither."""
-    return np.rint(rng.uniform(-1, 1, (2, len(sound))).sum(axis=0)) / 2**15
-
-
 def bursts(sound: Floats, rate: int, rng: np.random.Generator) -> Floats:
     """Return DC with bursts of samples near the end of single precision."""
     sound = np.full_like(sound, 0.01)
-    for start in np.arange(rate // 2, len(sound) - rate // 4, rate // 2):
+    for start in range(rate // 2, len(sound) - rate // 4, rate // 2):
         sound[start : start + rate // 100] = 1e30 * rng.choice([-1, 1])
-    return sound
-
-
-def none(sound: Floats, rate: int, rng: np.random.Generator) -> Floats:
-    """Return the part as it is: ordinary speech, for comparison."""
     return sound
 
 
@@ -143,17 +107,19 @@ EVENTS: dict[str, Event] = {
     "tone": tone,
     "hum": hum,
     "dial tone": dial_tone,
-    "DC": offset,
-    "click": click,
-    "sample of 1e6": huge,
-    "60 dB louder": louder,
-    "60 dB fainter": fainter,
-    "mute": mute,
+    "DC": lambda sound, rate, rng: np.full_like(sound, 0.01),
+    "click": lambda sound, rate, rng: replaced(
+        sound, -rate // 10, -rate // 10 + max(1, rate // 1000), 1
+    ),
+    "sample of 1e6": lambda sound, rate, rng: replaced(sound, -rate // 10, -rate // 10 + 1, 1e6),
+    "60 dB louder": lambda sound, rate, rng: 1000 * sound,
+    "60 dB fainter": lambda sound, rate, rng: sound / 1000,
+    "mute": lambda sound, rate, rng: np.zeros_like(sound),
     "dropouts": dropouts,
     "resampled silence": resampled_silence,
-    "dither": dither,
+    "dither": lambda sound, rate, rng: np.rint(rng.uniform(-1, 1, (2, len(sound))).sum(0)) / 2**15,
     "bursts of 1e30": bursts,
-    "none": none,
+    "none": lambda sound, rate, rng: sound,
 }
 """What happens before a part of a call."""
 
