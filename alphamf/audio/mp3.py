@@ -60,6 +60,7 @@ def check(data: Scan) -> Extent:
         return Extent(data.size, stops=False)
     promise = _promise(data, first + start.xing) or _Promise()
     runs, begin, at, frames = [], first, first, 0
+    lengths = set[int]()
     gaps, end, cut = first > lead, data.size, None
     while frame := _frame(data.get(at, 4)):
         if frames and (_promise(data, at + frame.xing) or frame[1:] != start[1:]):
@@ -71,6 +72,7 @@ def check(data: Scan) -> Extent:
             break
         at += frame.length
         frames += 1
+        lengths.add(frame.length)
         if _frame(data.get(at, 4)) is None and at + 4 <= data.size:
             following = _next_frame(data, at)
             gaps = gaps or following is not None or not _is_tag(data, at)
@@ -86,13 +88,13 @@ def check(data: Scan) -> Extent:
         )
     tags = range(at, end) if is_tag(data.get(at, 8)) else range(0)
     pieces: list[bytes | range] = [range(lead), *runs, tags]
-    if not promise.known:
-        pieces.insert(1, _header(data, first, frames))
+    if not promise.known and len(lengths) > 1:
+        pieces.insert(1, _header(data, first, frames))  # or libsndfile estimates their number
     elif promise.at and frames - 1 > promise.frames:
         count, after = (frames - 1).to_bytes(4, "big"), promise.at + 4
         pieces[1:2] = range(first, promise.at), count, range(after, runs[0].stop)
-    elif first == lead and len(runs) == 1:
-        return Extent(end, stops=False, cut=cut)
+    elif first == lead and len(runs) == 1 and (promise.known or at == end):
+        return Extent(end, stops=False, frames=None if promise.known else 1, cut=cut)
     return Extent(end, pieces, stops=False, frames=None if promise.known else 1, cut=cut)
 
 
