@@ -133,6 +133,24 @@ def codec(data: Scan) -> int | None:
     return None
 
 
+def copy_mask(source: Path, output: Path) -> None:
+    """Give a WAV file the places of the channels (the mask) of another with as many channels."""
+    with source.open("rb") as old, output.open("r+b") as new:
+        places = []
+        for file in (old, new):
+            data = Scan(file)
+            found = (start for kind, start, _ in _walk(data, "<") if kind == b"fmt ")
+            start = next(found, 0)
+            form = data.get(start, 24) if data.get(0, 4) in (b"RIFF", b"RF64") else b""
+            if len(form) < 24 or form[:2] != b"\xfe\xff":
+                return
+            places.append((form[2:4], start + 20, form[20:24]))
+        (channels, _, mask), (same, at, _) = places
+        if channels == same:
+            new.seek(at)
+            new.write(mask)
+
+
 def check_w64(data: Scan) -> Extent:
     """Check a Sony Wave64 file as in `check`; chunk sizes include the chunk headers."""
     at, size = 40, data.size

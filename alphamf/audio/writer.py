@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from alphamf.audio import formats, subtypes
+from alphamf.audio import chunks, formats, subtypes
 from alphamf.audio.decoder import helper
 from alphamf.audio.decoder.confined_process import NoSandboxError
 from alphamf.audio.decoder.muxing import ConfinedMuxer
@@ -198,6 +198,8 @@ def open_writer(
         sink.check()
         with file_errors(name, "written"):
             source, form_of_it = (original.path, original.format) if original else (None, "")
+            if original and format in ("WAVEX", "RF64"):
+                chunks.copy_mask(original.path, part)
             writer.lost = keep.keep(source, form_of_it, part, format, history)
         if form.encoder_hides_errors:
             _verify(part, name, writer.frames)

@@ -15,7 +15,7 @@ from alphamf.audio.writer import destination, open_writer
 from alphamf.batch import inputs
 from alphamf.errors import AlphaMFError
 from alphamf.tools.extras import install_packages
-from benchmarks.mutants import mutate
+from benchmarks.attacks.mutants import mutate
 from tests.support import claps
 from tests.support.claps import Sound
 

@@ -322,3 +322,19 @@ def test_equal_samples_make_equal_bytes(tmp_path, form, subtype):
     assert first == second
     place = first.find(b"PEAK")
     assert place < 0 or first[place + 12 : place + 16] == bytes(4)
+
+
+@pytest.mark.parametrize(("channels", "mask"), [(8, 0x63F), (4, 0x107), (3, 0xB), (7, 0x70F)])
+def test_the_places_of_the_channels_of_wav_are_kept(tmp_path, channels, mask):
+    source, output = tmp_path / "a.wav", tmp_path / "b.wav"
+    soundfile.write(source, np.zeros((100, channels)), 8000, format="WAVEX")
+    data = bytearray(source.read_bytes())
+    at = data.index(b"fmt ") + 28
+    data[at : at + 4] = mask.to_bytes(4, "little")
+    source.write_bytes(data)
+    with open_reader(source) as reader:
+        kind = destination(str(output), reader)
+        options = {"format": kind.format, "subtype": kind.subtype, "original": reader}
+        with open_writer(output, 8000, channels, **options) as writer:
+            writer.write(np.zeros((100, channels), np.float32))
+    assert output.read_bytes()[at : at + 4] == data[at : at + 4]

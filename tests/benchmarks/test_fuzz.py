@@ -1,4 +1,4 @@
-"""Damaged and hostile files: a small part of what ``python -m benchmarks.fuzz`` tries."""
+"""Damaged and hostile files: a small part of what ``python -m benchmarks.attacks.fuzz`` tries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if sys.platform == "win32":
     pytest.skip("limits of a process are POSIX", allow_module_level=True)
 
 from benchmarks import fuzz
-from benchmarks.hostile_models import model
+from benchmarks.attacks.hostile_models import model
 
 QUICK = replace(PRESETS["fast"], steps=2, keep=1, noise_rank=1)
 

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("uvicorn", reason="the extra web is not installed")
 
-from benchmarks.hostile_requests import ATTACKS, run
+from benchmarks.attacks.hostile_requests import ATTACKS, run
 
 
 @pytest.mark.slow

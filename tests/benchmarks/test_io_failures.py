@@ -1,4 +1,4 @@
-"""Calls to the system that fail: a part of what ``python -m benchmarks.io_failures`` tries."""
+"""Calls to the system that fail: a part of what `benchmarks.attacks.io_failures` tries."""
 
 from __future__ import annotations
 
@@ -60,6 +60,6 @@ def test_a_call_that_fails_loses_nothing(name, every):
     if name == "adapt":
         pytest.importorskip("torch", reason="training needs PyTorch: pip install 'alphamf[learn]'")
     asked = ["--only", name, "--first", "5", "--every", str(every)]
-    command = [sys.executable, "-m", "benchmarks.io_failures", *asked]
+    command = [sys.executable, "-m", "benchmarks.attacks.io_failures", *asked]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert not result.returncode, result.stdout + result.stderr

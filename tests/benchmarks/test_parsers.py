@@ -1,4 +1,4 @@
-"""Parsers and what a coverage-guided fuzzer has found for them, see `benchmarks.fuzz_parsers`."""
+"""Parsers and what a coverage-guided fuzzer has found for them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from alphamf.errors import AlphaMFError
-from benchmarks.fuzz_parsers import CORPORA, NAMES, kept
-from benchmarks.parsers import PARSERS
+from benchmarks.attacks.fuzz_parsers import CORPORA, NAMES, kept
+from benchmarks.attacks.parsers import PARSERS
 from tests.support.places import ROOT
 
 
@@ -41,7 +41,7 @@ def test_a_fuzzer_finds_nothing(tmp_path, name):
     """With a fixed seed, beside the corpora of longer runs; minutes are for the command."""
     pytest.importorskip("atheris", reason="coverage-guided fuzzing needs atheris")
     words = ["--only", name, "--inputs", "400", "--findings", str(tmp_path)]
-    command = [sys.executable, "-m", "benchmarks.fuzz_parsers", *words]
+    command = [sys.executable, "-m", "benchmarks.attacks.fuzz_parsers", *words]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert not done.returncode, done.stdout + done.stderr
     inputs = int(done.stdout.split()[1])

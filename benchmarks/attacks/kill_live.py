@@ -10,8 +10,8 @@ import numpy as np
 import soundfile
 
 from alphamf.live.take import RecordingPaths
-from benchmarks.kill_processes import leave, start, stopped
-from benchmarks.kill_tasks import SIGNALS, Account, Task, plain
+from benchmarks.attacks.kill_processes import leave, start, stopped
+from benchmarks.attacks.kill_tasks import SIGNALS, Account, Task, plain
 
 TASK = Task(
     "live --record out/00.wav -q",

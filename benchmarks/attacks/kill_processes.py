@@ -1,4 +1,4 @@
-"""Processes of commands that `benchmarks.kills` stops."""
+"""Processes of commands that `benchmarks.attacks.kills` stops."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.kill_tasks import Account, Task
+from benchmarks.attacks.kill_tasks import Account, Task
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 # Background processes of a shell inherit an ignored SIGINT.
 INTERRUPTIBLE = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"

@@ -2,7 +2,7 @@
 
 For example::
 
-    ALPHAMF_DATA=shared python -m benchmarks.fuzz --count 20000 --seed 0
+    ALPHAMF_DATA=shared python -m benchmarks.attacks.fuzz --count 20000 --seed 0
 
 Four fifths are sound files, which are read, denoised in two steps and written; the others are
 models. A finding is neither a finite result nor an AlphaMFError: another exception, or a process
@@ -31,8 +31,8 @@ from typing import Any
 import numpy as np
 
 from alphamf.tools import tables
-from benchmarks.hostile_models import model, models
-from benchmarks.mutants import mutate, sounds
+from benchmarks.attacks.hostile_models import model, models
+from benchmarks.attacks.mutants import mutate, sounds
 from benchmarks.report import caption, options_of, publish, run_main
 
 PATIENCE = 20.0
@@ -44,7 +44,7 @@ MEMORY = 2**30
 PACKET = 4096
 """Samples by which sound in a media file may be longer, as packets are whole there."""
 
-PAGE = Path(__file__).parents[1] / "docs" / "reliability.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
 
 
 @dataclass
@@ -240,7 +240,7 @@ def table(tallies: dict[str, Tally]) -> str:
 
 def main() -> None:
     """Try the files, and print the table and the findings."""
-    parser = options_of("benchmarks.fuzz", __doc__)
+    parser = options_of("benchmarks.attacks.fuzz", __doc__)
     parser.add_argument("--count", type=int, default=20000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--keep", type=Path, default=Path("fuzz"), help="folder for findings")
@@ -262,7 +262,7 @@ def main() -> None:
             shutil.copy(path, asked.keep / f"{asked.seed}-{number}{path.suffix}")
             print(f"{asked.seed}-{number} ({kind}): {details}", flush=True)
     arguments = ["--count", str(asked.count), "--seed", str(asked.seed)]
-    made = caption("benchmarks.fuzz", arguments, ("alphamf", "numpy", "soundfile"))
+    made = caption("benchmarks.attacks.fuzz", arguments, ("alphamf", "numpy", "soundfile"))
     text = f"{table(tallies)}\n\n{made} It took {time.perf_counter() - started:.0f} s."
     publish(PAGE, "fuzz", text, write=asked.write)
 

@@ -1,4 +1,4 @@
-"""Commands whose calls to the system `benchmarks.io_failures` fails, and their inputs."""
+"""Commands whose calls to the system `benchmarks.attacks.io_failures` fails, and their inputs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.kill_tasks import (
+from benchmarks.attacks.kill_tasks import (
     Task,
     clips,
     measured,

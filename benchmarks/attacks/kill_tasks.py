@@ -1,4 +1,4 @@
-"""Commands that `benchmarks.kills` stops, their inputs, and what they make."""
+"""Commands that `benchmarks.attacks.kills` stops, their inputs, and what they make."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ TASKS = {
         "adapt --clean input/speech --noise input/noise -o out/m.npz --rate 8000 "
         "--minutes 0.001 --jobs 2 -q",
         trained,
-        "from benchmarks.io_tasks import lighten; lighten('adapt', 10)",
+        "from benchmarks.attacks.io_tasks import lighten; lighten('adapt', 10)",
     ),
     "experiment": Task("experiment normal-1d --output out --jobs 2 -q", measured),
 }

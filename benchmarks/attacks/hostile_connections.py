@@ -1,6 +1,6 @@
 """Clients that keep what `alphamf serve` has few of: connections, memory, space on the disk.
 
-python -m benchmarks.hostile_connections
+python -m benchmarks.attacks.hostile_connections
 
 For each attack a server is started and attacked for half a minute, while another client asks for
 `/health` every half second. The table says how often that was answered with 200, how many
@@ -198,7 +198,7 @@ def run(attack: Attack, folder: Path, seconds: float) -> str:
 
 def main() -> None:
     """Print the table."""
-    parser = options_of("benchmarks.hostile_connections", __doc__)
+    parser = options_of("benchmarks.attacks.hostile_connections", __doc__)
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--only", help="a part of the name of the attacks to run", default="")
     options = parser.parse_args()

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.mutants import mutate
+from benchmarks.attacks.mutants import mutate
 
 
 class Bomb:

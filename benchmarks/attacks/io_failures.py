@@ -2,7 +2,7 @@
 
 For example::
 
-    python -m benchmarks.io_failures --only denoise,train
+    python -m benchmarks.attacks.io_failures --only denoise,train
 
 Opening, listing, reading, seeking, writing, truncating, syncing, locking, linking, renaming and
 deleting of files in the command's folder are counted, and the start of processes (`io_failures.c`,
@@ -39,10 +39,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from alphamf.tools import tables
-from benchmarks.io_tasks import TASKS, lighten, prepare
-from benchmarks.kill_processes import alive
-from benchmarks.kill_tasks import Products, Task, measured, mixed, plain, trained
-from benchmarks.kills import PAGE
+from benchmarks.attacks.io_tasks import TASKS, lighten, prepare
+from benchmarks.attacks.kill_processes import alive
+from benchmarks.attacks.kill_tasks import Products, Task, measured, mixed, plain, trained
+from benchmarks.attacks.kills import PAGE
 from benchmarks.report import caption, options_of, publish, run_main
 
 SOURCE = Path(__file__).with_suffix(".c")
@@ -374,7 +374,7 @@ def start_anew(folder: Path) -> None:
         **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1"),
     }
     found = subprocess.run(
-        [sys.executable, "-m", "benchmarks.io_failures", *sys.argv[1:]],
+        [sys.executable, "-m", "benchmarks.attacks.io_failures", *sys.argv[1:]],
         env={**os.environ, **variables},
         check=False,
     )
@@ -383,7 +383,7 @@ def start_anew(folder: Path) -> None:
 
 def main() -> None:
     """Fail all calls of all commands, and print the table."""
-    parser = options_of("benchmarks.io_failures", __doc__)
+    parser = options_of("benchmarks.attacks.io_failures", __doc__)
     parser.add_argument("--only", default=",".join(TASKS), help="commands")
     parser.add_argument("--first", type=int, default=1, help="the first call that fails")
     parser.add_argument("--every", type=int, default=1, help="of so many calls, one fails")
@@ -401,7 +401,7 @@ def main() -> None:
         rows.update(row(name, options.for_good, account))
         problems += len(account.problems)
     arguments = [argument for argument in sys.argv[1:] if argument != "--write"]
-    made = caption("benchmarks.io_failures", arguments, ("alphamf", "numpy", "soundfile"))
+    made = caption("benchmarks.attacks.io_failures", arguments, ("alphamf", "numpy", "soundfile"))
     publish(PAGE, "io_failures", f"{table(rows)}\n\n{made}", write=options.write)
     raise SystemExit(bool(problems))
 

@@ -2,7 +2,7 @@
 
 For example::
 
-    python -m benchmarks.kills --cycles 200 --seed 0
+    python -m benchmarks.attacks.kills --cycles 200 --seed 0
 
 `denoise` on a folder of 16 clips is stopped so often, the other commands a tenth as often, by
 SIGKILL (to the first process, or to all), SIGTERM (to the first) and SIGINT (to all, as a terminal
@@ -11,8 +11,8 @@ removed and a new round begins. After every stop, each output must be absent or 
 undisturbed run, and the inputs as they were; after the last round, nothing else may be there. In
 the folder for temporary files SIGTERM and SIGINT may leave nothing, and the next run removes what
 SIGKILL left.
-`serve` is stopped while it denoises what it was sent (`benchmarks.kill_server`), `live` while it
-records (`benchmarks.kill_live`). With
+`serve` is stopped while it denoises what it was sent (`kill_server`), `live` while it
+records (`kill_live`). With
 ``--write`` the rows of these commands in docs/reliability.md are replaced.
 """
 
@@ -30,11 +30,11 @@ import numpy as np
 
 from alphamf.tools import tables
 from benchmarks import kill_live, kill_server
-from benchmarks.kill_processes import leave, start, stopped
-from benchmarks.kill_tasks import SIGNALS, TASKS, Account, Products, Task, plain, prepare
+from benchmarks.attacks.kill_processes import leave, start, stopped
+from benchmarks.attacks.kill_tasks import SIGNALS, TASKS, Account, Products, Task, plain, prepare
 from benchmarks.report import caption, options_of, publish, run_main
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reliability.md"
 
 
@@ -142,7 +142,7 @@ def _with_others(rows: dict[str, list[str]]) -> list[list[str]]:
 
 def main() -> None:
     """Stop all commands, and print the table."""
-    parser = options_of("benchmarks.kills", __doc__)
+    parser = options_of("benchmarks.attacks.kills", __doc__)
     parser.add_argument("--cycles", type=int, default=200, help="of denoise")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", choices=[*TASKS, *OTHERS])
@@ -165,7 +165,7 @@ def main() -> None:
     headings += ["temporary files seen", "tracebacks", "problems"]
     arguments = ["--cycles", str(asked.cycles), "--seed", str(asked.seed)]
     arguments += ["--only", asked.only] if asked.only else []
-    made = caption("benchmarks.kills", arguments, ("alphamf", "numpy", "soundfile"))
+    made = caption("benchmarks.attacks.kills", arguments, ("alphamf", "numpy", "soundfile"))
     text = f"{tables.markdown(headings, _with_others(rows))}\n\n{made}"
     publish(PAGE, "kills", text, write=asked.write)
 

@@ -1,4 +1,4 @@
-"""Be libFuzzer for one parser: what `benchmarks.fuzz_parsers` starts.
+"""Be libFuzzer for one parser: what `benchmarks.attacks.fuzz_parsers` starts.
 
 Little is imported here, since only what is imported inside the instrumentation leads the fuzzer.
 """
@@ -22,7 +22,7 @@ def main() -> None:
     os.environ["ALPHAMF_SANDBOX"] = "off"  # only this process is instrumented
     with atheris.instrument_imports(include=["alphamf", "zipfile", "numpy.lib._format_impl"]):
         from alphamf.errors import AlphaMFError
-        from benchmarks.parsers import PARSERS
+        from benchmarks.attacks.parsers import PARSERS
 
     for k, data in enumerate(PARSERS[name].seeds()):
         Path(sys.argv[-1], f"seed-{k}").write_bytes(data)

@@ -1,6 +1,6 @@
 /* Fails one call of the C library: the n-th that reads or writes below a folder, or starts a process.
  *
- * benchmarks/io_failures.py compiles it and has it loaded before all else (LD_PRELOAD). The count is
+ * benchmarks/attacks/io_failures.py compiles it and has it loaded before all else (LD_PRELOAD). The count is
  * kept in a file that all processes share, IO_FAILURES_STATE; the folder is IO_FAILURES_FOLDER.
  */
 #define _GNU_SOURCE

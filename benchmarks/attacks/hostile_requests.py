@@ -1,6 +1,6 @@
 """Two hundred hostile requests to `alphamf serve`, while it denoises a recording.
 
-python -m benchmarks.hostile_requests
+python -m benchmarks.attacks.hostile_requests
 
 Each kind of request is sent with variations drawn from a seed; only 127.0.0.1 is asked. Afterwards
 the recording must be what it is without them, and the server's folder must hold nothing else.
@@ -21,7 +21,7 @@ from pathlib import Path
 from benchmarks.page_server import Server, running
 from benchmarks.report import options_of, run_main
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SECRET = "a line that no answer may hold"
 COUNT = 200
 
@@ -261,7 +261,7 @@ def digest(server: Server, key: str) -> str:
 
 def main() -> None:
     """Print what came back."""
-    parser = options_of("benchmarks.hostile_requests", __doc__)
+    parser = options_of("benchmarks.attacks.hostile_requests", __doc__)
     parser.add_argument("--count", type=int, default=COUNT)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()

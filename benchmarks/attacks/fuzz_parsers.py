@@ -2,13 +2,13 @@
 
 For example::
 
-    python -m benchmarks.fuzz_parsers --seconds 600
+    python -m benchmarks.attacks.fuzz_parsers --seconds 600
 
 Atheris (libFuzzer) changes bytes and keeps what reaches new lines of alphamf, zipfile and numpy's
-array files; each parser of `benchmarks.parsers` runs in a process of its own, with 20 s and 2 GB an
-input at most. The inputs kept go to tests/corpora with ``--keep``, as many as fit into 60 kB,
-where the quick tests try them again; those of findings to ``--findings``. With ``--write`` the
-rows of these parsers in docs/reliability.md are replaced.
+array files; each parser of `benchmarks.attacks.parsers` runs in a process of its own, with 5 s and
+2 GB an input at most: a longer time is a finding. The inputs kept go to tests/corpora with
+``--keep``, as many as fit into 60 kB, where the quick tests try them again; those of findings to
+``--findings``. With ``--write`` the rows of these parsers in docs/reliability.md are replaced.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import NamedTuple
 from alphamf.tools import tables
 from benchmarks.report import caption, options_of, publish, run_main
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reliability.md"
 SOURCE = Path(__file__).with_name("libfuzzer.py")
 CORPORA = ROOT / "tests" / "corpora"
@@ -36,7 +36,7 @@ NAMES = (
 MOST = 60_000
 """Bytes of the inputs that are kept of a parser: fewer, and shorter ones first."""
 
-LIMITS = ["-timeout=20", "-rss_limit_mb=2048", "-malloc_limit_mb=2048", "-max_len=6000"]
+LIMITS = ["-timeout=5", "-rss_limit_mb=2048", "-malloc_limit_mb=2048", "-max_len=6000"]
 
 
 class Run(NamedTuple):
@@ -134,7 +134,7 @@ def _with_others(rows: dict[str, list[str]]) -> list[list[str]]:
 
 def main() -> None:
     """Fuzz all parsers, and print the table and the findings."""
-    parser = options_of("benchmarks.fuzz_parsers", __doc__)
+    parser = options_of("benchmarks.attacks.fuzz_parsers", __doc__)
     parser.add_argument("--only", default=",".join(NAMES), help="parsers")
     parser.add_argument("--seconds", type=float, default=600, help="for each")
     parser.add_argument("--inputs", type=int, help="for each, instead of --seconds")
@@ -164,7 +164,7 @@ def main() -> None:
         print(name, *rows[name], flush=True)
     headings = ["parser", "inputs", "edges reached", "inputs kept", "most MB", "findings"]
     made = caption(
-        "benchmarks.fuzz_parsers",
+        "benchmarks.attacks.fuzz_parsers",
         [*arguments, "--seed", str(asked.seed)],
         ("alphamf", "numpy", "atheris"),
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from benchmarks.kill_tasks import SIGNALS, Account, clips
+from benchmarks.attacks.kill_tasks import SIGNALS, Account, clips
 from benchmarks.page_server import Server
 
 ARGUMENTS = "serve --no-browser --jobs 1"

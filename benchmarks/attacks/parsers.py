@@ -1,7 +1,7 @@
 """The parsers of this package, as functions of bytes, with files that each accepts.
 
-`benchmarks.fuzz_parsers` feeds them what a coverage-guided fuzzer makes. A new parser is one more
-entry of `PARSERS`.
+`benchmarks.attacks.fuzz_parsers` feeds them what a coverage-guided fuzzer makes. A new parser is
+one more entry of `PARSERS`.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
 from alphamf.tools import jobs
 from alphamf.tools.files import refuse_links
-from benchmarks.hostile_models import model
-from benchmarks.mutants import sounds
+from benchmarks.attacks.hostile_models import model
+from benchmarks.attacks.mutants import sounds
 
 
 class Parser(NamedTuple):

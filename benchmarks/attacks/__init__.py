@@ -1,0 +1,1 @@
+"""Files, requests, kills and failing calls that alphamf has to survive."""
