@@ -18,7 +18,6 @@ from alphamf.cli import (
     info,
     live,
     mix,
-    models,
     plugin,
     serve,
     streams,
@@ -49,7 +48,7 @@ for command in (
     mix.mix,
     evaluate.evaluate,
     info.info,
-    models.models,
+    info.models,
 ):
     kind = DenoiseCommand if command is denoise.denoise else Command
     app.command(cls=kind, epilog=examples.epilog(command.__name__))(command)

@@ -1,9 +1,10 @@
-"""``alphamf info``: show the properties of a recording or a model."""
+"""``alphamf info`` and ``alphamf models``: a recording, a model, and those that are shipped."""
 
 from __future__ import annotations
 
 import math
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -167,3 +168,23 @@ def _tracks(reader: Reader) -> dict[str, str]:
 def _level(amplitude: float) -> str:
     level = _decibels(amplitude)
     return "digital silence" if level is None else f"{level:.1f} dB of full scale"
+
+
+def models() -> None:
+    """List the dictionaries and networks that come with alphamf."""
+    from alphamf.learnt import dictionary, network_file
+    from alphamf.learnt.description import summary
+
+    rows = [("NAME", "WHAT", "SIZE")]
+    with report.user_errors():
+        for path in dictionary.shipped_dictionaries().values():
+            rows.append(_row(path, summary(dictionary.load(path))))
+        for path in network_file.shipped_networks().values():
+            rows.append(_row(path, summary(network_file.TrainedNetwork.load(path))))
+    widths = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)]
+    for name, what, size in rows:
+        typer.echo(f"{name:{widths[0]}}{what:{widths[1]}}{size:>{widths[2]}}")
+
+
+def _row(path: Path, summary: str) -> tuple[str, str, str]:
+    return path.stem, summary, f"{path.stat().st_size // 1024} kB"
