@@ -2,9 +2,9 @@
 
 A segment of one channel goes through an STFT, alpha-MF and a sampler at the dictionary's rate; a
 small network may refine the posterior (`Settings.refine`). The resulting gain is applied to the
-STFT of the segment at its *own* rate. At 16 kHz and above, a second network then decides, in short
-windows, how much of the result and how much of the input is taken. The sound is changed in its own
-spectrogram only, so rate, length and alignment are those of the input.
+STFT of the segment at its *own* rate. A second network then decides, in short windows, how much of
+the result and how much of the input is taken. The sound is changed in its own spectrogram only, so
+rate, length and alignment are those of the input.
 """
 
 from __future__ import annotations

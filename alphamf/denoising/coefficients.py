@@ -83,7 +83,10 @@ def apply_coefficients(
     """Combine a segment and its first-stage speech with the second stage's coefficients."""
     native = native_grid(network, spectra.rate)
     noisy = spectra.spectrum_on(native)
-    found = second_stage.speech(noisy, first.spectrum_on(native), factors, np)
+    before = first.spectrum_on(native)
+    found = second_stage.speech(noisy, before, factors, np)
+    if spectra.rate < network.rate:
+        second_stage.keep_sibilants(found, noisy, before, native.frequencies)
     if faint is not None:
         found *= faint
     if least:

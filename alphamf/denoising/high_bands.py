@@ -22,6 +22,7 @@ from alphamf.denoising.grids import (
     interpolate_frames,
     interpolate_linearly,
     native_grid,
+    regrid,
 )
 from alphamf.denoising.posterior import Posterior
 from alphamf.learnt import bands, second_stage
@@ -37,6 +38,13 @@ telephones, MP3 and sound of a lower rate end at an edge; above it only rounding
 NARROW_TOP, MOST_ABOVE = 4400.0, 1e-5
 """A sound counts as narrow if no bin above this frequency in Hz has more power than this part of
 the mean over the bins below. Telephones end at 4 kHz, and resampling needs a tenth more."""
+
+NARROW_RATE = 2.2 * NARROW_TOP
+"""Rate in Hz up to which all sound ends at `NARROW_TOP`, because of a resampler's edge."""
+
+TOP, SLOPE = (0.65, 0.85, 0.95), (0.25, 4.0)
+"""Borders of two ranges at the top of a sound's band, as parts of it, and limits of the ratio of
+their power, by which the band continues: the refiner was not trained on empty bands."""
 
 MOST_RAISED = np.float32(3.0)
 """Largest factor of the first speech in a band."""
@@ -66,8 +74,10 @@ def count_sounding_bands(spectra: Spectra, dictionary: Dictionary) -> int:
 def is_narrow(sounds: Sequence[Floats], rate: int) -> bool:
     """Return whether none of some sounds has anything above the band of telephones.
 
-    `sounds`: shape (samples,) each. `rate`: sampling rate in Hz, 16000 or more.
+    `sounds`: shape (samples,) each. `rate`: sampling rate in Hz.
     """
+    if rate < NARROW_RATE:
+        return False
     length = rate * 8 // 125
     frequencies = np.fft.rfftfreq(length, 1 / rate)
     powers = [_mean_power(sound, length, 1) for sound in sounds]
@@ -113,13 +123,22 @@ def low_pooling(grid: Grid) -> bands.Pooling:
 def power(spectra: Spectra, dictionary: Dictionary, count: int) -> Floats:
     """Return |X|^2 on the dictionary's grid, with one more row per wide band after the bins.
 
+    Above the band of a sound at a lower rate, power continues as it rises or falls below its top.
+
     Returns: shape (bins + count, frames).
     """
     grid = grid_of(dictionary)
+    native = native_grid(dictionary, spectra.rate)
     found: Floats = np.abs(spectra.spectrum_on(grid)) ** 2
+    if spectra.rate < dictionary.rate:
+        own = np.abs(spectra.spectrum_on(native)) ** 2 * density(native, grid)
+        found = regrid(own, native, grid, found.shape)
+        bins = spectra.rate / 2 / dictionary.rate * dictionary.frame.n_fft
+        below, start, end = (int(part * bins) for part in TOP)
+        top, less = found[start:end].mean(axis=0), found[below:start].mean(axis=0)
+        found[end + 1 :] *= np.clip(top / (less + np.float32(1e-30)), *SLOPE)
     if not count:
         return found
-    native = native_grid(dictionary, spectra.rate)
     rows = high_pooling(native)(np.abs(spectra.spectrum_on(native)) ** 2)[:count] * density(
         native, grid
     )

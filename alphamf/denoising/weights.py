@@ -265,7 +265,7 @@ def missing_refiner_note(weights: Weights, refiner: Choice) -> str | None:
 def narrow_recording_note(weights: Weights, rate: int) -> str | None:
     """Return a note if the dictionary is for a wider band than sound at `rate` Hz, or None."""
     dictionary = weights.dictionary
-    if dictionary.rate <= rate:
+    if dictionary.rate < 2 * rate:
         return None
     return (
         f"{dictionary.name} is for sound at {dictionary.rate} Hz or more; the result "

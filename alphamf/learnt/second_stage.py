@@ -16,6 +16,8 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+
 from alphamf.audio.stft import Frame
 from alphamf.learnt import layers, network
 from alphamf.learnt.network_file import TrainedNetwork
@@ -46,6 +48,9 @@ the same ESTOI and a lower PESQ (docs/quality.md)."""
 START = (-4.0, math.log(2.0))
 """Logits of the coefficients of the current frame for a network output of zero: almost none of the
 sound, and all of the refiner's speech."""
+
+SIBILANTS = 4000.0
+"""Frequency in Hz above which sibilants are kept where the sound ends below the network's band."""
 
 SILENT = 1e-7
 """Power, in units of the mean, below which a cell counts as silent."""
@@ -182,3 +187,15 @@ def speech(noisy: Array, first: Array, factors: Coefficients, xp: Any) -> Array:
         low = tap.shape[-2]
         made[..., :low, :] += tap * shift_frames(spectrum[..., :low, :], frames, xp)
     return made
+
+
+def keep_sibilants(made: Array, noisy: Array, first: Array, hertz: Array) -> None:
+    """Take back a part of the cuts above `SIBILANTS`, the more of the sound `first` has, in place.
+
+    All but `hertz`, shape (bins,), are spectra of shape (bins, frames).
+    """
+    start = int(np.searchsorted(hertz, SIBILANTS))
+    made, noisy, first = (each[start:] for each in (made, noisy, first))
+    loudness, given = np.abs(made), np.abs(first)
+    gain = np.minimum(given / (np.abs(noisy) + np.float32(1e-15)), 1)
+    made += (loudness < given) * gain * (first - made)

@@ -25,7 +25,7 @@
 #define MAP_POPULATE 0
 #endif
 
-#define WIDE_RATE 16000
+#define NARROW_RATE 8000
 #define MOST_CHANNELS 2
 /* Decibels from which on nothing is kept. */
 #define NO_LIMIT 100.0f
@@ -112,7 +112,7 @@ static void *instantiate(int channels, double rate) {
                     trailer.narrow <= before - trailer.wide;
         if (known) {
             const char *narrow = (const char *)plugin->file + before - trailer.narrow;
-            int wide = rate >= WIDE_RATE;
+            int wide = rate > NARROW_RATE;
             plugin->engine = alphamf_create(wide ? narrow - trailer.wide : narrow,
                                             wide ? trailer.wide : trailer.narrow, (int)rate,
                                             channels, 1);
