@@ -198,9 +198,21 @@ MEDIA_SUFFIXES = tuple(s for form in FORMATS.values() if form.muxer for s in for
 """The endings that need the extra `media`."""
 
 
+READ_SUFFIXES = tuple(
+    f".{ending}"
+    for ending in (
+        "3gpp ac3 ape avi dts f4v flv m2ts m2v mp2 mpc mpeg mpg mts mxf ogv ogx ra rm spx tak ts "
+        "tta vob weba wtv wv"
+    ).split()
+)
+"""The endings of what FFmpeg reads, and alphamf writes as WAV."""
+
+
 def is_known(suffix: str) -> bool:
     """Return whether files with an extension (lower case) can be read on this machine."""
-    return suffix in SUFFIXES and (suffix not in MEDIA_SUFFIXES or find_spec("av") is not None)
+    if suffix in MEDIA_SUFFIXES or suffix in READ_SUFFIXES:
+        return find_spec("av") is not None
+    return suffix in SUFFIXES
 
 
 def get(name: str) -> Format:

@@ -6,10 +6,11 @@ import glob
 import os
 from collections import Counter
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from alphamf.audio.formats import MEDIA_SUFFIXES, is_known
+from alphamf.audio.formats import MEDIA_SUFFIXES, READ_SUFFIXES, is_known
 from alphamf.errors import AlphaMFError
 from alphamf.tools.extras import install_packages
 from alphamf.tools.files import is_special, printable_name, reason
@@ -71,8 +72,14 @@ def describe_skipped(paths: Collection[str]) -> str:
     if not paths:
         return ""
     endings = Counter(map(_ending, paths))
-    counts = ", ".join(f"{count} {ending[1:]}" for ending, count in sorted(endings.items()))
-    return f"skipped {counts}; to read these formats: {install_packages('av')}"
+    bare = endings.pop("", 0)
+    sentences = []
+    if endings:
+        counts = ", ".join(f"{count} {ending[1:]}" for ending, count in sorted(endings.items()))
+        sentences.append(f"skipped {counts}; to read these formats: {install_packages('av')}")
+    if bare:
+        sentences.append(f"skipped {bare} without an extension; to read one, name it")
+    return "; ".join(sentences)
 
 
 def _walk(folder: str, skipped: str | None, failed: list[OSError]) -> Iterator[InputFile]:
@@ -88,7 +95,7 @@ def _walk(folder: str, skipped: str | None, failed: list[OSError]) -> Iterator[I
                 folders.append(name)
         for name in sorted(names):
             path = os.path.join(parent, name)
-            if _is_recording(name) and not is_special(path):
+            if not is_special(path) and (_is_recording(name) or _begins_as_sound(path)):
                 yield InputFile(path, os.path.relpath(path, folder))
 
 
@@ -121,7 +128,31 @@ def _is_recording(name: str) -> bool:
     """Return whether a name is that of a recording, even if reading it needs an extra package."""
     if os.path.splitext(name)[0].endswith(RESULT) or name.startswith("."):
         return False
-    return is_known(_ending(name)) or _ending(name) in MEDIA_SUFFIXES
+    return is_known(_ending(name)) or _ending(name) in (*MEDIA_SUFFIXES, *READ_SUFFIXES)
+
+
+_STARTS = (
+    b"RIFF",
+    b"RF64",
+    b"fLaC",
+    b"OggS",
+    b"ID3",
+    b"FORM",
+    b".snd",
+    b"caff",
+    b"\x1a\x45\xdf\xa3",
+)
+
+
+def _begins_as_sound(path: str) -> bool:
+    """Return whether a file without an extension begins like a recording."""
+    name = os.path.basename(path)
+    if "." in name:
+        return False
+    with suppress(OSError), open(path, "rb") as file:
+        head = file.read(12)
+        return head.startswith(_STARTS) or head[4:8] == b"ftyp"
+    return False
 
 
 def _ending(path: str) -> str:

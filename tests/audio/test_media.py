@@ -488,3 +488,27 @@ def test_what_a_byte_mutator_makes_is_a_result_or_a_sentence(tmp_path, suffix):
         assert properties(output).rate > 0
         results += 1
     assert results < 100
+
+
+FOREIGN = [
+    ("caf", "caf", Sound("alac", "s16p")), ("mpegts", "mts", Sound("ac3")),
+    ("avi", "avi", Sound("ac3")), ("flv", "flv", Sound("aac", rate=44100)),
+    ("ogg", "ogg", Sound("flac", "s16")), ("wv", "wv", Sound("wavpack", "s16p")),
+    ("tta", "tta", Sound("tta", "s16")), ("ac3", "ac3", Sound("ac3")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("sandbox", ["on", "off"])
+@pytest.mark.parametrize(("muxer", "suffix", "sound"), FOREIGN)
+def test_whatever_ffmpeg_decodes_is_read_and_written_as_wav(
+    tmp_path, monkeypatch, muxer, suffix, sound, sandbox
+):
+    monkeypatch.setenv("ALPHAMF_SANDBOX", sandbox)
+    source = tmp_path / f"a.{suffix}"
+    claps.make(source, muxer, sound, video=None)
+    with open_reader(source) as reader:
+        assert reader.cut is None and reader.duration > 1
+        assert sum(map(len, reader.blocks())) == reader.frames
+        found = destination(str(tmp_path / f"o.{suffix}"), reader, derived=True)
+    assert found.path.endswith("o.wav")
+    assert found.note is not None and " is written as WAV PCM_" in found.note

@@ -66,7 +66,7 @@ def may_need_ffmpeg(head: bytes) -> bool:
     if head.startswith(b"OggS"):
         return not head[28:].startswith((b"OpusHead", b"\x01vorbis"))
     if head.startswith(b"caff"):
-        return head[28:32] not in (b"lpcm", b"ulaw", b"alaw", b"alac")
+        return head[28:32] not in (b"lpcm", b"ulaw", b"alaw")
     return not head.startswith(_NATIVE) and not (head[:1] == b"\xff" and head[1:2] in _LAYER_III)
 
 

@@ -99,6 +99,7 @@ class Track:
         for stream in self._container.streams:
             stream.discard = Discard.default if stream is self._stream else Discard.all
         context = self._stream.codec_context
+        context.thread_count = 1  # a confined process starts none
         self._kind, self._rate = kind, Fraction(context.sample_rate)
         self.samplerate, self.channels = int(context.sample_rate), int(context.channels)
         sample = context.format
