@@ -50,11 +50,7 @@ def build(store: Path, limits: Limits, jobs: int, ending: Callable[[], bool]) ->
     return Starlette(
         routes=pages,
         lifespan=lifespan,
-        exception_handlers={
-            HTTPException: _refused,
-            FileNotFoundError: _gone,
-            Exception: _failed,
-        },
+        exception_handlers=dict.fromkeys((HTTPException, FileNotFoundError, Exception), _refused),
     )
 
 
@@ -93,16 +89,9 @@ async def _page(request: Request, answer: tuple[bytes, str]) -> Response:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    sentence = error.detail if isinstance(error, HTTPException) else FAULT
-    headers = error.headers if isinstance(error, HTTPException) else None
-    return JSONResponse({"error": sentence}, status, headers)
-
-
-async def _gone(request: Request, error: Exception) -> Response:
-    """Return 404 for a recording that was removed while it was being read."""
-    return JSONResponse({"error": GONE}, 404)
-
-
-async def _failed(request: Request, error: Exception) -> Response:
-    return JSONResponse({"error": FAULT}, 500)
+    """Return one sentence; a recording may be removed while it is read."""
+    if isinstance(error, FileNotFoundError):
+        error = HTTPException(404, GONE)
+    elif not isinstance(error, HTTPException):
+        error = HTTPException(500, FAULT)
+    return JSONResponse({"error": error.detail}, error.status_code, error.headers)

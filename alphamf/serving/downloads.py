@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import zipfile
 from collections.abc import Generator
 from contextlib import AsyncExitStack, closing
@@ -197,31 +196,27 @@ class _Held:
             await self.response(scope, receive, send)
 
 
-class _Pipe(io.RawIOBase):
-    """A buffer that collects written bytes and returns them in parts."""
+class _Pipe:
+    """A file that collects what is written to it."""
 
     def __init__(self) -> None:
-        self._held = bytearray()
+        self.held = bytearray()
 
-    def writable(self) -> bool:
-        """Return True."""
-        return True
-
-    def write(self, data: bytes | bytearray | memoryview) -> int:  # type: ignore[override]
-        """Append bytes."""
-        self._held += data
+    def write(self, data: bytes) -> int:
+        self.held += data
         return len(data)
 
+    def flush(self) -> None: ...
+
     def taken(self) -> bytes:
-        """Return and clear the bytes written since the last call."""
-        data = bytes(self._held)
-        self._held.clear()
+        """Return and clear what was written."""
+        data, self.held = bytes(self.held), bytearray()
         return data
 
 
 def _zipped(members: list[tuple[str, Path]]) -> Generator[bytes]:
     """Yield an uncompressed zip archive of files; compression would not make audio smaller."""
-    pipe = _Pipe()
+    pipe: Any = _Pipe()
     with zipfile.ZipFile(pipe, "w") as archive:
         for name, path in members:
             info = zipfile.ZipInfo.from_file(path, name)

@@ -1,8 +1,12 @@
-"""Limits of the server: sizes, lengths, counts and times."""
+"""Limits of the server: sizes, lengths, counts and times, and room on its disk."""
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
+from pathlib import Path
+
+from alphamf.errors import AlphaMFError
 
 MB = 10**6
 
@@ -54,3 +58,14 @@ PUBLIC = Limits(
 )
 """Limits of a server that everybody may use: ten minutes of stereo, deleted after a quarter of an
 hour."""
+
+
+def has_room(folder: Path, size: int, spare: int) -> bool:
+    """Return whether a folder's disk has room for `size` bytes and still `spare` free bytes."""
+    return shutil.disk_usage(folder).free >= size + spare
+
+
+def check_room(folder: Path, size: int, spare: int) -> None:
+    """Raise an AlphaMFError if the disk does not have enough space; see `has_room`."""
+    if not has_room(folder, size, spare):
+        raise AlphaMFError("the server's disk does not have enough free space for the result")

@@ -78,16 +78,9 @@ class ServerRecording:
             left = (time.monotonic() - self.begun) * (1 - share) / share
         result = self.result or {}
         kept = ("format", "subtype", "clipped", "clipped_by_db", "note", "seconds")
+        own = "id name preset seed state error about preview previewing".split()
         return {
-            "id": self.id,
-            "name": self.name,
-            "preset": self.preset,
-            "seed": self.seed,
-            "state": self.state,
-            "error": self.error,
-            "about": self.about,
-            "preview": self.preview,
-            "previewing": self.previewing,
+            **{name: getattr(self, name) for name in own},
             "progress": 1.0 if self.state == "done" else share,
             "seconds_left": left,
             "ready": self.count_ready_samples(),

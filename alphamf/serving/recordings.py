@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import shutil
 import time
 from collections.abc import AsyncIterator, Callable
@@ -17,7 +18,6 @@ from alphamf.serving.limits import Limits
 from alphamf.serving.recording import EchoRemoval, ServerRecording
 from alphamf.serving.render import Mix, RenderTask
 from alphamf.serving.sound import preview_name
-from alphamf.serving.store import new_folder
 from alphamf.serving.tasks import DenoiseTask, PreviewTask, ReadTask, Task
 from alphamf.tools.outcomes import Outcome
 from alphamf.tools.pool import cores
@@ -57,7 +57,9 @@ class Recordings:
                 raise AlphaMFError(
                     f"the server already holds {held} recordings; remove some of them"
                 )
-        key, folder = new_folder(self.store)
+        key = secrets.token_hex(16)  # which cannot be guessed
+        folder = self.store / key
+        folder.mkdir(mode=0o700)
         self._all[key] = ServerRecording(key, folder, name, preset, seed, guest)
         return self._all[key]
 

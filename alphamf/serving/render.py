@@ -17,8 +17,8 @@ from alphamf.denoising.segments import Segment
 from alphamf.denoising.settings import PRESETS
 from alphamf.denoising.stream_options import StreamOptions
 from alphamf.errors import AlphaMFError
+from alphamf.serving.limits import check_room
 from alphamf.serving.sound import ECHO_FREE, SOURCE, SPEECH, SoundShape, samples
-from alphamf.serving.store import check_room
 from alphamf.tools.arrays import Floats
 from alphamf.tools.outcomes import Update
 

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from alphamf.audio.formats import FORMATS, SUFFIXES, is_known
+from alphamf.audio.formats import SUFFIXES, is_known
 from alphamf.denoising.settings import PRESETS
 from alphamf.errors import AlphaMFError
 from alphamf.serving import names, sound, upload
@@ -31,9 +31,6 @@ INTERVAL = 0.15
 
 HEARTBEAT = 10.0
 """Longest silence of an event stream, in seconds."""
-
-SECOND_NAMES = ("WAVEX", "RF64")
-"""Formats that are shown to users as WAV."""
 
 COMMON = ("wav", "mp3", "m4a", "flac", "mp4", "ogg", "opus")
 """Endings that the page names first."""
@@ -119,11 +116,6 @@ class Api:
         return JSONResponse(
             {
                 "version": version("alphamf"),
-                "formats": [
-                    form.name
-                    for form in FORMATS.values()
-                    if form.name not in SECOND_NAMES and any(map(is_known, form.suffixes))
-                ],
                 "common": [name.upper() for name in COMMON if is_known(f".{name}")],
                 "suffixes": sorted(filter(is_known, SUFFIXES)),
                 "downloads": [kind for kind in DOWNLOADS if is_known(f".{kind}")],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 import secrets
 import signal
@@ -17,7 +18,6 @@ import uvicorn
 from alphamf.errors import AlphaMFError
 from alphamf.serving.app import build
 from alphamf.serving.connection import protocol
-from alphamf.serving.entrance import write_entrance
 from alphamf.serving.guard import LOOPBACK, App, Guard
 from alphamf.serving.guests import Turnstile
 from alphamf.serving.limits import Limits
@@ -34,6 +34,15 @@ ONE = 0.5
 
 SHORTEST = 16
 """Minimum number of characters of such a token."""
+
+
+_PAGE = """<!doctype html>
+<meta charset="utf-8">
+<meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0; url={address}">
+<title>alphamf</title>
+<p><a href="{address}">Open the page of alphamf</a></p>
+"""
 
 
 @dataclass(frozen=True)
@@ -84,6 +93,21 @@ def serve(serving: Serving, ready: Callable[[str, Path], None]) -> None:
         if server.caught is not None:
             signal.raise_signal(server.caught)
         leave_if_stopped()  # where the exception of a signal was lost in the event loop
+
+
+def write_entrance(folder: Path, address: str) -> Path:
+    """Write a file of this user alone that redirects to an address, as others see command lines."""
+    path = folder / "open.html"
+    try:
+        # O_EXCL refuses whatever has that name, a link too.
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(file, "w", encoding="utf-8") as page:
+            page.write(_PAGE.format(address=html.escape(address)))
+    except OSError as error:
+        raise AlphaMFError(
+            f"the file that opens the browser cannot be written: {reason(error)}"
+        ) from error
+    return path
 
 
 def _end_with_terminal() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,27 +10,32 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.audio.reader import CHANNELS, open_reader
+from alphamf.audio.reader import CHANNELS, Recording, open_reader
+from alphamf.audio.stft import Frame
 from alphamf.batch.file import process
 from alphamf.batch.inputs import Job
 from alphamf.batch.request import Request
 from alphamf.denoising.api import PRESETS, denoise_stream
+from alphamf.denoising.segments import Segment
 from alphamf.denoising.stream_options import StreamOptions
 from alphamf.errors import AlphaMFError
-from alphamf.serving.picture import SoundPicture
+from alphamf.serving.limits import check_room
+from alphamf.serving.picture import Band, SoundPicture
 from alphamf.serving.render import RenderTask
 from alphamf.serving.sound import (
+    BAND,
     ECHO_FREE,
     INPUT_PICTURE,
     SOUND,
     SOURCE,
+    SPEECH,
+    SPEECH_PICTURE,
     SoundShape,
     preview_name,
     samples,
     write,
 )
-from alphamf.serving.speech_observer import SpeechObserver
-from alphamf.serving.store import check_room
+from alphamf.tools.arrays import Floats
 from alphamf.tools.files import atomic_file
 from alphamf.tools.outcomes import Update
 
@@ -61,14 +67,8 @@ class ReadTask:
                 picture.add(block)
                 place += len(block)
             picture.finish()
-            return {
-                "format": reader.format,
-                "subtype": reader.subtype,
-                "rate": reader.rate,
-                "channels": reader.channels,
-                "frames": reader.frames,
-                "duration": reader.duration,
-            }
+            facts = "format", "subtype", "rate", "channels", "frames", "duration"
+            return {name: getattr(reader, name) for name in facts}
 
     def _check_length(self, rate: int, channels: int, frames: int) -> None:
         """Refuse a recording by what its header promises, and as soon as it is too long."""
@@ -107,6 +107,45 @@ class PreviewTask:
             with part.open("wb") as file:
                 write(file, SoundShape(rate, channels, count), 0, speech)
         return {"start": self.start, "frames": count}
+
+
+class SpeechObserver:
+    """Observer that saves the speech of a recording, and draws it."""
+
+    def __init__(self, folder: Path, stack: ExitStack, spare: int) -> None:
+        self._folder, self._spare = folder, spare
+        self._speech, drawing, self._levels = (
+            stack.enter_context((folder / name).open("wb"))
+            for name in (SPEECH, SPEECH_PICTURE, BAND)
+        )
+        self._drawing = drawing
+        self.segments: list[int] = []
+
+    def begin(self, reader: Recording, frame: Frame, stack: ExitStack, mode: int) -> SpeechObserver:
+        """Open the files for a recording, and return this observer."""
+        self._sound = SoundShape(reader.rate, reader.channels, reader.frames)
+        self._picture = SoundPicture(reader.frames, reader.rate, self._drawing)
+        self._band = Band(reader.frames, frame, self._levels)
+        return self
+
+    def watch(self, blocks: Iterable[Floats]) -> Iterator[Floats]:
+        """Return the input unchanged."""
+        yield from blocks
+
+    def add(self, segment: Segment) -> None:
+        """Write the next segment of the output, and draw it."""
+        check_room(self._folder, 2 * segment.audio.nbytes, self._spare)
+        self._picture.add(segment.audio)
+        self._band.add(segment.audio + segment.noise, segment.gain, segment.gain_std)
+        write(self._speech, self._sound, sum(self.segments), segment.audio)
+        self._speech.flush()
+        self.segments.append(len(segment.audio))
+
+    def finish(self) -> Mapping[str, Any] | None:
+        """Draw the remaining columns."""
+        self._picture.finish()
+        self._band.finish()
+        return None
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ from pathlib import Path
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from alphamf.serving.limits import MB, Limits
-from alphamf.serving.store import has_room
+from alphamf.serving.limits import MB, Limits, has_room
 from alphamf.tools.stopwatch import STEP, Stopwatch
 
 FULL = "the server's disk does not have enough free space for this file"

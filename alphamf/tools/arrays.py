@@ -23,9 +23,6 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Floats = NDArray[np.float32]
 """Sound, power or gain in single precision, of NumPy."""
 
-Flags = NDArray[np.bool_]
-"""NumPy array of Booleans."""
-
 Reals = NDArray[np.floating[Any]]
 """Like `Floats`, in any precision."""
 

@@ -35,11 +35,6 @@ def printable_name(path: str | os.PathLike[str]) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def system_name(path: str | os.PathLike[str]) -> str | bytes:
-    """Encode a file name for soundfile, which accepts only names that are valid UTF-8."""
-    return os.fspath(path) if os.name == "nt" else os.fsencode(path)
-
-
 def reason(error: BaseException) -> str:
     """Return the system's message for an error, without number and file name."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error)

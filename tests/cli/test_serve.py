@@ -70,7 +70,10 @@ def test_a_public_server_lets_everybody_in_and_keeps_no_names(tmp_path):
         body = b"x" * 100
         answers = [server.ask("POST", "api/recordings?name=a.wav", body) for _ in range(12)]
         refused = [headers for status, headers, _ in answers if status == 429]
-        assert len(refused) == 3 and 0 < int(refused[0]["retry-after"]) <= 60
+        # Five in a minute of one visitor; the first may have been more than a minute ago.
+        assert len(refused) in (7, 8) and 0 < int(refused[0]["retry-after"]) <= 60
+        other = {"X-Forwarded-For": "198.51.100.7"}
+        assert server.ask("POST", "api/recordings?name=a.wav", body, other)[0] == 201
         headers = server.ask("GET", "", whole=False)[1]
         assert "frame-ancestors" not in headers["content-security-policy"]
         # Another site's page, or another name for this address, is refused as everywhere.
@@ -152,7 +155,7 @@ def test_the_browser_is_led_to_the_page_once_by_a_file_of_the_user(tmp_path):
 @pytest.mark.skipif(os.name != "posix", reason="links and modes are POSIX")
 def test_the_file_for_the_browser_is_a_new_one_and_no_link_is_followed(tmp_path):
     from alphamf.errors import AlphaMFError
-    from alphamf.serving.entrance import write_entrance
+    from alphamf.serving.server import write_entrance
 
     before = os.umask(0)
     try:

@@ -20,7 +20,7 @@ pytest.importorskip("uvicorn", reason="the extra web is not installed")
 
 from alphamf.denoising.api import PRESETS
 from alphamf.errors import AlphaMFError
-from alphamf.serving import store
+from alphamf.serving import limits
 from alphamf.serving.limits import Limits
 from alphamf.serving.render import Mix, RenderTask
 from alphamf.serving.sound import PART, SOURCE, SoundShape
@@ -72,7 +72,7 @@ def disk(tmp_path, monkeypatch):
                     used += Path(folder, name).stat().st_size
         return Usage(3_000_000 - used)
 
-    monkeypatch.setattr(store.shutil, "disk_usage", usage)
+    monkeypatch.setattr(limits.shutil, "disk_usage", usage)
 
 
 @pytest.mark.parametrize("length", [{}, {"content-length": "4000000"}])
@@ -95,7 +95,7 @@ def test_uploads_that_come_at_once_leave_the_spare_room_together(page, tmp_path,
         for exchange in exchanges:
             exchange.feed(bytes(100_000))
             page.run()
-            assert store.shutil.disk_usage(tmp_path).free >= SPARE
+            assert limits.shutil.disk_usage(tmp_path).free >= SPARE
     for exchange in exchanges:
         exchange.feed(b"", more=False)
     assert 507 in [exchange.wait().status for exchange in exchanges]
@@ -165,7 +165,7 @@ def test_an_echo_without_room_fails_alone_and_can_be_tried_again(page, monkeypat
     page.work(page.short)
     page.work(page.long)
     with monkeypatch.context() as full:
-        full.setattr(store.shutil, "disk_usage", lambda _: Usage(0))
+        full.setattr(limits.shutil, "disk_usage", lambda _: Usage(0))
         assert page.ask("POST", f"{one}/echo").status == 202
         page.work(page.long)
     state = page.ask("GET", one).json()
