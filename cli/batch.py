@@ -15,7 +15,7 @@ from alphamf.audio.decoder import helper
 from alphamf.audio.search import describe_skipped
 from alphamf.batch.inputs import STREAM, Job, Plan
 from alphamf.cli import report
-from alphamf.cli.parallel import choose_each
+from alphamf.cli.options import choose_each
 from alphamf.tools import pool
 from alphamf.tools.files import printable_name
 from alphamf.tools.outcomes import Outcome

@@ -14,8 +14,7 @@ import typer
 
 from alphamf.cli import evaluate_options as options
 from alphamf.cli import report
-from alphamf.cli.options import Cluster, NoSandbox, Quiet, check_least, pick
-from alphamf.cli.parallel import Each, choose_each
+from alphamf.cli.options import Cluster, Each, NoSandbox, Quiet, check_least, choose_each, pick
 from alphamf.tools.extras import require_package
 from alphamf.tools.files import printable_name
 from alphamf.tools.pool import cores

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
+from functools import partial
 from inspect import signature
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -13,10 +14,15 @@ import typer
 
 from alphamf.audio.decoder import helper
 from alphamf.batch.inputs import STREAM, Job
-from alphamf.cli import streams
+from alphamf.cli import report, streams
 from alphamf.errors import AlphaMFError
+from alphamf.tools import pool
+from alphamf.tools.outcomes import Outcome
 
 G = TypeVar("G")
+
+Each = Callable[..., Iterator[Outcome]]
+"""A function like `alphamf.tools.pool.each`."""
 
 RUN = "Run"
 """Heading of the options that say how a command runs, in its help."""
@@ -156,3 +162,13 @@ def choose_device(wanted: str, *, quiet: bool) -> Literal["cpu", "cuda"]:
     if wanted == "auto" and found == "cpu" and not quiet:
         typer.echo("Note: no CUDA GPU was found; using the CPU", err=True)
     return found
+
+
+def choose_each(cluster: str | None, *, quiet: bool, isolated: bool = False) -> Each:
+    """Return `alphamf.tools.pool.each`, or its equivalent for a Dask cluster."""
+    note = None if quiet else report.note
+    if cluster is None:
+        return partial(pool.each, report=note, isolated=isolated)
+    from alphamf.tools import cluster as dask
+
+    return partial(dask.each, address=cluster, report=note)

@@ -24,7 +24,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from alphamf.cli.parallel import choose_each
+from alphamf.cli.options import choose_each
 from alphamf.tools import files
 from alphamf.tools.temporary import _hidden
 from tests.support.commands import run, sound
