@@ -154,7 +154,8 @@ def _nested(template: Any, values: dict[str, Any], prefix: str = "") -> Any:
 
 
 def _host(value: Any) -> Array:
-    return np.asarray(value) if isinstance(value, int | float) else to_host(value)
+    # Of one chain, what NumPy computes can be its scalar in the place of an array.
+    return np.asarray(value) if isinstance(value, int | float | np.generic) else to_host(value)
 
 
 def _read(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:

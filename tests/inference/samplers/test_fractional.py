@@ -275,16 +275,3 @@ def test_refuses_what_does_not_fit(kind):
     with pytest.raises(AlphaMFError, match="cannot sample a positive target"):
         sampler.step(generator(0), sampler.init(generator(0), theta), target)
     assert "no wall" in sampler.needs
-
-
-def test_refuses_hyperparameters_out_of_range():
-    for settings, sentence in (
-        ({"terms": -1}, "terms must not be negative, not -1"),
-        ({"spacing": 0.0}, "spacing must be positive, not 0.0"),
-    ):
-        with pytest.raises(AlphaMFError, match=sentence):
-            FLA(0.1, **settings)
-    with pytest.raises(AlphaMFError, match="friction must not be negative"):
-        FULD(0.1, friction=-1.0)
-    with pytest.raises(AlphaMFError, match="leaps"):
-        FULD(0.1, leaps=0)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from alphamf.errors import AlphaMFError
 from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.factorization.priors import Gamma
 from alphamf.inference.chain import run
@@ -21,7 +20,6 @@ from alphamf.inference.samplers.langevin import SGLD
 from alphamf.inference.samplers.sgrld import SGRLD
 from alphamf.inference.targets.unbounded import LOWEST, UnboundedPotential, UnboundedTarget
 from tests.support.posteriors import Quadrant
-from tests.support.states import check_resume
 
 FEW = 4000
 
@@ -183,11 +181,6 @@ def test_keeps_dtype_shape_and_sign_where_rows_are_not_yet_read(blocks, chains):
     assert (state.theta > 0).all()
 
 
-@pytest.mark.parametrize("chains", [(), (2,)])
-def test_resumes_bit_for_bit(chains, tmp_path):
-    check_resume(mixture(), PositiveHAMCMC(0.2, memory=3, freeze=4), chains, tmp_path / "run.npz")
-
-
 def test_run_in_the_coordinates_resumes_with_the_latents_of_a_start_made_later(tmp_path):
     def go(steps, **settings):
         target = mixture()
@@ -209,11 +202,3 @@ def test_without_pairs_it_is_langevin_in_the_coordinates():
     rng = generator(1)
     plain = SGLD(0.1).step(rng, SGLD(0.1).init(None, u), space)
     np.testing.assert_allclose(state.theta, plain.theta, rtol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("field", "value"), [("memory", 1), ("trust", -1.0), ("decay", 1.0), ("freeze", 0)]
-)
-def test_refuses_hyperparameters_out_of_range(field, value):
-    with pytest.raises(AlphaMFError, match=f"{field} must"):
-        PositiveHAMCMC(0.1, **{field: value})

@@ -26,7 +26,6 @@ from alphamf.inference.samplers import hmc, metropolis
 from alphamf.inference.samplers.hmc import HMC, RHMC
 from alphamf.inference.samplers.metropolis import ExtendedPotential, leapfrog
 from tests.support.posteriors import MIXED, Crossed, Curved, CurvedOrthant, Orthant, Quartic, space
-from tests.support.states import check_alone, check_pure, check_resume
 from tests.support.twins import AcceptsAll, Drawing, OneSign, Wrong, wrong_metric, wrong_way
 
 
@@ -428,37 +427,3 @@ def test_a_start_without_a_finite_energy_is_left():
     for outside in (np.inf, np.nan):
         theta = step_many(FlatBox(outside), HMC(0.7, 1), np.full((10, 2), 1.5), steps=50)
         assert (np.abs(theta) < 1).all()
-
-
-EVERY = [
-    (space(), HMC(0.2, 3)),
-    (Orthant(), HMC(0.6, 3, fixed(MIXED))),
-    (Curved(), RHMC(0.4, 2, 4)),
-    (CurvedOrthant(), RHMC(0.4, 2, 4)),
-]
-
-
-@pytest.mark.parametrize(("target", "sampler"), EVERY)
-def test_many_chains_are_each_alone(target, sampler):
-    check_alone(target, sampler)
-
-
-@pytest.mark.parametrize(("target", "sampler"), EVERY)
-@pytest.mark.parametrize("chains", [(), (2, 3)])
-def test_resumes_bit_for_bit(target, sampler, chains, tmp_path):
-    check_resume(target, sampler, chains, tmp_path / "run.npz")
-
-
-@pytest.mark.parametrize(("target", "sampler"), EVERY)
-def test_step_is_pure(target, sampler):
-    check_pure(target, sampler)
-
-
-@pytest.mark.parametrize("kind", [HMC, RHMC])
-def test_refuses_hyperparameters_out_of_range(kind):
-    with pytest.raises(AlphaMFError, match="leaps must be at least 1, not 0"):
-        kind(0.1, 0)
-    with pytest.raises(AlphaMFError, match="fixed_points must be at least 1, not 0"):
-        RHMC(0.1, 3, 0)
-    with pytest.raises(AlphaMFError, match="step_size must be a positive number"):
-        step_many(Curved(), kind(0.0, 3), np.ones((3, 2)))

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from alphamf.errors import AlphaMFError
 from alphamf.factorization.alpha_mf import FLOOR, AlphaMF, Source
 from alphamf.factorization.priors import Gamma
-from alphamf.inference.chain import run
 from alphamf.inference.checks import check
 from alphamf.inference.laws import P_LEAST, step_many
 from alphamf.inference.protocols import Parts
@@ -19,7 +17,6 @@ from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.samplers.hmc_positive import PositiveHMC
 from alphamf.inference.samplers.sgrld import SGRLD
 from alphamf.inference.targets.unbounded import FLAT, UnboundedPotential, UnboundedTarget
-from tests.support.states import check_resume
 
 FEW = 4000
 
@@ -174,31 +171,3 @@ def test_is_sgrld_and_then_hmc_in_frozen_coordinates():
     for _ in range(8):
         chain = rest.step(rng, chain, space)
     np.testing.assert_array_equal(found, space.position(chain.theta))
-
-
-def mixture():
-    power = generator(1).standard_exponential((12, 20)).astype(np.float32)
-    return AlphaMF(power, [Source(2.0, 3, None, prior_gains=Gamma(0.3, 0.5)), Source(1.7, 2)])
-
-
-@pytest.mark.parametrize("chains", [(), (2,)])
-def test_keeps_dtype_shape_sign_and_count(chains):
-    target = mixture()
-    start = target.start(generator(3), chains)
-    *_, state = run(target, PositiveHMC(0.1, freeze=3), steps=20, seed=0, start=start)
-    assert state.theta.dtype == np.float32
-    assert state.theta.shape == (*chains, target.size)
-    assert (state.theta > 0).all()
-    assert state.accepted.shape == chains
-    assert ((state.accepted > 3) & (state.accepted <= 20)).all()
-
-
-@pytest.mark.parametrize("chains", [(), (2,)])
-def test_resumes_bit_for_bit(chains, tmp_path):
-    check_resume(mixture(), PositiveHMC(0.1, leaps=2, freeze=4), chains, tmp_path / "run.npz")
-
-
-@pytest.mark.parametrize(("field", "value"), [("leaps", 0), ("decay", 1.0), ("freeze", 0)])
-def test_refuses_hyperparameters_out_of_range(field, value):
-    with pytest.raises(AlphaMFError, match=f"{field}`? must"):
-        PositiveHMC(0.1, **{field: value})

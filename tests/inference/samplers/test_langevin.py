@@ -9,8 +9,6 @@ import pytest
 from scipy import stats
 
 from alphamf.errors import AlphaMFError
-from alphamf.factorization.alpha_mf import AlphaMF, Source
-from alphamf.factorization.priors import Gamma
 from alphamf.inference.checks import check
 from alphamf.inference.laws import (
     CHAINS,
@@ -301,42 +299,6 @@ def test_psgld_stays_finite_where_gradients_vanish(correction):
         start = np.array([[0.0], [1e-25], [1e-20]], dtype)
         theta = step_many(target, PSGLD(1e-3, correction=correction), start)
         assert np.isfinite(theta).all()
-
-
-@pytest.mark.parametrize("sampler", [SGLD(1e-3), PSGLD(1e-3)])
-@pytest.mark.parametrize("chains", [(), (2,)])
-def test_float32_positive_factors_stay_float32_and_positive(sampler, chains):
-    power = np.random.default_rng(0).standard_exponential((6, 5)).astype(np.float32)
-    target = AlphaMF(power, [Source(1.2, 2, None, Gamma(2.0, 1.0), Gamma(2.0, 1.0))])
-    theta = step_many(target, sampler, target.start(generator(0), chains), steps=20)
-    assert theta.shape == (*chains, target.size)
-    assert theta.dtype == np.float32
-    assert (theta >= 0).all()
-
-
-@pytest.mark.parametrize(
-    "sampler", [SGLD(0.01), PSGLD(0.01, lagged=True), PSGLD(0.01, correction=True)]
-)
-def test_step_is_pure(sampler):
-    target = plane()
-    state = sampler.init(generator(0), target.start(generator(0), (3,)))
-    state = sampler.step(generator(1), state, target)
-    before = [np.array(field) for field in state]
-    once = sampler.step(generator(2), state, target)
-    twice = sampler.step(generator(2), state, target)
-    for field, kept in zip(state, before, strict=True):
-        np.testing.assert_array_equal(field, kept)
-    for one, two in zip(once, twice, strict=True):
-        np.testing.assert_array_equal(one, two)
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [("decay", 1.0), ("decay", -0.1), ("damping", -1.0), ("scale", 0.0), ("scale", math.nan)],
-)
-def test_psgld_refuses_hyperparameters_out_of_range(field, value):
-    with pytest.raises(AlphaMFError, match=f"{field} must"):
-        PSGLD(0.1, **{field: value})
 
 
 def test_psgld_refuses_a_correction_of_another_metric():

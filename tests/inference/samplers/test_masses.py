@@ -9,7 +9,6 @@ import pytest
 from scipy import integrate, stats
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.chain import run
 from alphamf.inference.laws import P_LEAST, Z_MOST, gaussian_draws, gaussian_p, gaussian_z
 from alphamf.inference.metric import Dense, Diagonal
 from alphamf.inference.random import generator, noise
@@ -371,63 +370,6 @@ def test_any_learnt_mass_that_rests_leaves_the_law(dense):
     law = target.mean, target.covariance
     assert gaussian_z(after.theta, *law) < Z_MOST
     assert gaussian_p(after.theta, *law) > P_LEAST
-
-
-@pytest.mark.parametrize(("dense", "source"), KINDS)
-def test_update_is_pure(dense, source):
-    mass = MassEM(samples=4, dense=dense, source=source)
-    thetas, momenta = samples(9, (2,))
-    state = fed(mass, thetas[:3], momenta[:3])
-    for theta, momentum in zip(thetas[3:], momenta[3:], strict=True):
-        before = [np.array(field) for field in state]
-        once = mass.update(generator(1), state, theta, momentum)
-        twice = mass.update(generator(1), state, theta, momentum)
-        for field, kept in zip(state, before, strict=True):
-            np.testing.assert_array_equal(field, kept)
-        for one, two in zip(once, twice, strict=True):
-            np.testing.assert_array_equal(one, two)
-        state = once
-
-
-@pytest.mark.parametrize(("dense", "source"), KINDS)
-@pytest.mark.parametrize("chains", [(), (2,)])
-def test_resumed_run_is_the_unbroken_one(dense, source, chains, tmp_path):
-    rng = np.random.default_rng(0)
-    a = rng.standard_normal((20, 3)).astype(np.float32)
-    target = LinearGaussian(a, a @ np.ones(3, np.float32), 1.0)
-    sampler = HMC(0.1, leaps=3, mass=MassEM(samples=3, dense=dense, source=source, freeze=14))
-    settings = {"seed": 5, "chains": chains, "segment": 5}
-    unbroken = list(run(target, sampler, steps=17, **settings))[-1]
-    settings["checkpoint"] = tmp_path / "run.npz"
-    list(run(target, sampler, steps=10, **settings))
-    resumed = list(run(target, sampler, steps=17, **settings))[-1]
-    np.testing.assert_array_equal(resumed.theta, unbroken.theta)
-    assert unbroken.theta.dtype == np.float32
-    assert unbroken.mass.steps == 14
-    for mine, other in zip(resumed.mass, unbroken.mass, strict=True):
-        assert type(mine) is type(other)
-        np.testing.assert_array_equal(mine, other)
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("samples", 0),
-        ("growth", 0.0),
-        ("growth", math.nan),
-        ("decay", 0.5),
-        ("decay", 1.1),
-        ("source", "both"),
-        ("confidence", 1.0),
-        ("nu", -1.0),
-        ("nu", math.inf),
-        ("d", math.nan),
-        ("freeze", -1),
-    ],
-)
-def test_refuses_hyperparameters_out_of_range(field, value):
-    with pytest.raises(AlphaMFError, match=f"{field} must"):
-        MassEM(**{field: value})
 
 
 def test_positions_are_taken_about_their_mean():

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from alphamf.errors import AlphaMFError
-from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.inference.chain import run
 from alphamf.inference.laws import CHAINS, Z_MOST, gaussian_draws, gaussian_z
 from alphamf.inference.random import generator, noise
@@ -127,16 +125,6 @@ def test_finer_levels_vary_less():
         state = last
     spreads = (state.fine**2 - state.coarse**2).var((1, 2))
     assert (spreads[1:] < 0.4 * spreads[:-1]).all()  # a quarter, by strong order one
-
-
-def test_refuses_what_does_not_fit():
-    for levels in (1, 9):
-        with pytest.raises(AlphaMFError, match=f"levels must be from 2 to 8, not {levels}"):
-            SGRRMLD(0.1, levels)
-    target = AlphaMF(np.ones((4, 5)), [Source(1.2, 2)])
-    theta = target.start(generator(0))
-    with pytest.raises(AlphaMFError, match="SGRRMLD needs a target without latents"):
-        SGRRMLD(0.1).step(generator(0), SGRRMLD(0.1).init(None, theta), target)
 
 
 def test_sgrrld_still_has_its_estimate():

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from alphamf.errors import AlphaMFError
 from alphamf.inference.laws import (
     CHAINS,
     P_LEAST,
@@ -27,7 +26,7 @@ from alphamf.inference.samplers.masses import ConstantMass
 from alphamf.inference.samplers.qnhmc import BFGS, LBFGS, QNHMC
 from tests.support.bfgs import dense, dense_root, pairs
 from tests.support.posteriors import MIXED, Orthant, Quartic, space
-from tests.support.states import check_alone, check_pure, check_resume, equal_states
+from tests.support.states import equal_states
 from tests.support.twins import Drawing, OneSign, wrong_way
 
 MEMORIES = [None, 2]
@@ -347,31 +346,6 @@ def test_hmcbfgs_is_its_algorithm_written_out(ensemble):
     np.testing.assert_allclose(theta, members[-1], rtol=1e-8)
 
 
-EVERY = [
-    (space(), QNHMC(0.3, 3, gamma=0.2)),
-    (space(), QNHMC(0.3, 3, memory=2, freeze=15, gamma=0.2)),
-    (Orthant(), QNHMC(0.3, 3, memory=3)),
-    (space(), HMCBFGS(0.5, 3, ensemble=4, gamma=0.1)),
-    (Orthant(), HMCBFGS(0.5, 3, ensemble=3)),
-]
-
-
-@pytest.mark.parametrize(("target", "sampler"), EVERY)
-def test_many_chains_are_each_alone(target, sampler):
-    check_alone(target, sampler)
-
-
-@pytest.mark.parametrize(("target", "sampler"), EVERY)
-@pytest.mark.parametrize("chains", [(), (2, 3)])
-def test_resumes_bit_for_bit(target, sampler, chains, tmp_path):
-    check_resume(target, sampler, chains, tmp_path / "run.npz")
-
-
-@pytest.mark.parametrize(("target", "sampler"), EVERY)
-def test_step_is_pure(target, sampler):
-    check_pure(target, sampler)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("sampler", [QNHMC(2.0, 20), QNHMC(2.0, 20, 2), HMCBFGS(3.0, 20)])
 def test_trajectories_that_diverge_are_rejected_without_a_warning(sampler, dtype):
@@ -384,20 +358,3 @@ def test_trajectories_that_diverge_are_rejected_without_a_warning(sampler, dtype
     assert state.theta.dtype == dtype
     assert state.accepted.mean() < 0.3
     assert np.isfinite(state.theta).all()
-
-
-@pytest.mark.parametrize(
-    ("kind", "field", "value"),
-    [
-        (QNHMC, "leaps", 0),
-        (QNHMC, "memory", 0),
-        (QNHMC, "freeze", -1),
-        (QNHMC, "gamma", 0.0),
-        (HMCBFGS, "leaps", 0),
-        (HMCBFGS, "ensemble", 2),
-        (HMCBFGS, "gamma", math.nan),
-    ],
-)
-def test_refuses_hyperparameters_out_of_range(kind, field, value):
-    with pytest.raises(AlphaMFError, match=f"{field} must"):
-        kind(0.1, **{field: value})

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from alphamf.errors import AlphaMFError
-from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.inference import SGLD, check
 from alphamf.inference.chain import run
 from alphamf.inference.laws import Z_MOST, gaussian_z
@@ -140,22 +138,6 @@ def test_finds_the_other_hill():
         found[type(sampler)] = (state.theta > 0).mean()
     assert abs(found[ReplicaExchange] - 2 / 3) < 4 * sqrt(2 / 9 / 1000)
     assert found[SGLD] < 0.05
-
-
-def test_refuses_what_does_not_fit():
-    for settings, sentence in (
-        ({"temperature": 1.0}, "temperature must be above 1, not 1.0"),
-        ({"hot_size": 0.0}, "hot_size must be a positive number, not 0.0"),
-        ({"factor": 0.5}, "factor must be at least 1, not 0.5"),
-        ({"memory": 0.0}, "memory must be above 0 and at most 1, not 0.0"),
-    ):
-        with pytest.raises(AlphaMFError, match=sentence):
-            ReplicaExchange(0.1, **settings)
-    target = AlphaMF(np.ones((4, 5)), [Source(1.2, 2)])
-    theta = target.start(generator(0))
-    sampler = ReplicaExchange(0.1)
-    with pytest.raises(AlphaMFError, match="ReplicaExchange needs a target without latents"):
-        sampler.step(generator(0), sampler.init(None, theta), target)
 
 
 class Told(Plane):

@@ -9,8 +9,6 @@ import pytest
 from scipy import stats
 
 from alphamf.errors import AlphaMFError
-from alphamf.factorization.alpha_mf import AlphaMF, Source
-from alphamf.factorization.priors import Gamma
 from alphamf.inference.chain import run
 from alphamf.inference.laws import (
     CHAINS,
@@ -458,21 +456,6 @@ def test_mirror_turns_the_momenta(monkeypatch):
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
-def test_step_is_pure(sampler):
-    target = plane(batch=4)
-    state = sampler.init(generator(0), target.start(generator(0), (3,)))
-    for _ in range(2):
-        before = [np.array(field) for field in state]
-        once = sampler.step(generator(2), state, target)
-        for field, kept in zip(state, before, strict=True):
-            np.testing.assert_array_equal(field, kept)
-        twice = sampler.step(generator(2), state, target)
-        for one, two in zip(once, twice, strict=True):
-            np.testing.assert_array_equal(one, two)
-        state = once
-
-
-@pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("chains", [(), (2,), (2, 3)])
 @pytest.mark.parametrize("scalar", [False, True])
 def test_resumed_run_and_record_are_the_unbroken_ones(sampler, chains, scalar, tmp_path):
@@ -496,21 +479,6 @@ def test_resumed_run_and_record_are_the_unbroken_ones(sampler, chains, scalar, t
         np.testing.assert_array_equal(mine, other)
     np.testing.assert_array_equal(resumed.mean, whole.mean)
     assert resumed.weight == whole.weight
-
-
-@pytest.mark.parametrize("sampler", SAMPLERS)
-def test_refuses_a_target_with_latents(sampler):
-    power = np.random.default_rng(0).standard_exponential((6, 5)).astype(np.float32)
-    target = AlphaMF(power, [Source(1.2, 2, None, Gamma(2.0, 1.0), Gamma(2.0, 1.0))])
-    state = sampler.init(generator(0), target.start(generator(0)))
-    with pytest.raises(AlphaMFError, match=f"{type(sampler).__name__} needs .* this one has phi0"):
-        sampler.step(generator(1), state, target)
-
-
-@pytest.mark.parametrize("friction", [0.0, -1.0, math.nan, math.inf])
-def test_refuses_hyperparameters_out_of_range(friction):
-    with pytest.raises(AlphaMFError, match="friction must"):
-        SGRRHMC(0.1, friction=friction)
 
 
 def test_record_refuses_what_cannot_be_kept():

@@ -9,7 +9,6 @@ import pytest
 from scipy import stats
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.chain import run
 from alphamf.inference.laws import (
     CHAINS,
     P_LEAST,
@@ -22,7 +21,6 @@ from alphamf.inference.laws import (
 )
 from alphamf.inference.metric import Dense, Diagonal
 from alphamf.inference.random import generator
-from alphamf.inference.records import Mean
 from alphamf.inference.samplers import riemannian
 from alphamf.inference.samplers.riemannian import RSGLD
 from tests.support.posteriors import Quadrant, plane
@@ -240,61 +238,6 @@ def test_is_its_formula():
         np.testing.assert_allclose(
             expected, row + h * drift + math.sqrt(2 * h) * root @ draw, rtol=1e-10
         )
-
-
-def test_needs_a_metric():
-    class Bare:
-        positive = False
-
-        def draw(self, rng, theta):
-            return self
-
-    with pytest.raises(AlphaMFError, match=r"metric\(theta\), which Bare does not have"):
-        step_many(Bare(), RSGLD(0.1), np.ones((1, 1)))
-
-
-@pytest.mark.parametrize("diagonal", [False, True])
-def test_step_is_pure_and_chains_are_each_alone(diagonal):
-    target, sampler = Curved(), RSGLD(0.1, diagonal=diagonal)
-    state = sampler.init(generator(0), generator(0).standard_normal((3, 2)))
-    before = state.theta.copy()
-    once = sampler.step(generator(2), state, target)
-    np.testing.assert_array_equal(state.theta, before)
-    np.testing.assert_array_equal(once.theta, sampler.step(generator(2), state, target).theta)
-
-    class Given:
-        def __init__(self, row):
-            self.row = row
-
-        def standard_normal(self, shape, dtype):
-            return self.row.copy()
-
-    draws = generator(2).standard_normal((3, 2))
-    for row, draw, new in zip(before, draws, once.theta, strict=True):
-        alone = sampler.step(Given(draw), sampler.init(None, row), target)
-        np.testing.assert_allclose(alone.theta, new, rtol=1e-12)
-
-
-@pytest.mark.parametrize("diagonal", [False, True])
-def test_resumed_run_is_the_unbroken_one(diagonal, tmp_path):
-    settings = {"seed": 5, "chains": (2,), "segment": 4}
-    sampler, target = RSGLD(0.1, diagonal=diagonal), plane(batch=5, dtype=np.float32)
-    unbroken = list(run(target, sampler, steps=10, **settings))
-    assert unbroken[-1].theta.dtype == np.float32
-
-    def record():
-        return Mean(lambda theta, target: theta, burn_in=2)
-
-    settings["checkpoint"] = tmp_path / "run.npz"
-    list(run(target, sampler, steps=4, record=record(), **settings))
-    rest = list(run(target, sampler, steps=10, record=record(), **settings))
-    assert len(rest) == 6
-    np.testing.assert_array_equal(rest[-1].theta, unbroken[-1].theta)
-
-
-def test_refuses_a_bad_step_size():
-    with pytest.raises(AlphaMFError, match="step_size must"):
-        step_many(plane(), RSGLD(0.0), np.ones((1, 2)))
 
 
 @pytest.mark.parametrize(("along", "right"), [("G", True), ("coordinate", False), ("1 / G", False)])

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from alphamf.errors import AlphaMFError
 from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.factorization.priors import Gamma
 from alphamf.inference.chain import run
@@ -174,32 +173,6 @@ def test_em_does_not_raise_the_potential(free):
         state = sampler.step(rng, state, target)
     assert np.all(np.diff(values) < 1e-9)
     assert values[-1] < values[0] - 10
-
-
-@pytest.mark.parametrize("sampler", [SGRLD(0.3), SGRLD(0.3, freeze=3), EM()])
-@pytest.mark.parametrize("blocks", [1, 3])
-@pytest.mark.parametrize("chains", [(), (2,)])
-def test_factor_kernels_keep_dtype_shape_and_sign(sampler, blocks, chains):
-    target = mixture(blocks, free=True, dtype=np.float32)
-    rng = generator(3)
-    theta = target.start(rng, chains)
-    state = sampler.init(rng, theta)
-    for _ in range(8):
-        state = sampler.step(rng, state, target)
-    assert state.theta.dtype == np.float32
-    assert state.theta.shape == theta.shape
-    assert state.step == 8
-    assert np.isfinite(state.theta).all()
-    assert (state.theta >= 0).all()
-
-
-def test_hyperparameters_out_of_range_are_refused():
-    for wrong in ({"decay": 1.0}, {"decay": -0.1}, {"freeze": 0}):
-        with pytest.raises(AlphaMFError):
-            SGRLD(0.1, **wrong)
-    for relaxation in (0.0, 2.0):
-        with pytest.raises(AlphaMFError):
-            EM(relaxation)
 
 
 @pytest.mark.parametrize("blocks", [10, 257])

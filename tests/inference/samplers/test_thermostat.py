@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.chain import run
 from alphamf.inference.checks import check
 from alphamf.inference.laws import (
     CHAINS,
@@ -26,7 +25,6 @@ from alphamf.inference.samplers import momentum, thermostat
 from alphamf.inference.samplers.masses import UnitMass
 from alphamf.inference.samplers.sghmc import SGHMC
 from alphamf.inference.samplers.thermostat import SGNHT
-from alphamf.inference.targets.gaussian import LinearGaussian
 from tests.support.momenta import (
     INVERSE_MASS,
     MIRRORED,
@@ -290,22 +288,6 @@ def test_positive_target_refuses_a_dense_mass(kind):
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
-@pytest.mark.parametrize("mass", [UnitMass(), FixedMass([1.5, 0.3])])
-@pytest.mark.parametrize("chains", [(), (2, 3)])
-@pytest.mark.parametrize("target", [MIRRORED, Normal(PRECISION, noise=1.0)])
-def test_dtype_and_shape_stay(sampler, mass, chains, target):
-    for kind in (np.float32, np.float64):
-        moved = replace(sampler, mass=mass)
-        state = moved.init(generator(0), np.ones((*chains, 2), kind))
-        for _ in range(3):
-            state = moved.step(generator(1), state, target)
-        for name in {"theta", "momentum", "thermostat"} & set(state._fields):
-            field = getattr(state, name)
-            assert field.dtype == kind
-            assert field.shape == (*chains, 1 if name == "thermostat" else 2)
-
-
-@pytest.mark.parametrize("sampler", SAMPLERS)
 def test_step_is_pure_and_the_mass_learns_from_its_end(sampler):
     class Learner(FixedMass):
         def update(self, rng, state, theta, momentum):
@@ -325,57 +307,6 @@ def test_step_is_pure_and_the_mass_learns_from_its_end(sampler):
         np.testing.assert_array_equal(once.theta, twice.theta)
         assert heard[-2][0] is once.theta
         assert heard[-2][1] is once.momentum
-
-
-@pytest.mark.parametrize("sampler", SAMPLERS)
-def test_resumed_run_is_the_unbroken_one_bit_for_bit(sampler, tmp_path):
-    rng = np.random.default_rng(0)
-    target = LinearGaussian(rng.standard_normal((20, 2)), rng.standard_normal(20), 1.0, batch=4)
-    settings = {"seed": 5, "chains": (2,), "segment": 5}
-    whole = list(run(target, sampler, steps=12, **settings))
-    path = tmp_path / "run.npz"
-    list(run(target, sampler, steps=7, checkpoint=path, **settings))
-    rest = list(run(target, sampler, steps=12, checkpoint=path, **settings))
-    assert [state.step for state in rest] == list(range(6, 13))
-    for mine, other in zip(rest, whole[5:], strict=True):
-        for one, two in zip(mine[:-1], other[:-1], strict=True):
-            np.testing.assert_array_equal(one, two)
-
-
-@pytest.mark.parametrize("sampler", SAMPLERS)
-def test_chains_are_each_alone(sampler):
-    target, starts = Normal(PRECISION), generator(0).standard_normal((3, 2))
-    z = generator(1).standard_normal((4, 3, 2))
-    mass = FixedMass(INVERSE_MASS)
-
-    def end(pick):
-        moved = replace(sampler, mass=mass)
-        state = moved.init(Given(z[0][pick]), starts[pick])
-        return moved.step(Given(*(noise[pick] for noise in z[1:])), state, target)
-
-    together = end(slice(None))
-    for k in range(3):
-        np.testing.assert_allclose(end(k).theta, together.theta[k], rtol=1e-12)
-        np.testing.assert_allclose(end(k).momentum, together.momentum[k], rtol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("kind", "field", "value"),
-    [
-        (SGHMC, "leaps", 0),
-        (SGHMC, "friction", -1.0),
-        (SGHMC, "friction", math.nan),
-        (SGHMC, "noise_estimate", -0.1),
-        (SGHMC, "noise_estimate", 1.1),
-        (SGHMC, "integrator", "verlet"),
-        (SGNHT, "leaps", 0),
-        (SGNHT, "diffusion", -1.0),
-        (SGNHT, "diffusion", math.nan),
-    ],
-)
-def test_refuses_hyperparameters_out_of_range(kind, field, value):
-    with pytest.raises(AlphaMFError, match=f"{field} must"):
-        kind(0.1, **{field: value})
 
 
 def test_baoab_refuses_a_noise_estimate():

@@ -89,7 +89,7 @@ def test_sgld_loses_the_noise_of_minibatches():
 
 @pytest.mark.parametrize("chains", [(), (2,)])
 def test_resumes_bit_for_bit(chains, tmp_path):
-    check_resume(SAGA(linear(3)), SGLD(1e-3), chains, tmp_path / "run.npz")
+    check_resume(lambda: SAGA(linear(3)), SGLD(1e-3), chains, tmp_path / "run.npz")
 
 
 def test_hamcmc_takes_it():
