@@ -215,8 +215,9 @@ def failures(chains: int, seeds: int) -> list[list[str]]:
     """Return a row for each sampler of `power`: how many seeds it fails at."""
     rows = []
     for name, sampler, target, order in power():
+        part = 1 if "," in name else 2  # false alarms do not depend on the number of chains
         reports = [
-            check(sampler, target, order=order, steps=400, chains=chains, seed=seed)
+            check(sampler, target, order=order, steps=400 // part, chains=chains // part, seed=seed)
             for seed in range(seeds)
         ]
         sentence = reports[0].findings[-1].sentence
