@@ -69,6 +69,10 @@ SMALL = (0.3, 0.4)
 loses it. In 48 rooms of the split dev the estimate was below .35 where the true time was below .3 s
 (with noise in four of five), and above .4 where it was above .45 s."""
 
+BRIEF = (1.2, 2.1)
+"""A sound (with its mirror images) of so many seconds or less keeps its echo, of so many or more
+loses it: a word says too little of its room (docs/quality.md)."""
+
 SILENT = np.float32(1e-6)
 """Power, in units of the bin's mean, that is added to each cell: it bounds the precision."""
 
@@ -98,6 +102,7 @@ class Late(NamedTuple):
     explained: float
     # Reverberation time in seconds as estimated from all channels; None: unknown.
     rt60: float | None = None
+    seconds: float = math.inf  # Length of the sound
 
     @property
     def share(self) -> float:
@@ -105,7 +110,7 @@ class Late(NamedTuple):
 
         The past explains dry voices as well, and in a small room it takes more away than echo.
         """
-        share = np.interp(self.explained, DRY, (0, 1))
+        share = np.interp(self.explained, DRY, (0, 1)) * np.interp(self.seconds, BRIEF, (0, 1))
         return float(
             share if self.rt60 is None else min(share, np.interp(self.rt60, SMALL, (0, 1)))
         )
@@ -138,7 +143,7 @@ def late_reverberation(channels: Sequence[Floats], rate: int, edge: float = math
     for each in late:
         divided = (np.where(above == upper, each, 0) for upper in (False, True))
         sounds = [stft.inverse(part, frame, len(channels[0])) for part in divided]
-        result.append(Late(sounds[0], sounds[1], explained, rt60))
+        result.append(Late(sounds[0], sounds[1], explained, rt60, len(channels[0]) / rate))
     return result
 
 

@@ -171,6 +171,14 @@ def test_a_dry_voice_is_as_without_the_option():
     )
 
 
+@pytest.mark.parametrize("seconds", [0.1, 0.3, 0.5, 1.0])
+def test_a_word_says_too_little_of_its_room(seconds):
+    speech, rate = soundfile.read(DATA / "sample-clean.wav", dtype="float32")
+    word = speech[rate : rate + round(seconds * rate)]
+    with_option, without = (denoise(word, rate, dereverb=share).audio for share in (1, 0))
+    np.testing.assert_array_equal(with_option, without)
+
+
 @pytest.mark.parametrize("rt60", [0.4, 0.9])
 def test_a_voice_in_a_room_is_not_dry(rt60):
     assert late_reverberation([in_room(rt60)[2]], RATE)[0].share == 1
