@@ -12,7 +12,7 @@ COLUMN = 26
 
 
 class Command(TyperCommand):
-    """A command that lists its options by their `rich_help_panel`."""
+    """A command that lists its options by the heading that each names."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments and the options of each group, in two columns."""

@@ -46,7 +46,9 @@ Estimator = Callable[[Iterable[Any], int, StreamOptions], Iterator[Segment]]
 class Request:
     """Options that apply to every file of a batch."""
 
-    options: StreamOptions  # How each is denoised; `process` sets the weights, progress and hints
+    options: (
+        StreamOptions  # How each is denoised; `file.process` sets the weights, progress and hints
+    )
     observe: Observe  # Makes the observer of each file
     preset: str = "fast"  # Name of the preset that the settings are made from
     # refiner, second_stage: as for `alphamf.denoising.weights.find`; low latency has its own.
