@@ -70,7 +70,11 @@ static const char *const LEVELS[] = {"default", "unfused", "", "v3", "v4", "bf16
 /* Set `level` to the processor's, or to a lower one that ALPHAMF_LOOPS asks for. Returns whether it
  * asks for one that there is. */
 static inline int choose_level(void) {
+#if defined(__wasm__)
+    const char *wanted = NULL; /* there is no environment */
+#else
     const char *wanted = getenv("ALPHAMF_LOOPS");
+#endif
     level = HIGHEST;
     if (!wanted || !*wanted) return 1;
     int asked = 6;

@@ -63,7 +63,19 @@ LOOP(void, round_row, (const float *restrict x, int16_t *restrict out, float *re
 }
 
 /* Write the sums of a panel, `depth` in whole words: whole numbers, the same in whatever order. */
-#if defined(__SSE2__)
+#if defined(__wasm_simd128__)
+#include <wasm_simd128.h>
+#define __m128i v128_t
+#define _mm_set1_epi32 wasm_i32x4_splat
+#define _mm_setzero_si128() wasm_i32x4_splat(0)
+#define _mm_loadu_si128 wasm_v128_load
+#define _mm_storeu_si128 wasm_v128_store
+#define _mm_and_si128 wasm_v128_and
+#define _mm_add_epi32 wasm_i32x4_add
+#define _mm_srli_epi16 wasm_u16x8_shr
+#define _mm_madd_epi16 wasm_i32x4_dot_i16x8
+#endif
+#if defined(__SSE2__) || defined(__wasm_simd128__)
 #define SUM_PANEL(name, target, prefix, bits)                                                      \
     target APART void name(const int16_t *factors, const uint32_t *words, int32_t *out,            \
                            ptrdiff_t depth) {                                                      \

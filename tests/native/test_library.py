@@ -1,0 +1,67 @@
+"""The engine as a C library: the example of its page, and what each build exports."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+import soundfile
+
+from alphamf import Stream
+from benchmarks import library
+from tests.support.places import DATA, ROOT
+
+EXAMPLE = ROOT / "docs" / "library" / "denoise.c"
+
+
+def test_functions_are_those_of_the_header():
+    found = library.functions()
+    assert {"alphamf_create", "alphamf_process", "alphamf_destroy"} < found and len(found) == 15
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory):
+    """Compile the example with the system's compiler, and write the weights."""
+    if not shutil.which("cc"):
+        pytest.skip("needs a C compiler")
+    folder = tmp_path_factory.mktemp("library")
+    program = folder / "denoise"
+    words = ["cc", "-O2", f"-I{library.NATIVE}", EXAMPLE, *library.SOURCES, "-lm", "-o", program]
+    subprocess.run(words, check=True)
+    return program, *library.write_weights(folder)
+
+
+@pytest.mark.slow
+def test_the_example_gives_what_a_stream_gives(example, tmp_path):
+    program, _, weights = example
+    audio, rate = soundfile.read(DATA / "sample-noisy.wav", dtype="float32")
+    audio = np.stack([audio, np.roll(audio, 100)], axis=1)[: 2 * rate]
+    soundfile.write(tmp_path / "in.wav", audio, rate, subtype="PCM_16")
+    subprocess.run([program, weights, "in.wav", "out.wav"], cwd=tmp_path, check=True)
+    found, again = soundfile.read(tmp_path / "out.wav", dtype="float32")
+    stream = Stream(rate, 2, latency="low")
+    heard = soundfile.read(tmp_path / "in.wav", dtype="float32")[0]
+    wanted = np.concatenate([stream.process(heard), stream.flush()])
+    assert again == rate and np.abs(found - wanted).max() < 1e-3
+
+
+@pytest.mark.slow
+def test_what_the_example_cannot_read_ends_in_one_sentence(example, tmp_path):
+    program, _, weights = example
+    soundfile.write(tmp_path / "in.wav", np.zeros(4000), 16000, subtype="PCM_16")
+    (tmp_path / "cut").write_bytes(weights.read_bytes()[:-64])
+    for words in ([weights, weights], [tmp_path / "cut", "in.wav"], ["missing", "in.wav"]):
+        run = [program, *words, "out.wav"]
+        done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not find_spec("ziglang"), reason="needs ziglang")
+@pytest.mark.parametrize("target", library.TARGETS)
+def test_a_library_exports_what_the_header_has(target, tmp_path):
+    """`build` raises otherwise."""
+    assert library.build(target, tmp_path / target).stat().st_size > 50_000
