@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import sys
 from importlib.metadata import version as version_of
 from pathlib import Path
@@ -9,6 +11,17 @@ from pathlib import Path
 HERE = Path(__file__).parent
 # The examples and figures import sounds.py and extensions/.
 sys.path[:0] = [str(HERE), str(HERE / "extensions")]
+
+
+def page_without_server() -> Path:
+    """Build the page that denoises in the browser, for the site's folder try/."""
+    made = HERE.parent / "build" / "web"
+    subprocess.run([sys.executable, HERE.parent / "web" / "build.py", made], check=True)
+    extra = made / "extra"
+    shutil.rmtree(extra, ignore_errors=True)
+    shutil.copytree(made / "page", extra / "try")
+    return extra
+
 
 project = "alphamf"
 author = "the authors of alphamf"
@@ -95,6 +108,7 @@ plot_formats = [("png", 110)]
 html_theme = "pydata_sphinx_theme"
 html_title = "alphamf"
 html_static_path = ["static"]
+html_extra_path = [str(page_without_server())]
 html_favicon = "../alphamf/serving/static/icon.svg"
 html_css_files = ["site.css"]
 html_js_files = [("players.js", {"defer": "defer"})]

@@ -50,7 +50,8 @@
      : __builtin_cpu_supports("x86-64-v3") ? 3                                                   \
                                            : 0)
 #else
-#define LOOP(type, name, parameters, arguments) static type name parameters
+/* Apart, as Clang forgets `restrict` where it inlines. */
+#define LOOP(type, name, parameters, arguments) APART type name parameters
 #define HIGHEST 0
 #endif
 #if defined(_MSC_VER)

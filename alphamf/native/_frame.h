@@ -7,7 +7,11 @@
 /* Floats whose sums are in registers at a time: as many as hide the latency of their additions, with
  * vectors of 16 and with others. Matrices have `WIDE` columns times a whole number. */
 #define MOST_SUMS 128
+#if defined(__wasm_simd128__)
+#define FEW_SUMS 32
+#else
 #define FEW_SUMS 64
+#endif
 #define WIDE 16
 
 /* Matrices have bfloat16 numbers: a word holds those of two rows, the upper halves of their bits as

@@ -8,6 +8,17 @@
 /* What every x86-64 processor can do; see COPIES for wider vectors. */
 #if defined(__SSE2__)
 #include <immintrin.h>
+#elif defined(__wasm_simd128__)
+#include <wasm_simd128.h>
+#define __m128i v128_t
+#define _mm_set1_epi32 wasm_i32x4_splat
+#define _mm_setzero_si128() wasm_i32x4_const_splat(0)
+#define _mm_loadu_si128 wasm_v128_load
+#define _mm_storeu_si128 wasm_v128_store
+#define _mm_madd_epi16 wasm_i32x4_dot_i16x8
+#define _mm_and_si128 wasm_v128_and
+#define _mm_srli_epi16 wasm_u16x8_shr
+#define _mm_add_epi32 wasm_i32x4_add
 #endif
 
 /* Columns of a panel. A matrix lies panel by panel, and within one four of its rows at a time: a word
@@ -63,39 +74,31 @@ LOOP(void, round_row, (const float *restrict x, int16_t *restrict out, float *re
 }
 
 /* Write the sums of a panel, `depth` in whole words: whole numbers, the same in whatever order. */
-#if defined(__wasm_simd128__)
-#include <wasm_simd128.h>
-#define __m128i v128_t
-#define _mm_set1_epi32 wasm_i32x4_splat
-#define _mm_setzero_si128() wasm_i32x4_splat(0)
-#define _mm_loadu_si128 wasm_v128_load
-#define _mm_storeu_si128 wasm_v128_store
-#define _mm_and_si128 wasm_v128_and
-#define _mm_add_epi32 wasm_i32x4_add
-#define _mm_srli_epi16 wasm_u16x8_shr
-#define _mm_madd_epi16 wasm_i32x4_dot_i16x8
-#endif
 #if defined(__SSE2__) || defined(__wasm_simd128__)
 #define SUM_PANEL(name, target, prefix, bits)                                                      \
-    target APART void name(const int16_t *factors, const uint32_t *words, int32_t *out,            \
+    target APART void name(const int16_t *factors, const uint32_t *panel, int32_t *out,            \
                            ptrdiff_t depth) {                                                      \
-        enum { EACH = bits / 32, COUNT = PANEL / EACH };                                           \
-        __m##bits##i sums[COUNT], low = prefix##_set1_epi32(0x00FF00FF);                           \
-        for (int i = 0; i < COUNT; i++) sums[i] = prefix##_setzero_si##bits();                     \
-        for (ptrdiff_t k = 0; k < depth; k += 4, words += PANEL) {                                 \
-            int32_t pairs[2];                                                                      \
-            memcpy(pairs, factors + k, sizeof pairs);                                              \
-            __m##bits##i first = prefix##_set1_epi32(pairs[0]);                                    \
-            __m##bits##i second = prefix##_set1_epi32(pairs[1]);                                   \
-            for (int i = 0; i < COUNT; i++) {                                                      \
-                __m##bits##i four = prefix##_loadu_si##bits((const void *)(words + i * EACH));     \
-                __m##bits##i even = prefix##_madd_epi16(prefix##_and_si##bits(four, low), first);  \
-                __m##bits##i odd = prefix##_madd_epi16(prefix##_srli_epi16(four, 8), second);      \
-                sums[i] = prefix##_add_epi32(sums[i], prefix##_add_epi32(even, odd));              \
+        enum { EACH = bits / 32, ALL = PANEL / EACH, COUNT = ALL < 8 ? ALL : 8 };                  \
+        for (int part = 0; part < ALL; part += COUNT) { /* as many sums as there are registers */  \
+            const uint32_t *words = panel + part * EACH;                                           \
+            __m##bits##i sums[COUNT], low = prefix##_set1_epi32(0x00FF00FF);                       \
+            for (int i = 0; i < COUNT; i++) sums[i] = prefix##_setzero_si##bits();                 \
+            for (ptrdiff_t k = 0; k < depth; k += 4, words += PANEL) {                             \
+                int32_t pairs[2];                                                                  \
+                memcpy(pairs, factors + k, sizeof pairs);                                          \
+                __m##bits##i first = prefix##_set1_epi32(pairs[0]);                                \
+                __m##bits##i second = prefix##_set1_epi32(pairs[1]);                               \
+                for (int i = 0; i < COUNT; i++) {                                                  \
+                    __m##bits##i four = prefix##_loadu_si##bits((const void *)(words + i * EACH)); \
+                    __m##bits##i even = prefix##_and_si##bits(four, low);                          \
+                    __m##bits##i odd = prefix##_srli_epi16(four, 8);                               \
+                    sums[i] = prefix##_add_epi32(sums[i], prefix##_madd_epi16(even, first));       \
+                    sums[i] = prefix##_add_epi32(sums[i], prefix##_madd_epi16(odd, second));       \
+                }                                                                                  \
             }                                                                                      \
+            for (int i = 0; i < COUNT; i++)                                                        \
+                prefix##_storeu_si##bits((void *)(out + (part + i) * EACH), sums[i]);              \
         }                                                                                          \
-        for (int i = 0; i < COUNT; i++)                                                            \
-            prefix##_storeu_si##bits((void *)(out + i * EACH), sums[i]);                           \
     }
 SUM_PANEL(sum_panel_default, , _mm, 128)
 #if defined(COPIES)

@@ -20,11 +20,10 @@ from selenium.webdriver.support.ui import WebDriverWait
 from alphamf.denoising.settings import PRESETS
 from benchmarks.page_server import chromium, resize, running
 from tests.serving.test_api import cli, noisy, room
-from tests.support.places import DATA, ROOT
+from tests.support.axe import violations
+from tests.support.places import DATA
 
 pytestmark = pytest.mark.slow
-
-AXE = ROOT / "node_modules/axe-core/axe.min.js"
 
 
 @pytest.fixture(scope="module")
@@ -524,24 +523,10 @@ def test_nothing_overflows(page, talk, width, direction):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(page, talk, scheme):
-    if not AXE.exists():
-        pytest.skip("axe-core is not installed: npm install --no-save axe-core@4")
-    page.execute_cdp_cmd(
-        "Emulation.setEmulatedMedia",
-        {"features": [{"name": "prefers-color-scheme", "value": scheme}]},
-    )
-    page.execute_script(AXE.read_text(encoding="utf-8"))
-    run = """
-        const done = arguments[0];
-        axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"] })
-          .then(({ violations }) => done(violations.map(
-            ({ id, nodes }) => [id, nodes.map((node) => node.html)])));
-    """
-    assert page.execute_async_script(run) == []
+    assert violations(page, scheme) == []
     drop(page, talk)
     wait_done(page)
     by_id(page, "more").find_element(By.TAG_NAME, "summary").click()
-    assert page.execute_async_script(run) == []
+    assert violations(page, scheme) == []
     page.find_element(By.LINK_TEXT, "Help").click()
-    page.execute_script(AXE.read_text(encoding="utf-8"))
-    assert page.execute_async_script(run) == []
+    assert violations(page, scheme) == []

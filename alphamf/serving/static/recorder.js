@@ -1,5 +1,7 @@
 // Records the microphone as it is, without the browser's own processing, into a WAV file.
 
+import { wav } from "./wav.js";
+
 export class Recorder {
   constructor(level) {
     this.level = level;
@@ -29,31 +31,16 @@ export class Recorder {
     const now = new Date();
     const stamp = new Date(now - now.getTimezoneOffset() * 60000).toISOString().slice(0, 19);
     const name = `Recording ${stamp.replace("T", " ").replaceAll(":", ".")}.wav`;
-    return new File([wav(this.parts, this.count, rate)], name);
+    return new File([wav([joined(this.parts, this.count)], rate)], name);
   }
 }
 
-function wav(parts, count, rate) {
-  const data = new DataView(new ArrayBuffer(44 + 2 * count));
-  const text = (at, word) => [...word].forEach((c, k) => data.setUint8(at + k, c.charCodeAt(0)));
-  text(0, "RIFF");
-  data.setUint32(4, 36 + 2 * count, true);
-  text(8, "WAVEfmt ");
-  data.setUint32(16, 16, true);
-  data.setUint16(20, 1, true);
-  data.setUint16(22, 1, true);
-  data.setUint32(24, rate, true);
-  data.setUint32(28, 2 * rate, true);
-  data.setUint16(32, 2, true);
-  data.setUint16(34, 16, true);
-  text(36, "data");
-  data.setUint32(40, 2 * count, true);
-  let at = 44;
+function joined(parts, count) {
+  const all = new Float32Array(count);
+  let at = 0;
   for (const part of parts) {
-    for (const sample of part) {
-      data.setInt16(at, Math.round(Math.max(-1, Math.min(1, sample)) * 32767), true);
-      at += 2;
-    }
+    all.set(part, at);
+    at += part.length;
   }
-  return data.buffer;
+  return all;
 }
