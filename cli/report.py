@@ -13,7 +13,7 @@ import typer
 
 from alphamf.batch.inputs import STREAM
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import printable_name
+from alphamf.tools.files import printable, printable_name
 from alphamf.tools.jsonlines import dumps
 from alphamf.tools.outcomes import Update
 
@@ -59,7 +59,7 @@ def user_errors(*, as_json: bool = False) -> Iterator[None]:
         sentence = with_options(str(error)) if known else "there is not enough memory"
         if as_json:
             json_line({"error": sentence})
-        typer.echo(f"Error: {printable_name(sentence)}", err=True)
+        typer.echo(f"Error: {printable(sentence)}", err=True)
         raise typer.Exit(2) from error
 
 
@@ -70,7 +70,7 @@ def error(source: str, sentence: str, *, as_json: bool = False) -> None:
         sentence = f"{name}: {sentence}"
     if as_json:
         json_line({"file": source, "error": sentence})
-    say(f"Error: {printable_name(sentence)}", err=True)
+    say(f"Error: {printable(sentence)}", err=True)
 
 
 def note(sentence: str) -> None:

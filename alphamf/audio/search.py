@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 from collections import Counter
@@ -10,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from alphamf.audio.formats import MEDIA_SUFFIXES, READ_SUFFIXES, is_known
+from alphamf.audio.formats import MEDIA_SUFFIXES, READ_SUFFIXES, SUFFIXES, is_known
 from alphamf.errors import AlphaMFError
 from alphamf.tools.extras import install_packages
 from alphamf.tools.files import is_special, printable_name, reason
@@ -44,6 +45,7 @@ def expand(
         files = _match(name, skipped, failed)
         sentence = f"{printable_name(name)} matches no audio files"
     else:
+        _check_length(name)
         yield InputFile(name, os.path.basename(name), searched=False)
         return
     unread: set[str] = set()
@@ -72,14 +74,27 @@ def describe_skipped(paths: Collection[str]) -> str:
     if not paths:
         return ""
     endings = Counter(map(_ending, paths))
-    bare = endings.pop("", 0)
+    needed = [end for end in sorted(endings) if end in _WITH_PYAV]
+    others = endings.total() - sum(map(endings.__getitem__, needed))
     sentences = []
-    if endings:
-        counts = ", ".join(f"{count} {ending[1:]}" for ending, count in sorted(endings.items()))
+    if needed:
+        counts = ", ".join(f"{endings[ending]} {ending[1:]}" for ending in needed)
         sentences.append(f"skipped {counts}; to read these formats: {install_packages('av')}")
-    if bare:
-        sentences.append(f"skipped {bare} without an extension; to read one, name it")
+    if others:
+        sentences.append(
+            f"skipped {others} with an unknown extension or none; to read one, name it"
+        )
     return "; ".join(sentences)
+
+
+def _check_length(name: str) -> None:
+    """Refuse a name that is longer than the system allows, before anything is derived from it."""
+    try:
+        os.lstat(name)
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            sentence = f"{printable_name(name)} cannot be opened: {reason(error)}"
+            raise AlphaMFError(sentence) from None
 
 
 def _walk(folder: str, skipped: str | None, failed: list[OSError]) -> Iterator[InputFile]:
@@ -95,7 +110,7 @@ def _walk(folder: str, skipped: str | None, failed: list[OSError]) -> Iterator[I
                 folders.append(name)
         for name in sorted(names):
             path = os.path.join(parent, name)
-            if not is_special(path) and (_is_recording(name) or _begins_as_sound(path)):
+            if _is_recording(path):
                 yield InputFile(path, os.path.relpath(path, folder))
 
 
@@ -120,39 +135,31 @@ def _match(pattern: str, skipped: str | None, failed: list[OSError]) -> Iterator
         for item in _walk(path, skipped, failed):
             yield InputFile(item.path, os.path.relpath(item.path, root))
     for path in found:
-        if _is_recording(os.path.basename(path)) and not (os.path.isdir(path) or is_special(path)):
+        if not os.path.isdir(path) and _is_recording(path):
             yield InputFile(path, os.path.relpath(path, root))
 
 
-def _is_recording(name: str) -> bool:
-    """Return whether a name is that of a recording, even if reading it needs an extra package."""
-    if os.path.splitext(name)[0].endswith(RESULT) or name.startswith("."):
-        return False
-    return is_known(_ending(name)) or _ending(name) in (*MEDIA_SUFFIXES, *READ_SUFFIXES)
+def _is_recording(path: str) -> bool:
+    """Return whether a file is a recording by its extension, or, where that is unknown, its start.
 
-
-_STARTS = (
-    b"RIFF",
-    b"RF64",
-    b"fLaC",
-    b"OggS",
-    b"ID3",
-    b"FORM",
-    b".snd",
-    b"caff",
-    b"\x1a\x45\xdf\xa3",
-)
-
-
-def _begins_as_sound(path: str) -> bool:
-    """Return whether a file without an extension begins like a recording."""
+    It need not be readable: that may take an extra package, or that it is named.
+    """
     name = os.path.basename(path)
-    if "." in name:
+    if name.startswith(".") or os.path.splitext(name)[0].endswith(RESULT) or is_special(path):
         return False
+    if _ending(name) in (*SUFFIXES, *_WITH_PYAV):
+        return True
     with suppress(OSError), open(path, "rb") as file:
         head = file.read(12)
-        return head.startswith(_STARTS) or head[4:8] == b"ftyp"
+        if head[4:8] == b"ftyp":
+            return head[8:] not in _PICTURES
+        return head.startswith(_STARTS) or head[8:] == b"WAVE"
     return False
+
+
+_WITH_PYAV = (*MEDIA_SUFFIXES, *READ_SUFFIXES)
+_STARTS = b"RF64", b"fLaC", b"OggS", b"ID3", b"FORM", b".snd", b"caff", b"\x1a\x45\xdf\xa3"
+_PICTURES = b"heic", b"heix", b"mif1", b"msf1", b"avif"
 
 
 def _ending(path: str) -> str:

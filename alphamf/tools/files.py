@@ -27,12 +27,22 @@ from alphamf.tools.temporary import (
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 
 
-def printable_name(path: str | os.PathLike[str]) -> str:
-    """Format a file name for messages: on one line, with unprintable characters escaped."""
-    text = os.fspath(path)
+MOST_NAME = 600
+"""Maximum number of characters of a file name in a message."""
+
+
+def printable(text: str) -> str:
+    """Escape unprintable characters, so that a text is one line of a message."""
     if text.isprintable():
-        return text or "''"
+        return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def printable_name(path: str | os.PathLike[str]) -> str:
+    """Format a file name for messages: on one line, without the middle of a very long one."""
+    text = printable(os.fspath(path)) or "''"
+    half = MOST_NAME // 2
+    return text if len(text) <= MOST_NAME else f"{text[:half]}...{text[-half:]}"
 
 
 def reason(error: BaseException) -> str:

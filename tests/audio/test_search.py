@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from alphamf.audio.search import describe_skipped
 from alphamf.batch.inputs import Problem, plan
 
 
@@ -75,3 +76,38 @@ def test_a_pattern_whose_matches_are_folders_stands_for_their_files(tree):
     ]
     assert sources("in/*") == ["in/a.wav"]  # as files match
     assert sources("in/[lz]*", output_dir="in/zzz") == ["in/locked/b.wav"]
+
+
+@pytest.mark.parametrize("name", ["in", "in/*"])
+def test_recordings_that_only_their_start_tells_are_counted_and_read_where_they_are_named(
+    tree, name
+):
+    starts = {
+        "memo": b"RIFF....WAVE",
+        "memo.rec": b"fLaC",
+        "x.opus2": b"OggS",
+        "y": b"....ftypisom",
+    }
+    others = {
+        "note": b"text",
+        "z.jpg": b"\xff\xd8",
+        "p.heif": b"....ftypheic",
+        "p.webp": b"RIFF....WEBP",
+    }
+    for each, start in {**starts, **others, ".memo": b"fLaC", "a.denoised.rec": b"fLaC"}.items():
+        Path("in", each).write_bytes(start)
+    made = plan([name])
+    assert made.jobs[0].source == "in/a.wav" and made.problems == []
+    assert {os.path.basename(path) for path in made.passed} == set(starts)
+    sentence = "skipped 4 with an unknown extension or none; to read one, name it"
+    assert describe_skipped(made.passed) == sentence
+    assert sources(*(f"in/{each}" for each in starts)) == [f"in/{each}" for each in starts]
+    for path in tree.rglob("*.wav"):
+        path.unlink()
+    assert plan([name]).problems[0].sentence.endswith(f" no audio files; {sentence}")
+
+
+def test_of_a_very_long_name_a_sentence_has_the_ends_once(tree):
+    name = "d" * 4500 + ".wav"
+    problem = plan([name]).problems[0].sentence
+    assert problem == f"{300 * 'd'}...{296 * 'd'}.wav cannot be opened: File name too long"

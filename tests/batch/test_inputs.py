@@ -125,7 +125,7 @@ def test_standard_input_goes_to_standard_output_unless_named(tree):
 def test_problems_are_one_sentence_each_and_the_other_files_stay(tree):
     Path("x").mkdir()
     Path("x/a.wav").touch()
-    Path("a.denoised.wav").touch()
+    Path("a.denoised.wav").write_text("a result")
     made = plan(["empty", "no*.wav", "a.wav", "in/deep"])
     assert [problem.sentence for problem in made.problems] == [
         "empty contains no audio files",
@@ -240,7 +240,7 @@ def test_an_output_that_becomes_wav_leaves_the_name_to_the_one_that_is(tree):
 
 def test_a_name_that_becomes_wav_is_looked_up_before_the_work(tree):
     recording("x.voc", "VOC")
-    Path("x.denoised.wav").touch()
+    Path("x.denoised.wav").write_text("a result")
     assert only_problem("x.voc") == "x.denoised.wav already exists; use `overwrite` to replace it"
     assert pairs("x.voc", overwrite=True) == {"x.voc": "x.denoised.wav"}
 

@@ -195,7 +195,7 @@ def test_train_takes_folders_and_the_seed_decides(here):
 )
 def test_what_train_cannot_do_is_one_sentence(here, arguments, sentence):
     Path("clean.wav").symlink_to(SAMPLE)
-    Path("old.npz").touch()
+    Path("old.npz").write_text("a model")
     Path("d.npz").mkdir()
     result = run("train", *arguments, code=2)
     assert result.stderr.startswith("Error: ") and result.stderr.count("\n") == 1

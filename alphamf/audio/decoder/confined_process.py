@@ -17,7 +17,7 @@ from typing import Any
 from alphamf.audio.decoder import helper, messages
 from alphamf.audio.layout import DecodingError
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import printable_name, reason
+from alphamf.tools.files import printable, reason
 
 _FACTS, _SENTENCE = 1 << 16, 1 << 13
 """Maximum number of bytes of what is known of a file, and of a sentence about it."""
@@ -118,7 +118,7 @@ class ConfinedProcess:
         error = _ERRORS.get(kind)
         if error is None:
             raise self.crash_error()
-        raise error(printable_name(self._bytes(length, _SENTENCE).decode("utf-8", "replace")))
+        raise error(printable(self._bytes(length, _SENTENCE).decode("utf-8", "replace")))
 
     def facts(self, length: int) -> Any:
         """Receive an answer in JSON."""
