@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 import soundfile
 
+from alphamf.audio import tags
 from alphamf.audio.decoder import messages, tasks
 from alphamf.audio.decoder.confine import confine, end_with_parent, prepare
 from alphamf.audio.decoder.confined_process import STARTED
 from alphamf.audio.handle import Handle
 from alphamf.audio.media import kinds
-from alphamf.audio.metadata import fields
 from alphamf.audio.sink import Sink
 
 CONTROL = 3
@@ -71,7 +71,7 @@ def _fork(asked: dict[str, Any], descriptors: list[int]) -> None:
         return
     with suppress(OSError, ImportError):
         if "tags" in asked:
-            fields.prepare()
+            tags.prepare()
         elif kinds.may_need_ffmpeg(os.pread(descriptors[0], 64, 0)):
             for module in _LATE:
                 import_module(module)

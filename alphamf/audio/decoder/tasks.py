@@ -12,13 +12,13 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from alphamf.audio import tags
 from alphamf.audio.decoder import messages
 from alphamf.audio.handle import Handle
 from alphamf.audio.layout import DecodingError
 from alphamf.audio.media.copy import Original
 from alphamf.audio.media.muxer import Muxer
 from alphamf.audio.media.track import About
-from alphamf.audio.metadata import fields
 from alphamf.audio.opening import Sound
 from alphamf.audio.sink import Sink
 from alphamf.errors import AlphaMFError
@@ -71,12 +71,12 @@ def tag(channel: io.FileIO, source: Handle, output: BinaryIO, asked: dict[str, A
     def first() -> bytes:
         nonlocal made
         original = source if asked.pop("copied") else None
-        made, lost = fields.copied(original, output, **asked)
+        made, lost = tags.copied(original, output, **asked)
         return json.dumps(lost).encode()
 
     def write() -> bytes:
         if made is not None:
-            fields.save(made, output)
+            tags.save(made, output)
             output.flush()
         return b""
 

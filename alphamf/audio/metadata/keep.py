@@ -6,9 +6,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from alphamf.audio import tags
 from alphamf.audio.decoder import helper, messages
 from alphamf.audio.decoder.confined_process import ConfinedProcess, NoSandboxError
-from alphamf.audio.metadata import blocks, chunks, fields
+from alphamf.audio.metadata import blocks, chunks
 from alphamf.audio.survey import open_sound
 from alphamf.errors import AlphaMFError
 from alphamf.tools.extras import install_packages
@@ -38,7 +39,7 @@ def check(format: str, history: str | None) -> None:
     if family(format) not in _NOTED:
         raise AlphaMFError(f"`tag` is not supported for {format}: it has no history field")
     if family(format) not in ("WAV", "AIFF", "MATROSKA"):
-        fields.require_mutagen()
+        tags.require_mutagen()
 
 
 def keep(
@@ -50,7 +51,7 @@ def keep(
     if kind in ("WAV", "AIFF"):
         original = source if same else None
         chunks.keep(original, output, "<" if kind == "WAV" else ">", history)
-    if kind not in fields.KINDS:
+    if kind not in tags.KINDS:
         return None
     whole = same and kind in ("FLAC", "MP3")
     if source is not None and whole:
@@ -66,9 +67,9 @@ def keep(
         except NoSandboxError:
             pass
     with output.open("r+b") as file:
-        made, lost = fields.copied(None if whole else source, file, **asked)
+        made, lost = tags.copied(None if whole else source, file, **asked)
         if made is not None:
-            fields.save(made, file)
+            tags.save(made, file)
     return lost
 
 
