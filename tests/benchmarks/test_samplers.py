@@ -10,7 +10,8 @@ from benchmarks import samplers
 
 def test_all_samplers_that_denoise_are_compared():
     found = list(samplers.names())
-    assert set(found) == {name for name in HYPERPARAMETERS if "-em" not in name}
+    variants = ("psgld-lagged", "naive-qn", "sghmc-splitting", "sghmc-baoab")
+    assert set(found) == {name for name in HYPERPARAMETERS if "-em" not in name} - set(variants)
     assert samplers.EXACT in found
 
 
@@ -33,7 +34,7 @@ def test_a_clip_has_a_row_of_each_and_its_distance(monkeypatch, shared):
             assert ("equal" in row) == (name in ("sgld", "sgrld", "hmc-positive"))
     assert rows["hmc-positive"]["equal"] == rows["hmc-positive"]["distance"]
     assert rows["sgld"]["equal"] != rows["sgld"]["distance"]  # it had more steps
-    lines = samplers.table([rows, rows], rows).splitlines()
+    lines = samplers.table([rows, rows]).splitlines()
     assert len(lines) == 2 + len(rows)
     assert lines[2].startswith("| noisy input |") and lines[2].endswith("| - | - | - | - |")
-    assert np.char.count([line for line in lines], "|").min() == 8
+    assert np.char.count([line for line in lines], "|").min() == 7
