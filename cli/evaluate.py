@@ -50,7 +50,8 @@ def evaluate(
 ) -> None:
     """Score denoisers on a corpus of noisy and clean speech, or continue a stopped run.
 
-    Files are matched by name: clean/sp01.wav with car_5dB/sp01.wav or sp01_car_sn5.wav.
+    Give two folders, --clean and --noisy, or --pairs, the table that 'alphamf mix' writes. Files
+    are matched by name: clean/sp01.wav with car_5dB/sp01.wav or sp01_car_sn5.wav.
     Tables and report show all methods that the folder of results has for these clips.
     """
     values = locals()

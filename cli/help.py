@@ -7,6 +7,9 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
+from alphamf.cli.examples import EXAMPLES
+from alphamf.tools.files import printable_name
+
 COLUMN = 26
 """Most characters of an option's name and value, before its text begins on the next line."""
 
@@ -30,11 +33,17 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the words of the command line; an error is a sentence of its own."""
+        ctx.allow_extra_args = True  # refused here, with the right form
         try:
-            return super().parse_args(ctx, args)
+            extra = super().parse_args(ctx, args)
         except typer.BadParameter as error:
             error.message = error.message.removeprefix("Value error, ")
             raise
+        if extra and not ctx.resilient_parsing:
+            forms = ", or ".join(EXAMPLES.get(self.name or "", ()))
+            words = " ".join(map(printable_name, extra))
+            ctx.fail(f"unexpected {words}" + (f"; write, for example: {forms}" if forms else ""))
+        return extra
 
 
 class Group(TyperGroup):

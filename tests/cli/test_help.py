@@ -96,3 +96,9 @@ def test_loudness_by_what_it_is_for(tmp_path, monkeypatch):
     assert json.loads(done.stdout)["loudness"]["after"] == pytest.approx(-16, abs=0.2)
     refused = run("denoise", "a.wav", "--normalize", "loud", code=2).stderr
     assert "such as -16LUFS, or podcast or broadcast, not 'loud'" in refused
+
+
+@pytest.mark.parametrize("command", ["evaluate", "experiment"])
+def test_a_word_too_many_is_answered_with_the_right_form(command):
+    error = " ".join(run(command, "list", "a-folder", code=2).stderr.split())
+    assert f"a-folder; write, for example: {EXAMPLES[command][0]}" in error
