@@ -26,19 +26,9 @@ COMMON = 0.1
 is left out."""
 
 HEART = (
-    "age",
-    "sex",
-    "chest_pain_type",
-    "rest_blood_pr",
-    "serum_chol",
-    "fast_blood_sugar",
-    "rest_elec_card_graph",
-    "max_heart_rate",
-    "angina",
-    "oldpeak",
-    "peak_exercise_slope",
-    "major_vessels",
-    "thal",
+    *("age", "sex", "chest_pain_type", "rest_blood_pr", "serum_chol", "fast_blood_sugar"),
+    *("rest_elec_card_graph", "max_heart_rate", "angina", "oldpeak", "peak_exercise_slope"),
+    *("major_vessels", "thal"),
 )
 
 

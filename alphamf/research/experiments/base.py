@@ -17,7 +17,7 @@ from unittest.mock import patch
 
 from alphamf.inference import leaps
 from alphamf.inference.blocks.ranks import Ranks
-from alphamf.tools import tables
+from alphamf.tools import libraries, tables
 
 Job = dict[str, Any]
 """The settings that identify a job: JSON values only, among them its sizes and its seed."""
@@ -63,6 +63,12 @@ def in_numpy() -> Iterator[None]:
     """
     with patch.object(leaps, "COMPILED", False):
         yield
+
+
+def blank_figure(width: float, height: float) -> Any:
+    """Return an empty figure of Matplotlib, in inches."""
+    figure = libraries.load("matplotlib.figure").Figure
+    return figure(figsize=(width, height), layout="constrained")
 
 
 def job_key(job: Job) -> str:

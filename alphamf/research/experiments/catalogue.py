@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from alphamf.research.experiments.base import Experiment
 from alphamf.research.experiments.hamcmc import (
     distributed_mf,
@@ -18,49 +20,49 @@ from alphamf.research.experiments.quasi_newton import gaussian as quasi_newton_g
 from alphamf.research.experiments.richardson import factors, gaussian_report, rates
 from alphamf.research.experiments.richardson import gaussian as richardson_gaussian
 
+
+def _experiment(
+    name: str, paper: str, minutes: tuple[float, float], work: Any, report: Any, **more: Any
+) -> Experiment:
+    """Return an experiment whose functions are those of two modules, under their usual names."""
+    shown = report.table, report.figure
+    return Experiment(name, paper, minutes, work.jobs, work.work, *shown, **more)
+
+
 HAMCMC = (
-    Experiment(
+    _experiment(
         "linear-gaussian",
         "Simsekli et al., ICML 2016, figs. 1 and 2",
         (0.2, 3),
-        linear.jobs,
-        linear.work,
-        linear_report.table,
-        linear_report.figure,
+        linear,
+        linear_report,
     ),
-    Experiment(
+    _experiment(
         "alpha-mf-speech",
         "Simsekli et al., ICML 2016, fig. 3",
         (0.2, 18),
-        speech.jobs,
-        speech.work,
-        speech_report.table,
-        speech_report.figure,
+        speech,
+        speech_report,
         data=("noizeus",),
     ),
-    Experiment(
+    _experiment(
         "alpha-mf-speech-search",
         "Simsekli et al., ICML 2016, fig. 3: the hyperparameters of alpha-mf-speech",
         (0.1, 5),
-        speech_search.jobs,
-        speech_search.work,
-        speech_search.table,
-        speech_search.figure,
+        speech_search,
+        speech_search,
         data=("noizeus",),
     ),
-    Experiment(
+    _experiment(
         "distributed-mf",
         "Simsekli et al., ICML 2016, fig. 5",
         (0.2, 7),
-        distributed_mf.jobs,
-        distributed_mf.work,
-        distributed_report.table,
-        distributed_report.figure,
+        distributed_mf,
+        distributed_report,
         data=("ml-1m",),
         over_ranks=distributed_mf.run_over_ranks,
     ),
 )
-"""Simsekli et al., "Stochastic Quasi-Newton Langevin Monte Carlo", ICML 2016."""
 
 MASS_EM = (
     Experiment(
@@ -82,14 +84,12 @@ MASS_EM = (
         tables.logistic_figure,
         data=("australian-credit", "heart"),
     ),
-    Experiment(
+    _experiment(
         "topics",
         "Monte Carlo EM mass, table 4 and figure 1",
         (0.4, 9),
-        topics.jobs,
-        topics.work,
-        topics_report.table,
-        topics_report.figure,
+        topics,
+        topics_report,
         data=("newsgroups",),
     ),
     Experiment(
@@ -103,77 +103,52 @@ MASS_EM = (
         data=("reuters",),
     ),
 )
-"""Roychowdhury & Parthasarathy, "Adaptive Bayesian sampling with Monte Carlo EM", NIPS 2017.
-
-There are additional rows for a mass adapted to positions. In equilibrium the momenta have the
-covariance M whatever M is, and contain no information on the posterior: see
-`alphamf.inference.samplers.mass_em.MassEM`.
-"""
 
 QUASI_NEWTON = (
-    Experiment(
+    _experiment(
         "gaussian-qn",
         "Fu et al., QNHMC (UAI 2016), table 1 and figure 1",
         (0.1, 2.5),
-        quasi_newton_gaussian.jobs,
-        quasi_newton_gaussian.work,
-        quasi_newton_gaussian.table,
-        quasi_newton_gaussian.figure,
+        quasi_newton_gaussian,
+        quasi_newton_gaussian,
     ),
-    Experiment(
+    _experiment(
         "mnist-7v9",
         "Fu et al., QNHMC (UAI 2016), table 2",
         (0.1, 3),
-        mnist.jobs,
-        mnist.work,
-        mnist.table,
-        mnist.figure,
+        mnist,
+        mnist,
         data=("mnist-7v9",),
     ),
-    Experiment(
-        "bpmf",
-        "Fu et al., QNHMC (UAI 2016), table 3",
-        (0.1, 4),
-        bpmf.jobs,
-        bpmf.work,
-        bpmf.table,
-        bpmf.figure,
-        data=("ml-1m",),
+    _experiment(
+        "bpmf", "Fu et al., QNHMC (UAI 2016), table 3", (0.1, 4), bpmf, bpmf, data=("ml-1m",)
     ),
 )
-"""Fu, Luo & Zhang, "Quasi-Newton Hamiltonian Monte Carlo", UAI 2016."""
 
 RICHARDSON = (
-    Experiment(
+    _experiment(
         "richardson",
         "Durmus et al., Richardson-Romberg (NIPS 2016), figures 1-4",
         (0.1, 2.5),
-        richardson_gaussian.jobs,
-        richardson_gaussian.work,
-        gaussian_report.table,
-        gaussian_report.figure,
+        richardson_gaussian,
+        gaussian_report,
     ),
-    Experiment(
+    _experiment(
         "richardson-rate",
         "Durmus et al., Richardson-Romberg (NIPS 2016), figure 3",
         (0.1, 60),
-        rates.jobs,
-        rates.work,
-        rates.table,
-        rates.figure,
+        rates,
+        rates,
     ),
-    Experiment(
+    _experiment(
         "richardson-mf",
         "Durmus et al., Richardson-Romberg (NIPS 2016), figure 5",
         (0.1, 4),
-        factors.jobs,
-        factors.work,
-        factors.table,
-        factors.figure,
+        factors,
+        factors,
         data=("ml-1m",),
     ),
 )
-"""Durmus et al., "Stochastic Gradient Richardson-Romberg MCMC", NIPS 2016."""
 
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment for experiment in (*HAMCMC, *MASS_EM, *QUASI_NEWTON, *RICHARDSON)

@@ -7,6 +7,8 @@ continues with the jobs that are missing.
 from __future__ import annotations
 
 import csv
+import hashlib
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
@@ -14,12 +16,18 @@ from pathlib import Path
 from typing import Any
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.blocks.ranks import launched_ranks
+from alphamf.inference.blocks.ranks import Ranks, launched_ranks
 from alphamf.research.corpora import find
-from alphamf.research.experiments import over_ranks
-from alphamf.research.experiments.base import Experiment, Job, JobRecord, job_key, markdown
+from alphamf.research.experiments.base import (
+    Experiment,
+    Job,
+    JobRecord,
+    Numbers,
+    job_key,
+    markdown,
+)
 from alphamf.tools import jobs
-from alphamf.tools.files import atomic_file, printable_name
+from alphamf.tools.files import atomic_file, printable_name, refuse_links
 
 Each = Callable[[Experiment, Sequence[Job]], Iterable[JobRecord]]
 """Does jobs of an experiment, and yields the record of each as soon as it is there."""
@@ -57,9 +65,9 @@ def run(
             raise AlphaMFError(f"{experiment.name} runs in one process; start it without mpiexec")
         checkpoints = stem.with_name(f"{stem.name}.checkpoint")
         if ranks.rank == 0:
-            lead = partial(over_ranks.lead, ranks=ranks, checkpoints=checkpoints)
+            lead = partial(_lead, ranks=ranks, checkpoints=checkpoints)
             return _run(experiment, stem, experiment.jobs(full, seed), lead, progress)
-        over_ranks.follow(experiment, ranks, checkpoints)
+        _follow(experiment, ranks, checkpoints)
     return []
 
 
@@ -129,3 +137,32 @@ def _write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
+
+
+def _lead(
+    experiment: Experiment, jobs: Sequence[Job], ranks: Ranks, checkpoints: Path
+) -> Iterator[JobRecord]:
+    """Run jobs with the ranks that call `_follow`; delete each job's checkpoint after it."""
+    lost = (
+        "a rank was lost or the run was stopped; run the same command again to "
+        f"continue from the last checkpoint in {printable_name(checkpoints)}"
+    )
+    with ranks.report_loss(lost):
+        for job in jobs:
+            ranks.broadcast(job)
+            yield JobRecord(job, _work_over_ranks(experiment, job, ranks, checkpoints))
+            shutil.rmtree(checkpoints, ignore_errors=True)
+    ranks.broadcast(None)
+
+
+def _follow(experiment: Experiment, ranks: Ranks, checkpoints: Path) -> None:
+    """Run this rank's part of the jobs that rank 0 broadcasts."""
+    while (job := ranks.broadcast(None)) is not None:
+        _work_over_ranks(experiment, job, ranks, checkpoints)
+
+
+def _work_over_ranks(experiment: Experiment, job: Job, ranks: Ranks, checkpoints: Path) -> Numbers:
+    assert experiment.over_ranks is not None
+    name = hashlib.sha256(job_key(job).encode()).hexdigest()[:16]
+    refuse_links(checkpoints / name, checkpoints.parent)
+    return experiment.over_ranks(job, ranks, checkpoints / name)

@@ -133,7 +133,7 @@ def of_factors(monkeypatch):
 def of_bpmf(monkeypatch):
     """Expect the mean prediction after the burn-in, and the share of accepted proposals."""
     ratings(monkeypatch, bpmf)
-    monkeypatch.setattr(bpmf, "optimum", lambda target, theta: theta)
+    monkeypatch.setattr(bpmf, "optimum", lambda target, theta, steps: theta)
     monkeypatch.setattr(bpmf, "point_outside", lambda target, theta, seed: theta)
     monkeypatch.setattr(bpmf, "burn_in", lambda job: 4)
     monkeypatch.setattr(bpmf, "sampler_of", lambda job: None)

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.research.experiments.base import JobRecord, Numbers, mean_and_error
+from alphamf.research.experiments.base import JobRecord, Numbers, blank_figure, mean_and_error
 from alphamf.research.experiments.hamcmc.distributed_mf import SEARCHED, STEPS
-from alphamf.tools import libraries
 
 GOAL = {10: 0.9, 50: 0.95}
 """Test RMSE by rank to which times are compared."""
@@ -58,9 +57,7 @@ def _to_goal(results: list[Numbers], rank: int, column: int) -> str | None:
 
 def figure(records: list[JobRecord]) -> Any:
     """Draw fig. 5: test RMSE against time, for each seed."""
-    Figure = libraries.load("matplotlib.figure").Figure
-
-    drawing = Figure(figsize=(10, 4), layout="constrained")
+    drawing = blank_figure(10, 4)
     panels = dict(zip(STEPS, drawing.subplots(1, 2), strict=True))
     colours = dict(zip(SEARCHED[10], ("C0", "C1", "C4", "C2", "C3"), strict=True))
     seen = set()

@@ -49,9 +49,8 @@ class Gibbs:
     """A chain of sweeps.
 
     `theta`: starting value, shape (D,). `phi`: one array of shape (K, I, J) per source.
+    `collapsed`: whether Phi moves with s integrated out.
     """
-
-    collapsed: bool  # Whether Phi moves with s integrated out
 
     def __init__(self, target: AlphaMF, rng: Any, theta: Array, *, collapsed: bool = False) -> None:
         self.target: AlphaMF = target

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.research.experiments.base import JobRecord, mean_and_error
+from alphamf.research.experiments.base import JobRecord, blank_figure, mean_and_error
 from alphamf.research.experiments.hamcmc import quartic
 from alphamf.research.experiments.hamcmc.linear import METHODS, PRINTED
-from alphamf.tools import libraries
 
 CLAIMS = {
     "SGLD": "above HAMCMC",
@@ -81,9 +80,7 @@ def _time(found: list[JobRecord], name: str = "microseconds") -> float:
 
 def figure(records: list[JobRecord]) -> Any:
     """Draw fig. 1, fig. 2 with the error of the covariance, and the biases."""
-    Figure = libraries.load("matplotlib.figure").Figure
-
-    drawn = Figure(figsize=(12, 12), layout="constrained")
+    drawn = blank_figure(12, 12)
     parts: Any = drawn.subfigures(2, 1, height_ratios=(1, 2.6))
     scatter, errors = parts
     panels: Any = scatter.subplots(1, len(PANELS), sharex=True, sharey=True)

@@ -7,6 +7,7 @@ all parts, as in the paper.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -33,25 +34,13 @@ def test_clips() -> list[Pair]:
 
     Shuffled, so that any part of the list has different sentences and noises.
     """
-    rows = _manifest()
-    chosen = [
-        (row["path"], _clean(rows, row["speaker"]))
-        for row in rows
-        if row["split"] == "test" and row["snr_db"] == SNR
-    ]
-    chosen.sort()
-    order = np.random.default_rng(0).permutation(len(chosen))
-    return [chosen[k] for k in order]
+    chosen = sorted(_pairs(lambda row: row["split"] == "test"))
+    return [chosen[k] for k in np.random.default_rng(0).permutation(len(chosen))]
 
 
 def tuning_clips() -> list[Pair]:
     """List the noisy files of `TUNING`, with their clean ones."""
-    rows = _manifest()
-    return [
-        (row["path"], _clean(rows, row["speaker"]))
-        for row in rows
-        if row["snr_db"] == SNR and (row["speaker"], row["noise"]) in TUNING
-    ]
+    return _pairs(lambda row: (row["speaker"], row["noise"]) in TUNING)
 
 
 def training_files() -> list[str]:
@@ -77,11 +66,12 @@ def dictionary() -> Dictionary:
     return train(paths, rate=8000, rank=100, alpha=1.2, context=1, seed=0)
 
 
-def _clean(rows: list[dict[str, str]], sentence: str) -> str:
-    (path,) = (
-        row["path"] for row in rows if row["speaker"] == sentence and row["snr_db"] == "clean"
-    )
-    return path
+def _pairs(wanted: Callable[[dict[str, str]], bool]) -> list[Pair]:
+    """List the noisy files at 5 dB that are wanted, with their clean ones."""
+    rows = _manifest()
+    clean = {row["speaker"]: row["path"] for row in rows if row["snr_db"] == "clean"}
+    noisy = [row for row in rows if row["snr_db"] == SNR and wanted(row)]
+    return [(row["path"], clean[row["speaker"]]) for row in noisy]
 
 
 def _manifest() -> list[dict[str, str]]:

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.research.experiments.base import JobRecord, mean_and_error
+from alphamf.research.experiments.base import JobRecord, blank_figure, mean_and_error
 from alphamf.research.experiments.hamcmc.speech import METHODS
-from alphamf.tools import libraries
 
 ORDER = {
     "SGLD": "lowest",
@@ -54,9 +53,7 @@ def _over(records: list[JobRecord], found: list[JobRecord]) -> list[float]:
 
 def figure(records: list[JobRecord]) -> Any:
     """Draw fig. 3: the gain over the input of each method."""
-    Figure = libraries.load("matplotlib.figure").Figure
-
-    drawn = Figure(figsize=(8, 6), layout="constrained")
+    drawn = blank_figure(8, 6)
     axes = drawn.subplots()
     for place, name in enumerate(METHODS):
         values = _over(records, [r for r in records if r.job["method"] == name])

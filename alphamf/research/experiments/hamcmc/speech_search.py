@@ -31,10 +31,9 @@ from alphamf.errors import DivergenceError
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.samplers.langevin import PSGLD, SGLD
-from alphamf.research.experiments.base import Job, JobRecord, Numbers
+from alphamf.research.experiments.base import Job, JobRecord, Numbers, blank_figure
 from alphamf.research.experiments.hamcmc import speech_chain, speech_data
 from alphamf.research.experiments.hamcmc.interleaved import Interleaved
-from alphamf.tools import libraries
 
 METHODS = ("SGLD", "PSGLD", "PSGLD, lagged", "HAMCMC", "HAMCMC without pairs")
 
@@ -148,9 +147,7 @@ def _short(value: float | None) -> str | None:
 
 def figure(records: list[JobRecord]) -> Any:
     """Draw the SDR of every trial, by method."""
-    Figure = libraries.load("matplotlib.figure").Figure
-
-    drawn = Figure(figsize=(7, 3), layout="constrained")
+    drawn = blank_figure(7, 3)
     axes = drawn.subplots()
     for place, method in enumerate(METHODS):
         values = [np.mean(r.numbers["sdr"]) for r in records if r.job["method"] == method]

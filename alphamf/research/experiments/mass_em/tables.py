@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.research.experiments.base import JobRecord, Numbers
+from alphamf.research.experiments.base import JobRecord, Numbers, blank_figure
 from alphamf.research.experiments.mass_em import methods
-from alphamf.tools import libraries
 
 PAPER: dict[str, dict[str, tuple[str, ...]]] = {
     "normal-1d": {
@@ -100,10 +99,8 @@ def logistic_figure(records: list[JobRecord]) -> Any:
 
 
 def _figure(records: list[JobRecord], experiment: str, names: tuple[str, str]) -> Any:
-    Figure = libraries.load("matplotlib.figure").Figure
-
     found = {job["method"]: n for job, n in records if "rmse" in n}
-    figure = Figure(figsize=(9, 4.2), layout="constrained")
+    figure = blank_figure(9, 4.2)
     axes = figure.subplots(1, 2, sharey=True)
     places = np.arange(len(found))
     for i, (axis, name) in enumerate(zip(axes, names, strict=True)):

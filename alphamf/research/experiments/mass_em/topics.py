@@ -101,12 +101,6 @@ class PartlyAdaptiveMass:
 class OneBatch:
     """A target that draws one minibatch for every `leaps` leaps."""
 
-    target: TopicModel  # Draws the minibatches
-    leaps: int  # Number of leaps per step
-    calls: int
-    size: int
-    latents: dict[str, Array]
-
     positive = False
 
     def __init__(self, target: TopicModel, leaps: int) -> None:

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.research.experiments.base import JobRecord, Numbers
+from alphamf.research.experiments.base import JobRecord, Numbers, blank_figure
 from alphamf.research.experiments.mass_em import methods
 from alphamf.research.experiments.mass_em.topics import FIXED, SETTINGS
-from alphamf.tools import libraries
 
 PAPER = {
     "SGHMC": ("759", "47"),
@@ -80,9 +79,7 @@ def _ratio(several: list[Numbers], plain: list[Numbers]) -> str | None:
 
 def figure(records: list[JobRecord]) -> Any:
     """Draw figure 1: perplexity against iterations and against time, after the burn-in."""
-    Figure = libraries.load("matplotlib.figure").Figure
-
-    drawing = Figure(figsize=(10, 4.2), layout="constrained")
+    drawing = blank_figure(10, 4.2)
     axes = drawing.subplots(1, 2, sharey=True)
     colours = {kind: f"C{i}" for i, kind in enumerate((*SETTINGS, FIXED))}
     for method in dict.fromkeys(job["method"] for job, _ in records):

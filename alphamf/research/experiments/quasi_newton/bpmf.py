@@ -29,10 +29,9 @@ from alphamf.inference.samplers.hmc_bfgs import HMCBFGS
 from alphamf.inference.samplers.qnhmc import QNHMC
 from alphamf.inference.targets.bpmf import BPMF
 from alphamf.inference.targets.bpmf_hyperpriors import HyperBPMF
-from alphamf.research.experiments.base import Job, JobRecord, Numbers, mean_and_error
-from alphamf.research.experiments.quasi_newton.gaussian import ENSEMBLE
+from alphamf.research.experiments.base import Job, JobRecord, Numbers, blank_figure, mean_and_error
+from alphamf.research.experiments.quasi_newton.gaussian import ENSEMBLE, optimum
 from alphamf.research.experiments.ratings import RatingSplit
-from alphamf.tools import libraries
 from alphamf.tools.arrays import Array
 
 RANK = 10
@@ -106,7 +105,7 @@ def work(job: Job, hold_out: float = 0.0) -> Numbers:
         variance_x=job["variance_x"],
     )
     begin = time.process_time()
-    theta = optimum(target, target.start(generator(job["seed"], 0)))
+    theta = optimum(target, target.start(generator(job["seed"], 0)), steps=150)
     map_seconds = time.process_time() - begin
     pairs = ratings.test[:2]
     if job["method"] == "MAP":
@@ -137,26 +136,6 @@ def work(job: Job, hold_out: float = 0.0) -> Numbers:
     }
 
 
-def optimum(target: BPMF, theta: Array, steps: int = 150) -> Array:
-    """Return a mode near theta, by L-BFGS.
-
-    `theta`: start, shape (D,).
-    """
-    from scipy.optimize import minimize
-
-    potential = target.draw(None, theta)
-
-    def loss(x: Array) -> tuple[float, Array]:
-        single = x.astype(theta.dtype)
-        return float(potential.value(single)), potential.grad(single).astype(np.float64)
-
-    found = minimize(
-        loss, theta.astype(np.float64), jac=True, method="L-BFGS-B", options={"maxiter": steps}
-    )
-    optimum: Array = found.x.astype(theta.dtype)
-    return optimum
-
-
 def point_outside(target: BPMF, mode: Array, seed: int) -> Array:
     """Return a point slightly outside the typical set around a mode.
 
@@ -172,29 +151,28 @@ def table(records: list[JobRecord]) -> list[dict[str, Any]]:
     rows = []
     for method, paper in METHODS.items():
         own = [numbers for job, numbers in records if job["method"] == method]
-        samples = method != "MAP"
         rows.append(
             {
                 "method": method,
-                "test RMSE": mean_and_error([numbers["rmse"] for numbers in own]),
-                "seconds": mean_and_error([numbers["seconds"] for numbers in own], 3),
+                "test RMSE": _spread(own, "rmse"),
+                "seconds": _spread(own, "seconds", 3),
                 "paper": paper,
-                "RMSE of the last sample": mean_and_error([n["rmse_of_last"] for n in own])
-                if samples
-                else None,
-                "acceptance": mean_and_error([n["acceptance"] for n in own], 3)
-                if samples
-                else None,
+                "RMSE of the last sample": _spread(own, "rmse_of_last"),
+                "acceptance": _spread(own, "acceptance", 3),
             }
         )
     return rows
 
 
+def _spread(results: list[Numbers], name: str, digits: int = 4) -> str | None:
+    """Return mean and standard error of a number, as text; None for MAP, which has no samples."""
+    found = [numbers[name] for numbers in results if name in numbers]
+    return mean_and_error(found, digits) if found else None
+
+
 def figure(records: list[JobRecord]) -> Any:
     """Draw the test RMSE of the first seed against time."""
-    Figure = libraries.load("matplotlib.figure").Figure
-
-    drawing = Figure(figsize=(6, 4), layout="constrained")
+    drawing = blank_figure(6, 4)
     axes = drawing.subplots()
     seen = set()
     for job, numbers in records:

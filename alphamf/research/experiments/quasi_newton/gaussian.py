@@ -20,8 +20,14 @@ from alphamf.inference.records import Trace
 from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.samplers.hmc_bfgs import HMCBFGS
 from alphamf.inference.samplers.qnhmc import QNHMC
-from alphamf.research.experiments.base import Job, JobRecord, Numbers, in_numpy, mean_and_error
-from alphamf.tools import libraries
+from alphamf.research.experiments.base import (
+    Job,
+    JobRecord,
+    Numbers,
+    blank_figure,
+    in_numpy,
+    mean_and_error,
+)
 from alphamf.tools.arrays import Array
 
 LAGS = 500
@@ -151,6 +157,21 @@ def seconds_per_step(target: Any, sampler: Any, steps: int, warm: int = 20) -> f
     return (time.process_time() - begin) / steps
 
 
+def optimum(target: Any, start: Array, steps: int = 15_000) -> Array:
+    """Return a mode near a start of shape (D,), by L-BFGS."""
+    from scipy.optimize import minimize
+
+    potential = target.draw(None, start)
+
+    def loss(x: Array) -> tuple[float, Array]:
+        theta = x.astype(start.dtype)
+        return float(potential.value(theta)), potential.grad(theta).astype(np.float64)
+
+    begin, options = start.astype(np.float64), {"maxiter": steps}
+    found: Array = minimize(loss, begin, jac=True, method="L-BFGS-B", options=options).x
+    return found.astype(start.dtype)
+
+
 def table(records: list[JobRecord]) -> list[dict[str, Any]]:
     """Return table 1, one row per method, with checks."""
     rows = []
@@ -182,9 +203,7 @@ def _time(numbers: Numbers) -> float:
 
 def figure(records: list[JobRecord]) -> Any:
     """Draw fig. 1: the distance from the mode against the iteration."""
-    Figure = libraries.load("matplotlib.figure").Figure
-
-    drawing = Figure(figsize=(6, 4), layout="constrained")
+    drawing = blank_figure(6, 4)
     axes = drawing.subplots()
     for job, numbers in records:
         axes.loglog(*zip(*numbers["energy"], strict=True), label=job["method"])

@@ -30,9 +30,8 @@ from alphamf.inference.samplers.hmc_bfgs import HMCBFGS
 from alphamf.inference.samplers.qnhmc import QNHMC
 from alphamf.inference.targets.logistic import LogisticRegression
 from alphamf.research.corpora import find
-from alphamf.research.experiments.base import Job, JobRecord, Numbers, mean_and_error
-from alphamf.research.experiments.quasi_newton.gaussian import ENSEMBLE, seconds_per_step
-from alphamf.tools import libraries
+from alphamf.research.experiments.base import Job, JobRecord, Numbers, blank_figure, mean_and_error
+from alphamf.research.experiments.quasi_newton.gaussian import ENSEMBLE, optimum, seconds_per_step
 from alphamf.tools.arrays import Array
 
 MEMORY = 7
@@ -96,7 +95,11 @@ def work(job: Job) -> Numbers:
     target = LogisticRegression(x, y, prior_variance=job["variance"])
     if job["method"] in ("GD", "optimum"):
         begun = time.process_time()
-        w = descend(target, job["samples"]) if job["method"] == "GD" else _optimum(target)
+        w = (
+            descend(target, job["samples"])
+            if job["method"] == "GD"
+            else optimum(target, np.zeros(target.size, np.float32))
+        )
         return {
             "seconds": time.process_time() - begun,
             "errors": [float(((x_test @ w > 0) != y_test).mean())],
@@ -152,20 +155,6 @@ def descend(target: LogisticRegression, steps: int) -> Array:
     return w
 
 
-def _optimum(target: LogisticRegression) -> Array:
-    """Return the weights with the highest posterior density."""
-    from scipy.optimize import minimize
-
-    potential = target.draw(None, np.zeros(target.size, np.float32))
-
-    def loss(w: Array) -> tuple[float, Array]:
-        theta = w.astype(np.float32)
-        return float(potential.value(theta)), potential.grad(theta).astype(np.float64)
-
-    found: Array = minimize(loss, np.zeros(target.size), jac=True, method="L-BFGS-B").x
-    return found.astype(np.float32)
-
-
 def table(records: list[JobRecord]) -> list[dict[str, Any]]:
     """Return table 2, one row per method."""
     rows = []
@@ -195,9 +184,7 @@ def table(records: list[JobRecord]) -> list[dict[str, Any]]:
 
 def figure(records: list[JobRecord]) -> Any:
     """Draw the test error, averaged over the latter half of the samples so far, against time."""
-    Figure = libraries.load("matplotlib.figure").Figure
-
-    drawing = Figure(figsize=(6, 4), layout="constrained")
+    drawing = blank_figure(6, 4)
     axes = drawing.subplots()
     for job, numbers in records:
         if "curve" in numbers:

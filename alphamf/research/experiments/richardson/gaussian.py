@@ -16,6 +16,7 @@ least mean square error.
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +30,7 @@ from alphamf.research.experiments.richardson.laws import (
     model,
     sampler_of,
 )
-from alphamf.research.experiments.richardson.moments import ErrorMoments
+from alphamf.tools.arrays import Array
 
 STEPS, BURN_IN = 21_000, 1000
 GAMMA = 1e-3
@@ -108,3 +109,47 @@ def work(job: Job) -> Numbers:
         "found": [float(mean[0]), variance],
         "truth": [SCALE * float(target.mean[0]), float(np.trace(exact)) / job["size"]],
     }
+
+
+class ErrorMoments:
+    """Records the mean of e = theta - mu and of e e' per chain, extrapolated for pairs of chains.
+
+    `covariances`: these estimates, shape (*chains, D, D) each.
+    """
+
+    def __init__(self, target: Any, burn_in: int, steps: int) -> None:
+        self.target, self.burn_in = target, burn_in
+        self.steps: list[int] = sorted({(steps - burn_in) >> k for k in range(6)} - {0})
+        self.count = 0
+        self.first: Any = 0.0
+        self.second: Any = 0.0
+        self.covariances: list[Array] = []
+
+    def add(self, state: Any, target: Any) -> None:
+        """Add a state."""
+        if state.step <= self.burn_in:
+            return
+        self.count += 1
+        signed = [(1.0, state.theta)]
+        if hasattr(state, "coarse"):
+            signed = [(1.0, state.middle), (1.0, state.theta), (-1.0, state.coarse)]
+        for sign, phi in signed:
+            e = phi - self.target.mean
+            self.first = self.first + sign * e
+            self.second = self.second + sign * e[..., :, None] * e[..., None, :]
+        if self.count in self.steps:
+            self.covariances.append(self.covariance())
+
+    def arrays(self) -> dict[str, Array]:
+        """Return an empty dict, because no checkpoint is written."""
+        return {}
+
+    def load(self, arrays: dict[str, Array]) -> None:
+        """Do nothing, because there is no checkpoint."""
+
+    def covariance(self) -> Array:
+        """Return theta's covariance around the mean of each chain, shape (*chains, D, D)."""
+        mean = self.first / self.count
+        own = self.second / self.count - mean[..., :, None] * mean[..., None, :]
+        covariance: Array = PRIOR_VARIANCE * own
+        return covariance

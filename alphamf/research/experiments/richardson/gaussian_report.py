@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.research.experiments.base import JobRecord
+from alphamf.research.experiments.base import JobRecord, blank_figure
 from alphamf.research.experiments.richardson.gaussian import GAMMA
-from alphamf.tools import libraries
 
 PAPER: dict[tuple[Any, ...], str] = {
     ("step", "SGLD", GAMMA): "bias 1e-2",
@@ -78,9 +77,7 @@ def lowest_errors(records: list[JobRecord], method: str) -> list[tuple[float, fl
 
 def figure(records: list[JobRecord]) -> Any:
     """Draw figures 1, 2 and 4, the lowest MSE against the run's length, and exact laws."""
-    Figure = libraries.load("matplotlib.figure").Figure
-
-    drawing = Figure(figsize=(12, 10), layout="constrained")
+    drawing = blank_figure(12, 10)
     panels = drawing.subplots(3, 3).ravel()
     lines: dict[tuple[str, str], list[JobRecord]] = {}
     for record in records:

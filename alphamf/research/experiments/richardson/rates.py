@@ -13,9 +13,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from alphamf.research.experiments.base import Job, JobRecord, Numbers
+from alphamf.research.experiments.base import Job, JobRecord, Numbers, blank_figure
 from alphamf.research.experiments.richardson import gaussian
-from alphamf.tools import libraries
 
 ITERATIONS = 1_000_000
 """K, burn-in included."""
@@ -73,9 +72,7 @@ def table(records: list[JobRecord]) -> list[dict[str, Any]]:
 
 def figure(records: list[JobRecord]) -> Any:
     """Draw the bias and the mean square error against the exponent."""
-    Figure = libraries.load("matplotlib.figure").Figure
-
-    drawing = Figure(figsize=(9, 4), layout="constrained")
+    drawing = blank_figure(9, 4)
     for quantity, panel in zip(CONSTANTS, drawing.subplots(1, 2), strict=True):
         own = [(job["exponent"], n) for job, n in records if job["figure"] == quantity]
         exponents = [exponent for exponent, _ in own]
