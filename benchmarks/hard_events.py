@@ -172,7 +172,7 @@ def calls(
 def denoised(sound: Floats, rate: int) -> Floats:
     """Return what a stream of its own makes of a sound, shape (samples,)."""
     with Stream(rate, 1, latency="low") as stream:
-        return np.concatenate([stream.process(sound), stream.flush()[:, 0]])
+        return np.concatenate([stream.process(sound), stream.flush()])
 
 
 def by_second(clean: Floats, out: Floats, rate: int) -> Floats:

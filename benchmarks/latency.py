@@ -72,7 +72,7 @@ def chirp(rate: int) -> tuple[int, int]:
         waiting = np.concatenate([waiting, out])
         live.append(waiting[:size])
         waiting = waiting[size:]
-    whole.append(stream.flush()[:, 0])
+    whole.append(stream.flush())
     return lag(sound, np.concatenate(live)), lag(sound, np.concatenate(whole))
 
 

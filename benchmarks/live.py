@@ -225,7 +225,7 @@ def main() -> None:
         found = run(server, noisy, clean, "--buffer", asked.buffer)
     print(found.printed)
     with Stream(RATE, 1, latency="low") as stream:
-        alone = np.concatenate([stream.process(noisy), stream.flush()[:, 0]])
+        alone = np.concatenate([stream.process(noisy), stream.flush()])
     offline = compared(noisy, clean, (0.0, noisy), (0.0, alone))
     ms = np.quantile(1000 * found.found.late, [0.5, 0.1, 0.9])
     row = [

@@ -37,7 +37,7 @@ def low_one_gain(clip: Clip) -> Floats:
 
 def streamed(stream: Stream, clip: Clip) -> Floats:
     """Return what a stream makes of a clip."""
-    return np.concatenate([stream.process(clip.noisy), stream.flush()[:, 0]])
+    return np.concatenate([stream.process(clip.noisy), stream.flush()])
 
 
 def late(clip: Clip) -> Floats:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from alphamf.audio import chunks, formats, subtypes
 from alphamf.audio.decoder import helper
@@ -49,14 +50,7 @@ def destination(
         wanted = formats.FORMATS.get(reader.format) or formats.FORMATS["WAV"]
         path = final_name(path, reader.format)
     else:
-        ending = ".wav" if path == "-" else Path(path).suffix.lower()
-        wanted = formats.by_suffix(ending, preferred=reader.format)
-        if wanted is None:
-            known = ", ".join(formats.SUFFIXES)
-            raise AlphaMFError(
-                f"the extension of {printable_name(path)} is not a known audio format: {known}"
-            )
-        subtype = wanted.suffix_subtypes.get(ending, subtype)
+        wanted, subtype = _named_format("-.wav" if path == "-" else path, reader.format, subtype)
     form = wanted.encoding(subtype, samples=reader.frames * reader.channels)
     notes = []
     if form.subtype != reader.subtype or (derived and form.format != reader.format):
@@ -66,6 +60,37 @@ def destination(
         decibels = 20 * math.log10(peak)
         notes.append(f"lowered by {decibels:.1f} dB because it exceeds full scale")
     return Destination(path, *form, "; ".join(notes) or None, 1 / peak)
+
+
+def _named_format(path: str, preferred: str, subtype: str) -> tuple[formats.Format, str]:
+    """Return the format that a file name says, and the subtype that it says in place of another."""
+    ending = Path(path).suffix.lower()
+    wanted = formats.by_suffix(ending, preferred)
+    if wanted is None:
+        known = ", ".join(formats.SUFFIXES)
+        raise AlphaMFError(
+            f"the extension of {printable_name(path)} is not a known audio format: {known}"
+        )
+    return wanted, wanted.suffix_subtypes.get(ending, subtype)
+
+
+_EXACT = {"int8": "PCM_S8", "uint8": "PCM_U8", "int16": "PCM_16", "int32": "PCM_32"}
+
+
+def write(path: str | os.PathLike[str], audio: NDArray[Any], rate: int) -> None:
+    """Write samples, shape (n, channels), in the format that the file name says.
+
+    Integers have their range as full scale; where the format has their dtype, it is taken.
+    """
+    wanted, subtype = _named_format(os.fspath(path), "", _EXACT.get(audio.dtype.name, "FLOAT"))
+    form = wanted.encoding(subtype, samples=audio.size)
+    if audio.dtype.kind in "iu":
+        full, middle = 2.0 ** (8 * audio.itemsize - 1), 128 * (audio.dtype == np.uint8)
+        audio = (audio - np.float64(middle)) / full
+    if form.subtype != "PCM_32":  # which needs double precision
+        audio = audio.astype(np.float32)
+    with open_writer(path, rate, audio.shape[1], format=form.format, subtype=form.subtype) as out:
+        out.write(audio)
 
 
 _LOWERED = 4.0

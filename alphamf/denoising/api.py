@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from os import PathLike
+from typing import BinaryIO, cast
 
 from numpy.typing import ArrayLike
 
@@ -24,6 +25,7 @@ from alphamf.denoising.stream_options import Cancel, StreamOptions
 from alphamf.denoising.weights import Weights
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary
+from alphamf.tools.arguments import name_the_rate
 from alphamf.tools.arrays import DeviceName
 from alphamf.tools.files import printable_name
 
@@ -37,13 +39,15 @@ __all__ = [
 ]
 
 
+@name_the_rate
 def denoise(
-    audio: ArrayLike | PathLike[str],
+    audio: ArrayLike | PathLike[str] | BinaryIO,
     rate: float | None = None,
     preset: PresetName | Settings = "fast",
     *,
     strength: float | None = None,
     dereverb: float | None = None,
+    max_attenuation: float | None = None,
     model: str | PathLike[str] | Dictionary | Weights = "auto",
     seed: int = 0,
     device: DeviceName = "cpu",
@@ -60,20 +64,23 @@ def denoise(
     Parameters
     ----------
     audio
-        A file, such as ``"talk.wav"``, in any format that the command line reads; its samples are
-        float32. Or samples, shape (samples,) or (samples, channels): finite floating-point numbers
-        with full scale 1, or integers with their range as full scale (int16, int32, int8, and
-        uint8, where 128 is silence).
+        A file, such as ``"talk.wav"``, or one that is open, such as a `BytesIO`, in any format that
+        the command line reads; its samples are float32. Or samples, shape (samples,) or (samples,
+        channels): finite floating-point numbers with full scale 1, or integers with their range as
+        full scale (int16, int32, int8, and uint8, where 128 is silence).
     rate
         Sampling rate of the samples in Hz, from 1000 to 768000; a file has its own.
     preset
         The name of a preset, or `Settings`, for example
-        ``dataclasses.replace(PRESETS["fast"], max_attenuation=15)``.
+        ``dataclasses.replace(PRESETS["fast"], channels="separate")``.
     strength
         How much of the denoising to apply, from 0 (none) to 1 (all); None: what the preset says.
     dereverb
-        How much of the room's echo to remove, from 0 (none) to 1 (all); None: what the preset says,
-        which is none.
+        How much of the room's echo to remove, from 0 (none) to 1 (all), or True for all; None: what
+        the preset says, which is none.
+    max_attenuation
+        Largest attenuation of a time-frequency cell in dB; None: what the preset says, which is no
+        limit.
     model
         A dictionary, its file, the name of a shipped one, or ``"auto"``: the one for the rate. The
         networks that fit the dictionary are loaded with it; `alphamf.Weights` names all of them.
@@ -121,7 +128,7 @@ def denoise(
     """
     samples, rate = _samples(audio, rate, max_channels, channels_first=channels_first)
     options = StreamOptions(
-        choose_settings(preset, strength, dereverb),
+        choose_settings(preset, strength, dereverb, max_attenuation),
         model=model,
         seed=seed,
         device=device,
@@ -135,22 +142,27 @@ def denoise(
 
 
 def _samples(
-    audio: ArrayLike | PathLike[str], rate: float | None, channels: int, *, channels_first: bool
+    audio: ArrayLike | PathLike[str] | BinaryIO,
+    rate: float | None,
+    channels: int,
+    *,
+    channels_first: bool,
 ) -> tuple[ArrayLike, float]:
     """Return samples and their rate; a file is read."""
-    if not isinstance(audio, str | PathLike):
+    if not (isinstance(audio, str | PathLike) or hasattr(audio, "read")):
         if rate is None:
             raise AlphaMFError("the rate of samples must be given, in Hz: denoise(audio, rate)")
         return audio, rate
     if rate is not None:
         name = printable_name(str(audio))
         raise AlphaMFError(f"audio is the file {name}, which has its own rate; leave out rate")
-    samples, rate = read(audio, max_channels=channels)
+    samples, rate = read(cast("str | PathLike[str] | BinaryIO", audio), max_channels=channels)
     if samples.shape[1] == 1:
         return samples[:, 0], rate
     return samples.T if channels_first else samples, rate
 
 
+@name_the_rate
 def denoise_stream(
     blocks: Iterable[ArrayLike],
     rate: float,
@@ -158,6 +170,7 @@ def denoise_stream(
     *,
     strength: float | None = None,
     dereverb: float | None = None,
+    max_attenuation: float | None = None,
     model: str | PathLike[str] | Dictionary | Weights = "auto",
     latency: LatencyName = "segments",
     seed: int = 0,
@@ -174,15 +187,12 @@ def denoise_stream(
     Parameters
     ----------
     blocks
-        Arrays of samples as in `denoise`, shape (samples, channels), with any number of samples
-        each and the same dtype.
-    rate, preset, strength, dereverb, model, seed, device, jobs, max_channels, channels_first, \
-    progress, cancel
+        Arrays of samples as in `denoise`, with any number of samples each and the same dtype.
+    rate, preset, strength, dereverb, max_attenuation, model, seed, device, jobs, max_channels, \
+    channels_first, progress, cancel
         As in `denoise`.
-    latency
+    latency, hints
         As in `alphamf.Stream`.
-    hints
-        As in `Stream`.
 
     Yields
     ------
@@ -198,12 +208,12 @@ def denoise_stream(
     --------
     >>> import soundfile
     >>> audio, rate = soundfile.read("data/sample-noisy.wav", frames=32000)
-    >>> blocks = audio.reshape(4, -1, 1)  # of any length, shape (samples, channels)
+    >>> blocks = audio.reshape(4, -1)  # of any length
     >>> sum(len(segment.audio) for segment in denoise_stream(blocks, rate, "fast"))
     32000
     """
     options = StreamOptions(
-        choose_settings(preset, strength, dereverb),
+        choose_settings(preset, strength, dereverb, max_attenuation),
         model=model,
         latency=latency,
         seed=seed,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import chain
-from typing import NamedTuple
+from html import escape
+from io import BytesIO
+from os import PathLike
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,7 +43,10 @@ class Denoised(NamedTuple):
     ``rate`` is the sampling rate in Hz, which a file brings with it. ``frame_times`` (seconds) and
     ``frequencies`` (Hz) are the axes of the gain. `alphamf.speech_ranges` turns ``activity`` into
     time ranges with speech. With ``chains=2`` or more in the settings, ``agreement`` measures how
-    well the chains agree (`alphamf.Agreement`).
+    well the chains agree (`alphamf.Agreement`). ``dry`` is that of the settings: `audio` and
+    (1 - `dry`) times `noise` add up to the input.
+
+    `numpy.asarray` returns ``audio``, and a notebook shows players with the sound before and after.
 
     Examples
     --------
@@ -62,6 +68,33 @@ class Denoised(NamedTuple):
     activity: Floats
     agreement: Agreement | None = None
     rate: int = 0
+    dry: float = 0.0
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Samples:
+        return np.array(self.audio, dtype) if copy else np.asarray(self.audio, dtype)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write `audio` to a file in the format of its extension, without rounding if it can."""
+        from alphamf.audio.writer import write
+
+        write(path, _by_sample(self.audio, len(self.gain)), self.rate)
+
+    def _repr_html_(self) -> str:
+        """Return players with the first minute before and after, for notebooks."""
+        import soundfile
+
+        players = []
+        after, noise = (
+            to_float(_by_sample(each, len(self.gain))[: 60 * self.rate])
+            for each in (self.audio, self.noise)
+        )
+        for name, sound in (("Before", after + (1 - self.dry) * noise), ("After", after)):
+            file = BytesIO()
+            soundfile.write(file, sound, self.rate, format="WAV")
+            data = b64encode(file.getvalue()).decode()
+            source = f"data:audio/wav;base64,{data}"
+            players.append(f'<p>{name}<br><audio controls src="{source}"></audio></p>')
+        return escape(repr(self)) + "".join(players)
 
     def __repr__(self) -> str:
         return f"Denoised({describe_samples(self.audio, len(self.gain), self.rate)})"
@@ -90,7 +123,13 @@ def denoise_array(
     options = replace(options, model=weights, hints=hints, channels_first=False)
     for segment in denoise_blocks(found.blocks(), whole, options):
         found.add(segment)
-    return found.result(whole)
+    return found.result(whole, options.settings.dry)
+
+
+def _by_sample(audio: Samples, channels: int) -> Samples:
+    """Return a view with the shape (samples, channels)."""
+    whole = audio.reshape(len(audio), -1)
+    return whole if whole.shape[1] == channels else whole.T
 
 
 class _Collected:
@@ -137,7 +176,7 @@ class _Collected:
         self._agreement = sum_agreements([self._agreement, segment.agreement])
         self._samples, self._frames = samples.stop, frames.stop
 
-    def result(self, rate: int) -> Denoised:
+    def result(self, rate: int, dry: float) -> Denoised:
         """Return the result for the whole recording; `rate` is in Hz."""
         return Denoised(
             audio=self._audio,
@@ -150,6 +189,7 @@ class _Collected:
             activity=np.concatenate(self._activity),
             agreement=self._agreement,
             rate=rate,
+            dry=dry,
         )
 
 
@@ -157,16 +197,10 @@ def denoise_blocks(
     blocks: Iterable[ArrayLike], rate: float, options: StreamOptions
 ) -> Iterator[Segment]:
     """Denoise a recording that arrives in blocks, with options that have been checked."""
-    first_axis = options.channels_first
     check_instance("blocks", blocks, Iterable, "an iterable of arrays")
-    blocks = iter(blocks)
-    first = real_samples(next(blocks, np.empty((1, 0) if first_axis else (0, 1), np.float32)))
-    if first.ndim != 2:
-        raise AlphaMFError(f"audio must have the shape (samples, channels), not {first.shape}")
-    check_orientation(first.shape, options.max_channels, channels_first=first_axis)
     samples = 0
-    with open_stream(rate, first.shape[0 if first_axis else 1], options) as stream:
-        for block in chain([first], blocks):
+    with open_stream(rate, None, options) as stream:
+        for block in blocks:
             yield from stream.segments(block)
             samples += np.size(block)
         if not samples:

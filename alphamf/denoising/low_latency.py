@@ -42,6 +42,7 @@ class LowLatency:
             seed=seed,
         )
         self.latency: int = self._engine.latency
+        self.channels: int = channels
         self._settings, self._was_reset = settings, False
         self._waiting = np.empty((0, channels), np.float32)
         self._delayed = np.empty((0, channels), np.float32)
@@ -54,7 +55,7 @@ class LowLatency:
     def finish(self) -> Segment:
         """End the recording and return the output that is still held back."""
         left = len(self._delayed)
-        silence = np.zeros((self.latency + self._engine.hop, self._waiting.shape[1]), np.float32)
+        silence = np.zeros((self.latency + self._engine.hop, self.channels), np.float32)
         return self._ready(silence, left)
 
     def _ready(self, block: Floats, most: int | None = None) -> Segment:
@@ -92,7 +93,8 @@ class FrameDenoiser:
         self, rate: int, channels: int, options: StreamOptions, progress: SoundProgress
     ) -> None:
         weights = find_online(rate, options.model, refine=options.settings.refine)
-        self._low = LowLatency(rate, channels, weights, options.settings, options.seed)
+        self._given = weights, options.settings, options.seed
+        self._low = LowLatency(rate, channels, *self._given)
         self.latency: int = self._low.latency
         self._rate, self._progress = rate, progress
         self._blocks: deque[Floats] = deque()
@@ -100,6 +102,8 @@ class FrameDenoiser:
 
     def push(self, block: Floats) -> None:
         """Add a block, shape (samples, channels)."""
+        if block.shape[1] != self._low.channels:  # the first one of a stream that was not told
+            self._low = LowLatency(self._rate, block.shape[1], *self._given)
         self._blocks.append(block)
 
     def next(self, *, ended: bool) -> Segment | None:

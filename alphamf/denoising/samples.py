@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from alphamf.audio.survey import RATES
 from alphamf.errors import AlphaMFError
-from alphamf.tools.arguments import sampling_rate
+from alphamf.tools.arguments import sampling_rate, shown_value, whole_number
 from alphamf.tools.arrays import Floats
 
 Samples = NDArray[Any]
@@ -70,6 +70,23 @@ def kind_of(array: Samples) -> np.dtype[Any]:
     return array.dtype.newbyteorder("=") if array.dtype.kind in "iu" else np.dtype(np.float32)
 
 
+def check_channels(channels: int, most: int) -> int:
+    """Return a number of channels as an int."""
+    number = whole_number("channels", channels, 1)
+    if number > most:
+        raise AlphaMFError(
+            f"a stream can have 1 to {most} channels, not {shown_value(number)}; "
+            "raise max_channels to allow more"
+        )
+    return number
+
+
+def count_channels(shape: tuple[int, ...], most: int, *, channels_first: bool) -> int:
+    """Return the number of channels of a first chunk."""
+    check_orientation(shape, most, channels_first=channels_first)
+    return check_channels(shape[1 - channels_first], most) if len(shape) == 2 else 1
+
+
 def check_orientation(shape: tuple[int, ...], limit: int, *, channels_first: bool) -> None:
     """Refuse a recording whose shape suggests that its channels are along the other axis.
 
@@ -87,6 +104,7 @@ def check_chunk(shape: tuple[int, ...], channels: int, *, channels_first: bool) 
     if of_one or (len(shape) == 2 and shape[0 if channels_first else 1] == channels):
         return
     wanted = f"({channels}, samples)" if channels_first else f"(samples, {channels})"
+    wanted = "(samples,) or " * (channels == 1) + wanted
     remedy = f": {_REMEDY}" if not channels_first and shape[:-1] == (channels,) else ""
     raise AlphaMFError(f"audio must have the shape {wanted}, not {shape}{remedy}")
 

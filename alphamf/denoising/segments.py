@@ -29,9 +29,8 @@ class Segment(NamedTuple):
     Attributes
     ----------
     audio, noise
-        Speech and noise estimate, shape (samples, channels) or the stream's axis order, float32 or
-        the input's integer dtype. They add up to the input if `dry` is 0 and no attenuation limit
-        is set.
+        Speech and noise estimate, in the chunks' shape and axis order, float32 or the input's
+        integer dtype. They add up to the input if `dry` is 0.
     gain, gain_std
         Gain of the speech, from 0 to 1, and its standard deviation: that of the posterior or, with
         networks, the expected error of the gain; shape (channels, bins, frames), for the frames
@@ -55,10 +54,10 @@ class Segment(NamedTuple):
     >>> import soundfile
     >>> audio, rate = soundfile.read("data/sample-noisy.wav", frames=32000)
     >>> from alphamf import Stream
-    >>> with Stream(rate, channels=1, preset="fast") as stream:
-    ...     segments = [*stream.segments(audio[:, None]), *stream.rest()]
+    >>> with Stream(rate, preset="fast") as stream:
+    ...     segments = [*stream.segments(audio), *stream.rest()]
     >>> [segment.audio.shape for segment in segments]
-    [(32000, 1)]
+    [(32000,)]
     """
 
     audio: Samples

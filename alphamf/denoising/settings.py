@@ -241,9 +241,12 @@ PRESETS: dict[str, Settings] = {
 
 
 def choose_settings(
-    preset: PresetName | Settings, strength: float | None = None, dereverb: float | None = None
+    preset: PresetName | Settings,
+    strength: float | None = None,
+    dereverb: float | None = None,
+    max_attenuation: float | None = None,
 ) -> Settings:
-    """Return the settings of a preset, or the given settings, with another strength or echo."""
+    """Return the settings of a preset, or the given settings, with what else is given."""
     if isinstance(preset, Settings):
         settings = preset
     elif isinstance(preset, str) and preset in PRESETS:
@@ -256,5 +259,8 @@ def choose_settings(
     if strength is not None:
         settings = replace(settings, dry=round(1 - real_number("strength", strength, 0, 1), 9))
     if dereverb is not None:
-        settings = replace(settings, dereverb=real_number("dereverb", dereverb, 0, 1))
+        part = float(dereverb) if isinstance(dereverb, bool) else dereverb
+        settings = replace(settings, dereverb=real_number("dereverb", part, 0, 1))
+    if max_attenuation is not None:
+        settings = replace(settings, max_attenuation=max_attenuation)
     return settings

@@ -21,8 +21,10 @@ from alphamf.denoising.choices import LatencyName, PresetName
 from alphamf.denoising.hints import Hints
 from alphamf.denoising.samples import (
     Samples,
+    check_channels,
     check_chunk,
     check_rate,
+    count_channels,
     from_float,
     kind_of,
     real_samples,
@@ -34,6 +36,7 @@ from alphamf.denoising.stream_options import Cancel, SoundProgress, StreamOption
 from alphamf.denoising.weights import Weights
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary
+from alphamf.tools.arguments import name_the_rate
 from alphamf.tools.arrays import DeviceName, Floats
 
 if TYPE_CHECKING:
@@ -59,9 +62,9 @@ class Stream:
     rate
         Sampling rate in Hz.
     channels
-        Number of channels.
-    preset, strength, dereverb, model, seed, device, jobs, max_channels, channels_first, \
-    progress, cancel
+        Number of channels; None: that of the first chunk.
+    preset, strength, dereverb, max_attenuation, model, seed, device, jobs, max_channels, \
+    channels_first, progress, cancel
         As in `alphamf.denoise`.
     latency
         ``"segments"``: segments of ten seconds; ``"low"``: 40 ms, at lower quality
@@ -87,21 +90,23 @@ class Stream:
     --------
     >>> import soundfile
     >>> audio, rate = soundfile.read("data/sample-noisy.wav", frames=32000)
-    >>> with Stream(rate, channels=1, latency="low") as stream:
-    ...     cleaned = [stream.process(chunk) for chunk in audio.reshape(-1, 160, 1)]
+    >>> with Stream(rate, latency="low") as stream:
+    ...     cleaned = [stream.process(chunk) for chunk in audio.reshape(-1, 160)]
     ...     cleaned.append(stream.flush())
     >>> sum(map(len, cleaned)), stream.latency
     (32000, 0.04)
     """
 
+    @name_the_rate
     def __init__(
         self,
         rate: float,
-        channels: int,
+        channels: int | None = None,
         preset: PresetName | Settings = "fast",
         *,
         strength: float | None = None,
         dereverb: float | None = None,
+        max_attenuation: float | None = None,
         model: str | PathLike[str] | Dictionary | Weights = "auto",
         latency: LatencyName = "segments",
         seed: int = 0,
@@ -114,7 +119,7 @@ class Stream:
         hints: Hints | None = None,
     ) -> None:
         options = StreamOptions(
-            choose_settings(preset, strength, dereverb),
+            choose_settings(preset, strength, dereverb, max_attenuation),
             model=model,
             latency=latency,
             seed=seed,
@@ -128,29 +133,33 @@ class Stream:
         )
         self._open(rate, channels, options)
 
-    def _open(self, rate: float, channels: int, options: StreamOptions) -> None:
-        rate, channels = check_rate(rate), options.check_channels(channels)
-        self.rate: int = rate
-        self.channels: int = channels
+    def _open(self, rate: float, channels: int | None, options: StreamOptions) -> None:
+        self._most = options.max_channels
+        self.rate: int = (rate := check_rate(rate))
+        self.channels: int | None = (
+            None if channels is None else check_channels(channels, self._most)
+        )
         self.settings: Settings = options.settings
         progress = SoundProgress(options.progress, options.cancel)
         self._denoiser: SegmentDenoiser | FrameDenoiser
         if options.latency == "low":
             from alphamf.denoising.low_latency import FrameDenoiser
 
-            self._denoiser = FrameDenoiser(rate, channels, options, progress)
+            self._denoiser = FrameDenoiser(rate, self.channels or 1, options, progress)
         else:
             self._denoiser = SegmentDenoiser(rate, options.weights(rate), options, progress)
         self.latency: float = self._denoiser.latency / rate
         self._channels_first = options.channels_first
         self._kind: np.dtype[Any] | None = None
+        self._one_axis = False  # As the newest chunk has
         self._last_came = False
         self._ended = ""
         self._busy = Lock()
 
     def __repr__(self) -> str:
-        channels = f"{self.channels} channel{'s' * (self.channels > 1)}"
-        return f"Stream({self.rate} Hz, {channels}, latency {self.latency:g} s)"
+        number = self.channels
+        channels = f", {number} channel{'s' * (number > 1)}" if number else ""
+        return f"Stream({self.rate} Hz{channels}, latency {self.latency:g} s)"
 
     def __enter__(self) -> Stream:
         return self
@@ -196,14 +205,14 @@ class Stream:
             work for another call; a chain diverged.
         """
         with self._turn():
-            chunk = self._take(chunk)
-            return self._joined(chunk.ndim)
+            self._take(chunk)
+            return self._joined()
 
     def flush(self) -> Samples:
-        """End the stream and return the remaining speech, shape (samples, channels)."""
+        """End the stream and return the remaining speech, in the shape of the last chunk."""
         with self._turn():
             self._take_end()
-            return self._joined(2)
+            return self._joined()
 
     def segments(self, chunk: ArrayLike) -> Iterator[Segment]:
         """Process a chunk, and return an iterator over the segments that are ready.
@@ -230,13 +239,12 @@ class Stream:
                 return
             yield segment
 
-    def _joined(self, axes: int) -> Samples:
-        """Return the speech of all segments that are ready, with one or two axes."""
+    def _joined(self) -> Samples:
+        """Return the speech of all segments that are ready."""
         audio = [segment.audio for segment in iter(self._step, None)]
         if not audio:
-            audio = [self._in_users_form(np.empty((0, self.channels), np.float32))]
-        joined = np.concatenate(audio, axis=int(self._channels_first))
-        return joined.reshape(-1) if axes == 1 else joined
+            return self._in_users_form(np.empty((0, self.channels or 1), np.float32))
+        return np.concatenate(audio, axis=int(self._channels_first and not self._one_axis))
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
@@ -251,14 +259,16 @@ class Stream:
         finally:
             self._busy.release()
 
-    def _take(self, chunk: ArrayLike) -> Samples:
-        """Check and store a chunk, and return it as an array."""
+    def _take(self, chunk: ArrayLike) -> None:
+        """Check and store a chunk."""
         self._check_open()
         if self._last_came:
             raise AlphaMFError("the stream has ended; no chunk can follow flush() or rest()")
         array = real_samples(chunk)
-        check_chunk(array.shape, self.channels, channels_first=self._channels_first)
-        block = array[:, None] if array.ndim == 1 else array.T if self._channels_first else array
+        first = self._channels_first
+        channels = self.channels or count_channels(array.shape, self._most, channels_first=first)
+        check_chunk(array.shape, channels, channels_first=first)
+        block = array[:, None] if array.ndim == 1 else array.T if first else array
         kind = kind_of(array)
         if self._kind not in (None, kind):
             raise AlphaMFError(
@@ -266,8 +276,7 @@ class Stream:
                 f"but this chunk is {kind}"
             )
         self._denoiser.push(to_float(block))
-        self._kind = kind
-        return array
+        self._kind, self.channels, self._one_axis = kind, channels, array.ndim == 1
 
     def _take_end(self) -> None:
         self._check_open()
@@ -296,10 +305,12 @@ class Stream:
     def _in_users_form(self, audio: Floats) -> Samples:
         """Return samples in the user's dtype and axis order."""
         found = from_float(audio, self._kind or audio.dtype)
+        if self._one_axis:
+            return found.reshape(-1)
         return found.T if self._channels_first else found
 
 
-def open_stream(rate: float, channels: int, options: StreamOptions) -> Stream:
+def open_stream(rate: float, channels: int | None, options: StreamOptions) -> Stream:
     """Return a stream with options that have been checked."""
     stream = Stream.__new__(Stream)
     stream._open(rate, channels, options)

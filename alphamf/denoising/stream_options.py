@@ -91,16 +91,6 @@ class StreamOptions:
         """Return the weights for whole segments of sound at a rate in Hz."""
         return find(rate, self.model, dereverb=self.settings.dereverb > 0)
 
-    def check_channels(self, channels: int) -> int:
-        """Return a number of channels as an int."""
-        number = whole_number("channels", channels, 1)
-        if number > self.max_channels:
-            raise AlphaMFError(
-                f"a stream can have 1 to {self.max_channels} channels, not {shown_value(number)}; "
-                "raise max_channels to allow more"
-            )
-        return number
-
 
 class SoundProgress:
     """Counts the seconds of sound that several threads have processed, and can stop them.

@@ -9,9 +9,13 @@ import math
 import operator
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 from alphamf.errors import AlphaMFError
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 MOST_SHOWN = 60
 """Maximum number of characters of a value in a message."""
@@ -110,6 +114,19 @@ def file_name(name: str, value: Any, words: str = "the name of a file") -> str:
     if not isinstance(found, str) or "\0" in found:
         raise AlphaMFError(f"{name} must be {words}, not {shown_value(value)}")
     return found
+
+
+def name_the_rate(function: Callable[P, R]) -> Callable[P, R]:
+    """Let a call with ``sr=``, as other libraries have it, be refused by a sentence with `rate`."""
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        for name in ("sr", "fs", "samplerate", "sample_rate", "sampling_rate"):
+            if name in kwargs:
+                raise TypeError(f"{name} is called rate here: rate={shown_value(kwargs[name])}")
+        return function(*args, **kwargs)
+
+    return call
 
 
 def _range(least: float, most: float | None) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import tracemalloc
+from base64 import b64decode
 from dataclasses import replace
+from io import BytesIO
 
 import numpy as np
 import pytest
@@ -20,7 +23,7 @@ from alphamf.denoising.grids import BAND_TOP
 from alphamf.denoising.samples import from_float
 from alphamf.denoising.sampling import check_memory
 from alphamf.denoising.segments import OVERLAP_SECONDS, SEGMENT_SECONDS
-from alphamf.denoising.settings import HYPERPARAMETERS
+from alphamf.denoising.settings import HYPERPARAMETERS, choose_settings
 from alphamf.denoising.stream import Stream
 from alphamf.denoising.weights import find
 from alphamf.errors import AlphaMFError
@@ -268,6 +271,74 @@ def test_files_that_cannot_be_read_and_rates_that_are_one_too_many_or_missing(tm
         denoise(sound(100))
 
 
+def test_a_file_that_is_open_is_read():
+    path = DATA / "sample-noisy.wav"
+    data = BytesIO(path.read_bytes())
+    found = denoise(data, preset=QUICK)
+    np.testing.assert_array_equal(found.audio, denoise(path, preset=QUICK).audio)
+    with pytest.raises(AlphaMFError, match="has its own rate; leave out rate"):
+        denoise(data, RATE)
+
+
+@pytest.mark.parametrize("call", [denoise, denoise_stream, Stream])
+@pytest.mark.parametrize("name", ["sr", "samplerate", "sample_rate"])
+def test_the_rate_by_another_librarys_name(call, name):
+    with pytest.raises(TypeError, match=f"{name} is called rate here: rate=8000"):
+        call(sound(100), **{name: 8000})
+
+
+def test_settings_as_keywords():
+    audio = sound(3000)
+    np.testing.assert_array_equal(
+        run(audio, max_attenuation=15).audio,
+        run(audio, settings=replace(QUICK, max_attenuation=15.0)).audio,
+    )
+    assert choose_settings("fast", dereverb=True) == replace(PRESETS["fast"], dereverb=1.0)
+    assert choose_settings("fast", dereverb=False) == PRESETS["fast"]
+
+
+KINDS = ["int8", "uint8", "int16", "int32", "float32"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shape", [(900,), (900, 2), (2, 900)])
+def test_a_result_is_an_array_and_a_file(kind, shape, tmp_path):
+    limits = (-1, 1) if kind == "float32" else (np.iinfo(kind).min, np.iinfo(kind).max)
+    audio = np.random.default_rng(0).uniform(*limits, shape).astype(kind)
+    found = run(audio, channels_first=shape[0] == 2)
+    assert np.asarray(found) is found.audio
+    assert np.array(found, float).dtype == float
+    name = tmp_path / ("talk.aiff" if kind == "int8" else "talk.wav")
+    found.save(name)
+    written, rate = soundfile.read(name, dtype="float64", always_2d=True)
+    full, middle = FULL.get(kind, 1), 128 * (kind == "uint8")
+    wanted = (found.audio.astype(float) - middle) / full
+    np.testing.assert_array_equal(written, wanted.T if shape[0] == 2 else wanted.reshape(900, -1))
+    assert rate == RATE
+
+
+def test_a_result_is_saved_in_the_format_of_its_name(tmp_path):
+    found = run(sound(900))
+    found.save(tmp_path / "talk.flac")
+    assert soundfile.info(tmp_path / "talk.flac").subtype == "PCM_24"
+    with pytest.raises(AlphaMFError, match=r"talk\.txt is not a known audio format"):
+        found.save(str(tmp_path / "talk.txt"))
+
+
+@pytest.mark.parametrize("dry", [0.0, 0.5])
+def test_a_notebook_shows_players_before_and_after(dry):
+    audio = np.rint(sound(900) * 2**13).astype(np.int16)
+    found = run(audio, settings=replace(QUICK, dry=dry))
+    page = found._repr_html_()
+    assert re.findall(r"<p>(\w+)<br>", page) == ["Before", "After"]
+    sounds = [
+        soundfile.read(BytesIO(b64decode(data)), dtype="int16")[0]
+        for data in re.findall(r'base64,([^"]+)"', page)
+    ]
+    np.testing.assert_allclose(sounds[0], audio, atol=1)
+    np.testing.assert_allclose(sounds[1], found.audio, atol=1)
+
+
 def test_representations_have_one_line():
     sounds = sound(500, 2)
     found = run(sounds, settings=replace(QUICK, chains=2))
@@ -288,15 +359,20 @@ def test_representations_have_one_line():
         assert "\n" not in repr(each)
 
 
-def test_a_block_without_its_axis_of_channels_is_refused():
-    with pytest.raises(AlphaMFError, match="shape"):
-        list(denoise_stream([sound(100)], RATE, QUICK, model=TINY))
+def test_a_stream_takes_blocks_in_one_axis():
+    blocks = [sound(100), sound(50, seed=1)]
+    found = stream(blocks)
+    for one, other in zip(found, stream([each[:, None] for each in blocks]), strict=True):
+        np.testing.assert_array_equal(one, other[:, 0] if other.ndim == 2 else other)
+    assert found[0].shape == found[1].shape == (150,)
+    with pytest.raises(AlphaMFError, match=r"shape \(samples,\) or \(samples, 1\), not \(\)"):
+        list(denoise_stream([np.float32(0)], RATE, QUICK, model=TINY))
 
 
 def test_a_later_block_of_another_shape():
     blocks = [np.zeros((1, 100), np.float32), np.zeros(50, np.float32)]
     found = list(denoise_stream(blocks, RATE, QUICK, model=TINY, channels_first=True))
-    assert sum(part.audio.shape[1] for part in found) == 150
+    assert sum(part.audio.size for part in found) == 150
     with pytest.raises(AlphaMFError, match="shape"):
         list(denoise_stream([blocks[0].T, np.float32(0)], RATE, QUICK, model=TINY))
 

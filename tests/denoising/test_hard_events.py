@@ -39,7 +39,7 @@ def voice(name="noisy"):
 
 def denoised(*sounds, rate=RATE):
     with Stream(rate, 1, latency="low") as stream:
-        return np.concatenate([*(stream.process(each) for each in sounds), stream.flush()[:, 0]])
+        return np.concatenate([*(stream.process(each) for each in sounds), stream.flush()])
 
 
 @cache
@@ -155,7 +155,7 @@ def test_a_state_that_is_not_finite_starts_anew_and_says_so_once(caplog):
                 notes.append(segment.note)
             given, state = engine_of(stream).__getstate__()
             engine_of(stream).__setstate__((given, poisoned(state, rng, 3000, end)))
-    out = np.concatenate([*parts, stream.flush()[:, 0]])
+    out = np.concatenate([*parts, stream.flush()])
     assert np.isfinite(out).all()
     sentences = [record.getMessage() for record in caplog.records]
     assert sentences == [ANEW]

@@ -84,7 +84,34 @@ def test_one_channel_in_one_axis():
     with Stream(RATE, 1, QUICK, model=TINY) as stream:
         out = stream.process(sound(17)[:, 0])
         assert out.shape == (10 * RATE,)
-        assert stream.flush().shape == (7 * RATE, 1)
+        assert stream.flush().shape == (7 * RATE,)
+
+
+@pytest.mark.parametrize("latency", ["segments", "low"])
+@pytest.mark.parametrize("shape", [(900,), (900, 1), (900, 2), (2, 900)])
+def test_the_first_chunk_says_how_many_channels_there_are(latency, shape):
+    audio = sound(1)[:900, 0] if len(shape) == 1 else np.resize(sound(1), shape)
+    first, channels = shape[0] == 2, min(*shape, 2) if len(shape) == 2 else 1
+    options = {"preset": QUICK, "model": TINY} if latency == "segments" else {}
+    options |= {"latency": latency, "channels_first": first}
+    outs = []
+    for given in (None, channels):
+        with Stream(RATE, given, **options) as stream:
+            assert repr(stream).startswith(
+                f"Stream(8000 Hz, {channels} ch" if given else "Stream(8"
+            )
+            assert copy.copy(stream).channels == given
+            outs.append([stream.process(audio), stream.flush()])
+            assert stream.channels == channels
+    for one, other in zip(*outs, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert np.concatenate(outs[0], axis=int(first)).shape == shape
+    with Stream(RATE, **options) as stream:
+        with pytest.raises(AlphaMFError, match="1 to 64 channels, not 65"):
+            stream.process(np.zeros((65, 900) if first else (900, 65), np.float32))
+        with pytest.raises(AlphaMFError, match="channels seem to be"):
+            stream.process(np.zeros((900, 2) if first else (2, 900), np.float32))
+        assert stream.process(audio).ndim == len(shape)
 
 
 @pytest.mark.parametrize("kind", [np.int16, np.uint8])
