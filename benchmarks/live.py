@@ -35,7 +35,7 @@ from alphamf.audio.resample import resample
 from alphamf.scores.score import si_sdr
 from alphamf.tools import tables
 from alphamf.tools.arrays import Floats
-from benchmarks.attacks.kill_processes import INTERRUPTIBLE
+from benchmarks.attacks.commands import INTERRUPTIBLE
 from benchmarks.clips import clips
 from benchmarks.latency import lag
 from benchmarks.report import options_of, run_main

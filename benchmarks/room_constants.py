@@ -206,7 +206,7 @@ def text_of(fits: dict[str, Fitted], offsets: Reals) -> str:
 
     parts = [
         f"{name} = Fit(\n    np.array(\n{row(fit.value)}\n    ),\n"
-        f"    np.array(\n{row(fit.size)}\n    ),\n    {fit.width:.4g},\n)\n"
+        f"    np.array(\n{row(fit.size)}\n    ),\n    {fit.width:.4g},\n)  # fmt: skip\n"
         for name, fit in fits.items()
     ]
     return (
@@ -226,19 +226,13 @@ from alphamf.tools.arrays import Reals
 
 
 class Fit(NamedTuple):
-    """A linear function of features, and that of the size of its error.
+    """A linear function of features, and that of the size of its error."""
 
-    Attributes
-    ----------
-    value, size
-        A constant and a weight for each feature, of the value and of the error's logarithm.
-    width
-        Half of the interval over the size of the error.
-    """
-
+    # value, size: a constant and a weight for each feature, of the value and of the error's
+    # logarithm.
     value: Reals
     size: Reals
-    width: float
+    width: float  # Half of the interval over the size of the error
 
 
 '''

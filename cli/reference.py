@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.audio.reader import Recording, read
+from alphamf.audio.live_input import Recording
+from alphamf.audio.reader import read
 from alphamf.audio.stft import Frame
 from alphamf.batch.observers import Observers
 from alphamf.denoising.segments import Segment

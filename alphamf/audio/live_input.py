@@ -19,7 +19,7 @@ from alphamf.audio import chunks, subtypes
 from alphamf.audio.chunks import is_placeholder
 from alphamf.audio.file_pieces import Scan
 from alphamf.audio.layout import LEAST, excess_sentence, too_few_bytes
-from alphamf.audio.reader import Recording, open_reader
+from alphamf.audio.reader import Reader, open_reader
 from alphamf.audio.spool import Spool, spool_pipe
 from alphamf.audio.survey import BLOCK, Samples, check_kind, check_samples, open_bytes
 from alphamf.errors import AlphaMFError
@@ -46,7 +46,7 @@ class WavHeader(NamedTuple):
 
 
 class LiveRecording:
-    """A recording that is still being written; see `alphamf.audio.reader.Recording`."""
+    """A recording that is still being written, with the interface of a `Reader`."""
 
     name: str = NAME
     track: None = None
@@ -124,6 +124,10 @@ class LiveRecording:
         elif spare >= LEAST:
             sentence = excess_sentence(self.name, self.duration, spare)
             self.cut = f"{sentence}; {self.duration:.2f} s of it were used"
+
+
+Recording = Reader | LiveRecording
+"""An opened recording."""
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from typing import Any
 
 from alphamf.audio import mp3, ogg
 from alphamf.audio.file_pieces import Scan
-from alphamf.audio.reader import Recording
+from alphamf.audio.live_input import Recording
 
 
 def compression(

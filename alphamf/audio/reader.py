@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -26,72 +26,6 @@ from alphamf.tools.files import file_errors, printable_name, reason, temporary_p
 
 CHANNELS = 64
 """Maximum number of channels by default: each costs as much as a mono recording."""
-
-
-class Recording(Protocol):
-    """The interface of an opened recording; see `Reader`."""
-
-    @property
-    def name(self) -> str:
-        """Its name in messages."""
-        ...
-
-    @property
-    def path(self) -> Path:
-        """Path of the file that is read."""
-        ...
-
-    @property
-    def track(self) -> About | None:
-        """The audio track that is read from a media file; None for other files."""
-        ...
-
-    @property
-    def rate(self) -> int:
-        """Samples per second."""
-        ...
-
-    @property
-    def channels(self) -> int:
-        """Number of channels."""
-        ...
-
-    @property
-    def frames(self) -> int:
-        """Samples per channel; for a live recording, the number so far."""
-        ...
-
-    @property
-    def duration(self) -> float:
-        """Length in seconds; for a live recording, the length so far."""
-        ...
-
-    @property
-    def format(self) -> str:
-        """Format, by libsndfile's name."""
-        ...
-
-    @property
-    def subtype(self) -> str:
-        """Sample format (subtype), by libsndfile's name."""
-        ...
-
-    @property
-    def cut(self) -> str | None:
-        """A sentence if part of the recording is missing; otherwise None."""
-        ...
-
-    @property
-    def note(self) -> str | None:
-        """What else is wrong with the file; otherwise None."""
-        ...
-
-    def blocks(self, *, exact: bool = False) -> Iterator[Any]:
-        """Yield the samples in order, shape (n, channels), float32.
-
-        `exact`: whether to yield float64 where float32 does not hold the samples.
-        """
-        ...
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,12 @@ from alphamf.audio.decoder import helper
 from alphamf.audio.decoder.confined_process import NoSandboxError
 from alphamf.audio.decoder.muxing import ConfinedMuxer
 from alphamf.audio.formats import final_name
+from alphamf.audio.live_input import Recording
 from alphamf.audio.media.copy import Original
 from alphamf.audio.media.muxer import Muxer
 from alphamf.audio.metadata import keep
 from alphamf.audio.rates import compression
-from alphamf.audio.reader import Reader, Recording, open_reader
+from alphamf.audio.reader import Reader, open_reader
 from alphamf.audio.sink import Sink
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from alphamf.audio import formats
-from alphamf.audio.live_input import open_binary
+from alphamf.audio.live_input import Recording, open_binary
 from alphamf.audio.normalizer import Normalizer
-from alphamf.audio.reader import Recording, open_reader
+from alphamf.audio.reader import open_reader
 from alphamf.audio.stft import Frame
 from alphamf.audio.writer import Destination, Writer, destination, open_writer
 from alphamf.batch.inputs import STREAM, Job, would_overwrite

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from alphamf.audio.reader import Recording
+from alphamf.audio.live_input import Recording
 from alphamf.audio.writer import destination, open_writer
 from alphamf.batch.archive import Archive
 from alphamf.denoising.activity import speech_ranges

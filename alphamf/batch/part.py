@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from alphamf.audio.reader import Recording
+from alphamf.audio.live_input import Recording
 from alphamf.audio.stft import Frame, frame_count
 from alphamf.denoising.samples import Samples
 from alphamf.denoising.segments import Segment

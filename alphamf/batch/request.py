@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from alphamf.audio.reader import Recording
+from alphamf.audio.live_input import Recording
 from alphamf.audio.stft import Frame
 from alphamf.batch.part import Part
 from alphamf.denoising.denoised import denoise_blocks

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.audio.reader import CHANNELS, Recording, open_reader
+from alphamf.audio.live_input import Recording
+from alphamf.audio.reader import CHANNELS, open_reader
 from alphamf.audio.stft import Frame
 from alphamf.batch.file import process
 from alphamf.batch.inputs import Job

@@ -31,8 +31,7 @@ from typing import Any
 import numpy as np
 
 from alphamf.tools import tables
-from benchmarks.attacks.hostile_models import model, models
-from benchmarks.attacks.mutants import mutate, sounds
+from benchmarks.attacks.mutants import model, models, mutate, sounds
 from benchmarks.report import caption, options_of, publish, run_main
 
 PATIENCE = 20.0
@@ -49,22 +48,14 @@ PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
 
 @dataclass
 class Tally:
-    """Outcomes of the files of a kind.
+    """Outcomes of the files of a kind."""
 
-    Attributes
-    ----------
-    files
-        How many were tried.
-    results, refused, findings
-        How many of them had which outcome.
-    seconds, memory
-        The most of one file, memory in MiB.
-    """
-
-    files: int = 0
+    files: int = 0  # How many were tried
+    # results, refused, findings: how many of them had which outcome.
     results: int = 0
     refused: int = 0
     findings: int = 0
+    # seconds, memory: the most of one file, memory in MiB.
     seconds: float = 0.0
     memory: float = 0.0
 
@@ -91,19 +82,7 @@ def files(seed: int, start: int) -> Iterator[tuple[int, str, bytes]]:
 
 
 def work(pipe: Connection, seed: int, start: int, count: int, folder: Path) -> None:
-    """Denoise files in this process, and report each before and after.
-
-    Parameters
-    ----------
-    pipe
-        Takes number, kind and path of a file, then its outcome; None at the end.
-    seed
-        Of the files.
-    start, count
-        First number, and number of files in all.
-    folder
-        For temporary files.
-    """
+    """Denoise files in this process, and report each before and after."""
     from alphamf.denoising.settings import PRESETS
 
     warnings.simplefilter("error")
@@ -129,19 +108,7 @@ def work(pipe: Connection, seed: int, start: int, count: int, folder: Path) -> N
 
 
 def attempt(path: Path, kind: str, settings: Any, folder: Path) -> tuple[str, str]:
-    """Return ``result``, ``refused`` or ``finding``, and the details.
-
-    Parameters
-    ----------
-    path
-        The file.
-    kind
-        Its kind.
-    settings
-        Of denoising.
-    folder
-        For the output; holds ``tiny.npz``, a model.
-    """
+    """Return ``result``, ``refused`` or ``finding``, and the details."""
     from alphamf.audio.reader import open_reader
     from alphamf.batch.file import process
     from alphamf.batch.inputs import Job

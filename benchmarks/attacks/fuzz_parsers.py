@@ -59,21 +59,7 @@ def kept(name: str) -> dict[str, bytes]:
 
 
 def fuzz(name: str, folder: Path, limit: str, findings: Path, seed: int) -> Run:
-    """Fuzz a parser in a process of its own.
-
-    Parameters
-    ----------
-    name
-        Of the parser.
-    folder
-        Empty; gets the inputs that reach something new.
-    limit
-        libFuzzer's option that ends it: of the time, or of the inputs.
-    findings
-        Folder for the input of a finding.
-    seed
-        Of the changes.
-    """
+    """Fuzz a parser in a process of its own."""
     for entry, data in kept(name).items():
         (folder / entry).write_bytes(data)
     findings.mkdir(parents=True, exist_ok=True)

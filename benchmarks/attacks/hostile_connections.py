@@ -40,36 +40,16 @@ DISK = 300
 
 @dataclass(frozen=True)
 class Attack:
-    """What each of several clients does.
+    """What each of several clients does."""
 
-    Attributes
-    ----------
-    name
-        What it is, for the table.
-    first
-        What a client sends at once; `{host}`, `{path}` and `{key}` are the server's.
-    answered
-        Whether it reads an answer before it goes on.
-    then
-        What it sends after that.
-    every
-        What it sends every half second from then on.
-    clients
-        How many there are.
-    channels
-        Channels of a recording of ten seconds that is uploaded before; 0 for none.
-    small
-        Whether the server's disk is a small one.
-    """
-
-    name: str
-    first: str = ""
-    answered: bool = False
-    then: str = ""
-    every: str = ""
-    clients: int = 130
-    channels: int = 0
-    small: bool = False
+    name: str  # What it is, for the table
+    first: str = ""  # What a client sends at once; `{host}`, `{path}` and `{key}` are the server's.
+    answered: bool = False  # Whether it reads an answer before it goes on
+    then: str = ""  # What it sends after that
+    every: str = ""  # What it sends every half second from then on
+    clients: int = 130  # How many there are
+    channels: int = 0  # Channels of a recording of ten seconds that is uploaded before; 0 for none
+    small: bool = False  # Whether the server's disk is a small one
 
 
 ATTACKS = (

@@ -207,22 +207,7 @@ def problems(answer: Answer) -> list[str]:
 
 
 def run(folder: Path, count: int = COUNT, seed: int = 1) -> tuple[Counter[str], list[str]]:
-    """Send the requests.
-
-    Parameters
-    ----------
-    folder
-        For the server's files.
-    count, seed
-        Number of requests; of their variations.
-
-    Returns
-    -------
-    answers : Counter
-        Kind of request and status, counted.
-    found : list of str
-        What went wrong.
-    """
+    """Send the requests."""
     (folder / "secret").write_text(SECRET)
     answers: Counter[str] = Counter()
     found: list[str] = []

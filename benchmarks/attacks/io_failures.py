@@ -39,9 +39,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from alphamf.tools import tables
-from benchmarks.attacks.io_tasks import TASKS, lighten, prepare
-from benchmarks.attacks.kill_processes import alive
-from benchmarks.attacks.kill_tasks import Products, Task, measured, mixed, plain, trained
+from benchmarks.attacks.commands import (
+    FEWER_TASKS,
+    Products,
+    Task,
+    alive,
+    lighten,
+    measured,
+    mixed,
+    plain,
+    prepare_fewer,
+    trained,
+)
 from benchmarks.attacks.kills import PAGE
 from benchmarks.report import caption, options_of, publish, run_main
 
@@ -72,43 +81,18 @@ class End(NamedTuple):
 
 @dataclass
 class Account:
-    """Counts of a command's runs.
+    """Counts of a command's runs."""
 
-    Attributes
-    ----------
-    calls
-        That the undisturbed run makes.
-    failed
-        Runs in which a call failed, by its kind.
-    tolerated
-        Those that ended well all the same.
-    parts
-        Known temporary files that were left.
-    problems
-        Sentences.
-    """
-
-    calls: int = 0
+    calls: int = 0  # That the undisturbed run makes
+    # Runs in which a call failed, by its kind.
     failed: Counter[str] = field(default_factory=Counter)
-    tolerated: int = 0
-    parts: int = 0
-    problems: list[str] = field(default_factory=list)
+    tolerated: int = 0  # Those that ended well all the same
+    parts: int = 0  # Known temporary files that were left
+    problems: list[str] = field(default_factory=list)  # Sentences
 
 
 def run(task: Task, folder: Path, state: State, first: int, last: int) -> End:
-    """Run a command in which calls fail.
-
-    Parameters
-    ----------
-    task
-        The command.
-    folder
-        Where it runs.
-    state
-        Shared with it.
-    first, last
-        The calls that fail, from 1; with ``last < first`` they are counted only.
-    """
+    """Run a command in which calls fail."""
     state.calls, state.last, state.what = 0, last, b""
     child = os.fork()
     if not child:
@@ -179,21 +163,7 @@ def _left(session: int, patience: float = 5) -> bool:
 def each_call(
     task: Task, folder: Path, state: State, calls: Iterator[int], for_good: bool
 ) -> Account:
-    """Fail the calls of a command, one in each run.
-
-    Parameters
-    ----------
-    task
-        The command.
-    folder
-        Holds its input.
-    state
-        Shared with the runs.
-    calls
-        Numbers of the calls, from 1; it ends with the last that the undisturbed run makes.
-    for_good
-        Whether those after it fail, too.
-    """
+    """Fail the calls of a command, one in each run."""
     account = Account()
     inputs = plain(folder / "input")
     run(task, folder, state, 1, 0)  # what is cached, is so in all
@@ -315,26 +285,16 @@ def _empty(folder: Path) -> None:
 
 
 def attempt(name: str, calls: Iterator[int], *, for_good: bool = False) -> Account:
-    """Make the inputs of a command and fail its calls.
-
-    Parameters
-    ----------
-    name
-        Of the command.
-    calls
-        Numbers of the calls, from 1.
-    for_good
-        Whether those after it fail, too.
-    """
+    """Make the inputs of a command and fail its calls."""
     folder = Path(os.environ["IO_FAILURES_FOLDER"])
     shutil.rmtree(folder, ignore_errors=True)
-    prepare(name, folder / "input")
+    prepare_fewer(name, folder / "input")
     _empty(folder)
     import mmap
 
     with open(os.environ["IO_FAILURES_STATE"], "r+b") as file:
         memory = mmap.mmap(file.fileno(), ctypes.sizeof(State))
-    return each_call(TASKS[name], folder, State.from_buffer(memory), calls, for_good)
+    return each_call(FEWER_TASKS[name], folder, State.from_buffer(memory), calls, for_good)
 
 
 def row(name: str, for_good: bool, account: Account) -> Rows:
@@ -342,7 +302,7 @@ def row(name: str, for_good: bool, account: Account) -> Rows:
     kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(account.failed.items()))
     runs = account.failed.total()
     counts = account.calls, runs, account.tolerated, account.parts, len(account.problems)
-    key = f"`alphamf {TASKS[name].arguments}`", "all after it, too" if for_good else "one"
+    key = f"`alphamf {FEWER_TASKS[name].arguments}`", "all after it, too" if for_good else "one"
     return {key: [*map(str, counts), kinds]}
 
 
@@ -353,7 +313,9 @@ def table(rows: Rows) -> str:
         if line.startswith("| `"):
             command, which, *cells = line[2:-2].split(" | ")
             rows.setdefault((command, which), cells)
-    keys = [key for name in TASKS for good in (False, True) for key in row(name, good, Account())]
+    keys = [
+        key for name in FEWER_TASKS for good in (False, True) for key in row(name, good, Account())
+    ]
     headings = ["command", "what fails", "calls", "runs", "ended well", "parts", "problems"]
     headings += ["runs by the kind of call"]
     return tables.markdown(headings, [[*key, *rows[key]] for key in keys if key in rows])
@@ -384,7 +346,7 @@ def start_anew(folder: Path) -> None:
 def main() -> None:
     """Fail all calls of all commands, and print the table."""
     parser = options_of("benchmarks.attacks.io_failures", __doc__)
-    parser.add_argument("--only", default=",".join(TASKS), help="commands")
+    parser.add_argument("--only", default=",".join(FEWER_TASKS), help="commands")
     parser.add_argument("--first", type=int, default=1, help="the first call that fails")
     parser.add_argument("--every", type=int, default=1, help="of so many calls, one fails")
     parser.add_argument("--for-good", action="store_true", help="all calls after it fail, too")

@@ -11,13 +11,14 @@ removed and a new round begins. After every stop, each output must be absent or 
 undisturbed run, and the inputs as they were; after the last round, nothing else may be there. In
 the folder for temporary files SIGTERM and SIGINT may leave nothing, and the next run removes what
 SIGKILL left.
-`serve` is stopped while it denoises what it was sent (`kill_server`), `live` while it
-records (`kill_live`). With
+`serve` is stopped while it denoises what it was sent, `live` while it
+records. With
 ``--write`` the rows of these commands in docs/reliability.md are replaced.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import sys
@@ -27,14 +28,28 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import psutil
+import soundfile
 
+from alphamf.live.take import RecordingPaths
 from alphamf.tools import tables
-from benchmarks import kill_live, kill_server
-from benchmarks.attacks.kill_processes import leave, start, stopped
-from benchmarks.attacks.kill_tasks import SIGNALS, TASKS, Account, Products, Task, plain, prepare
+from benchmarks.attacks.commands import (
+    ROOT,
+    SIGNALS,
+    TASKS,
+    Account,
+    Products,
+    Task,
+    clips,
+    leave,
+    plain,
+    prepare,
+    start,
+    stopped,
+)
+from benchmarks.page_server import Server
 from benchmarks.report import caption, options_of, publish, run_main
 
-ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reliability.md"
 
 
@@ -49,19 +64,7 @@ def whole(task: Task, folder: Path) -> tuple[float, Products]:
 
 
 def cycles(task: Task, folder: Path, count: int, rng: np.random.Generator) -> Account:
-    """Stop and restart a command.
-
-    Parameters
-    ----------
-    task
-        The command.
-    folder
-        Holds its input.
-    count
-        Number of stops.
-    rng
-        Draws the moments.
-    """
+    """Stop and restart a command."""
     account = Account()
     inputs, temporary = plain(folder / "input"), folder / "tmp"
     seconds, expected = whole(task, folder)
@@ -118,9 +121,149 @@ def _ended(folder: Path, made: Products, expected: Products, moment: str) -> lis
     ]
 
 
+SERVE = "serve --no-browser --jobs 1"
+_PATIENCE = 30.0
+"""Seconds that the processes may take to end."""
+
+
+def server_cycles(folder: Path, count: int, rng: np.random.Generator) -> Account:
+    """Stop a server while it denoises, and start it again in the same folder.
+
+    After SIGTERM and SIGINT its folder for temporary files must be empty; what SIGKILL leaves there
+    must go when the next one starts. Its processes must have ended each time, and a recording that
+    is done must be the same whenever it is.
+    """
+    account = Account()
+    clips(folder / "input", 1, 4)
+    started = time.perf_counter()
+    server, recording = _served(folder)
+    server.wait(recording)
+    seconds = time.perf_counter() - started
+    expected = _served_result(server, recording)
+    server.stop()
+    while account.stops.total() < count:
+        number = SIGNALS[account.stops.total() % len(SIGNALS)]
+        server, recording = _served(folder)
+        if len(list((folder / "tmp").iterdir())) != 1:
+            account.problems.append("what the last one left is there still")
+        time.sleep(rng.uniform(0, seconds))
+        if server.json("GET", f"api/recordings/{recording}")["state"] == "done":
+            account.rounds += 1
+            if _served_result(server, recording) != expected:
+                account.problems.append("another result")
+        account.problems += _server_stopped(server, number)
+        account.stops[number.name] += 1
+        account.tracebacks += "Traceback" in server.said()
+    server, recording = _served(folder)
+    server.wait(recording)
+    account.rounds += 1
+    if _served_result(server, recording) != expected:
+        account.problems.append("another result")
+    server.stop()
+    if list((folder / "tmp").iterdir()):
+        account.problems.append("a file was left")
+    return account
+
+
+def _served(folder: Path) -> tuple[Server, str]:
+    """Return a server and the id of a recording that it was sent."""
+    server = Server(folder / "tmp", *SERVE.split()[2:])
+    return server, server.send(folder / "input" / "00.wav")
+
+
+def _served_result(server: Server, recording: str) -> bytes:
+    return server.ask("GET", f"api/recordings/{recording}/result")[2]
+
+
+def _server_stopped(server: Server, number: signal.Signals) -> list[str]:
+    """Stop a server, and return the problems."""
+    processes = psutil.Process(server.process.pid).children(recursive=True)
+    server.process.send_signal(number)
+    server.process.wait(_PATIENCE)
+    _, left = psutil.wait_procs(processes, timeout=_PATIENCE)
+    for process in left:
+        process.kill()
+    server.stop()
+    problems = [f"{number.name}: {process.cmdline()} was left" for process in left]
+    if number != signal.SIGKILL and os.listdir(server.folder):
+        problems.append(f"{number.name}: a file was left")
+    return problems
+
+
+LIVE = Task(
+    "live --record out/00.wav -q",
+    plain,
+    "from tests.support import sound_cards; sound_cards.run_alone(1000)",
+)
+"""Between the devices of a stand-in, which hear noise."""
+
+HEAD = 44
+"""Bytes of a WAV file's header."""
+
+LONGEST = 2.0
+"""Seconds of the recordings, at most."""
+
+
+def live_cycles(folder: Path, count: int, rng: np.random.Generator) -> Account:
+    """Stop it at random moments, each time with recordings of their own.
+
+    Of the two files, before and after, all that is on the disk must be read; after SIGTERM and
+    SIGINT they must be equally long.
+    """
+    account = Account()
+    seconds = _start_of_recording(folder)
+    for k in range(1, count + 1):
+        number = SIGNALS[k % len(SIGNALS)]
+        files = _recordings(folder, k)
+        process = start(_live(k), folder)
+        errors = stopped(process, rng.uniform(0.1, seconds + LONGEST), number, rng, account)
+        account.tracebacks += b"Traceback" in errors
+        account.rounds += process.returncode == 0
+        if not leave(process):
+            account.problems.append(f"stop {k} ({number.name}): processes were left behind")
+        account.problems += [
+            f"stop {k} ({number.name}): {sentence}"
+            for sentence in _recording_problems(files, whole=number != signal.SIGKILL)
+        ]
+    return account
+
+
+def _live(k: int) -> Task:
+    return LIVE._replace(arguments=LIVE.arguments.replace("00", f"{k:02}"))
+
+
+def _recordings(folder: Path, k: int) -> RecordingPaths:
+    return RecordingPaths(folder / "out" / f"{k:02}.wav", folder / "out" / f"{k:02}.denoised.wav")
+
+
+def _start_of_recording(folder: Path) -> float:
+    """Return the seconds until sound is recorded."""
+    began = time.perf_counter()
+    process = start(_live(0), folder)
+    file = _recordings(folder, 0).after
+    while not (file.exists() and file.stat().st_size > HEAD):
+        if process.poll() is not None:
+            raise SystemExit(f"alphamf {LIVE.arguments} ended by itself")
+        time.sleep(0.01)
+    seconds = time.perf_counter() - began
+    process.terminate()
+    process.communicate()
+    return seconds
+
+
+def _recording_problems(files: RecordingPaths, *, whole: bool) -> list[str]:
+    there = [file for file in files if file.exists() and file.stat().st_size]
+    lengths = [soundfile.info(file).frames for file in there]
+    on_disk = [(file.stat().st_size - HEAD) // 2 for file in there]
+    problems = [] if lengths == on_disk else [f"{lengths} samples of {on_disk} can be read"]
+    if whole and len(set(lengths)) > 1:
+        problems.append(f"the recordings have {lengths} samples")
+    return problems
+
+
 OTHERS = {
-    "serve": (kill_server.ARGUMENTS, kill_server.cycles),
-    "live": (kill_live.TASK.arguments, kill_live.cycles),
+    "serve": (SERVE, server_cycles),
+    "live": (LIVE.arguments, live_cycles),
 }
 """Commands that do not end by themselves: their words, and what stops them."""
 

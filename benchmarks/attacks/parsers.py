@@ -36,23 +36,15 @@ from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
 from alphamf.tools import jobs
 from alphamf.tools.files import refuse_links
-from benchmarks.attacks.hostile_models import model
-from benchmarks.attacks.mutants import sounds
+from benchmarks.attacks.mutants import model, sounds
 
 
 class Parser(NamedTuple):
-    """A parser.
+    """A parser."""
 
-    Attributes
-    ----------
-    parse
-        Takes the bytes and a folder; raises AlphaMFError for what it refuses.
-    seeds
-        Returns inputs to begin with.
-    """
-
+    # Takes the bytes and a folder; raises AlphaMFError for what it refuses.
     parse: Callable[[bytes, Path], None]
-    seeds: Callable[[], Iterable[bytes]]
+    seeds: Callable[[], Iterable[bytes]]  # Returns inputs to begin with
 
 
 def _file(data: bytes, folder: Path) -> Path:

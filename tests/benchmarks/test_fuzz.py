@@ -18,8 +18,8 @@ from alphamf.errors import AlphaMFError
 if sys.platform == "win32":
     pytest.skip("limits of a process are POSIX", allow_module_level=True)
 
-from benchmarks import fuzz
-from benchmarks.attacks.hostile_models import model
+from benchmarks.attacks import fuzz
+from benchmarks.attacks.mutants import model
 
 QUICK = replace(PRESETS["fast"], steps=2, keep=1, noise_rank=1)
 

@@ -17,8 +17,7 @@ import psutil
 import pytest
 
 from alphamf.serving.limits import Limits
-from benchmarks.attacks.kill_processes import leave, start
-from benchmarks.attacks.kill_tasks import TASKS, prepare
+from benchmarks.attacks.commands import TASKS, leave, prepare, start
 from benchmarks.page_server import running
 from tests.support.commands import sound
 from tests.support.places import ROOT

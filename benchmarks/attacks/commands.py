@@ -1,15 +1,20 @@
-"""Commands that `benchmarks.attacks.kills` stops, their inputs, and what they make."""
+"""Commands that are stopped, and whose calls fail: their inputs, processes and what they make."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
+import os
 import re
 import signal
+import subprocess
+import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +24,8 @@ import soundfile
 from alphamf.audio.writer import open_writer
 from alphamf.tools import jsonlines
 from tests.support import claps, tones
+
+ROOT = Path(__file__).parents[2]
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 
@@ -31,59 +38,25 @@ Products = dict[str, Any]
 
 @dataclass
 class Account:
-    """Counts of a command's runs.
+    """Counts of a command's runs."""
 
-    Attributes
-    ----------
-    stops
-        By signal.
-    rounds
-        Runs that ended.
-    parts
-        Temporary files that were seen.
-    tracebacks
-        Runs that printed one.
-    problems
-        Sentences.
-    """
-
-    stops: Counter[str] = field(default_factory=Counter)
-    rounds: int = 0
-    parts: int = 0
-    tracebacks: int = 0
-    problems: list[str] = field(default_factory=list)
+    stops: Counter[str] = field(default_factory=Counter)  # By signal
+    rounds: int = 0  # Runs that ended
+    parts: int = 0  # Temporary files that were seen
+    tracebacks: int = 0  # Runs that printed one
+    problems: list[str] = field(default_factory=list)  # Sentences
 
 
 class Task(NamedTuple):
-    """A command in a folder with ``input``.
+    """A command in a folder with ``input``."""
 
-    Attributes
-    ----------
-    arguments
-        Its words.
-    products
-        Reads its output in ``out``.
-    before
-        Python code that its process runs first.
-    """
-
-    arguments: str
-    products: Callable[[Path], Products]
-    before: str = "pass"
+    arguments: str  # Its words
+    products: Callable[[Path], Products]  # Reads its output in ``out``
+    before: str = "pass"  # Python code that its process runs first
 
 
 def clips(folder: Path, count: int, seconds: float) -> None:
-    """Write clips of modulated noise in three formats.
-
-    Parameters
-    ----------
-    folder
-        Where they go.
-    count
-        How many.
-    seconds
-        Length of the shortest ones.
-    """
+    """Write clips of modulated noise in three formats."""
     for k in range(count):
         rng = np.random.default_rng(k)
         time_axis = np.arange(int(8000 * seconds * (1 + k % 3))) / 8000
@@ -94,15 +67,7 @@ def clips(folder: Path, count: int, seconds: float) -> None:
 
 
 def media(folder: Path, count: int) -> None:
-    """Write sound in containers that FFmpeg writes, and videos.
-
-    Parameters
-    ----------
-    folder
-        Where it goes.
-    count
-        How many files.
-    """
+    """Write sound in containers that FFmpeg writes, and videos."""
     rng = np.random.default_rng(0)
     for k in range(count):
         if k % 3 == 2:
@@ -207,7 +172,7 @@ TASKS = {
         "adapt --clean input/speech --noise input/noise -o out/m.npz --rate 8000 "
         "--minutes 0.001 --jobs 2 -q",
         trained,
-        "from benchmarks.attacks.io_tasks import lighten; lighten('adapt', 10)",
+        "from benchmarks.attacks.commands import lighten; lighten('adapt', 10)",
     ),
     "experiment": Task("experiment normal-1d --output out --jobs 2 -q", measured),
 }
@@ -231,3 +196,132 @@ def prepare(name: str, folder: Path) -> None:
         recordings(folder / "input")
     elif name not in ("experiment", "serve", "live"):
         clips(folder / "input", 16 if name == "denoise" else 6, 0.5)
+
+
+# Background processes of a shell inherit an ignored SIGINT.
+INTERRUPTIBLE = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+QUIET = "import signal; signal.signal(signal.SIGINT, signal.SIG_DFL)"
+START = "from alphamf.cli.start import main; main()"
+
+BUSY = {"OMP_WAIT_POLICY": "PASSIVE"}
+"""Threads that spin while they wait triple the time of `adapt` on a machine with other work."""
+
+
+def start(task: Task, folder: Path) -> subprocess.Popen[bytes]:
+    """Start a command, in a session of its own."""
+    code = f"{QUIET}; {task.before}; {INTERRUPTIBLE}; {START}"
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *task.arguments.split()],
+        env={**os.environ, **BUSY, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder / "tmp")},
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
+def leave(process: subprocess.Popen[bytes]) -> bool:
+    """Wait for a process and its children to end; kill them after 30 s."""
+    for _ in range(600):
+        if not alive(process.pid):
+            return True
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    return False
+
+
+def alive(group: int) -> bool:
+    """Whether a process of a group runs; a zombie does not."""
+    for place in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, _, found = place.read_text().rpartition(")")[2].split()[:3]
+            if found == str(group) and state != "Z":
+                return True
+    return False
+
+
+def stopped(
+    process: subprocess.Popen[bytes],
+    timeout: float,
+    number: signal.Signals,
+    rng: np.random.Generator,
+    account: Account,
+) -> bytes:
+    """Stop a process by a signal unless it ends before; return what it printed."""
+    try:
+        return process.communicate(timeout=timeout)[1]
+    except subprocess.TimeoutExpired:
+        every = number == signal.SIGINT or (number == signal.SIGKILL and rng.random() < 0.5)
+        (os.killpg if every else os.kill)(process.pid, number)
+        account.stops[number.name] += 1
+        return process.communicate()[1]
+
+
+QUICKER = "--preset fast --steps 3 -q"
+FEWER_TASKS = {
+    "denoise": Task(f"denoise input/01.flac --output-dir out {QUICKER} --jobs 1", plain),
+    "more": Task(
+        f"denoise input/00.wav -o out/x.wav --noise-output out/n.wav --uncertainty out/u.npz "
+        f"--plot out/p.png --overwrite {QUICKER} --jobs 1",
+        unpacked,
+    ),
+    "jobs": Task(f"denoise input --output-dir out {QUICKER} --jobs 2", plain),
+    "mix": Task("mix input/clean --noise input/noise -o out --snr 0 --overwrite -q", mixed),
+    "evaluate": Task(
+        "evaluate --clean input/clean --noisy input/noisy --method noisy,logmmse -o out "
+        "--jobs 1 -q",
+        measured,
+    ),
+    "train": Task("train input -o out/m.npz --rank 2 --steps 3 -q", trained),
+    "adapt": Task(
+        "adapt --clean input/speech --noise input/noise -o out/m.npz --rate 8000 "
+        "--minutes 0.001 --seed 1 --jobs 1 -q",
+        trained,
+    ),
+}
+"""Commands whose calls to the system `io_failures` fails, one by one."""
+
+
+def prepare_fewer(name: str, folder: Path) -> None:
+    """Write the inputs of one of `FEWER_TASKS`."""
+    if name == "adapt":
+        recordings(folder)
+        return
+    kinds = {"evaluate": ("noisy", "clean"), "mix": ("noise", "clean")}
+    for kind in kinds.get(name, ("",)):
+        clips(folder / kind, 2, 0.3)
+
+
+def lighten(command: str, size: int = 2) -> None:
+    """Take work out of this process that makes no call which could fail.
+
+    Charts are drawn in memory, and that is three quarters of the time of `evaluate` and of `adapt`;
+    the latter makes as few mixtures and steps as gain something.
+    """
+    if command in ("evaluate", "adapt"):
+        from matplotlib.figure import Figure
+
+        Figure.savefig = _nothing_drawn  # type: ignore[method-assign]
+    if command == "adapt":
+        from alphamf.training.refiner import adapt
+
+        adapt.DEV_CLIPS = adapt.LEAST_STEPS = size
+        adapt.TIMED = 2
+        adapt._configuration = _small(adapt._configuration)
+
+
+def _nothing_drawn(figure: object, target: Any, **_: object) -> None:
+    target.write(
+        '<svg viewBox="0 0 1 1"></svg>' if isinstance(target, io.TextIOBase) else b"a picture"
+    )
+
+
+def _small(whole: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a function that makes a configuration of short mixtures, one in a step."""
+
+    def configuration(wish: Any) -> Any:
+        made = whole(wish)
+        mixtures = replace(made.mixtures, seconds=1.0)
+        return replace(made, mixtures=mixtures, schedule=replace(made.schedule, batch=1))
+
+    return configuration
