@@ -31,39 +31,7 @@ def fingerprint(part: object) -> str:
 def save(
     path: Path, identity: dict[str, Any], state: Any, target: Target[Any], record: Record | None
 ) -> None:
-    """Save the state, the latents and the record; the file is replaced atomically.
-
-    Parameters
-    ----------
-    path
-        File to write, or to replace.
-    identity
-        Values that `load` compares.
-    state
-        State of the sampler.
-    target
-        Target, for its latents.
-    record
-        Record of the run, or None.
-
-    Raises
-    ------
-    AlphaMFError
-        The file cannot be written, or another run writes it.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> from alphamf.inference.samplers.langevin import SGLD
-    >>> from alphamf.inference.targets.gaussian import LinearGaussian
-    >>> target = LinearGaussian(np.eye(2), np.ones(2), 1.0)
-    >>> state = SGLD(0.1).init(None, np.zeros(2))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save(Path(folder, "run.npz"), {"seed": 0}, state, target, None)
-    ...     load(Path(folder, "run.npz"), {"seed": 0}, state, target, None)
-    SGLDState(theta=array([0., 0.]), step=0)
-    """
+    """Save the state, the latents and the record, with values that `load` compares (`identity`)."""
     arrays = {f"state.{name}": value for name, value in _flat(state).items()}
     arrays |= {f"latent.{name}": latent for name, latent in target.latents.items()}
     if record is not None:
@@ -78,31 +46,8 @@ def load(
 ) -> S:
     """Return the state at `path`, and restore the latents and the record.
 
-    Parameters
-    ----------
-    identity
-        Values with which the checkpoint must have been saved.
-    template
-        A state of the same sampler on the same target, for the fields' shapes and dtypes.
-
-    Raises
-    ------
-    AlphaMFError
-        The file cannot be read, or belongs to another run.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> from alphamf.inference.samplers.langevin import SGLD
-    >>> from alphamf.inference.targets.gaussian import LinearGaussian
-    >>> target = LinearGaussian(np.eye(2), np.ones(2), 1.0)
-    >>> state = SGLD(0.1).init(None, np.zeros(2))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save(Path(folder, "run.npz"), {"seed": 0}, state, target, None)
-    ...     load(Path(folder, "run.npz"), {"seed": 1}, state, target, None)
-    Traceback (most recent call last):
-    alphamf.errors.AlphaMFError: checkpoint ... belongs to another run: its seed is 0, not 1
+    `template` is a state of the same sampler on the same target. A file that cannot be read, or
+    whose identity differs, raises an AlphaMFError.
     """
     arrays, saved = _read(path)
     for name, value in identity.items():

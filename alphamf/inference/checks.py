@@ -47,54 +47,22 @@ SEEN_MOST = 1.0
 
 
 class Finding(NamedTuple):
-    """What one law says of a sampler.
-
-    Attributes
-    ----------
-    law
-        Name of the law.
-    passed
-        Whether it holds.
-    sentence
-        What was measured, and what it must be.
-
-    Examples
-    --------
-    >>> Finding("one step", True, "|z| is 1.2, at most 4").passed
-    True
-    """
+    """What one law says of a sampler."""
 
     law: str
     passed: bool
-    sentence: str
+    sentence: str  # what was measured, and what it must be
 
 
 class Bias(NamedTuple):
-    """Bias of whitened moments in long runs at one step size.
-
-    Attributes
-    ----------
-    step_size
-        h.
-    bias, error
-        Means, second moments and the mean of the variances, minus the target's, and standard
-        errors, shape (K,); 0.05 is five per cent of a variance.
-    correlation
-        Largest correlation of a coordinate's end with its start.
-
-    Examples
-    --------
-    >>> from alphamf.inference.samplers.langevin import SGLD
-    >>> from alphamf.inference.targets.gaussian import LinearGaussian
-    >>> target = LinearGaussian(np.eye(1), np.ones(1), 1.0)
-    >>> [bias.step_size for bias in check(SGLD(0.2), target).biases]
-    [0.2, 0.1, 0.05]
-    """
+    """Bias of whitened moments in long runs at one step size."""
 
     step_size: float
+    # bias, error: means, second moments and the mean of the variances, minus the target's, and
+    # standard errors, shape (K,); 0.05 is five per cent of a variance.
     bias: Array
     error: Array
-    correlation: float
+    correlation: float  # the largest of a coordinate's end with its start
 
 
 @dataclass(frozen=True)

@@ -18,33 +18,13 @@ LEAST = 4
 
 
 class Summary(NamedTuple):
-    """Posterior mean, standard deviation, Monte Carlo standard error of the mean, ESS, R-hat.
-
-    Attributes
-    ----------
-    mean, std
-        Mean and standard deviation of all draws.
-    mcse
-        Monte Carlo standard error of the mean.
-    ess
-        Effective sample size of all chains together.
-    rhat
-        Potential scale reduction; near 1 where the chains agree.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> draws = np.random.default_rng(0).standard_normal((1000, 4))  # independent, four chains
-    >>> found = summarise(draws)
-    >>> found._fields
-    ('mean', 'std', 'mcse', 'ess', 'rhat')
-    """
+    """Posterior mean, standard deviation, Monte Carlo standard error of the mean, ESS, R-hat."""
 
     mean: Array
     std: Array
-    mcse: Array
-    ess: Array
-    rhat: Array
+    mcse: Array  # Monte Carlo standard error of the mean
+    ess: Array  # effective sample size of all chains together
+    rhat: Array  # near 1 where the chains agree
 
 
 def ess(draws: Array) -> Array:
@@ -98,7 +78,7 @@ def rhat(draws: Array) -> Array:
 
 
 def summarise(draws: Array) -> Summary:
-    """Return all diagnostics as a `Summary`.
+    """Return all diagnostics of draws as a named tuple: mean, std, mcse, ess and rhat.
 
     Examples
     --------
@@ -154,20 +134,7 @@ def separate_chains(draws: Array, count: int) -> Array:
 
 
 def autocorrelation(draws: Array, lags: int) -> Array:
-    """Autocorrelation at the lags 1 to `lags`, averaged over chains, shape (lags, ...).
-
-    Raises
-    ------
-    AlphaMFError
-        There are not more draws than `lags`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> draws = np.random.default_rng(0).standard_normal((1000, 4))  # independent, four chains
-    >>> bool((abs(autocorrelation(draws, 5)) < 0.1).all())
-    True
-    """
+    """Autocorrelation at the lags 1 to `lags`, averaged over chains, shape (lags, ...)."""
     draws = _checked(draws)
     if not 1 <= lags < len(draws):
         raise AlphaMFError(f"lags must be from 1 to below {len(draws)} draws, not {lags}")
@@ -177,19 +144,7 @@ def autocorrelation(draws: Array, lags: int) -> Array:
 
 
 def autocorrelation_sum(draws: Array, lags: int) -> Array:
-    r"""Sum of the absolute autocorrelations, :math:`\sum_{k=1}^m |\rho_k|`, shape (...).
-
-    References
-    ----------
-    Fu, Luo & Zhang, UAI 2016, table 1, with m = 500.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> draws = np.random.default_rng(0).standard_normal((1000, 4))  # independent, four chains
-    >>> bool(autocorrelation_sum(draws, 5) < 0.2)
-    True
-    """
+    """Sum of the absolute autocorrelations up to `lags`, shape (...): Fu et al., 2016, table 1."""
     total: Array = np.abs(autocorrelation(draws, lags)).sum(0)
     return total
 

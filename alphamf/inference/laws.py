@@ -27,27 +27,7 @@ Z_MOST = 4.0
 def step_many(
     target: Target[Any], sampler: Sampler[Any], theta: Array, *, steps: int = 1, seed: int = 0
 ) -> Array:
-    """Return the positions of chains some steps after theta.
-
-    Parameters
-    ----------
-    target, sampler
-        Posterior, and the sampler that moves the chains.
-    theta
-        Where they start, shape (n, D).
-    steps
-        Number of steps.
-    seed
-        Seed of the random stream.
-
-    Examples
-    --------
-    >>> from alphamf.inference.samplers.langevin import SGLD
-    >>> from alphamf.inference.targets.gaussian import LinearGaussian
-    >>> target = LinearGaussian(np.eye(2), np.ones(2), 1.0)
-    >>> step_many(target, SGLD(0.1), np.zeros((3, 2))).shape
-    (3, 2)
-    """
+    """Return the positions of chains some steps after theta, shape (n, D)."""
     rng = generator(seed, 1)
     state = sampler.init(rng, theta)
     for _ in range(steps):
@@ -57,17 +37,9 @@ def step_many(
 
 
 def discretised(drift: Array, noise: Array) -> Array:
-    """Return the stationary covariance of x' = drift x + N(0, noise).
+    """Return the stationary covariance of x' = drift x + N(0, noise), matrices of shape (D, D).
 
-    Parameters
-    ----------
-    drift, noise
-        Matrices of shape (D, D): for SGLD on a Gaussian, 1 - h precision and 2 h.
-
-    Examples
-    --------
-    >>> discretised(np.array([[0.9]]), np.array([[0.2]])).round(3)  # SGLD, h = 0.1, variance 1
-    array([[1.053]])
+    For SGLD on a Gaussian they are 1 - h precision and 2 h.
     """
     from scipy.linalg import solve_discrete_lyapunov
 
@@ -78,52 +50,21 @@ def discretised(drift: Array, noise: Array) -> Array:
 def gaussian_draws(
     mean: Array, covariance: Array, *, n: int = CHAINS, seed: int = 0, dtype: Any = np.float64
 ) -> Array:
-    """Return n exact draws from N(mean, covariance), shape (n, D).
-
-    Parameters
-    ----------
-    mean, covariance
-        Shapes (D,) and (D, D).
-    n
-        Number of draws.
-    seed
-        Seed of the random stream.
-    dtype
-        Type of the draws.
-
-    Examples
-    --------
-    >>> draws = gaussian_draws(np.ones(2), np.eye(2))
-    >>> draws.mean(0).round(1)
-    array([1., 1.])
-    """
+    """Return n exact draws from N(mean, covariance), shape (n, D)."""
     z = generator(seed, 0).standard_normal((n, len(covariance)))
     draws: Array = (mean + z @ np.linalg.cholesky(covariance).T).astype(dtype)
     return draws
 
 
 def whiten(sample: Array, mean: Array, covariance: Array) -> Array:
-    """Return draws (n, D) in the coordinates in which the law is standard normal.
-
-    Examples
-    --------
-    >>> whiten(np.array([[3.0]]), np.array([1.0]), np.array([[4.0]]))
-    array([[1.]])
-    """
+    """Return draws (n, D) in the coordinates in which the law is standard normal."""
     centred = sample.astype(np.float64) - mean
     white: Array = np.linalg.solve(np.linalg.cholesky(covariance).astype(np.float64), centred.T).T
     return white
 
 
 def gaussian_z(sample: Array, mean: Array, covariance: Array) -> float:
-    """Return the largest |z| among the whitened means and second moments of draws (n, D).
-
-    Examples
-    --------
-    >>> draws = gaussian_draws(np.zeros(2), np.eye(2))
-    >>> gaussian_z(draws, np.zeros(2), np.eye(2)) < Z_MOST < gaussian_z(draws, 1, np.eye(2))
-    True
-    """
+    """Return the largest |z| among the whitened means and second moments of draws (n, D)."""
     white = whiten(sample, mean, covariance)
     n, size = white.shape
     of_means = white.mean(0) * np.sqrt(n)
@@ -133,14 +74,7 @@ def gaussian_z(sample: Array, mean: Array, covariance: Array) -> float:
 
 
 def gaussian_p(sample: Array, mean: Array, covariance: Array) -> float:
-    """Return the least Kolmogorov-Smirnov p-value of the whitened coordinates of draws (n, D).
-
-    Examples
-    --------
-    >>> draws = gaussian_draws(np.zeros(2), np.eye(2))
-    >>> gaussian_p(draws, np.zeros(2), np.eye(2)) > P_LEAST > gaussian_p(draws, 1, np.eye(2))
-    True
-    """
+    """Return the least Kolmogorov-Smirnov p-value of the whitened coordinates of draws (n, D)."""
     from scipy.stats import kstest
 
     return float(min(kstest(row, "norm").pvalue for row in whiten(sample, mean, covariance).T))

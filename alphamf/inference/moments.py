@@ -10,29 +10,11 @@ from alphamf.tools.arrays import Array, to_host
 
 
 class Moments(NamedTuple):
-    """Moments of the draws of several chains.
+    """Moments of the draws of several chains."""
 
-    Attributes
-    ----------
-    draws
-        Number of draws of each chain.
-    mean
-        Mean of each chain, shape (chains, ...).
-    variance
-        Mean squared deviation of each chain's draws from its mean, shape (chains, ...).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> draws = np.random.default_rng(0).standard_normal((1000, 4))  # independent, four chains
-    >>> found = moments(draws)
-    >>> found.draws, found.mean.shape
-    (1000, (4,))
-    """
-
-    draws: int
-    mean: Array
-    variance: Array
+    draws: int  # of each chain
+    mean: Array  # of each chain, shape (chains, ...)
+    variance: Array  # mean squared deviation of each chain from its mean, shape (chains, ...)
 
     @property
     def pooled_variance(self) -> Array:
@@ -42,31 +24,12 @@ class Moments(NamedTuple):
 
 
 def moments(draws: Array) -> Moments:
-    """Return the moments of draws, shape (draws, chains, ...).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> moments(np.array([[0.0], [2.0]]))
-    Moments(draws=2, mean=array([1.]), variance=array([1.]))
-    """
+    """Return the moments of draws, shape (draws, chains, ...)."""
     return Moments(len(draws), draws.mean(0), draws.var(0))
 
 
 def merge_moments(first: Moments, second: Moments) -> Moments:
-    """Merge the moments of two consecutive parts of the same chains.
-
-    References
-    ----------
-    Chan, Golub & LeVeque, American Statistician 37 (1983).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> draws = np.arange(6.0)[:, None]
-    >>> merge_moments(moments(draws[:2]), moments(draws[2:])).mean, draws.mean()
-    (array([2.5]), np.float64(2.5))
-    """
+    """Merge the moments of two consecutive parts of the same chains (Chan et al., 1983)."""
     draws = first.draws + second.draws
     share = second.draws / draws
     change = second.mean - first.mean
@@ -80,32 +43,10 @@ def split_rhat(first: Moments, second: Moments) -> Array:
 
     .. math:: \hat R = \sqrt{\frac{n - 1}{n} + \frac{B}{n W}},
 
-    where W is the mean variance within the 2 C half-chains of n draws and B / n the variance
-    of their means. It is not rank-normalised, as `diagnostics.rhat` is, which needs the draws.
-
-    Parameters
-    ----------
-    first, second
-        Moments of both halves, each of two draws or more; n is the mean of their lengths.
-
-    Returns
-    -------
-    ndarray
-        Shape (...); 1 where no draw differs from another, infinite where only chains do.
-
-    References
-    ----------
-    Gelman et al., Bayesian Data Analysis, 3rd ed. (2013), section 11.4.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> draws = np.random.default_rng(0).standard_normal((1000, 4))  # independent, four chains
-    >>> float(split_rhat(moments(draws[:500]), moments(draws[500:])).round(2))
-    1.0
-    >>> drift = draws + np.linspace(0, 9, 1000)[:, None]  # all chains in the same way
-    >>> bool(split_rhat(moments(drift[:500]), moments(drift[500:])) > 1.5)
-    True
+    where W is the mean variance within the 2 C half-chains of n draws and B / n the variance of
+    their means (Gelman et al., Bayesian Data Analysis, 2013, section 11.4). `first` and `second`,
+    the halves, have two draws or more, n is their mean. It is 1 where no draw differs from another,
+    infinite where only chains do; not rank-normalised, as `diagnostics.rhat` is.
     """
     halves = first, second
     n = (first.draws + second.draws) / 2

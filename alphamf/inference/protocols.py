@@ -64,17 +64,7 @@ class Potential(Protocol):
 
 
 class ValuePotential(Potential, Protocol):
-    """A potential that also has a value, which only Metropolis samplers ask for.
-
-    Examples
-    --------
-    >>> class Quartic:
-    ...     # U = |theta|^4 / 4, for samplers that accept or reject.
-    ...     def grad(self, theta):
-    ...         return (theta**2).sum(-1, keepdims=True) * theta
-    ...     def value(self, theta):
-    ...         return (theta**2).sum(-1) ** 2 / 4
-    """
+    """A potential that also has a value, which only Metropolis samplers ask for."""
 
     def value(self, theta: Array) -> Array:
         """U at theta, shape ``theta.shape[:-1]``."""
@@ -82,20 +72,7 @@ class ValuePotential(Potential, Protocol):
 
 
 class FactorPotential(Potential, Protocol):
-    """A potential of positive factors, whose gradient splits into two positive parts.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> class Gamma:
-    ...     # U = theta - (a - 1) log theta: a Gamma law of shape a.
-    ...     a = 3.0
-    ...     def grad(self, theta):
-    ...         return 1 - (self.a - 1) / theta
-    ...     def parts(self, theta):
-    ...         one = np.ones_like(theta)
-    ...         return Parts(one, 0 * one, self.a * one[-1:], one[-1:])
-    """
+    """A potential of positive factors, whose gradient splits into two positive parts."""
 
     def parts(self, theta: Array) -> Parts:
         """Gradient at theta as its two positive parts."""
@@ -103,19 +80,7 @@ class FactorPotential(Potential, Protocol):
 
 
 class RiemannianPotential(Potential, Protocol):
-    """A potential with a metric, which only Riemannian samplers ask for.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from alphamf.inference.metric import Diagonal
-    >>> class Narrow:
-    ...     # U = 50 theta^2, whose Fisher information is 100.
-    ...     def grad(self, theta):
-    ...         return 100 * theta
-    ...     def metric(self, theta):
-    ...         return Diagonal(np.full_like(theta, 100.0))
-    """
+    """A potential with a metric, which only Riemannian samplers ask for."""
 
     def metric(self, theta: Array) -> Metric:
         """Metric at theta, such as the Fisher information; the same for every minibatch."""
@@ -178,15 +143,6 @@ class State(Protocol):
 
     The sampler may reuse memory: after the next step, only theta and step of a state are still
     valid.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from typing import NamedTuple
-    >>> class Walk(NamedTuple):
-    ...     # The least that a sampler carries.
-    ...     theta: np.ndarray
-    ...     step: int
     """
 
     @property

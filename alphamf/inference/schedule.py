@@ -57,14 +57,7 @@ class Polynomial:
 
 @dataclass(frozen=True)
 class Held:
-    """Step sizes that change at every `block`-th step only, as HAMCMC needs them.
-
-    Attributes
-    ----------
-    schedule
-        A number, or a function of the step index.
-    block
-        Number of steps of one size: HAMCMC's `memory`.
+    """Step sizes of `schedule` that change at every `block`-th step only, as HAMCMC needs them.
 
     References
     ----------
@@ -92,10 +85,8 @@ class Cyclical:
     .. math:: h_t = \tfrac{a}{2} \left[ 1 + \cos(\pi r_t) \right], \qquad
        r_t = \frac{t \bmod K}{K},
 
-    t being 0 for the first step. Large steps cross from mode to mode. While r is below
-    `exploration`, states are not samples; `sampling` tells which are. How often a mode is met is
-    then a matter of the large steps, not of its weight under the target. In the paper exploration
-    is SGD, without noise; here the noise stays, and it is what crosses.
+    t being 0 for the first step. While r is below `exploration`, states are not samples; `sampling`
+    tells which are. How often a mode is met does not tell its weight.
 
     Attributes
     ----------
@@ -113,8 +104,7 @@ class Cyclical:
 
     References
     ----------
-    Zhang et al., "Cyclical stochastic gradient MCMC for Bayesian deep learning", ICLR 2020, eq. 1
-    and algorithm 1.
+    Zhang et al., ICLR 2020, eq. 1 and algorithm 1, without noise in the exploration.
 
     Examples
     --------

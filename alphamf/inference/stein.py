@@ -66,8 +66,7 @@ def stein_thin(draws: Array, scores: Array, count: int, covariance: Array | None
     """Choose the samples that represent the target best, one after another.
 
     Each choice makes the kernel Stein discrepancy of those chosen so far the least. Some may be
-    chosen more than once. It drops burn-in by itself, and takes away a part of the bias. Time
-    O(n count D).
+    chosen more than once. Time O(n count D).
 
     Parameters
     ----------
@@ -88,7 +87,7 @@ def stein_thin(draws: Array, scores: Array, count: int, covariance: Array | None
 
     References
     ----------
-    Riabiz et al., "Optimal thinning of MCMC output", JRSS B 84 (2022), algorithm 1.
+    Riabiz et al., JRSS B 84 (2022), algorithm 1.
 
     Examples
     --------

@@ -46,24 +46,11 @@ class HAMCMC:
        y_t = \nabla \tilde U_{\Omega_t}(\theta_t) - \nabla \tilde U_{\Omega_t}(\theta_{t-M})
        + \lambda s_t,
 
-    both gradients on one minibatch (and one draw of the latents, given theta_{t-M}). No pair in
-    H_t starts or ends at theta_{t-M}, so H_t is no function of it and no Gamma is added: M
-    interleaved Langevin chains use each other's curvature. The paper's 2M + 1 initial samples
-    are M copies of the start here, with an empty memory (H = gamma I) that fills in M - 1 steps.
-
-    H_t is not quite independent of theta_{t-M}, as the paper's proof takes it to be: the pairs
-    were displacements under matrices that depended on it, and so do their directions. Where the
-    curvature is constant this costs nothing; where it is not, a bias stays that does not shrink
-    with h: for U = |theta|^4 / 4 in the plane and gamma = lambda = 1, -5 % of E|theta|^2 for M = 2
-    and -1 % for M = 5, where the naive chain is 30 % off (docs/samplers.md). Latents are shared by
-    the M chains, so they should move fast.
-
-    On a positive target samples are mirrored, as in the paper, although H is dense, which is right
-    only where H is nearly diagonal: a lambda above the curvatures makes it so (docs/samplers.md has
-    figures).
-
-    The step size is held over blocks of M steps (the paper's condition 1), so that a decreasing
-    one treats the M chains alike.
+    both gradients on one minibatch and one draw of the latents. M interleaved Langevin chains,
+    which share latents, use each other's curvature; they start at one point with H = gamma I. The
+    posterior is invariant up to O(h) where the curvature is constant; where it is not, a bias stays
+    that does not shrink with h. On a positive target samples are mirrored, as in the paper, which
+    is right only where H is nearly diagonal. The step size is held over blocks of M steps.
 
     Attributes
     ----------
@@ -79,20 +66,13 @@ class HAMCMC:
 
     References
     ----------
-    Simsekli et al., ICML 2016, algorithm 1 and eq. 10. The noise is drawn from the compact form of
-    H and not by the square root of eq. 11, which is printed with s'By in the place of s'Bs, and
-    with the opposite sign of y, for which it is no root of H
-    (``tests/inference/samplers/test_lbfgs.py``).
+    Simsekli et al., ICML 2016, algorithm 1 and eq. 10; the noise is drawn from the compact form of
+    H.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from alphamf.inference.chain import run
-    >>> from alphamf.inference.targets.gaussian import LinearGaussian
-    >>> target = LinearGaussian(np.eye(2), np.ones(2), 1.0)  # its posterior is N(1/2, I/2)
-    >>> *_, last = run(target, HAMCMC(0.05, memory=3, gamma=0.5), steps=300, seed=0, chains=(4000,))
-    >>> last.theta.mean(0).round(1), last.theta.var(0).round(1)
-    (array([0.5, 0.5]), array([0.5, 0.5]))
+    >>> HAMCMC(0.05, memory=3, gamma=0.5).turns  # run as in the example of `SGLD`
+    3
     """
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient",)
@@ -123,15 +103,9 @@ class HAMCMC:
 
 @dataclass(frozen=True)
 class NaiveQN:
-    r"""The naive quasi-Newton chain, which does *not* target the posterior: a baseline.
+    """The naive quasi-Newton chain, which does *not* target the posterior: a baseline.
 
-    Every step moves from the newest sample, which H depends on, and no Gamma is added. Fields as
-    in `HAMCMC`; H is made from the M - 1 latest pairs, that is from M samples.
-
-    Attributes
-    ----------
-    step_size, memory, gamma, trust
-        As in `HAMCMC`.
+    Every step moves from the newest sample, which H depends on; attributes as in `HAMCMC`.
 
     References
     ----------

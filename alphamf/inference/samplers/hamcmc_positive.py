@@ -27,26 +27,20 @@ class PositiveHAMCMCState(NamedTuple):
 class PositiveHAMCMC:
     r"""HAMCMC on positive factors with SGRLD's metric as H_0, without mirroring.
 
-    For `freeze` steps it is `SGRLD`, which learns c, 1 over the gradient's positive part. After
-    that c is constant, and `HAMCMC` moves u in :math:`\theta = \frac c4 \log(1 + e^u)^2`
-    (``targets.unbounded``), with gamma = 1: H without pairs is SGRLD's metric diag(theta c), as a
-    constant. u has no wall, so a dense H is right, and the law is that of HAMCMC with the exact
-    Jacobian: its bias is that of a discretisation, O(h), and of its memory (`HAMCMC`).
+    For `freeze` steps it is `SGRLD`, which learns c. After that `HAMCMC` moves u in
+    :math:`\theta = \frac c4 \log(1 + e^u)^2` (`UnboundedTarget`), with gamma = 1. u has no wall, so
+    a dense H is right: what remains is the bias of a discretisation, O(h), and of HAMCMC's memory.
 
     Attributes
     ----------
     step_size
-        h of both stretches, a number or a function of the step index; of the order of 0.1 to 1 in
-        any units.
+        h of both stretches, a number or a function of the step index; of the order of 0.1 to 1.
     memory
         M, at least 2.
     trust
-        lambda, in units of the metric: V is flat at minus infinity, and pairs found there would
-        send H to infinity without it.
-    decay
-        Weight of the past in the running mean that gives c, from 0 to below 1.
-    freeze
-        Number of steps of SGRLD.
+        lambda, in units of the metric; V is flat at minus infinity, where H would grow without it.
+    decay, freeze
+        As in `SGRLD`.
 
     References
     ----------

@@ -29,27 +29,21 @@ class PositiveHMCState(NamedTuple):
 class PositiveHMC:
     r"""HMC on positive factors with SGRLD's metric as its mass, without mirroring.
 
-    For `freeze` steps it is `SGRLD`, which learns c, 1 over the gradient's positive part. From then
-    on c rests, and `HMC` moves u in :math:`\theta = \frac c4 \log(1 + e^u)^2`
-    (``targets.unbounded``), whose curvature is about one for factors of any size. u has no wall,
-    and the law is exact from `freeze` on, at any step size. If the target moves
-    latents, a step is one of Gibbs: the latents given theta, then theta given them.
-
-    Cost of a step from `freeze` on: leaps + 1 gradients, two values, and a handful of vectors.
+    For `freeze` steps it is `SGRLD`, which learns c. From then on `HMC` moves u in :math:`\theta =
+    \frac c4 \log(1 + e^u)^2` (`UnboundedTarget`), and the law is exact at any step size; latents
+    that the target moves make it a step of Gibbs. A step then costs leaps + 1 gradients and two
+    values.
 
     Attributes
     ----------
     step_size
-        epsilon in the coordinates, a number or a function of the step index. The rate of rejection
-        is of the order of D epsilon^4.
+        epsilon in u, a number or a function of the step index; rejections are of order D epsilon^4.
     leaps
         Leapfrog steps per step.
     warm_up
-        h of SGRLD; of the order of 0.1 to 1 in any units.
-    decay
-        Weight of the past in the running mean that gives c, from 0 to below 1.
-    freeze
-        Number of steps of SGRLD.
+        h of SGRLD.
+    decay, freeze
+        As in `SGRLD`.
 
     References
     ----------

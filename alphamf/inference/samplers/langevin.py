@@ -93,29 +93,18 @@ class PSGLD:
     r"""Preconditioned SGLD: RMSprop's diagonal preconditioner as G.
 
     .. math:: G = \frac{1}{\lambda + \sqrt{v}}, \qquad
-       v' = \alpha v + (1 - \alpha)\, \bar g \circ \bar g, \qquad \bar g = \nabla \tilde U / N
+       v' = \alpha v + (1 - \alpha)\, \bar g \circ \bar g, \qquad \bar g = \nabla \tilde U / N,
 
-    with v = 0 at the start. The mean gradient of the papers is taken over the minibatch's
-    likelihoods; here the prior's N-th part counts as well, which makes almost no difference.
-    Since :math:`\bar g` scales with 1 / N, so do useful dampings; a step size of the papers goes
-    with ``scale = N``.
-
-    Li et al. move by the v' that has the present gradient in it, which bounds the step: it is at
-    most h N / sqrt(1 - alpha) in a coordinate. Simsekli et al. move by v, which ends with the
-    *previous* gradient: that is `lagged`. G is then no function of the present minibatch, but
-    nothing bounds the step, and the first one has G = 1 / lambda.
-
-    G depends on theta, and without the drift :math:`\Gamma_i = \partial G_i / \partial \theta_i`
-    the law is wrong at any step size: in one dimension the stationary density is the target's
-    divided by G. `correction` adds
+    with v = 0 at the start and the prior's N-th part in the mean gradient. A step moves by v' (Li
+    et al.), which bounds it by h N / sqrt(1 - alpha) in a coordinate, or by v (`lagged`). Without
+    the drift :math:`\Gamma_i = \partial G_i / \partial \theta_i` the law is wrong at any step
+    size: in one dimension the posterior over G. `correction` adds
 
     .. math:: \Gamma = -\frac{G^2}{2 \sqrt{v}} \circ w, \qquad
        w' = \alpha w + (1 - \alpha) \frac{2}{N}\, \bar g \circ \mathrm{diag}(\nabla^2 \tilde U),
 
-    where w is dv / dtheta with all the positions that v remembers moved together: they lie within
-    a few steps of each other, and as h goes to 0 it is their common derivative that counts.
-    Keeping only the latest gradient's part, 1 - alpha of it, corrects next to nothing. What
-    remains with a minibatch is the correlation of its gradient with G.
+    where w is dv / dtheta with all positions that v remembers moved together, as they lie within a
+    few steps of each other. It leaves the posterior invariant up to O(h).
 
     Attributes
     ----------
@@ -128,29 +117,20 @@ class PSGLD:
     scale
         N, the number of data points that the gradient sums over.
     lagged
-        Whether G is made of the gradients before the present one, as in Simsekli et al.
+        Whether G is made of the gradients before the present one; not with `correction`.
     correction
-        Whether to add Gamma, which is that of the present gradient's G and does not go with
-        `lagged`. The potential must offer ``hessian_diagonal(theta)``: the diagonal of its second
-        derivatives, which broadcasts to (*chains, D). G is steepest where the gradient vanishes,
-        so h G must stay small there, which a larger damping sees to.
+        Whether to add Gamma, which needs ``hessian_diagonal(theta)`` of the potential, of a shape
+        that broadcasts to (*chains, D).
 
     References
     ----------
     Li et al., AAAI 2016, algorithm 1; Simsekli et al., ICML 2016, section 3.1, for the lagged form;
-    it prints Gamma with a minus sign. The sign here is that of Ma et al., NIPS 2015
-    (``tests/inference/samplers/test_langevin.py`` compares both on a Gaussian).
+    Ma et al., NIPS 2015, for the sign of Gamma.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from alphamf.inference.chain import run
-    >>> from alphamf.inference.targets.gaussian import LinearGaussian
-    >>> target = LinearGaussian(np.eye(2), np.ones(2), 1.0)  # its posterior is N(1/2, I/2)
-    >>> sampler = PSGLD(0.05, damping=4.0, correction=True)
-    >>> *_, last = run(target, sampler, steps=400, seed=0, chains=(4000,))
-    >>> last.theta.mean(0).round(1), last.theta.var(0).round(1)
-    (array([0.5, 0.5]), array([0.5, 0.5]))
+    >>> PSGLD(0.05, damping=4.0, correction=True).needs  # run as in the example of `SGLD`
+    ('bounded gradient', 'hessian_diagonal')
     """
 
     step_size: Schedule = 1e-3

@@ -61,12 +61,7 @@ class InverseHessian(NamedTuple):
         return h
 
     def draw(self, z: Array, w: Array) -> Array:
-        r"""Return a draw from N(0, H) where z and w, shape (*chains, m), are standard normal.
-
-        It takes O(m D), where a square root of H takes O(m^2 D)
-        (``tests/inference/samplers/test_lbfgs.py`` has that of the HAMCMC paper's eq. 11,
-        corrected).
-        """
+        """Return a draw from N(0, H) where z and w, shape (*chains, m), are standard normal."""
         x = _combine(self.s, self.form.noise(self.y @ z[..., None], w))
         x += sqrt(self.form.gamma) * z
         return x

@@ -61,38 +61,22 @@ class MassEM:
 
     where :math:`\hat M` is the covariance of the momenta that the E step ended its steps with, or
     :math:`\hat M^{-1}` that of the positions. D more samples (1 with a diagonal mass) that agree
-    with the present mass are added to either, which keeps it positive definite even where S_count
-    is below D. The first M = I should fit the units of theta.
+    with the present mass are added to either, which keeps it positive definite.
 
     S_count becomes S_count (1 + 1 / S_I) when an M step makes less of a difference than Monte
     Carlo error does: when it leaves the mean of q = M^-1 p over S subsamples within m +- z
     sqrt(v / S), with m and v the mean and variance of q under the old mass. Subsample s lies at
-    :math:`\sum_{i \le s} (1 + \mathrm{Poisson}(\nu i^d))`. The paper prints z v for the half width,
-    which has not the unit of q. In practice nearly every M step passes.
+    :math:`\sum_{i \le s} (1 + \mathrm{Poisson}(\nu i^d))`.
 
-    *The limits of momenta.* Momenta in equilibrium have covariance M whatever M is, so the
-    mean of :math:`\hat M^{-1}` is c M^-1, with a number c that does not depend on the target:
+    Momenta in equilibrium have covariance M whatever M is, so the mean of :math:`\hat M^{-1}` is
+    c M^-1, with a number c that does not depend on the target:
 
     .. math:: c \approx \frac{(1 + y)(\sqrt{1 + 4 y^2} - 1)}{2 y^2} \le \tfrac54, \qquad
        y = \frac{D}{S_\mathrm{count}}
 
-    (1 + y for small y; about 1 + 2 / S_count with a diagonal mass; without the added samples it
-    would be 1 / (1 - y)). M^-1 performs a random walk, and drifts upwards by the product of 1 +
-    kappa_k (c - 1): without bound if S_count is fixed. If it grows, then in 20 M steps from S_count
-    = 100 on, M^-1 grows by 1.4 and reaches a condition number of 4 for D = 10, or 2.6 and 14 for D
-    = 50.
-
-    On a Gaussian of D = 10 with variances from 0.01 to 100, the exponent of a diagonal M^-1 in the
-    variances is 0.01 +- 0.01 when learned from the momenta of HMC in equilibrium, and 1.00 from its
-    positions, which make the slowest coordinate mix 200 times faster (docs/samplers.md). Momenta
-    measure how far from equilibrium they are: if the chain starts far from the mode, the descent
-    gives 0.35, which remains. Noise of covariance V in SGHMC's gradients makes their covariance M
-    (I + h V / (2 C)), so that M grows there in every M step.
-
-    No law is left invariant while the mass adapts: freeze it after the burn-in. Friction works at
-    the rate C M^-1, so SGHMC by Euler's scheme and SGNHT need h C M^-1 below 2 everywhere.
-
-    An update costs O(D), or O(D^2) with a dense mass and O(D^3) in an M step, and as much memory.
+    (1 + y for small y; about 1 + 2 / S_count with a diagonal mass). No law is left invariant while
+    the mass adapts: freeze it after the burn-in. SGHMC by Euler's scheme and SGNHT need h C M^-1
+    below 2 everywhere. An update costs O(D), or O(D^2) with a dense mass and O(D^3) in an M step.
 
     Attributes
     ----------
@@ -113,14 +97,12 @@ class MassEM:
     freeze
         Number of steps after which the mass rests; None for never.
     test
-        q: "velocity" for M^-1 p; "sgnht" for that of SGNHT-EM, (M^-1 p, grad U + xi M^-1 p,
-        p'M^-1 p), for which `SGNHT` gives the gradient and the friction xi of its last leap.
-        HMC-EM's (M^-1 p, grad L) is "velocity": an M step leaves the gradient where it was, so that
-        its part always passes.
+        q: "velocity" for M^-1 p; "sgnht" for that of SGNHT-EM, (M^-1 p, grad U + xi M^-1 p, p'M^-1
+        p). HMC-EM's (M^-1 p, grad L) is "velocity", as an M step leaves the gradient as it was.
 
     References
     ----------
-    Roychowdhury & Parthasarathy (2017), section 3 and eq. 5.
+    Roychowdhury & Parthasarathy (2017), section 3 and eq. 5, which prints z v for the half width.
 
     Examples
     --------

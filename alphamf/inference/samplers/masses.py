@@ -36,15 +36,7 @@ class NoMass(NamedTuple):
 
 @dataclass(frozen=True)
 class UnitMass:
-    """M = I.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> mass = UnitMass()
-    >>> mass.inverse(mass.init(np.zeros(3))).apply(np.array([1.0, 2.0, 3.0]))  # a velocity
-    array([1., 2., 3.])
-    """
+    """M = I."""
 
     def init(self, theta: Array) -> NoMass:
         """Return the state."""
@@ -55,10 +47,7 @@ class UnitMass:
         return Diagonal(state.one)
 
     def update(self, rng: Any, state: NoMass, theta: Array, momentum: Array) -> NoMass:
-        """Return the state unchanged.
-
-        `theta`, `momentum`: end of the step, shape (*chains, D).
-        """
+        """Return the state unchanged."""
         return state
 
 

@@ -52,17 +52,13 @@ class SGRRMLDState(NamedTuple):
 
 @dataclass(frozen=True)
 class SGRRMLD:
-    r"""Stochastic gradient multilevel Richardson-Romberg Langevin dynamics.
+    """Stochastic gradient multilevel Richardson-Romberg Langevin dynamics.
 
     Level 1 is SGLD at h. Level r is a pair of SGLD chains at h / n_(r - 1) and at half of that,
-    which share their noise as in `SGRRLD`; levels are independent. In a step each pair makes one
-    coarse move and two fine ones, so level r covers a time of h / n_(r - 1): finer levels, whose
-    differences vary less, run for less time, which is about the division of work with the least
-    variance. A step costs 3 R - 2 gradients.
-
-    `Extrapolated` makes of all chains an estimate whose bias is of the order of h^R, with full
-    gradients or with minibatches of one size; theta alone is SGLD at h. The finest level needs
-    2^(R - 2) times as many steps of burn-in as the first.
+    which share their noise as in `SGRRLD`; levels are independent. A step is one coarse move and
+    two fine ones of each pair: 3 R - 2 gradients. `Extrapolated` makes of all an estimate with a
+    bias of O(h^R); theta alone is SGLD at h. The finest level needs 2^(R - 2) times the first one's
+    burn-in.
 
     Attributes
     ----------
@@ -73,9 +69,8 @@ class SGRRMLD:
 
     References
     ----------
-    Pages & Panloup, "Weighted multilevel Langevin simulation of invariant measures", Annals of
-    Applied Probability 28 (2018); Lemaire & Pages, "Multilevel Richardson-Romberg extrapolation",
-    Bernoulli 23 (2017), for the weights. Durmus et al., NIPS 2016, name it as the next step.
+    Pages & Panloup, Annals of Applied Probability 28 (2018); Lemaire & Pages, Bernoulli 23 (2017),
+    for the weights.
 
     Examples
     --------
@@ -124,24 +119,12 @@ class SGRRMLD:
 
 
 def weights(levels: int) -> tuple[float, ...]:
-    """Return w_r of all levels.
-
-    Examples
-    --------
-    >>> weights(2)
-    (-1.0, 2.0)
-    """
+    """Return w_r of all levels."""
     sizes = [2**r for r in range(levels)]
     return tuple(prod(n / (n - m) for m in sizes if m != n) for n in sizes)
 
 
 def totals(levels: int) -> tuple[float, ...]:
-    """Return W_r of all levels; the first is 1.
-
-    Examples
-    --------
-    >>> [round(total, 3) for total in totals(3)]
-    [1.0, 0.667, 2.667]
-    """
+    """Return W_r of all levels; the first is 1."""
     each = weights(levels)
     return tuple(sum(each[r:]) for r in range(levels))

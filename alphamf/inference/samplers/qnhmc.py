@@ -25,16 +25,7 @@ from alphamf.tools.arrays import Array, dot, namespace
 
 
 class BFGS(NamedTuple):
-    """A dense inverse Hessian B, shape (*chains, D, D).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> inverse = BFGS(np.eye(2))
-    >>> s, y = np.array([1.0, 0.0]), np.array([4.0, 0.0])  # a curvature of 4 along the first axis
-    >>> inverse.update(np.array(True), s[None], y[None]).product()(np.array([1.0, 1.0]))
-    array([0.25, 1.  ])
-    """
+    """A dense inverse Hessian B, shape (*chains, D, D)."""
 
     b: Array
 
@@ -48,11 +39,7 @@ class BFGS(NamedTuple):
         return self.apply
 
     def update(self, taken: Array, s: Array, y: Array) -> BFGS:
-        """Return B after pairs of shape (m, *chains, D), oldest first, in the chains `taken`.
-
-        `taken`: whether each chain accepted, shape (*chains,). `s`, `y`: pairs of the trajectory,
-        shape (m, *chains, D), oldest first.
-        """
+        """Return B after pairs of shape (m, *chains, D), oldest first, in the chains `taken`."""
         xp = namespace(s)
         b = self.b
         s, y = (select_accepted(taken, array, 0) for array in (s, y))  # a pair of zeros is skipped
@@ -65,22 +52,7 @@ class BFGS(NamedTuple):
 
 
 class LBFGS(NamedTuple):
-    """An inverse Hessian B given by its latest pairs, oldest first, of shape (m, *chains, D).
-
-    Attributes
-    ----------
-    s, y
-        Displacements and gradient differences.
-    gamma
-        B where there are no pairs.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> s, y = np.array([[1.0, 0.0]]), np.array([[4.0, 0.0]])  # a curvature of 4
-    >>> LBFGS(s, y, 1.0).product()(np.array([1.0, 1.0]))
-    array([0.25, 1.  ])
-    """
+    """An inverse Hessian B given by its latest pairs, oldest first, of shape (m, *chains, D)."""
 
     s: Array
     y: Array
@@ -91,11 +63,7 @@ class LBFGS(NamedTuple):
         return lbfgs.inverse_hessian(self.s, self.y, self.gamma).apply
 
     def update(self, taken: Array, s: Array, y: Array) -> LBFGS:
-        """Return B after pairs of shape (m, *chains, D), oldest first, in the chains `taken`.
-
-        `taken`: whether each chain accepted, shape (*chains,). `s`, `y`: pairs of the trajectory,
-        shape (m, *chains, D), oldest first.
-        """
+        """Return B after pairs of shape (m, *chains, D), oldest first, in the chains `taken`."""
         join, m = namespace(s).concatenate, len(self.s)
         s, y = join([self.s, s])[-m:], join([self.y, y])[-m:]
         return LBFGS(
@@ -119,24 +87,13 @@ class QNHMC:
     .. math:: p \sim \mathcal{N}(0, M), \qquad \dot\theta = C M^{-1} p, \qquad
        \dot p = -C \nabla U(\theta)
 
-    by leapfrog, with C the inverse Hessian of (L-)BFGS at the start of the step, from the
-    pairs of consecutive positions on the trajectories that were accepted so far.
+    by leapfrog, with C the inverse Hessian of (L-)BFGS at the start of the step, from the pairs of
+    consecutive positions on the trajectories that were accepted so far. For a C that rests the
+    posterior is invariant, exactly, at any step size: set `freeze`, as a C that learns has another
+    law. At C = Hessian^-1 wide directions turn fast: epsilon must stay below 2 / (the largest
+    deviation).
 
-    For any symmetric C that does not depend on theta this is exact at any step size: it is HMC with
-    the inverse mass C M^-1 C. A C that adapts depends on theta (the paper's theorem 4 overlooks
-    it): the chain is exact only after `freeze` steps. If C is never frozen, the chain stays where C
-    is small, or where a large C is rejected. For U = |theta|^4 / 4 in the plane E|theta|^2 is 3
-    times too large (with L-BFGS 1.6 times) at small steps and 10 times too small at 0.5
-    (``tests/inference/samplers/test_qnhmc.py``). If U is quadratic, C converges by itself.
-
-    At C = Hessian^-1 the modes do *not* turn alike, as they would with p ~ N(0, C^-1): their
-    frequencies are the roots of the eigenvalues of C Hessian C = Hessian^-1, that is the standard
-    deviations of theta. Wide directions turn fast, and epsilon must stay below 2 / (the largest
-    deviation), where HMC has 2 x (the smallest). Hence the gain over HMC with the same small
-    epsilon on the paper's N(0, 11' + 4I): HMC with a hundred times that epsilon does as well.
-
-    Cost of a step: leaps + 1 gradients and two values; the vectors of a trajectory, and for each
-    chain D^2 numbers and O(D^2) work a leap, or with `memory` m 2 m D and O(m D).
+    A step costs leaps + 1 gradients and two values, and D^2 numbers or, with `memory` m, 2 m D.
 
     Attributes
     ----------
@@ -159,13 +116,8 @@ class QNHMC:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from alphamf.inference.chain import run
-    >>> from alphamf.inference.targets.gaussian import LinearGaussian
-    >>> target = LinearGaussian(np.eye(2), np.ones(2), 1.0)  # its posterior is N(1/2, I/2)
-    >>> *_, last = run(target, QNHMC(0.3, leaps=5, freeze=10), steps=40, seed=0, chains=(4000,))
-    >>> last.theta.mean(0).round(1), last.theta.var(0).round(1)
-    (array([0.5, 0.5]), array([0.5, 0.5]))
+    >>> QNHMC(0.3, leaps=5, freeze=10).needs  # run as in the example of `HMC`
+    ('bounded gradient', 'value')
     """
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "value")

@@ -10,19 +10,11 @@ from alphamf.tools.arrays import Array, namespace
 
 
 def reflect(theta: Array, target: Target[Any], momentum: Array | None = None) -> Array:
-    """Replace theta by its absolute value, in place, if the target is positive.
+    """Replace theta, shape (..., D), by its absolute value, in place, if the target is positive.
 
     A move whose noise does not change its law with the sign of any coordinate, mirrored, is the
-    same move on the density that is extended to negative values as an even function, so the
-    positive half keeps its law. There the momentum changes sign with the position. Noise that is
-    correlated between coordinates is not of that kind.
-
-    `theta`: a position that the sampler has just computed, shape ``(..., D)``. `momentum`:
-    momentum, of the same shape; reversed in place.
-
-    References
-    ----------
-    Patterson & Teh, NIPS 2013; Simsekli et al., ICML 2016, section 4.2.
+    same move on the density extended to negative values as an even function. There the momentum, of
+    the same shape, changes sign with the position (Simsekli et al., ICML 2016, section 4.2).
     """
     if not target.positive:
         return theta

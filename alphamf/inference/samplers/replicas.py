@@ -41,15 +41,11 @@ class ReplicaExchange:
        - \frac{c^2 \hat\sigma^2}{2 F} \right]\right\}, \qquad c = 1 - \frac1T, \qquad
        \tilde\Delta = \tilde U(\theta) - \tilde U(\vartheta),
 
-    both energies of one minibatch. The correction makes up for the noise of the minibatch: without
-    it hot positions with a lucky minibatch enter the cold chain too often. Where the noise of the
-    difference is normal with variance sigma^2, and F = 1, the swap keeps the product of both laws
-    exactly. sigma^2 is a running mean of squared differences between two minibatches, over two:
-    the minibatch must be large enough for c sigma to be about one or less, or hardly any swap is
-    made. A larger F swaps more, with a bias.
-
-    Leaves the posterior times its hot form invariant, up to O(h). A step costs two gradients and
-    four values.
+    both energies of one minibatch. sigma^2, the variance of their difference, is a running mean of
+    squared differences between two minibatches, over two; where c sigma is far above one, hardly
+    any swap is made. Leaves the posterior times its hot form invariant, up to O(h), at F = 1 and
+    under normal noise; a larger F swaps more, with a bias. A step costs two gradients and four
+    values.
 
     Attributes
     ----------
@@ -66,10 +62,8 @@ class ReplicaExchange:
 
     References
     ----------
-    Deng, Feng, Gao, Liang & Lin, "Non-convex learning via replica exchange stochastic gradient
-    MCMC", ICML 2020, algorithm 1, with the variance of the difference on one minibatch in place of
-    twice that of one energy; Ceperley & Dewing, J. Chem. Phys. 110 (1999), for the proof that this
-    penalty is exact under normal noise.
+    Deng et al., "Non-convex learning via replica exchange stochastic gradient MCMC", ICML 2020,
+    algorithm 1; Ceperley & Dewing, J. Chem. Phys. 110 (1999), for the penalty.
 
     Examples
     --------

@@ -1,16 +1,14 @@
 r"""Richardson-Romberg extrapolation: two chains at steps h and h / 2 whose errors cancel.
 
 A scheme of first order has a stationary law :math:`\pi_h(f) = \pi(f) + C h + O(h^2)`, so that
-:math:`2 \pi_{h/2}(f) - \pi_h(f)` is right to second order. The coarse chain makes one step while
-the fine chain makes two, and both are driven by one Brownian motion,
+:math:`2 \pi_{h/2}(f) - \pi_h(f)` is right to second order. Both chains are driven by one Brownian
+motion,
 
 .. math:: Z^\mathrm{coarse} = \Sigma^\top (Z_1 + Z_2) / \sqrt 2
    + (I - \Sigma^\top \Sigma)^{1/2} W, \qquad \Sigma = I \text{ unless set},
 
-so that their difference, and the estimate's variance, stay small: about that of one chain, compared
-with five times as much for independent noise. A new minibatch is drawn for each of the three
-gradients, always of the same size, since the bias that it causes must be the same function of the
-step.
+so that the estimate's variance stays small. Each of the three gradients has its own minibatch, of
+one size, since its bias must be the same function of the step.
 """
 
 from __future__ import annotations
@@ -52,9 +50,8 @@ class SGRRLD:
        - \tfrac h2 \nabla \tilde U(\theta_{k + 1/2}) + \sqrt h\, Z_2, \\
        \theta'_{k + 1} &= \theta'_k - h \nabla \tilde U(\theta'_k) + \sqrt h\, (Z_1 + Z_2)
 
-    with theta the fine chain and theta' the coarse one: each is SGLD. `Extrapolated` makes of both
-    an estimate whose bias is of second order in h, that of SGLD being of first order; theta alone
-    is SGLD at h / 2. A step costs three gradients.
+    with theta the fine chain and theta' the coarse one. `Extrapolated` makes of both an estimate
+    with a bias of O(h^2); theta alone is SGLD at h / 2. A step costs three gradients.
 
     Attributes
     ----------
@@ -66,10 +63,7 @@ class SGRRLD:
 
     References
     ----------
-    Durmus et al., NIPS 2016, eqs. 4 to 8. Eq. 5 prints the first half step's gradient at
-    theta_{k+1/2} itself; that implicit half step would take away the fine chain's own bias of
-    first order, and leave the estimate with minus that of the coarse chain
-    (``tests/inference/samplers/test_richardson.py``).
+    Durmus et al., NIPS 2016, eqs. 4 to 8, with the gradient of eq. 5 at theta_k.
 
     Examples
     --------
@@ -134,24 +128,16 @@ class SGRRHMC:
     .. math:: p' = p - h \nabla \tilde U(\theta) - h A p + \sqrt{2 A h}\, Z, \qquad
        \theta' = \theta + h p',
 
-    and the fine chain the same twice at h / 2. Over the coarse step the Brownian motion grows by
-    :math:`\sqrt{h} Z^\mathrm{coarse} = \sqrt{h / 2}\, (Z_1 + Z_2)`: the coupling of `SGRRLD`. Their
-    momenta start apart from the target, from N(0, I), and equal.
-
-    The noise of minibatches heats a chain in proportion to h, and that bias cancels. What remains
-    without it is already of second order in theta's law: the scheme is the one of Brunger, Brooks
-    and Karplus with another step. So with full gradients the extrapolation turns the bias's sign
-    and halves it, and gains no order. A step costs three gradients.
+    and the fine chain the same twice at h / 2, with the coupling of `SGRRLD`. The bias of minibatch
+    noise, O(h), cancels; that of theta's law with full gradients is of second order already. A step
+    costs three gradients.
 
     Attributes
     ----------
-    step_size
-        h of the coarse chain, a step of the integrator; a number or a function of the step index.
+    step_size, coupling
+        As in `SGRRLD`.
     friction
         A, per unit of time.
-    coupling
-        Sigma, a number for a multiple of I or a matrix of shape (D, D), with Sigma' Sigma at most
-        I. The estimate's variance is least at 1, and largest in the limit of chains of their own.
 
     References
     ----------
@@ -159,16 +145,8 @@ class SGRRHMC:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from alphamf.inference.chain import run
-    >>> from alphamf.inference.records import Extrapolated
-    >>> from alphamf.inference.targets.gaussian import LinearGaussian
-    >>> target = LinearGaussian(np.eye(2), np.ones(2), 1.0)  # its posterior is N(1/2, I/2)
-    >>> record = Extrapolated(lambda theta, target: theta, burn_in=20)
-    >>> for _ in run(target, SGRRHMC(0.1), steps=100, seed=0, chains=(1000,), record=record):
-    ...     pass
-    >>> record.mean.round(1)
-    array([0.5, 0.5])
+    >>> SGRRHMC(0.1).needs  # run as in the example of `SGRRLD`
+    ('bounded gradient', 'no latents')
     """
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "no latents")

@@ -52,15 +52,10 @@ class SGHMC:
        p' = R^2 p_{1/2} + \mathcal{N}(0,\, (1 - R^4) M), \quad
        \theta' = \theta_{1/2} + \tfrac h2 M^{-1} p'.
 
-    With exact gradients and B = 0, the posterior times N(0, M) is invariant up to a bias of the
-    order of h for "euler" and h^2 for "splitting". Of theta alone it is h^2 for both, since the new
-    momentum moves theta; with the old one, as Euler's method proper has it, it would be h. For
-    "baoab" theta has no bias on a Gaussian, at any h, and h^2 elsewhere; p is half a kick late.
-    Gradient noise, if normal and of constant covariance v I, heats the chain; with B = h v / 2 the
-    law is that of exact gradients again, at any h.
-
-    A leap costs one gradient, and the state one vector besides theta. "splitting" with a dense mass
-    takes the eigenvectors of M^-1 once a step.
+    With exact gradients and B = 0 the posterior times N(0, M) is invariant up to O(h) for "euler"
+    and O(h^2) for "splitting"; theta alone up to O(h^2) for all, and on a Gaussian exactly for
+    "baoab". Gradient noise, if normal and of constant covariance v I, heats the chain; with B = h v
+    / 2 the law is that of exact gradients again, at any h. A leap costs one gradient.
 
     Attributes
     ----------
@@ -80,10 +75,8 @@ class SGHMC:
     References
     ----------
     Chen, Fox & Guestrin, ICML 2014, eq. 13, in the order of Roychowdhury & Parthasarathy (2017),
-    algorithm 2: the new momentum moves theta. Chen, Ding & Carin, NIPS 2015, for "splitting", the
-    SGHMC-s of Durmus et al., NIPS 2016, section 5.1. Leimkuhler & Matthews, Applied Mathematics
-    Research eXpress (2013), for BAOAB, here with both half kicks in one, which gives theta the same
-    path.
+    algorithm 2. Chen, Ding & Carin, NIPS 2015, for "splitting". Leimkuhler & Matthews, Applied
+    Mathematics Research eXpress (2013), for BAOAB, here with both half kicks in one.
 
     Examples
     --------

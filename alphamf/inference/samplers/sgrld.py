@@ -16,11 +16,7 @@ from alphamf.tools.arrays import Array, namespace
 
 
 class SGRLDState(NamedTuple):
-    """Position, number of steps, and the running mean of the gradient's positive part.
-
-    `weight` is what the weights of that mean add up to: for each coordinate by itself, as not
-    every minibatch reads it.
-    """
+    """Position, number of steps, and the running mean of the gradient's positive part."""
 
     theta: Array  # Position, shape (*chains, D)
     step: int  # Number of steps made
@@ -32,19 +28,13 @@ class SGRLDState(NamedTuple):
 class SGRLD:
     r"""Stochastic gradient Riemannian Langevin dynamics on positive factors.
 
-    The metric is G = diag(theta c) with 1 / c the gradient's positive part, so that a factor moves
-    in proportion to its size, and
-
     .. math:: \theta' = \left| \theta + h\,(c - \theta \circ c \circ \nabla \tilde U)
        + \mathcal{N}(0,\, 2 h\, \theta \circ c) \right|,
 
-    where :math:`\Gamma = \partial (\theta c) / \partial \theta = c`: exact for a c that does not
-    depend on theta. Near zero the drift is h c times the prior's shape, which is finite for shapes
-    below one too, where the gradient itself is not.
-
-    1 / c is the running mean of the positive parts met so far. They depend on theta, so while they
-    are still adapted Gamma is only its leading term; from step `freeze` on, c rests and the chain
-    is a proper discretisation for the posterior.
+    with 1 / c the running mean of the gradient's positive part, so that a factor moves in
+    proportion to its size. Near zero the drift is h c times the prior's shape, finite for shapes
+    below one too. From step `freeze` on c rests, and the posterior is invariant up to O(h); before,
+    Gamma = c is only its leading term.
 
     Attributes
     ----------

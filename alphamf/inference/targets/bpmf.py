@@ -21,7 +21,7 @@ CHUNK = 16_384
 
 
 class BPMF:
-    r"""Posterior of theta = (W, H'), both stored row by row: D = (I + J) K.
+    r"""Posterior of theta = (W, H'), both stored row by row: D = (I + J) K. NumPy only.
 
     .. math:: U = \sum_{(i,j)} \frac{e_{ij}^2}{2\sigma_x^2} + \frac{|W|^2}{2\sigma_w^2}
        + \frac{|H|^2}{2\sigma_h^2}, \qquad e_{ij} = b + (WH)_{ij} - X_{ij},
@@ -29,26 +29,18 @@ class BPMF:
     .. math:: \nabla_W U = \frac{E H^\top}{\sigma_x^2} + \frac{W}{\sigma_w^2}, \qquad
        \nabla_H U = \frac{W^\top E}{\sigma_x^2} + \frac{H}{\sigma_h^2}.
 
-    E has the ratings' pattern, and its two products are scipy.sparse's, on the coordinates as they
-    are. Beside the ratings read, only the prior costs O(D). NumPy only.
-
     Parameters
     ----------
-    users, items
-        i and j of each rating, from zero, shape (N,).
-    ratings
-        X, shape (N,), of the dtype that theta is to have.
-    shape
-        (I, J).
-    rank
-        K.
+    users, items, ratings
+        i and j of each rating, from zero, and X, shape (N,), of the dtype that theta is to have.
+    shape, rank
+        (I, J) and K.
     variance_w, variance_h, variance_x
         sigma_w^2, sigma_h^2 and sigma_x^2.
     offset
-        b, a constant; the papers have none, and the ratings' mean serves prediction better.
+        b, a constant, such as the ratings' mean.
     batch
-        Number of ratings that a draw reads, chosen with replacement and separately for each chain.
-        None: all of them, once each.
+        Number of ratings that a draw reads, as in `LinearGaussian`.
 
     Raises
     ------

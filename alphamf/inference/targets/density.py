@@ -15,26 +15,16 @@ from alphamf.tools.arrays import Array, namespace
 
 
 class Density(Protocol):
-    """A function log p of one theta and of rows of the data, evaluated for many chains at once.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> density: Density = NumPyDensity(lambda theta: -theta)  # the standard normal law
-    >>> density.grad(np.ones((2, 3)), (), None)
-    array([[-1., -1., -1.],
-           [-1., -1., -1.]])
-    """
+    """A function log p of one theta and of rows of the data, evaluated for many chains at once."""
 
     def place(self, data: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the data as arrays of the function's own library, where they stay."""
         ...
 
     def grad(self, theta: Array, data: tuple[Any, ...], chosen: Array | None) -> Array:
-        """Gradient of log p, a new array of the shape and dtype of theta.
+        """Gradient of log p, a new array of the shape (*chains, D) and dtype of theta.
 
-        `theta`: positions, shape (*chains, D). `chosen`: rows of the data that each chain reads,
-        shape (*chains, n).
+        `chosen`: rows of the data that each chain reads, shape (*chains, n).
         """
         ...
 

@@ -20,24 +20,18 @@ class LinearGaussian:
 
     Parameters
     ----------
-    a
-        Regressors, shape (N, D).
-    x
-        Observations, shape (N,).
+    a, x
+        Regressors, shape (N, D), and observations, shape (N,).
     variance
         sigma^2.
     batch
-        N_Omega, the number of data points that a draw reads, chosen with replacement and
-        separately for each chain, so that chains stay independent. None: all of them, once each.
+        Number of data points that a draw reads, chosen with replacement, for each chain its own.
+        None: all of them, once each.
 
     Attributes
     ----------
-    precision
-        :math:`\sum_n a_n a_n^\top / \sigma^2 + I`, shape (D, D).
-    covariance
-        Its inverse, the posterior's covariance.
-    mean
-        Posterior mean, shape (D,).
+    precision, covariance, mean
+        :math:`\sum_n a_n a_n^\top / \sigma^2 + I` and its inverse, shape (D, D); posterior mean.
 
     Raises
     ------

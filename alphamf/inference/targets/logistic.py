@@ -21,8 +21,6 @@ class LogisticRegression:
     .. math:: U = \sum_n \left[\log(1 + e^{z_n}) - y_n z_n\right] + \frac{|w|^2}{2v}, \qquad
        z_n = a_n^\top w, \qquad \nabla U = \sum_n (\pi_n - y_n)\, a_n + \frac{w}{v}.
 
-    A gradient reads the features twice, in two BLAS products.
-
     Parameters
     ----------
     features
@@ -32,9 +30,7 @@ class LogisticRegression:
     prior_variance
         v.
     batch
-        Number of data points that a draw reads, chosen with replacement and separately for each
-        chain.
-        None: all of them, once each.
+        As in `LinearGaussian`.
 
     Raises
     ------
@@ -43,9 +39,8 @@ class LogisticRegression:
 
     References
     ----------
-    Girolami & Calderhead, "Riemann manifold Langevin and Hamiltonian Monte Carlo methods", JRSS B
-    73 (2011), section 7. Roychowdhury & Parthasarathy, NIPS 2017, section 4.2; Fu, Luo & Zhang,
-    "Quasi-Newton Hamiltonian Monte Carlo", UAI 2016, section 5.2.
+    Girolami & Calderhead, JRSS B 73 (2011), section 7; Roychowdhury & Parthasarathy, NIPS 2017,
+    section 4.2; Fu, Luo & Zhang, UAI 2016, section 5.2.
 
     Examples
     --------

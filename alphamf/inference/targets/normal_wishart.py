@@ -23,10 +23,7 @@ from alphamf.tools.arrays import LOG_LIMIT, Array, namespace
 
 
 class NormalWishart:
-    r"""Posterior of :math:`\theta = (\mu, \log \tau)`.
-
-    The paper samples tau itself. Its logarithm, with its Jacobian in U, has no boundary, so a
-    momentum sampler needs no mirror, and mirrors would turn mu too; `unpack` gives tau back.
+    r"""Posterior of :math:`\theta = (\mu, \log \tau)`, which `unpack` turns into mu and tau.
 
     .. math:: U = -\tfrac{N + 1}{2} \log\tau
        + \tfrac{\tau}{2} \left(1 + S + N (\mu - m)^2\right).
@@ -36,14 +33,12 @@ class NormalWishart:
     x
         Observations, shape (N,) with N at least 3, so that mu has a variance.
     batch
-        Number of points that a draw reads, chosen with replacement and separately for each chain.
-        None: all of them, once each.
+        As in `LinearGaussian`.
 
     Attributes
     ----------
     mean, variance
-        Posterior means and variances of mu and of tau, shape (2,); mu has a Student law with N
-        degrees of freedom.
+        Posterior means and variances of mu and of tau, shape (2,).
 
     Raises
     ------
@@ -52,8 +47,7 @@ class NormalWishart:
 
     References
     ----------
-    Roychowdhury & Parthasarathy, "Adaptive Bayesian sampling with Monte Carlo EM", NIPS 2017,
-    section 4.1.
+    Roychowdhury & Parthasarathy, NIPS 2017, section 4.1.
 
     Examples
     --------

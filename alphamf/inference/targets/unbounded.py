@@ -2,18 +2,15 @@ r"""A positive posterior in unbounded coordinates, so that any sampler can be us
 
 .. math:: \theta = \frac c4\, \zeta(u)^2, \qquad \zeta(u) = \log(1 + e^u).
 
-Far from zero :math:`u = 2 \sqrt{\theta / c}`, the coordinate in which the metric of `SGRLD`,
-diag(theta c), is the identity; with its c, 1 over the gradient's positive part, U has a curvature
-of about one there, whatever the size of the factor. Near zero :math:`2 u = \log \theta` but for a
-constant, so that the wall lies at minus infinity: nothing is mirrored, and a preconditioner may be
-dense. The law of u has the potential
+Far from zero :math:`u = 2 \sqrt{\theta / c}`, in which the metric of `SGRLD` is the identity; near
+zero :math:`2 u = \log \theta` but for a constant, so that the wall lies at minus infinity. The law
+of u has the potential
 
 .. math:: V(u) = U(\theta(u)) - \log \theta'(u), \qquad
    \nabla V = \tfrac c2 \zeta \sigma\, (\mathit{plus} - \mathit{minus})
-   + (1 - 2\, \mathit{shape})\, \sigma / \zeta - (1 - \sigma),
+   + (1 - 2\, \mathit{shape})\, \sigma / \zeta - (1 - \sigma), \qquad \sigma = \zeta',
 
-with :math:`\sigma = \zeta'`, whose gradient is bounded at minus infinity, where it tends to -2
-shape, for Gamma priors of any shape.
+whose gradient tends to -2 shape at minus infinity, for Gamma priors of any shape.
 """
 
 from __future__ import annotations
