@@ -95,12 +95,12 @@ def mix(
     sorter = _Sorter([])
     note = None if quiet else _note
     with report.user_errors(), report.progress(quiet, "mixtures") as update:
-        from alphamf.evaluation.mixing import corpus, recipes, recordings, table
+        from alphamf.evaluation.mixing import corpus, recipes, table
 
         snrs = _ratios(snr, recipes.SNR_LIMIT)
         _check([*clean, *noise], count=count, rate=rate, seed=seed)
-        speech = list(sorter.good(recordings.speech(clean, output_dir)))
-        found = sorter.good(recordings.noises(noise, output_dir))
+        speech = list(sorter.good(recipes.find_speech(clean, output_dir)))
+        found = sorter.good(recipes.find_noises(noise, output_dir))
         noises = list(sorter.good(corpus.usable_noises(found)))
         todo = recipes.recipes(speech, noises, snrs, count=count, seed=seed)
         made: list[Mixture] = []

@@ -17,6 +17,7 @@ from alphamf.evaluation.summary import (
     SCORES,
     clips,
     costs,
+    failures,
     groups,
     present_scores,
     values,
@@ -106,14 +107,12 @@ def _cell(results: Sequence[Result], score: str, total: int) -> str:
 
 def _failures(results: Sequence[Result]) -> Iterator[str]:
     """Yield a line per clip and error, at most ten."""
-    everything = list(dict.fromkeys(result.method for result in results))
-    failed = groups((result for result in results if result.error), ("noisy", "error"))
-    for (noisy, error), group in list(failed.items())[:MOST_FAILURES]:
-        methods = [result.method for result in group]
-        who = "all methods" if methods == everything else ", ".join(methods)
-        yield f"- No result for {_plain(noisy)} ({_plain(who)}): {_plain(error)}."
-    if len(failed) > MOST_FAILURES:
-        yield f"- and {len(failed) - MOST_FAILURES} more: see results.csv."
+    found = failures(results)
+    for clip, sentence, methods, _ in found[:MOST_FAILURES]:
+        who = "all methods" if methods == "all" else methods
+        yield f"- No result for {_plain(clip)} ({_plain(who)}): {_plain(sentence)}."
+    if len(found) > MOST_FAILURES:
+        yield f"- and {len(found) - MOST_FAILURES} more: see results.csv."
 
 
 def _missing(results: Sequence[Result]) -> Iterator[str]:

@@ -95,6 +95,27 @@ def clips(results: Iterable[Result], score: str | None = None) -> frozenset[tupl
     )
 
 
+class Failure(NamedTuple):
+    """An error on a clip."""
+
+    clip: str  # Name of the noisy file
+    sentence: str  # The error
+    methods: str  # That failed with it, or "all"
+    runs: int  # How many there are
+
+
+def failures(results: Sequence[Result]) -> list[Failure]:
+    """Return the errors, one per clip and message."""
+    everything = {result.method for result in results}
+    failed = groups((r for r in results if r.error is not None), ("noisy", "error"))
+    found = []
+    for (clip, sentence), group in failed.items():
+        methods = [result.method for result in group]
+        who = "all" if set(methods) == everything else ", ".join(methods)
+        found.append(Failure(clip, sentence, who, len(group)))
+    return found
+
+
 def costs(results: Iterable[Result]) -> tuple[float, float]:
     """Return CPU and wall-clock seconds per second of sound; NaN if unknown.
 

@@ -7,6 +7,7 @@ packages with ``pip install --no-deps``.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from typing import Any
@@ -43,17 +44,17 @@ def dtln(clip: Clip) -> Floats:
     """Denoise by the dual-signal transformation LSTM network (Westhausen and Meyer, 2020)."""
     first, second = _sessions(*DTLN)
     states = [np.zeros(session.get_inputs()[1].shape, np.float32) for session in (first, second)]
-    sound = resample(clip.noisy, clip.rate, RATE)
-    padded = _framed(sound, DTLN_HOP)
-    total = np.zeros(len(padded), np.float32)
-    for start in range(0, len(padded) - WINDOW + 1, DTLN_HOP):
-        spectrum = np.fft.rfft(padded[start : start + WINDOW])
+
+    def enhance(frame: Floats) -> Floats:
+        spectrum = np.fft.rfft(frame)
         power = np.abs(spectrum).astype(np.float32)[None, None]
         mask, states[0] = _step(first, power, states[0])
         block = np.fft.irfft(spectrum * mask[0, 0]).astype(np.float32)[None, None]
         block, states[1] = _step(second, block, states[1])
-        total[start : start + WINDOW] += block[0, 0]
-    return resample(fit(total[WINDOW:], len(sound)), RATE, clip.rate)
+        enhanced: Floats = block[0, 0]
+        return enhanced
+
+    return _by_frames(clip, DTLN_HOP, enhance)
 
 
 def gtcrn(clip: Clip) -> Floats:
@@ -61,16 +62,15 @@ def gtcrn(clip: Clip) -> Floats:
     (session,) = _sessions(*GTCRN)
     window = np.sqrt(np.hanning(WINDOW + 1)[:-1]).astype(np.float32)
     states = [np.zeros(each.shape, np.float32) for each in session.get_inputs()[1:]]
-    sound = resample(clip.noisy, clip.rate, RATE)
-    padded = _framed(sound, GTCRN_HOP)
-    total = np.zeros(len(padded), np.float32)
-    for start in range(0, len(padded) - WINDOW + 1, GTCRN_HOP):
-        spectrum = np.fft.rfft(window * padded[start : start + WINDOW])
+
+    def enhance(frame: Floats) -> Floats:
+        spectrum = np.fft.rfft(window * frame)
         cells = np.stack([spectrum.real, spectrum.imag], -1).astype(np.float32)[None, :, None]
-        found, *states = _step(session, cells, *states)
+        found, *states[:] = _step(session, cells, *states)
         enhanced = found[0, :, 0, 0] + 1j * found[0, :, 0, 1]
-        total[start : start + WINDOW] += window * np.fft.irfft(enhanced).astype(np.float32)
-    return resample(fit(total[WINDOW:], len(sound)), RATE, clip.rate)
+        return window * np.fft.irfft(enhanced).astype(np.float32)
+
+    return _by_frames(clip, GTCRN_HOP, enhance)
 
 
 def deepfilternet(clip: Clip) -> Floats:
@@ -126,9 +126,14 @@ def describe_missing_models(package: str, *files: str) -> str | None:
     return None
 
 
-def _framed(sound: Floats, hop: int) -> Floats:
-    """Pad a sound with one window before it and with whole hops after it."""
-    return np.pad(sound, (WINDOW, WINDOW + -len(sound) % hop))
+def _by_frames(clip: Clip, hop: int, enhance: Callable[[Floats], Floats]) -> Floats:
+    """Add up what a network makes of each window; one window of zeros stands before the sound."""
+    sound = resample(clip.noisy, clip.rate, RATE)
+    padded = np.pad(sound, (WINDOW, WINDOW + -len(sound) % hop))
+    total = np.zeros(len(padded), np.float32)
+    for start in range(0, len(padded) - WINDOW + 1, hop):
+        total[start : start + WINDOW] += enhance(padded[start : start + WINDOW])
+    return resample(fit(total[WINDOW:], len(sound)), RATE, clip.rate)
 
 
 def _step(session: Any, *values: Any) -> list[Any]:

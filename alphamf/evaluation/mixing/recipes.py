@@ -1,12 +1,16 @@
-"""Choose which mixtures a corpus contains, and which noise file each one uses."""
+"""Find the recordings for a corpus, and choose its mixtures and the noise file of each."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+from alphamf.batch.inputs import Problem, plan
+from alphamf.tools.files import printable_name
+from alphamf.tools.paths import real_path
 
 SNR_LIMIT = 100.0
 """Highest and, with a minus, lowest signal-to-noise ratio, in dB."""
@@ -40,6 +44,49 @@ class Recipe(NamedTuple):
         """The clean and the noisy file, relative to the corpus."""
         name = f"{self.speech.name}.flac"
         return f"clean/{name}", f"noisy/{self.noise.kind}_{self.snr:g}dB/{name}"
+
+
+def find_speech(names: Iterable[str], folder: Path) -> Iterator[Speech | Problem]:
+    """Yield the clean recordings, each with a unique name."""
+    taken: dict[str, str] = {}
+    for found in _files(names, folder):
+        if isinstance(found, Problem):
+            yield found
+            continue
+        path, relative = found
+        name = relative.with_suffix("").as_posix()
+        if name in taken:
+            sentence = (
+                f"{printable_name(path)} has the same name in the corpus as "
+                f"{printable_name(taken[name])}"
+            )
+            yield Problem(path, sentence)
+            continue
+        taken[name] = path
+        yield Speech(path, name)
+
+
+def find_noises(names: Iterable[str], folder: Path) -> Iterator[NoiseFile | Problem]:
+    """Yield the noise recordings; the kind is the subfolder below `names`, or the name."""
+    for found in _files(names, folder):
+        if isinstance(found, Problem):
+            yield found
+        else:
+            path, relative = found
+            yield NoiseFile(path, relative.parent.name or relative.stem)
+
+
+def _files(names: Iterable[str], folder: Path) -> Iterator[tuple[str, Path] | Problem]:
+    """Yield the audio files of the given names once each, with paths in their folders."""
+    taken = set()
+    for name in names:
+        # One name at a time: files of different folders may have the same name.
+        files = plan([name], output_dir=str(folder), overwrite=True)
+        yield from files.problems
+        for job in files.jobs:
+            if (real := real_path(job.source)) not in taken:
+                taken.add(real)
+                yield job.source, Path(job.output).relative_to(folder)
 
 
 def recipes(

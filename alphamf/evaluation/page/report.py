@@ -1,15 +1,35 @@
-"""Writes report.html: the results of an evaluation on one self-contained page."""
+"""Writes report.html, the results of an evaluation on one self-contained page."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from alphamf.evaluation.page.content import content
+from alphamf.evaluation.page import charts, clips, media, tables
+from alphamf.evaluation.page.styles import Style, styles
+from alphamf.evaluation.page.svg import SHAPES
+from alphamf.evaluation.page.text import (
+    DEFINITIONS,
+    clip_count,
+    count,
+    protagonists,
+    verdict,
+)
 from alphamf.evaluation.results import Result
+from alphamf.evaluation.summary import BREAKDOWN, HISS, SCORES, failures, values
 from alphamf.tools.files import atomic_file
+
+_MOST_FAILURES = 200
+"""Maximum number of lines of the table of failures."""
+
+_GROUPS = {"noise": "By noise", "snr": "By input SNR", "reference": "By clean file"}
+"""Fields of `Result` that have tables, and their titles."""
 
 
 def write(output: Path, results: list[Result], settings: dict[str, Any]) -> Path:
@@ -37,3 +57,146 @@ def write(output: Path, results: list[Result], settings: dict[str, Any]) -> Path
         # Names that are no UTF-8 are escaped as in `alphamf.tools.files.printable_name`.
         part.write_text(page, "utf-8", errors="backslashreplace", newline="\n")
     return path
+
+
+def content(output: Path, results: list[Result], settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the template's variables."""
+    about: dict[str, Any] = settings.get("methods") or {}
+    found = styles(results, about)
+    main, rival, _ = protagonists(results, found)
+    summary = tables.summary(results, found) if results else None
+    parts = {"summary": summary} | _parts(output, results, found, main, rival)
+    return parts | {
+        "title": f"Denoising evaluated: {count(clip_count(results), 'clip')}, "
+        f"{count(len(found), 'method')}",
+        "verdict": verdict(results, found),
+        "sections": _sections(parts, rival),
+        "marked": summary is not None and any(c.mark for row in summary.rows for c in row.cells),
+        "styles": [style for style in found.values() if style.kind != "oracle"],
+        "shapes": SHAPES,
+        "main": main,
+        "rival": rival,
+        "rival_is_input": rival is not None and found[rival].kind == "input",
+        "range": media.RANGE,
+        "scale": media.scale(),
+        "seconds": media.SECONDS,
+        "runs": len(results),
+        "most_failures": _MOST_FAILURES,
+        "settings": {"version": "", "command": "", "date": ""} | settings,
+        "facts": _facts(settings, results),
+        "methods": _methods(about, found),
+        "definitions": list(DEFINITIONS.items()),
+    }
+
+
+def _parts(
+    output: Path,
+    results: list[Result],
+    found: dict[str, Style],
+    main: str | None,
+    rival: str | None,
+) -> dict[str, Any]:
+    """Return the tables, charts and samples of the sections."""
+    compared = tables.differences(results, found, rival) if rival else {}
+    picked = clips.choose_clips(results, main) if main else []
+    return {
+        "difference": tables.difference_table(compared, rival) if rival and compared else None,
+        "difference_charts": charts.differences(compared, rival) if rival else [],
+        "breakdown": _breakdown(results, found),
+        "level_charts": charts.levels(results, found),
+        "box_charts": charts.boxes(results, found),
+        "speed_chart": charts.speed(results, found),
+        "samples": [clips.sample(output, *each, results, found) for each in picked],
+        "failures": failures(results),
+        "reasons": reasons(results),
+    }
+
+
+def _breakdown(
+    results: list[Result], found: dict[str, Style]
+) -> list[tuple[str, str, list[tables.Table]]]:
+    """Return title, note and tables of each field of `_GROUPS` that has several values."""
+    parts = []
+    for field, title in _GROUPS.items():
+        if len({getattr(result, field) for result in results} - {None}) > 1:
+            there = [name for name in BREAKDOWN if values(results, name)]
+            note = HISS if field == "reference" else ""
+            parts.append((title, note, [tables.breakdown(results, found, field, s) for s in there]))
+    return [part for part in parts if part[2]]
+
+
+def _sections(parts: Mapping[str, Any], rival: str | None) -> list[tuple[str, str]]:
+    """Return anchor and name of each section that is not empty."""
+    names = [
+        ("summary", "Summary", True),
+        ("difference", f"Difference to {rival}", parts["difference"]),
+        ("breakdown", "Groups of clips", parts["breakdown"]),
+        ("spread", "Spread and speed", parts["box_charts"] or parts["speed_chart"]),
+        ("listen", "Listen", parts["samples"]),
+        ("failures", "What failed", True),
+        ("settings", "Settings", True),
+    ]
+    return [(anchor, name) for anchor, name, there in names if there]
+
+
+def _facts(settings: Mapping[str, Any], results: list[Result]) -> list[tuple[str, str]]:
+    """Return the known settings of the run."""
+    packages = settings.get("packages") or {}
+    seconds = {(r.noisy, r.clean): r.seconds for r in results if r.seconds is not None}
+    facts = {
+        "clean files": settings.get("clean"),
+        "noisy files": ", ".join(settings.get("noisy") or []),
+        "pairs": settings.get("pairs"),
+        "sound": f"{sum(seconds.values()) / 60:.1f} minutes",
+        "seed": settings.get("seed"),
+        "date": settings.get("date"),
+        "alphamf": settings.get("version"),
+        "Python": settings.get("python"),
+        "packages": ", ".join(f"{name} {version}" for name, version in packages.items()),
+        "machine": settings.get("platform"),
+        "processors": settings.get("cpus"),
+        "memory measured": settings.get("peak_memory"),
+    }
+    return [(name, str(value)) for name, value in facts.items() if value not in (None, "")]
+
+
+def _methods(about: Mapping[str, Any], found: Mapping[str, Style]) -> list[tuple[Style, str, str]]:
+    """Return the summary and the settings of each method as text."""
+    described = []
+    for method, style in found.items():
+        what = about.get(method, "")
+        details = dict(what) if isinstance(what, Mapping) else {"summary": what}
+        summary = str(details.pop("summary", ""))
+        details |= details.pop("settings", {})
+        if details.get("model") == "auto":
+            del details["model"]
+        text = ", ".join(
+            f"{name} {value if isinstance(value, str) else json.dumps(value)}"
+            for name, value in details.items()
+            if value is not None
+        )
+        described.append((style, summary, text))
+    return [each for each in described if each[1] or each[2]]
+
+
+class Reason(NamedTuple):
+    """Why a score is missing."""
+
+    score: str  # Its label
+    sentence: str  # The reason in one of the cases
+    runs: int  # Number of cases
+
+
+def reasons(results: list[Result]) -> list[Reason]:
+    """Return the reasons, most frequent first; those that differ only in numbers are merged."""
+    seen: Counter[tuple[str, str]] = Counter()
+    example: dict[tuple[str, str], str] = {}
+    for result in results:
+        for score, sentence in result.reasons.items():
+            key = score, re.sub(r"\d+(\.\d+)?", "#", sentence)
+            seen[key] += 1
+            example.setdefault(key, sentence)
+    return [
+        Reason(SCORES[key[0]].label if key[0] in SCORES else key[0], example[key], runs)
+        for key, runs in seen.most_common()
+    ]

@@ -13,50 +13,34 @@ from alphamf.evaluation.summary import clips, paired_difference, values
 from alphamf.tools.tables import mean_and_error
 
 DEFINITIONS = {
-    "SI-SDR": (
-        "scale-invariant signal-to-distortion ratio: energy of the optimally scaled "
-        "clean signal over the energy of everything else (Le Roux et al., 2019)"
-    ),
+    "SI-SDR": "scale-invariant signal-to-distortion ratio: energy of the optimally scaled clean "
+    "signal over the energy of everything else (Le Roux et al., 2019)",
     "SI-SDR gain": "SI-SDR of the output minus SI-SDR of the input",
-    "SDR": (
-        "signal-to-distortion ratio of BSS Eval 3: like SI-SDR, but a filter of up to "
-        "512 taps does not count as an error (Vincent et al., 2006)"
-    ),
+    "SDR": "signal-to-distortion ratio of BSS Eval 3: like SI-SDR, but a filter of up to 512 "
+    "taps does not count as an error (Vincent et al., 2006)",
     "SIR": "signal-to-interference ratio of BSS Eval 3: how much of the noise is left",
-    "SAR": (
-        "signal-to-artefacts ratio of BSS Eval 3: how much was added that is neither "
-        "speech nor noise"
-    ),
+    "SAR": "signal-to-artefacts ratio of BSS Eval 3: how much was added that is neither speech "
+    "nor noise",
     "STOI": "short-time objective intelligibility, about 0 to 1 (Taal et al., 2011)",
-    "ESTOI": (
-        "the extended form of STOI, which also handles modulated noise (Jensen and Taal, 2016)"
-    ),
-    "PESQ": "listening quality from 1 to 4.6: ITU-T P.862.1 (narrow band) at 8 kHz, P.862.2 (wide "
-    "band) at 16 kHz; not comparable with each other",
-    "WER": (
-        "word error rate: minimum number of substitutions, insertions and deletions "
-        "per reference word, in a recogniser's transcript"
-    ),
-    "DNSMOS": "opinion scores from 1 to 5 predicted without the clean signal: speech, background, "
-    "overall (ITU-T P.835; Reddy et al., 2022)",
+    "ESTOI": "the extended form of STOI, which also handles modulated noise (Jensen and Taal, "
+    "2016)",
+    "PESQ": "listening quality from 1 to 4.6: ITU-T P.862.1 (narrow band) at 8 kHz, P.862.2 "
+    "(wide band) at 16 kHz; not comparable with each other",
+    "WER": "word error rate: minimum number of substitutions, insertions and deletions per "
+    "reference word, in a recogniser's transcript",
+    "DNSMOS": "opinion scores from 1 to 5 predicted without the clean signal: speech, "
+    "background, overall (ITU-T P.835; Reddy et al., 2022)",
     "better on": "percentage of clips with a positive SI-SDR gain",
-    "real-time factor": (
-        "wall-clock seconds per second of sound, over all clips; below 1 the method is "
-        "faster than real time"
-    ),
+    "real-time factor": "wall-clock seconds per second of sound, over all clips; below 1 the "
+    "method is faster than real time",
     "peak memory": "peak resident memory of the method's process, over all clips",
-    "±": (
-        "standard error of the mean: standard deviation over the clips, divided by the "
-        "square root of their number"
-    ),
-    "interval of 95 %": (
-        "bootstrap: the clips are drawn 2000 times with replacement, and the interval "
-        "goes from the 2.5th to the 97.5th percentile of the mean differences (seed "
-        "0); not computed for fewer than 10 clips"
-    ),
+    "±": "standard error of the mean: standard deviation over the clips, divided by the square "
+    "root of their number",
+    "interval of 95 %": "bootstrap: the clips are drawn 2000 times with replacement, and the "
+    "interval goes from the 2.5th to the 97.5th percentile of the mean differences (seed 0); not "
+    "computed for fewer than 10 clips",
 }
 """What each column means, in one line."""
-
 
 NONE = "\N{EN DASH}"
 """Text of a number that does not exist."""
