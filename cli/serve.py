@@ -51,8 +51,9 @@ def serve(
         bool,
         typer.Option(
             "--public",
-            help="Let everybody in without a token, with limits: 100 MB and 10 minutes a file, 10 "
-            "uploads a minute, no names kept, all deleted after 15 minutes.",
+            help="Let everybody in without a token, with limits: 100 MB and 10 minutes a file, "
+            "10 uploads a minute and 5 of one visitor, no names kept, all deleted after 15 "
+            "minutes.",
             rich_help_panel=NETWORK,
         ),
     ] = False,

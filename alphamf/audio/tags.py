@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import codecs
 import io
+import sys
+import threading
+import time
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, BinaryIO
 
@@ -36,6 +41,9 @@ _LONGEST = 1 << 20
 _RATIO = 16
 """Maximum growth of a compressed frame: text shrinks to a tenth at best."""
 
+_SECONDS = 5
+"""Longest time of a processor that reading, and writing, the tags of a file may take."""
+
 KINDS = ("MP3", "FLAC", "OGG", "MP4", "ASF")
 """Families of formats whose tags mutagen writes."""
 
@@ -49,6 +57,21 @@ def copied(
     and `same` says that it is of the output's kind, so that all of its fields are copied.
     """
     prepare()
+    _zlib.has_refused = False
+    try:
+        with _limited_time():
+            made, lost = _copied(source, output, kind, same=same, history=history)
+    except _OverdueError:
+        return None, "tags were not copied because they cannot be read within the limits"
+    if _zlib.has_refused:
+        note = "a compressed tag that would become too large was not copied"
+        lost = f"{lost}; {note}" if lost else note
+    return made, lost
+
+
+def _copied(
+    source: Openable | None, output: BinaryIO, kind: str, *, same: bool, history: str | None
+) -> tuple[Any, str | None]:
     try:
         file = _opened(output, kind, easy=not same)
     except Exception as error:  # where tags were copied byte for byte
@@ -76,8 +99,9 @@ def save(file: Any, output: BinaryIO) -> None:
     output.seek(0)
     third = getattr(file.tags, "version", (0, 0))[:2] == (2, 3)
     try:
-        file.save(output, **({"v2_version": 3} if third else {}))
-    except Exception as error:
+        with _limited_time():
+            file.save(output, **({"v2_version": 3} if third else {}))
+    except (Exception, _OverdueError) as error:
         raise AlphaMFError(f"the tags cannot be written: {error!s:.100}") from error
 
 
@@ -140,19 +164,49 @@ def _opened(file: BinaryIO, kind: str, *, easy: bool) -> Any:
     return classes.get(kind, mutagen.File)(file)
 
 
-class _BoundedZlib:
+class _OverdueError(BaseException):
+    """Mutagen took too long; it catches every Exception where it reads a field."""
+
+    def __str__(self) -> str:
+        return f"it took more than {_SECONDS} s"
+
+
+@contextmanager
+def _limited_time() -> Iterator[None]:
+    """Raise an _OverdueError in this block of Python code once it has computed for `_SECONDS`.
+
+    Mutagen copies the rest of a tag at each of its fields, which may be as short as a byte.
+    """
+    before, last = sys.getprofile(), time.thread_time() + _SECONDS
+
+    def watch(*_: object) -> None:
+        if time.thread_time() > last:
+            raise _OverdueError
+
+    sys.setprofile(watch)  # which is called at every call of a function
+    try:
+        yield
+    finally:
+        sys.setprofile(before)
+
+
+class _BoundedZlib(threading.local):
     """Stands for zlib in mutagen, and refuses frames that would become many times larger."""
 
     error = zlib.error
+    has_refused = False
 
-    @staticmethod
-    def decompress(data: bytes) -> bytes:
+    def decompress(self, data: bytes) -> bytes:
         """Decompress a frame."""
         stream = zlib.decompressobj()
         found = stream.decompress(data, _RATIO * len(data))
         if stream.unconsumed_tail:
+            self.has_refused = True
             raise zlib.error("the frame is too large")
         return found
+
+
+_zlib = _BoundedZlib()
 
 
 @cache
@@ -179,7 +233,7 @@ def prepare() -> None:
     EasyMP4Tags.RegisterTextKey("composer", "\xa9wrt")
     for name in ("isrc", "language", "history"):
         EasyMP4Tags.RegisterFreeformKey(name, name.upper())
-    _frames.zlib = _BoundedZlib
+    _frames.zlib = _zlib
     mutagen.File(io.BytesIO(bytes(128)), easy=True)
     for encoding in ("ascii", "latin1", "iso8859-1", "utf-8", "utf-16", "utf-16-le", "utf-16-be"):
         codecs.lookup(encoding)

@@ -37,9 +37,6 @@ _MOST = 1 << 17
 _LATE = "av.stream", "av.subtitles.codeccontext", "av.subtitles.stream"
 """What PyAV imports when a file needs it, which is too late in a decoder."""
 
-_TAG_SECONDS = 5
-"""Longest time of a processor that reading and writing tags may take, in seconds."""
-
 _FILE, _CHANNEL, _OUTPUT = 3, 4, 5
 """Descriptors of a decoder."""
 
@@ -92,8 +89,6 @@ def _work(asked: dict[str, Any], descriptors: list[int]) -> None:
     """Give up all rights except to the descriptors, and do the requested work."""
     if sys.platform == "win32":
         return
-    import resource
-
     gc.enable()
     for place, descriptor in enumerate(descriptors, _FILE):
         os.dup2(descriptor, place)
@@ -102,8 +97,6 @@ def _work(asked: dict[str, Any], descriptors: list[int]) -> None:
     channel = io.FileIO(_CHANNEL, "r+")
     sink = Sink(_OUTPUT, asked["output"]) if "output" in asked else None
     tagged = open(_OUTPUT, "r+b") if "tags" in asked else None
-    if tagged is not None:
-        resource.setrlimit(resource.RLIMIT_CPU, (_TAG_SECONDS, _TAG_SECONDS))
     number = os.getpid()
     layers = confine(writes=sink is not None or tagged is not None)
     messages.send(channel, messages.DONE, STARTED.pack(layers, number))
