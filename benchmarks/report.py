@@ -56,6 +56,13 @@ def write_section(path: Path, name: str, text: str) -> None:
     path.write_text(after, encoding="utf-8")
 
 
+def rows_of(path: Path, name: str) -> list[list[str]]:
+    """Return the cells of the table in a section of a page, of its headings and its line, too."""
+    section = path.read_text(encoding="utf-8").partition(f"<!-- {name} -->")[2]
+    lines = section.partition(f"<!-- /{name} -->")[0].splitlines()
+    return [line[2:-2].split(" | ") for line in lines if line.startswith("| ")]
+
+
 def publish(path: Path, name: str, text: str, *, write: bool) -> None:
     """Print a section, and write it into the page if asked to."""
     print(text)

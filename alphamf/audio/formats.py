@@ -143,10 +143,7 @@ FORMATS = {
             ),
         ),
         Format(
-            "CAF",
-            (*_PCM, "ALAC_16"),
-            (".caf",),
-            headers=(Header(b"caff", b"", chunks.check_caf),),
+            "CAF", (*_PCM, "ALAC_16"), (".caf",), headers=(Header(b"caff", b"", chunks.check_caf),)
         ),
         Format("W64", _RIFF, (".w64",), headers=(Header(b"riff", b"", chunks.check_w64),)),
         Format(

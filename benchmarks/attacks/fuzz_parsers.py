@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from alphamf.tools import tables
-from benchmarks.report import caption, options_of, publish, run_main
+from benchmarks.report import caption, options_of, publish, rows_of, run_main
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reliability.md"
@@ -110,11 +110,7 @@ def _libfuzzer(name: str, arguments: list[str]) -> subprocess.CompletedProcess[b
 
 def _with_others(rows: dict[str, list[str]]) -> list[list[str]]:
     """Return rows of the table; parsers that were not fuzzed keep theirs of the page."""
-    page = PAGE.read_text(encoding="utf-8").partition("<!-- parsers -->")[2]
-    for line in page.partition("<!-- /parsers -->")[0].splitlines():
-        if line.startswith("| "):
-            name, *cells = line[2:-2].split(" | ")
-            rows.setdefault(name, cells)
+    rows = {name: cells for name, *cells in rows_of(PAGE, "parsers")} | rows
     return [[name, *rows[name]] for name in NAMES if name in rows]
 
 

@@ -52,7 +52,7 @@ from benchmarks.attacks.commands import (
     trained,
 )
 from benchmarks.attacks.kills import PAGE
-from benchmarks.report import caption, options_of, publish, run_main
+from benchmarks.report import caption, options_of, publish, rows_of, run_main
 
 SOURCE = Path(__file__).with_suffix(".c")
 
@@ -308,11 +308,8 @@ def row(name: str, for_good: bool, account: Account) -> Rows:
 
 def table(rows: Rows) -> str:
     """Return the table; commands that were not run keep their rows of the page."""
-    page = PAGE.read_text(encoding="utf-8").partition("<!-- io_failures -->")[2]
-    for line in page.partition("<!-- /io_failures -->")[0].splitlines():
-        if line.startswith("| `"):
-            command, which, *cells = line[2:-2].split(" | ")
-            rows.setdefault((command, which), cells)
+    there = rows_of(PAGE, "io_failures")
+    rows = {(command, which): cells for command, which, *cells in there} | rows
     keys = [
         key for name in FEWER_TASKS for good in (False, True) for key in row(name, good, Account())
     ]

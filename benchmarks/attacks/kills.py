@@ -11,9 +11,8 @@ removed and a new round begins. After every stop, each output must be absent or 
 undisturbed run, and the inputs as they were; after the last round, nothing else may be there. In
 the folder for temporary files SIGTERM and SIGINT may leave nothing, and the next run removes what
 SIGKILL left.
-`serve` is stopped while it denoises what it was sent, `live` while it
-records. With
-``--write`` the rows of these commands in docs/reliability.md are replaced.
+`serve` is stopped while it denoises what it was sent, `live` while it records. With ``--write``
+the rows of these commands in docs/reliability.md are replaced.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ from benchmarks.attacks.commands import (
     stopped,
 )
 from benchmarks.page_server import Server
-from benchmarks.report import caption, options_of, publish, run_main
+from benchmarks.report import caption, options_of, publish, rows_of, run_main
 
 PAGE = ROOT / "docs" / "reliability.md"
 
@@ -274,11 +273,7 @@ def _command(name: str) -> str:
 
 def _with_others(rows: dict[str, list[str]]) -> list[list[str]]:
     """Return rows of the table; commands that were not stopped keep theirs of the page."""
-    page = PAGE.read_text(encoding="utf-8").partition("<!-- kills -->")[2]
-    for line in page.partition("<!-- /kills -->")[0].splitlines():
-        if line.startswith("| `"):
-            command, *cells = line[2:-2].split(" | ")
-            rows.setdefault(command, cells)
+    rows = {command: cells for command, *cells in rows_of(PAGE, "kills")} | rows
     commands = map(_command, [*TASKS, *OTHERS])
     return [[command, *rows[command]] for command in commands if command in rows]
 

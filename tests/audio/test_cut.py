@@ -85,13 +85,14 @@ def test_a_cut_file_without_samples_is_refused(tmp_path):
         pass
 
 
-def test_what_comes_before_damage_is_read(tmp_path):
+def test_what_comes_before_damage_is_read_and_the_whole_refused(tmp_path):
     data = bytearray(written(tmp_path / "a", "FLAC"))
     whole = read(tmp_path / "a")[0]
     data[len(data) // 2] ^= 0xFF
     (tmp_path / "a").write_bytes(data)
+    assert "damaged or truncated" in sentence(tmp_path / "a")
     with open_reader(tmp_path / "a") as file:
-        assert "damaged" in file.cut
+        assert "damaged or truncated" in file.cut
         assert 12000 < file.frames < 21000
         assert (np.concatenate(list(file.blocks())) == whole[: file.frames]).all()
 

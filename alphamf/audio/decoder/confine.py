@@ -4,9 +4,7 @@ Recordings may come from strangers, and decoders are large programs in C. Two fe
 prevent a compromised decoder from doing harm: a seccomp filter allows a short list of system
 calls, and Landlock denies files, the network and signals, whatever the system call.
 
-Both are called through ctypes. Packages are no alternative: pyseccomp needs the system's
-libseccomp and had its last release in 2021; landlock and py-landlock are alpha versions, and
-only for Landlock. Kernels guarantee that these system calls do not change.
+Both are called through ctypes; kernels guarantee that these system calls do not change.
 """
 
 from __future__ import annotations

@@ -44,10 +44,7 @@ class Copy:
         self._input = stack.enter_context(open_container(original.path, original.name, kind))
         self._streams: dict[int, Any] = {}
         self._least: dict[int, int] = {}
-        self._same = kind.demuxer in (
-            output.format.name,
-            *ATOMS.get(output.format.name, ()),
-        )
+        self._same = kind.demuxer in (output.format.name, *ATOMS.get(output.format.name, ()))
         self._packets: Iterator[Any] = iter(())
         self._next: Any = None
         self.omitted_tracks: tuple[str, ...] = ()
