@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import gcd
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from alphamf.errors import AlphaMFError
+from alphamf.errors import AlphaMFError, DivergenceError
 from alphamf.inference.chain import run
 from alphamf.inference.diagnostics import Summary, separate_chains, summarise
 from alphamf.inference.protocols import Sampler, State, Target
@@ -129,10 +129,24 @@ def sample(
             f"no step would be kept: burn_in {burn_in} and thin {thin} leave none of {steps} steps"
         )
     record = Trace(lambda theta, target: theta, burn_in=burn_in, thin=thin)
-    for last in run(target, sampler, steps=steps, seed=seed, start=start, record=record):
-        state = last
+    try:
+        for last in run(target, sampler, steps=steps, seed=seed, start=start, record=record):
+            state = last
+    except DivergenceError as error:
+        if any(not np.isfinite(array).all() for array in _numbers(data)):
+            raise DivergenceError("data contains NaN or infinite values") from error
+        raise
     turns = getattr(sampler, "turns", 1)
     return Samples(record.values, state, turns // gcd(turns, thin))
+
+
+def _numbers(data: Any) -> Iterator[Array]:
+    """Yield the data arrays that are of real numbers and lie in the memory of the processor."""
+    for each in data if isinstance(data, (tuple, list)) else (data,):
+        try:
+            yield np.asarray(each).astype(float)
+        except (TypeError, ValueError, RuntimeError):  # words; a tensor on a GPU
+            continue
 
 
 def _checked_start(theta0: Array) -> Array:
@@ -143,6 +157,8 @@ def _checked_start(theta0: Array) -> Array:
         raise AlphaMFError(f"theta0 must have shape (D,) or (chains, D), not {theta.shape}")
     if theta.dtype.kind not in "fiu":
         raise AlphaMFError(f"theta0 must be of numbers, not of {theta.dtype}")
+    if not np.isfinite(theta).all():
+        raise AlphaMFError("theta0 contains NaN or infinite values")
     if theta.dtype.kind != "f":
         theta = theta.astype(np.float64)
     return theta.reshape(-1, theta.shape[-1])

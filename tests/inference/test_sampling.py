@@ -147,6 +147,20 @@ REFUSED = [
     ({"data": (A, X), "steps": 10, "burn_in": 10}, "burn_in 10 and thin 1 leave none of 10 steps"),
     ({"theta0": np.zeros((2, 2, 2))}, r"shape \(D,\) or \(chains, D\), not \(2, 2, 2\)"),
     ({"theta0": np.array(["a"])}, "theta0 must be of numbers"),
+    ({"theta0": np.array([0.0, np.nan])}, "theta0 contains NaN"),
+    ({"data": (A, np.where(X > 0, X, np.nan))}, "data contains NaN or infinite values"),
+    (
+        {"data": (A, X), "density": lambda theta, a, x: 0.0},
+        r"shape \(2,\) of theta, not \(\); a fun",
+    ),
+    (
+        {
+            "data": (A, X),
+            "density": NumPyDensity(GRADIENT, GRADIENT),
+            "sampler": HMC(0.1),
+        },
+        r"the log density must be a number, not of shape \(2,\)",
+    ),
     ({"density": 3.0}, "a density must be a function, .* not float"),
     ({"density": LinearGaussian(A, X, 1.0), "batch": 3}, "a target has its own data"),
     ({"density": LinearGaussian(A, X, 1.0), "theta0": np.zeros(3)}, "must have 2 columns"),

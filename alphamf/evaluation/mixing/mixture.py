@@ -24,6 +24,9 @@ FADE = 0.05
 QUIET_DB = 40.0
 """Pieces this far below the loudest one are pauses of the noise."""
 
+MOST_SILENT = 0.5
+"""Maximum proportion of digital silence in a piece of noise."""
+
 _STEP = 0.01
 
 
@@ -96,7 +99,7 @@ def mix(speech: Floats, power: float, noise: Noise, snr: float, rng: Any) -> tup
     Raises
     ------
     AlphaMFError
-        The piece of the noise holds nothing but its mean.
+        More than half of the piece of the noise is digital silence.
 
     Examples
     --------
@@ -112,6 +115,13 @@ def mix(speech: Floats, power: float, noise: Noise, snr: float, rng: Any) -> tup
     if not mean_square > 0:
         raise AlphaMFError(
             "the part of the noise that was drawn is silent; the speech is too short for this noise"
+        )
+    steps = piece[: len(piece) // noise.step * noise.step].reshape(-1, noise.step)
+    silent = float(np.mean(np.ptp(steps, axis=1) == 0)) if len(steps) else 0.0
+    if silent > MOST_SILENT:
+        raise AlphaMFError(
+            f"{100 * silent:.0f} % of the noise is digital silence, so that the rest would be "
+            "louder than the ratio says; cut the silence off"
         )
     scale = math.sqrt(power / mean_square) * 10 ** (-snr / 20)
     return speech + piece * np.float32(scale), offset

@@ -67,7 +67,13 @@ class NumPyDensity:
 
     def grad(self, theta: Array, data: tuple[Any, ...], chosen: Array | None) -> Array:
         """See `Density`."""
-        return self._each(self.gradient, theta, data, chosen).reshape(theta.shape)
+        found = self._each(self.gradient, theta, data, chosen)
+        if found.shape[1:] != theta.shape[-1:]:
+            raise AlphaMFError(
+                f"the gradient of log p must have the shape {theta.shape[-1:]} of theta, not "
+                f"{found.shape[1:]}; a function is the gradient, not the log density"
+            )
+        return found.reshape(theta.shape)
 
     def value(self, theta: Array, data: tuple[Any, ...], chosen: Array | None) -> Array:
         """See `Density`."""
@@ -76,7 +82,10 @@ class NumPyDensity:
                 "this sampler needs values of the log density; give NumPyDensity(gradient, "
                 "log_density)"
             )
-        return self._each(self.log_density, theta, data, chosen).reshape(theta.shape[:-1])
+        found = self._each(self.log_density, theta, data, chosen)
+        if found.ndim > 1:
+            raise AlphaMFError(f"the log density must be a number, not of shape {found.shape[1:]}")
+        return found.reshape(theta.shape[:-1])
 
     def _each(
         self, function: Callable[..., Any], theta: Array, data: Any, chosen: Array | None

@@ -97,6 +97,20 @@ def test_noises_that_do_not_do(audio, sentence):
         mixture.noise(audio.astype(np.float32), RATE)
 
 
+@pytest.mark.parametrize("seconds", [0.5, 4])
+def test_a_noise_that_is_mostly_silence_is_refused(seconds):
+    """In speech that is shorter, and in one for which it is repeated."""
+    speech, rng = babble(seconds), np.random.default_rng(0)
+    sparse = [
+        np.concatenate([babble(0.2), np.zeros(round(x * RATE), np.float32)]) for x in (1, 0.1)
+    ]
+    few, more = (mixture.noise(each, RATE) for each in sparse)
+    with pytest.raises(AlphaMFError, match="% of the noise is digital silence"):
+        for _ in range(20):
+            mixture.mix(speech, 1.0, few, 0.0, rng)
+    mixture.mix(speech, 1.0, more, 0.0, rng)
+
+
 def test_speech_that_does_not_do():
     for level in mixture.LEVELS:
         with pytest.raises(AlphaMFError, match="speech must not be completely silent"):
