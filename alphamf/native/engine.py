@@ -41,6 +41,14 @@ def library_file() -> str | None:
     return found.origin if found else None
 
 
+def no_compiler(lost: str) -> AlphaMFError:
+    """Return the error for what there is not without the compiled engine."""
+    return AlphaMFError(
+        "alphamf was installed without a C compiler (GCC or Clang), so that there is no "
+        f"{lost}; install a compiler, and alphamf again"
+    )
+
+
 def _open() -> Any:
     file = library_file()
     if file is None:
@@ -89,15 +97,7 @@ class _Weights:
 
 
 _IN_USE: WeakValueDictionary[tuple[int, ...], _Weights] = WeakValueDictionary()
-
-
-def _share_weights(dictionary: Dictionary, networks: CausalNetworks, seed: int) -> _Weights:
-    """Return weights that engines of the same models share."""
-    key = id(dictionary), *(id(each) for each in networks), seed
-    found = _IN_USE.get(key)
-    if found is None:
-        found = _IN_USE[key] = _Weights(dictionary, networks, seed)
-    return found
+"""Weights that engines of the same models share."""
 
 
 class Engine:
@@ -115,22 +115,14 @@ class Engine:
         seed: int,
     ) -> None:
         if not AVAILABLE:
-            raise AlphaMFError(
-                "alphamf was installed without a C compiler (GCC or Clang), so that there is no "
-                "low latency; install a compiler, and alphamf again"
-            )
-        self._given = {
-            "rate": rate,
-            "channels": channels,
-            "dictionary": dictionary,
-            "networks": networks,
-            "linked": linked,
-            "least": least,
-            "seed": seed,
-        }
+            raise no_compiler("low latency")
+        named = {"linked": linked, "least": least, "seed": seed}
+        self._given = (rate, channels, dictionary, networks), named
         self._channels, self._bins = channels, dictionary.bins
-        self._weights = _share_weights(dictionary, networks, seed)
-        data = self._weights.data
+        key = id(dictionary), *(id(each) for each in networks), seed
+        if (weights := _IN_USE.get(key)) is None:
+            weights = _IN_USE[key] = _Weights(dictionary, networks, seed)
+        self._weights, data = weights, weights.data
         self._engine = _LIBRARY.alphamf_create(
             data.ctypes.data, len(data), rate, channels, int(linked)
         )
@@ -148,14 +140,14 @@ class Engine:
         if getattr(self, "_engine", None) and _LIBRARY:  # which goes first when Python ends
             _LIBRARY.alphamf_destroy(self._engine)
 
-    def __getstate__(self) -> tuple[dict[str, Any], bytes]:
+    def __getstate__(self) -> tuple[Any, bytes]:
         state = ctypes.create_string_buffer(_LIBRARY.alphamf_state_size(self._engine))
         _LIBRARY.alphamf_save(self._engine, state)
         return self._given, state.raw
 
-    def __setstate__(self, state: tuple[dict[str, Any], bytes]) -> None:
-        given, saved = state
-        self.__init__(**given)  # type: ignore[misc]
+    def __setstate__(self, state: tuple[Any, bytes]) -> None:
+        (given, named), saved = state
+        self.__init__(*given, **named)  # type: ignore[misc]
         _LIBRARY.alphamf_load(self._engine, saved)
 
     @property

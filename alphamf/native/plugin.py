@@ -10,7 +10,7 @@ from pathlib import Path
 
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.packed import aligned
-from alphamf.native.engine import library_file
+from alphamf.native.engine import library_file, no_compiler
 from alphamf.tools.files import atomic_file, make_folder, printable_name, reason, refuse_links
 
 TRAILER = struct.Struct("<QQ16s")
@@ -27,10 +27,7 @@ def plugin(wide: bytes, narrow: bytes) -> bytes:
     """Return the content of the file that is both plug-ins."""
     file = library_file()
     if file is None:
-        raise AlphaMFError(
-            "alphamf was installed without a C compiler (GCC or Clang), so that there is no "
-            "plug-in; install a compiler, and alphamf again"
-        )
+        raise no_compiler("plug-in")
     library = aligned(Path(file).read_bytes())
     return library + wide + narrow + TRAILER.pack(len(wide), len(narrow), MAGIC)
 

@@ -8,8 +8,7 @@ from alphamf.inference.random import START, Key, generator
 from alphamf.learnt.causal import CausalNetwork, CausalNetworks
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.packed import aligned
-from alphamf.tools.arrays import Floats
-from alphamf.tools.bfloat16 import round_to_bfloat16
+from alphamf.tools.arrays import Floats, round_to_bfloat16
 
 MAGIC = b"alphamf5"
 FRAME_HOPS = 8

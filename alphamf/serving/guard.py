@@ -1,33 +1,28 @@
-"""Access control: checks Host, Origin and token of requests; adds security headers."""
+"""Access control: Host, Origin and token of requests, and how many one guest may have."""
 
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, MutableMapping
+from contextlib import suppress
+from ipaddress import IPv6Address, ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
 Message = MutableMapping[str, Any]
-App = Callable[
-    [Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]],
-    Awaitable[None],
-]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Message, Receive, Send], Awaitable[None]]
 
 ADMITTED = "admitted"
 """Key in the state of a request that has the token."""
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
-POLICY = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "img-src 'self' blob:",
-        "connect-src 'self'",
-        "base-uri 'none'",
-        "form-action 'none'",
-    )
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'"
 )
 
 UNFRAMED = "; frame-ancestors 'none'"
@@ -58,12 +53,7 @@ class Guard:
         self.once: str | None = secrets.token_urlsafe(16)
         self._headers = HEADERS if token else {**HEADERS, "content-security-policy": POLICY}
 
-    async def __call__(
-        self,
-        scope: Message,
-        receive: Callable[[], Awaitable[Message]],
-        send: Callable[[Message], Awaitable[None]],
-    ) -> None:
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Check a request, and answer it or pass it on."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
@@ -74,13 +64,10 @@ class Guard:
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 own = {name.lower() for name, _ in message["headers"]}
+                added = ((name.encode(), value.encode()) for name, value in self._headers.items())
                 message["headers"] = [
                     *message["headers"],
-                    *(
-                        (name.encode(), value.encode())
-                        for name, value in self._headers.items()
-                        if name.encode() not in own
-                    ),
+                    *(header for header in added if header[0] not in own),
                 ]
             await send(message)
 
@@ -147,12 +134,7 @@ def _same(given: str, right: str) -> bool:
     return secrets.compare_digest(given.encode(errors="replace"), right.encode())
 
 
-async def answer(
-    send: Callable[[Message], Awaitable[None]],
-    status: int,
-    text: str,
-    headers: dict[str, str] | None = None,
-) -> None:
+async def answer(send: Send, status: int, text: str, headers: dict[str, str] | None = None) -> None:
     """Send a whole answer of plain text."""
     found = {"content-type": "text/plain; charset=utf-8", **(headers or {})}
     body = text.encode()
@@ -160,3 +142,46 @@ async def answer(
     pairs = [(name.encode(), value.encode()) for name, value in found.items()]
     await send({"type": "http.response.start", "status": status, "headers": pairs})
     await send({"type": "http.response.body", "body": body})
+
+
+BUSY = "too many requests at a time from your address; close some pages"
+
+
+def guest(scope: Message) -> str:
+    """Return whom a request is from: an address, or the first half of one of IPv6.
+
+    A proxy on this machine or in its network names its client last in X-Forwarded-For.
+    """
+    host = (scope.get("client") or ("",))[0]
+    named = header_values(scope, b"x-forwarded-for")
+    with suppress(ValueError):
+        if named and ip_address(host).is_private:
+            host = named[-1].rsplit(",", 1)[-1].strip()
+        address = ip_address(host)
+        return address.exploded[:19] if isinstance(address, IPv6Address) else host
+    return host[:64]
+
+
+class Turnstile:
+    """ASGI middleware that refuses a guest who has many requests under way."""
+
+    def __init__(self, app: App, most: int) -> None:
+        self._app, self._most = app, most
+        self._running: Counter[str] = Counter()
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        who = guest(scope)
+        if self._running[who] >= self._most:
+            await answer(send, 429, BUSY, {"retry-after": "5"})
+            return
+        self._running[who] += 1
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._running[who] -= 1
+            if not self._running[who]:
+                del self._running[who]

@@ -28,6 +28,12 @@ class EchoRemoval:
     error: str | None = None  # One sentence, or None
     result: dict[str, Any] | None = None  # The report, once it is done
 
+    def as_json(self, duration: float) -> dict[str, Any]:
+        """Return the state for the browser."""
+        done = self.result is not None
+        share = min(1.0, self.seconds / duration) if duration and not done else float(done)
+        return {"done": done, "progress": share, "error": self.error}
+
 
 @dataclass(eq=False)
 class ServerRecording:
@@ -86,14 +92,8 @@ class ServerRecording:
             "ready": self.count_ready_samples(),
             "output": self.about and result_name(self.name, self.about["format"]),
             "result": self.result and {key: result[key] for key in kept},
-            "echo": self.echo and self._echo_as_json(self.echo, duration),
+            "echo": self.echo and self.echo.as_json(duration),
         }
-
-    @staticmethod
-    def _echo_as_json(echo: EchoRemoval, duration: float) -> dict[str, Any]:
-        done = echo.result is not None
-        share = min(1.0, echo.seconds / duration) if duration and not done else float(done)
-        return {"done": done, "progress": share, "error": echo.error}
 
     def error_message(self, outcome: Outcome) -> str:
         """Return the error message of an outcome, without paths on the server."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from alphamf.batch.file import process
 from alphamf.batch.inputs import Job
+from alphamf.batch.observers import Observers
 from alphamf.batch.request import Request
 from alphamf.denoising.gain import mix_dry
 from alphamf.denoising.segments import Segment
@@ -35,11 +36,7 @@ class Mix(NamedTuple):
 
 @dataclass(frozen=True)
 class RenderTask:
-    """Writes a download: with a part of input or echo, in another format, or at a loudness.
-
-    It is written in the same way as by ``alphamf denoise``, but from the speech that is already
-    known.
-    """
+    """Writes a download as ``alphamf denoise`` would, but from the speech that is already known."""
 
     folder: Path  # Folder of the recording
     # Name of the file in the folder; its ending chooses the format where `derived` is false.
@@ -55,7 +52,7 @@ class RenderTask:
         """Write the file and return its path."""
         request = Request(
             StreamOptions(replace(PRESETS["fast"], dry=self.mix.dry)),
-            observe=lambda *_: _Nobody(),
+            observe=Observers,
             loudness=self.mix.loudness,
             overwrite=True,
             estimate=self._mixed,
@@ -94,17 +91,3 @@ class RenderTask:
             if share
         ]
         return audio[0] if len(audio) == 1 else audio[0] + audio[1]
-
-
-class _Nobody:
-    """An observer that does nothing."""
-
-    def watch(self, blocks: Iterable[Floats]) -> Iterator[Floats]:
-        """Return the input unchanged."""
-        yield from blocks
-
-    def add(self, segment: Segment) -> None:
-        """Do nothing."""
-
-    def finish(self) -> None:
-        """Return no scores."""

@@ -19,7 +19,7 @@ from alphamf.audio.formats import SUFFIXES, is_known
 from alphamf.denoising.settings import PRESETS
 from alphamf.errors import AlphaMFError
 from alphamf.serving import names, sound, upload
-from alphamf.serving.guests import guest
+from alphamf.serving.guard import guest
 from alphamf.serving.limits import Limits
 from alphamf.serving.picture import BAND_RECORD, RECORD
 from alphamf.serving.query import find, find_decoded, number
@@ -65,10 +65,8 @@ class Api:
         seed = number(request, "seed", int, 0, 2**63 - 1)
         upload.check(request, self.limits, self.recordings.store)
         who = guest(request.scope) if self.limits.guests else ""
-        own = self.uploads[who]
-        if self.uploads.total() >= self.limits.uploads or own >= self.limits.part(
-            self.limits.uploads
-        ):
+        most = self.limits.uploads
+        if self.uploads.total() >= most or self.uploads[who] >= self.limits.part(most):
             raise HTTPException(
                 503, "too many uploads at the same time; try again later", {"retry-after": "5"}
             )

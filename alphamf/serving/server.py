@@ -18,8 +18,7 @@ import uvicorn
 from alphamf.errors import AlphaMFError
 from alphamf.serving.app import build
 from alphamf.serving.connection import protocol
-from alphamf.serving.guard import LOOPBACK, App, Guard
-from alphamf.serving.guests import Turnstile
+from alphamf.serving.guard import LOOPBACK, App, Guard, Turnstile
 from alphamf.serving.limits import Limits
 from alphamf.serving.sound import PART
 from alphamf.tools.files import reason
@@ -34,7 +33,6 @@ ONE = 0.5
 
 SHORTEST = 16
 """Minimum number of characters of such a token."""
-
 
 _PAGE = """<!doctype html>
 <meta charset="utf-8">

@@ -36,10 +36,8 @@ def check_size(size: int, limits: Limits) -> None:
     if size > limits.upload:
         raise HTTPException(
             413,
-            (
-                f"the file is larger than {limits.upload / MB:g} MB; start the server with a "
-                "larger `max_size`, or use `alphamf denoise`"
-            ),
+            f"the file is larger than {limits.upload / MB:g} MB; start the server with a larger "
+            "`max_size`, or use `alphamf denoise`",
         )
 
 

@@ -24,10 +24,8 @@ MOST_SHOWN = 60
 def shown_value(value: object) -> str:
     """Return a value's repr for a message: one line, shortened if it is long.
 
-    Examples
-    --------
-    >>> shown_value(5), shown_value("fast"), len(shown_value("x" * 1000))
-    ('5', "'fast'", 60)
+    >>> len(shown_value("x" * 1000))
+    60
     """
     try:
         text = " ".join(repr(value).split())

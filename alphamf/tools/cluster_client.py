@@ -17,7 +17,6 @@ from alphamf.tools.processes import keep_path_safe, shield_helpers
 
 if TYPE_CHECKING:
     from distributed import Client
-    from distributed.security import Security
 
 LOCAL = "local"
 """In place of an address: start a cluster on this machine, for this run."""
@@ -34,17 +33,19 @@ def connect_client(address: str, workers: int) -> Iterator[Client]:
         from distributed import Client, LocalCluster
         from distributed.security import Security
     except ImportError as error:
-        sentence = (
-            f"`cluster` needs the package distributed; install it with {install_extra('cluster')}"
-        )
-        raise AlphaMFError(sentence) from error
+        sentence = "`cluster` needs the package distributed; install it with "
+        raise AlphaMFError(f"{sentence}{install_extra('cluster')}") from error
     # Errors that concern the user are raised as sentences.
     for name in ("distributed", "distributed.client"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     with ExitStack() as stack:
         target: Any = address
         if address == LOCAL:
-            security = _temporary(Security)
+            try:  # TLS keys: a local port is open to all users of the machine
+                security = Security.temporary()
+            except ImportError as error:
+                sentence = "`cluster` local needs the package cryptography"
+                raise AlphaMFError(f"{sentence}: {install_extra('cluster')}") from error
             # Dask's own default is a folder that whoever makes it first shares with all users.
             folder = TemporaryDirectory(prefix="alphamf-dask-", ignore_cleanup_errors=True)
             # Workers end with their connections; after a jump of the clock they would seem silent.
@@ -71,15 +72,6 @@ def connect_client(address: str, workers: int) -> Iterator[Client]:
         else:
             _check_scheduler(address)
         yield stack.enter_context(Client(target, timeout=PATIENCE, set_as_default=False))
-
-
-def _temporary(security: type[Security]) -> Security:
-    """Create temporary TLS keys, because a local port is open to all users of the machine."""
-    try:
-        return security.temporary()
-    except ImportError as error:
-        sentence = "`cluster` local needs the package cryptography"
-        raise AlphaMFError(f"{sentence}: {install_extra('cluster')}") from error
 
 
 def caution(address: str) -> str | None:

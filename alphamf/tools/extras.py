@@ -24,13 +24,7 @@ def require_package(what: str, package: str, extra: str) -> None:
 
 
 def install_extra(*extras: str) -> str:
-    """Return the command that adds extras to the alphamf that is running.
-
-    Examples
-    --------
-    >>> install_extra("web").endswith("'alphamf[web]'")
-    True
-    """
+    """Return the command that adds extras to the alphamf that is running."""
     wanted = f"alphamf[{','.join(extras)}]"
     if os.path.exists(os.path.join(sys.prefix, "uv-receipt.toml")):  # `uv tool install`
         return f"uv tool install {_quoted(f'{wanted}{_origin()}')}"

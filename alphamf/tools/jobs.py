@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools import jsonlines
-from alphamf.tools.files import exclusive_lock, file_errors, printable_name, reason, refuse_links
+from alphamf.tools import files, jsonlines
 
 _START = b'{"version": '
 """Start of every line of a results file."""
@@ -34,32 +33,26 @@ class ResultsFile(Generic[Result]):
     @contextmanager
     def lock(self, sentence: str, made: Sequence[Path] = ()) -> Iterator[None]:
         """Lock the results file against other runs; create the file and its folder if needed."""
-        folder = self.path.parent
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise AlphaMFError(
-                f"cannot create {printable_name(folder)}: {reason(error)}"
-            ) from error
+        files.make_folder(self.path)
         for path in (self.path, *made):
-            refuse_links(path, folder)
+            files.refuse_links(path, self.path.parent)
         if os.path.lexists(self.path):
             self._check_own()
         elif (other := next(filter(os.path.lexists, made), None)) is not None:
             raise _not_ours(other)
-        with exclusive_lock(self.path, sentence):
+        with files.exclusive_lock(self.path, sentence):
             yield
 
     def _check_own(self) -> None:
         """Refuse a file without any line of ours; its last line may be incomplete."""
-        with file_errors(self.path, "read"), self.path.open("rb") as file:
+        with files.file_errors(self.path, "read"), self.path.open("rb") as file:
             own = any(line.startswith(_START) or _START.startswith(line) for line in file)
             if not own and file.tell():
                 raise _not_ours(self.path)
 
     def read(self) -> Iterator[Result]:
         """Yield the results in the order in which they were appended."""
-        with file_errors(self.path, "read"):
+        with files.file_errors(self.path, "read"):
             for item in jsonlines.read(self.path):
                 try:
                     result = self.decode(item)
@@ -74,13 +67,13 @@ class ResultsFile(Generic[Result]):
 
     def append(self, result: Result) -> None:
         """Append a result."""
-        with file_errors(self.path, "written"):
+        with files.file_errors(self.path, "written"):
             jsonlines.append(self.path, self.encode(result))
 
 
 def _not_ours(path: Path) -> AlphaMFError:
     return AlphaMFError(
-        f"{printable_name(path)} already exists and is not a result of alphamf; choose "
+        f"{files.printable_name(path)} already exists and is not a result of alphamf; choose "
         "another folder"
     )
 

@@ -27,21 +27,6 @@ def load(name: str) -> Any:
     """Import a module of librosa or Matplotlib with the settings that the library ships with.
 
     A library that the program has already imported keeps its settings.
-
-    Parameters
-    ----------
-    name
-        Full name of the module.
-
-    Returns
-    -------
-    module
-        The module.
-
-    Raises
-    ------
-    ImportError
-        The library is not installed.
     """
     with _lock:
         if name.startswith("librosa") and "numba" not in sys.modules:

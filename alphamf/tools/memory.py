@@ -7,10 +7,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-_LIMITS = (
-    Path("/sys/fs/cgroup/memory.max"),
-    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
-)
+_LIMITS = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes")
 """Files in which Linux stores the memory limit of a container."""
 
 

@@ -57,10 +57,9 @@ def keep_path_safe() -> Iterator[None]:
     finally:
         with _lock:
             _users -= 1
-            if not _users and _before is None:
+            if not _users:
                 del os.environ[_SAFE_PATH]
-            elif not _users and _before is not None:
-                os.environ[_SAFE_PATH] = _before
+                os.environ.update({_SAFE_PATH: _before} if _before is not None else {})
 
 
 @contextmanager

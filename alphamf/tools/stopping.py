@@ -44,7 +44,6 @@ class _State:
 
 _state = _State()
 
-
 at_work: threading.Lock = threading.Lock()
 """Lock that a worker holds while it processes an item."""
 
@@ -154,9 +153,8 @@ def _count(read: int) -> None:
         deadline = now + _LIMITS[min(count, len(_LIMITS) - 1)]
         count += 1
         _state.in_a_hurry = count > 1
-        if (
-            sys.platform != "win32" and _state.exit_code is None
-        ):  # `_ask` has left it to this thread, or has yet to run
+        # `_ask` has left it to this thread, or has yet to run.
+        if sys.platform != "win32" and _state.exit_code is None:
             signal.pthread_kill(threading.main_thread().ident or 0, number)
     if os.isatty(2):
         os.write(2, b"\x1b[?25h")  # the cursor, which a progress display has hidden
@@ -177,10 +175,7 @@ def _finishes(number: int) -> bool:
 
 
 def stop_timeout(usual: float) -> float:
-    """Return how long to wait for workers to stop: less after a second signal.
-
-    `usual`: how long otherwise, in seconds.
-    """
+    """Return how long to wait for workers to stop, in seconds: less after a second signal."""
     return min(usual, _HURRY) if _state.in_a_hurry else usual
 
 

@@ -20,12 +20,8 @@ def mean_and_error(values: Iterable[float]) -> tuple[float, float]:
 def format_mean(mean: float, error: float, decimals: int, sign: str = "") -> str:
     """Format a mean with its standard error; without the error if it is NaN.
 
-    Examples
-    --------
-    >>> format_mean(2, 0.577, 2, "+")
-    '+2.00 ± 0.58'
-    >>> format_mean(1, float("nan"), 2)
-    '1.00'
+    >>> format_mean(2, 0.577, 2, "+"), format_mean(1, float("nan"), 2)
+    ('+2.00 ± 0.58', '1.00')
     """
     text = f"{mean:{sign}.{decimals}f}"
     return text if math.isnan(error) else f"{text} ± {error:.{decimals}f}"
@@ -54,15 +50,11 @@ def _latex(cell: str) -> str:
         return f"${cell.replace('±', chr(92) + 'pm')}$"
     if cell == "-":
         return "--"
-    text = cell.translate(_ESCAPED)
-    return text.replace("±", r"$\pm$")
+    return cell.translate(_ESCAPED).replace("±", r"$\pm$")
 
 
+_WORDS = {"\\": "backslash", "~": "asciitilde", "^": "asciicircum"}
 _ESCAPED = str.maketrans(
-    {
-        **{mark: f"\\{mark}" for mark in "#$%&_{}"},
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-    }
+    {mark: f"\\{mark}" for mark in "#$%&_{}"}
+    | {mark: rf"\text{word}{{}}" for mark, word in _WORDS.items()}
 )

@@ -17,7 +17,7 @@ pytest.importorskip("uvicorn", reason="the extra web is not installed")
 from alphamf.audio import survey
 from alphamf.audio.reader import open_reader
 from alphamf.errors import AlphaMFError
-from alphamf.serving.guests import Turnstile, guest
+from alphamf.serving.guard import Turnstile, guest
 from alphamf.serving.lanes import TOO_SLOW, Lanes, Ticket
 from alphamf.serving.limits import PUBLIC, Limits
 from alphamf.serving.sound import SOURCE
