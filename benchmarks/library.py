@@ -1,4 +1,4 @@
-"""Build libalphamf, the engine as a C library, for every system, by Zig's C compiler.
+"""Build libalphamf, the engine as a C library, for several systems, by Zig's C compiler.
 
 For example::
 
@@ -53,11 +53,6 @@ TARGETS = {
     "linux-aarch64": Target("aarch64-linux-gnu.2.17", SO, link=ELF),
     "musl-x86_64": Target("x86_64-linux-musl", SO, link=ELF),
     "musl-aarch64": Target("aarch64-linux-musl", SO, link=ELF),
-    "windows-x86_64": Target(
-        "x86_64-windows-gnu",
-        f"alphamf-{ABI}.dll",
-        link=("-shared", "-Wl,--out-implib,{lib}/alphamf.lib"),
-    ),
     "macos-x86_64": Target("x86_64-macos.11.0", f"libalphamf.{ABI}.dylib", link=MACH),
     "macos-aarch64": Target("aarch64-macos.11.0", f"libalphamf.{ABI}.dylib", link=MACH),
     "android-aarch64": Target(
@@ -88,8 +83,7 @@ foreach(kind SHARED STATIC)
   string(TOLOWER alphamf::${{kind}} name)
   add_library(${{name}} ${{kind}} IMPORTED)
   set_target_properties(${{name}} PROPERTIES
-    INTERFACE_INCLUDE_DIRECTORIES "${{alphamf_lib}}/../include"
-    IMPORTED_IMPLIB "${{alphamf_lib}}/alphamf.lib")
+    INTERFACE_INCLUDE_DIRECTORIES "${{alphamf_lib}}/../include")
 endforeach()
 set_property(TARGET alphamf::shared PROPERTY IMPORTED_LOCATION "${{alphamf_lib}}/{shared}")
 set_property(TARGET alphamf::static PROPERTY IMPORTED_LOCATION "${{alphamf_lib}}/libalphamf.a")
@@ -129,12 +123,9 @@ def build(name: str, folder: Path) -> Path:
         objects.append(work / f"{source.stem}.o")
         compiler = *zig, "cc", "-target", target.zig, *FLAGS, *target.compile
         run(*compiler, "-c", source, "-o", objects[-1])
-    link = [each.format(lib=lib) for each in target.link]
+    link = [*target.link]
     if name == "wasm":
         link += [f"-Wl,--export={each}" for each in sorted(functions())]
-    if name.startswith("windows"):
-        link.append(str(work / "alphamf.def"))
-        (work / "alphamf.def").write_text("\n".join(["EXPORTS", *sorted(functions()), ""]))
     if name.startswith("android"):
         link += bionic(zig, target.zig, work)
     shared = lib / target.file
@@ -169,9 +160,9 @@ def write_weights(folder: Path) -> list[Path]:
     """Write the weights for less than 16 kHz, and for more; return both files."""
     folder.mkdir(parents=True, exist_ok=True)
     made = []
-    for rate in (8000, 16000):
+    for rate, name in ((8000, "8k"), (48000, "16k")):  # at 48 kHz with the network of the bands
         found = find_online(rate)
-        made.append(folder / f"alphamf-{rate // 1000}k.weights")
+        made.append(folder / f"alphamf-{name}.weights")
         made[-1].write_bytes(pack(found.dictionary, found.online, 0))
     return made
 

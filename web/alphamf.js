@@ -7,7 +7,7 @@
 /** Sounds of this rate and more use the weights for 16 kHz; lower ones those for 8 kHz. */
 export const WIDE_RATE = 16000;
 
-const FILES = { wide: "alphamf-16k.bin", narrow: "alphamf-8k.bin" };
+const FILES = { wide: "alphamf-16k.weights", narrow: "alphamf-8k.weights" };
 
 export class Alphamf {
   /** Load the engine; weights are loaded when a sound first needs them. */

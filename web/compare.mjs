@@ -12,7 +12,7 @@ const { Engine, denoiseBlocks } = await import(pathToFileURL(resolve(folder, "en
 const exact = (file) => { const b = readFileSync(file); return b.buffer.slice(b.byteOffset, b.byteOffset + b.byteLength); };
 const samples = Float32Array.from(new Int16Array(exact(sound).slice(44)), (each) => each / 32768);
 const module = new WebAssembly.Module(readFileSync(resolve(folder, "alphamf.wasm")));
-const weights = exact(resolve(folder, "alphamf-16k.bin"));
+const weights = exact(resolve(folder, "alphamf-16k.weights"));
 const rnnoise = await Rnnoise.load();
 
 function runAlphamf() {

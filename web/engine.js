@@ -4,18 +4,11 @@
 /** Samples per channel that go through the engine's memory at a time. */
 export const BLOCK = 16384;
 
-// What the C library asks of a system; the engine needs none of it.
-const system = () => ({
-  environ_get: () => 0,
-  environ_sizes_get: () => 0,
-  proc_exit: () => { throw new Error("alphamf: the engine stopped"); },
-});
-
 export class Engine {
   constructor(module, weights, { rate, channels = 1, strength = 1, maxAttenuation = null }) {
     check({ rate, channels });
-    const { exports } = new WebAssembly.Instance(module, { wasi_snapshot_preview1: system() });
-    exports._initialize?.();
+    const { exports } = new WebAssembly.Instance(module);
+    exports._initialize();
     const room = exports.malloc(weights.byteLength);
     const pointers = exports.malloc(4 * channels);
     const block = exports.malloc(4 * BLOCK * channels);

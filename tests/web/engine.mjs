@@ -8,7 +8,7 @@ const [folder, rate, channels, source, target, cut] = process.argv.slice(2);
 const { Engine, denoiseBlocks } = await import(pathToFileURL(`${folder}/engine.js`));
 const exact = (file) => { const b = readFileSync(file); return b.buffer.slice(b.byteOffset, b.byteOffset + b.byteLength); };
 const module = new WebAssembly.Module(readFileSync(`${folder}/alphamf.wasm`));
-const weights = exact(`${folder}/alphamf-${Number(rate) >= 16000 ? "16k" : "8k"}.bin`);
+const weights = exact(`${folder}/alphamf-${Number(rate) >= 16000 ? "16k" : "8k"}.weights`);
 try {
   const engine = new Engine(module, cut ? weights.slice(0, Number(cut)) : weights, { rate: Number(rate), channels: Number(channels) });
   const all = new Float32Array(exact(source));
