@@ -13,7 +13,7 @@ from tests.support.places import ROOT
 PAGES = sorted(
     page for pattern in ("*.md", "*/README.md", "docs/**/*.md") for page in ROOT.glob(pattern)
 )
-FOLDERS = ("alphamf", "benchmarks", "cli", "data", "docs", "models", "tests")
+FOLDERS = ("alphamf", "benchmarks", "cli", "data", "docs", "models", "tests", "web")
 MOVED = {"alphamf.cli": "cli", "alphamf.models": "models"}
 """Packages that lie beside alphamf/."""
 
@@ -97,6 +97,7 @@ def test_paths_exist(page):
 @each_page
 def test_modules_and_their_names_exist(page):
     text = re.sub(r"\bGone: .*?(?=\n- |\Z)", "", text_of(page), flags=re.DOTALL)  # the changelog's
+    text = re.sub(r"^```js$.*?^```$|\balphamf\.(?:h|js|wasm)\b", "", text, flags=re.DOTALL | re.M)
     missing = []
     for dotted in re.findall(r"(?<![\w/.-])((?:alphamf|benchmarks)(?:\.[A-Za-z_]\w*)+)", text):
         found, rest = source(dotted)
@@ -127,8 +128,10 @@ def test_commands_exist(page):
     named = re.findall(r"(?:^|`|&& |\| )alphamf ([a-z]\w*)(?=[ `\n])", code, re.MULTILINE)
     assert [name for name in named if name not in known] == []
     parts = {"cost": cost.PARTS, "quality": cases.CASES, "speed": speed.PARTS}
-    for module, part in re.findall(r"python -m benchmarks\.(\w+)(?: ([\w-]+))?", text_of(page)):
-        assert (ROOT / f"benchmarks/{module}.py").is_file(), module
+    for module, part in re.findall(
+        r"python -m benchmarks\.([\w.]+\w)(?: ([\w-]+))?", text_of(page)
+    ):
+        assert (ROOT / "benchmarks" / f"{module.replace('.', '/')}.py").is_file(), module
         assert module not in parts or part in ("", *parts[module]), (module, part)
 
 

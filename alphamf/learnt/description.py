@@ -6,7 +6,7 @@ from typing import Any
 
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.network_file import TrainedNetwork
-from alphamf.tools.files import printable_name
+from alphamf.tools.files import printable
 
 
 def summary(model: Dictionary | TrainedNetwork) -> str:
@@ -37,10 +37,7 @@ def details(model: Dictionary | TrainedNetwork) -> dict[str, str]:
         }
     return {
         **lines,
-        **{
-            printable_name(str(key)): printable_name(str(value))
-            for key, value in model.about.items()
-        },
+        **{printable(str(key)): printable(str(value)) for key, value in model.about.items()},
     }
 
 

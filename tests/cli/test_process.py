@@ -88,7 +88,7 @@ def test_a_pipe_in_and_out_gives_what_a_file_gives(tmp_path):
     assert piped.stdout == (tmp_path / "a.denoised.wav").read_bytes()
     assert piped.stderr.startswith(b"- -> -: 0.30 s in ")
     broken = run(tmp_path, "denoise", "-", *QUICK, input=data[:1000])
-    assert (broken.returncode, broken.stdout) == (2, b"")
+    assert (broken.returncode, len(broken.stdout)) == (2, 1000)
     assert b"standard input is truncated" in broken.stderr
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 CAPS = Path(__file__).parents[1] / "size.toml"
-OTHERS = "cli", "benchmarks", "tests", "docs"
+OTHERS = "cli", "benchmarks", "tests", "docs", "web"
 SAMPLE = "data/sample-noisy.wav"
 
 # Runs the command in a process of its own and prints the files whose functions it has called.

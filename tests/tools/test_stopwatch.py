@@ -52,7 +52,7 @@ def ends_a_worker(suspend: Callable[[], None]) -> bool:
 def reads_an_upload(suspend: Callable[[], None]) -> bool:
     """Whether a task of the server may go on."""
     lanes, outcomes = Lanes(1), []
-    ticket = Ticket(SLEEP, print, outcomes.append, int, seconds=60.0)
+    ticket = Ticket(SLEEP, print, outcomes.append, int, guest="", seconds=60.0)
     lanes.put(ticket)
     suspend()
     assert ticket.left.wait(60)
