@@ -131,7 +131,8 @@ def test_commands_exist(page):
     for module, part in re.findall(
         r"python -m benchmarks\.([\w.]+\w)(?: ([\w-]+))?", text_of(page)
     ):
-        assert (ROOT / "benchmarks" / f"{module.replace('.', '/')}.py").is_file(), module
+        path = module.replace(".", "/")
+        assert (ROOT / f"benchmarks/{path}.py").is_file(), module
         assert module not in parts or part in ("", *parts[module]), (module, part)
 
 
