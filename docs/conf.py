@@ -16,7 +16,7 @@ sys.path[:0] = [str(HERE), str(HERE / "extensions")]
 def page_without_server() -> Path:
     """Build the page that denoises in the browser, for the site's folder try/."""
     made = HERE.parent / "build" / "web"
-    subprocess.run([sys.executable, HERE.parent / "web" / "build.py", made], check=True)
+    subprocess.run([sys.executable, "-m", "web.build", made], cwd=HERE.parent, check=True)
     extra = made / "extra"
     shutil.rmtree(extra, ignore_errors=True)
     shutil.copytree(made / "page", extra / "try")
