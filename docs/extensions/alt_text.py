@@ -10,8 +10,8 @@ from sphinx.errors import ExtensionError
 
 IMAGE = re.compile(r"<img\b[^>]*>")
 ALT = re.compile(r'\balt="\s*[^"\s]')
-DECORATION = re.compile(r'src="[^"]*sphx_glr_\w+_thumb\.png"')
-"""The gallery's small pictures, whose titles stand below them."""
+DECORATION = re.compile(r'src="(?:[^"]*sphx_glr_\w+_thumb\.png|icon\.svg)"')
+"""The gallery's small pictures, whose titles stand below them, and the sign beside the name."""
 
 
 def check(app: Sphinx, error: Exception | None) -> None:
