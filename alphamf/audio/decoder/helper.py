@@ -1,7 +1,7 @@
 """Start the process that forks decoders, and describe the sandbox.
 
 The environment variable ``ALPHAMF_SANDBOX``, on unless it is ``off``, decides for commands, for the
-library and for all processes that they start; `no_sandbox` sets it.
+library and for all processes that they start; an option of theirs sets it.
 """
 
 from __future__ import annotations
