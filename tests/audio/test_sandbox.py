@@ -231,17 +231,24 @@ def test_a_sentence_of_a_decoder_does_not_command_the_terminal(tmp_path, monkeyp
     assert str(refused.value) == r"\x1b[2J\n"
 
 
-def test_the_helper_starts_again_after_it_was_killed(tmp_path):
+def helpers() -> list[psutil.Process]:
+    """Return the processes that this one forks decoders with, ended ones too."""
+    return [it for it in psutil.Process().children() if helper._START in it.cmdline()]
+
+
+def test_the_helper_starts_again_after_it_was_killed_and_leaves_no_process(tmp_path):
     path = tmp_path / "a.wav"
     soundfile.write(path, np.zeros(80), 16000)
     first = read(path)[0]
-    alive = [it for it in psutil.Process().children() if it.status() != psutil.STATUS_ZOMBIE]
-    ours = [it for it in alive if helper._START in it.cmdline()]
-    for process in ours:
-        process.kill()
-        process.wait(30)
-    assert ours
+    (ours,) = helpers()
+    ours.kill()
+    ours.wait(30)
     assert np.array_equal(read(path)[0], first)
+    (other,) = helpers()
+    kept = os.dup(helper._control.fileno())  # as a fork of this process would
+    helper._disconnect()
+    os.close(kept)
+    assert not other.is_running() and not helpers()
 
 
 @pytest.mark.parametrize("name", ["frozen", "embedded"])

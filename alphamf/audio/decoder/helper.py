@@ -48,10 +48,7 @@ def is_enabled() -> bool:
 
 
 def record(layers: int) -> bool:
-    """Remember what confines a decoder, and return whether anything does.
-
-    If nothing does, recordings are decoded in this process from now on.
-    """
+    """Remember what confines a decoder; return False if nothing does: none is used from now on."""
     global _layers
     _layers = layers
     return layers != 0
@@ -145,6 +142,8 @@ def _disconnect(broken: socket.socket | None = None) -> None:
             return
         _control.close()
         _control = None
-        if broken is not None and sys.platform != "win32":
+        if sys.platform != "win32":
             with suppress(ChildProcessError):  # another process started it, or waits for all
-                os.waitpid(_number, 0)
+                if os.waitpid(_number, os.WNOHANG) == (0, 0):  # a fork may keep it connected
+                    os.kill(_number, signal.SIGKILL)
+                    os.waitpid(_number, 0)
