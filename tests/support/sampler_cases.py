@@ -33,9 +33,10 @@ DISCRETISED = {
 NEAR = {
     "psgld-gamma": (0.2, {"damping": 100.0}),
     "hamcmc": (0.02, {"memory": 4, "gamma": 0.1}),
-    "sghmc-em": (0.1, {"leaps": 5, **LEARNER}),
+    # Momenta of a learned mass, about the precision, are forgotten in a time of M / C.
+    "sghmc-em": (0.1, {"leaps": 5, "friction": 30.0, **LEARNER}),
     "sgnht": (0.05, {"leaps": 10}),
-    "sgnht-em": (0.05, {"leaps": 10, **LEARNER}),
+    "sgnht-em": (0.05, {"leaps": 10, "diffusion": 30.0, **LEARNER}),
     "sg-nphmc": (0.15, {"leaps": 5}),
     "sg-nphmc-em": (0.15, {"leaps": 5, **LEARNER}),
     "sg-nphmc-em-q": (0.15, {"leaps": 5, **LEARNER, "bath": MassEM(freeze=300)}),
