@@ -132,18 +132,6 @@ def test_only_what_has_changed_is_done_again(corpus, plain_page, monkeypatch):
     assert lines()[: len(kept)] == kept and {row["version"] for row in table().values()} == {"9.9"}
 
 
-@pytest.mark.slow
-def test_a_line_that_was_cut_off_is_done_again(corpus, plain_page):
-    evaluate(*CORPUS)
-    path = Path("evaluation/results.jsonl")
-    whole, before = path.read_text().splitlines(), table()
-    path.write_text("\n".join([*whole[:3], whole[3][:100]]))
-    evaluate(*CORPUS)
-    again = path.read_text().splitlines()
-    assert again[:3] == whole[:3] and again[3] == whole[3][:100] and len(again) == 4 + 5
-    assert table() == before
-
-
 def test_lines_of_another_kind_are_done_again(corpus, plain_page):
     evaluate(*CORPUS, method="noisy")
     path, before, (first, *rest) = Path("evaluation/results.jsonl"), table(), lines()

@@ -1,9 +1,13 @@
-"""What the commands say of themselves, and values that are written as people write them."""
+"""Help, examples, sentences that name options, and values that are written as people write them."""
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 import shlex
+from dataclasses import fields
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +15,12 @@ import pytest
 import soundfile
 import typer
 
+import alphamf
 from alphamf.cli.app import app
 from alphamf.cli.examples import EXAMPLES
 from alphamf.cli.options import parse_share
+from alphamf.cli.report import with_options
+from alphamf.denoising.settings import Settings
 from alphamf.errors import AlphaMFError
 from tests.support.commands import QUICK, run
 
@@ -79,12 +86,21 @@ def test_other_strengths_are_refused(text, words):
         parse_share("--strength", text)
 
 
-def test_strength_in_percent_is_the_same_as_a_share(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    soundfile.write("a.wav", 0.1 * np.random.default_rng(7).standard_normal(3000), 8000)
-    for text, name in (("50%", "one.wav"), ("0.5", "two.wav")):
-        run("denoise", "a.wav", "-o", name, "--strength", text, *QUICK)
-    assert Path("one.wav").read_bytes() == Path("two.wav").read_bytes()
+@pytest.mark.parametrize(
+    ("words", "share"),
+    [
+        ("a.wav --dereverb", "1"),
+        ("--dereverb a.wav", "1"),
+        ("a.wav --dereverb --quiet", "1"),
+        ("--dereverb 50% a.wav", "50%"),
+        ("--dereverb .5 a.wav", ".5"),
+        ("--dereverb=0.5 a.wav", "0.5"),
+        ("-- a.wav", None),
+    ],
+)
+def test_a_share_may_follow_dereverb(words, share):
+    with COMMANDS["denoise"].make_context("denoise", words.split()) as context:
+        assert (context.params["dereverb"], context.params["inputs"]) == (share, ["a.wav"])
 
 
 def test_loudness_by_what_it_is_for(tmp_path, monkeypatch):
@@ -102,3 +118,75 @@ def test_loudness_by_what_it_is_for(tmp_path, monkeypatch):
 def test_a_word_too_many_is_answered_with_the_right_form(command):
     error = " ".join(run(command, "list", "a-folder", code=2).stderr.split())
     assert f"a-folder; write, for example: {EXAMPLES[command][0]}" in error
+
+
+ROOT = Path(alphamf.__file__).parent
+
+OTHERS = (
+    "evaluation/page/styles.py",
+    "evaluation/page/svg.py",
+    "tools/extras.py",
+    "training/refiner/command.py",
+    "training/refiner/packing.py",
+)
+"""Files with names of a style sheet, and command lines that stand in the library."""
+
+ELSEWHERE = {"nthreads"}
+"""An option of a command that is not alphamf's: a worker of Dask's."""
+
+
+@cache
+def strings():
+    """Return file, line and text of every string in the library, and whether it stands alone."""
+    found = []
+    for path in sorted(ROOT.rglob("*.py")):
+        name = path.relative_to(ROOT).as_posix()
+        if name.startswith("cli/") or name in OTHERS:
+            continue
+        nodes = [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+        alone = {each.value for each in nodes if isinstance(each, ast.Expr)}
+        for node in nodes:
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.append((name, node.lineno, node.value, node in alone))
+    return found
+
+
+def options():
+    """Return the names of all options of all commands, as Python writes them."""
+    commands = typer.main.get_command(app).commands.values()
+    spelled = {word for each in commands for param in each.params for word in param.opts}
+    return {word.lstrip("-").replace("-", "_") for word in spelled}
+
+
+def test_no_string_of_the_library_spells_an_option():
+    found = [
+        (name, line)
+        for name, line, text, _ in strings()
+        if re.search(r"(?<![\w-])--[a-z]", text.replace("pip install --no-deps", "pip install"))
+    ]
+    assert found == []
+
+
+def test_what_stands_in_backquotes_is_an_option():
+    known = options() | {field.name for field in fields(Settings)} | ELSEWHERE | {"speech_from"}
+    used = {
+        word
+        for _, _, text, alone in strings()
+        if not alone
+        for word in re.findall(r"(?<!`)`([a-z][a-z0-9_]*)`(?!`)", text)
+    }
+    assert {"output", "overwrite", "max_channels", "cluster", "method"} <= used
+    assert used <= known, used - known
+
+
+@pytest.mark.parametrize(
+    ("sentence", "printed"),
+    [
+        ("`max_channels` must be at least 1", "--max-channels must be at least 1"),
+        ("use `output` FILE or `output_dir`", "use -o FILE or --output-dir"),
+        ("use `alphamf denoise` instead", "use `alphamf denoise` instead"),
+        ("a`b`.wav and ``x``", "a`b`.wav and ``x``"),
+    ],
+)
+def test_the_command_line_prints_options(sentence, printed):
+    assert with_options(sentence) == printed

@@ -22,37 +22,6 @@ QUICK = ["--steps", "20"]
 posix = pytest.mark.skipif(os.name != "posix", reason="signals and terminals are POSIX")
 
 
-def test_help_imports_nothing_heavy():
-    code = (
-        "import sys\n"
-        "from alphamf.cli.app import main\n"
-        "sys.argv = ['alphamf', '--help']\n"
-        "try:\n    main()\n"
-        "except SystemExit as end:\n    assert end.code == 0\n"
-        "heavy = {'numpy', 'scipy', 'librosa', 'soundfile', 'matplotlib', 'cupy'}\n"
-        "sys.exit(repr(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)"
-    )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
-    assert result.returncode == 0, result.stderr
-    assert b"denoise" in result.stdout
-
-
-def test_one_thread_is_asked_for_before_numpy_starts(tmp_path):
-    code = (
-        "import os, sys\n"
-        "from alphamf.cli.app import app\n"
-        "assert 'numpy' not in sys.modules\n"
-        "app(['models'], standalone_mode=False)\n"
-        "print([os.environ[f'{n}_NUM_THREADS'] for n in ('OPENBLAS', 'OMP', 'MKL')])"
-    )
-    environment = {k: v for k, v in os.environ.items() if not k.endswith("_NUM_THREADS")}
-    environment["OMP_NUM_THREADS"] = "3"
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, check=True, env=environment, text=True
-    )
-    assert result.stdout.splitlines()[-1] == "['1', '3', '1']"
-
-
 def test_version(tmp_path):
     import alphamf
 
@@ -80,18 +49,6 @@ def test_shells_complete_what_is_typed(tmp_path, words, found):
     assert set(done.stdout.split()) == found, done.stderr
 
 
-def test_a_pipe_in_and_out_gives_what_a_file_gives(tmp_path):
-    data = sound(tmp_path / "a.wav").read_bytes()
-    assert run(tmp_path, "denoise", "a.wav", *QUICK).returncode == 0
-    piped = run(tmp_path, "denoise", "-", *QUICK, input=data)
-    assert piped.returncode == 0
-    assert piped.stdout == (tmp_path / "a.denoised.wav").read_bytes()
-    assert piped.stderr.startswith(b"- -> -: 0.30 s in ")
-    broken = run(tmp_path, "denoise", "-", *QUICK, input=data[:1000])
-    assert (broken.returncode, len(broken.stdout)) == (2, 1000)
-    assert b"standard input is truncated" in broken.stderr
-
-
 @pytest.mark.slow
 def test_a_reader_that_leaves_is_no_crash(tmp_path):
     sound(tmp_path / "a.wav", 3)
@@ -103,28 +60,6 @@ def test_a_reader_that_leaves_is_no_crash(tmp_path):
     assert process.stderr.read() == b""
     process.stderr.close()
     assert process.wait() == 1
-
-
-@pytest.mark.slow
-def test_the_number_of_jobs_changes_neither_bits_nor_order(tmp_path):
-    for k in range(3):
-        sound(tmp_path / f"{k}.wav", seed=k)
-    (tmp_path / "bad.wav").write_text("no audio")
-    lines = {}
-    for jobs in ("1", "2"):
-        result = run(
-            tmp_path, "denoise", "0.wav", "bad.wav", "1.wav", "2.wav", "--output-dir", jobs,
-            "--jobs", jobs, "--json", *QUICK,
-        )  # fmt: skip
-        assert result.returncode == 2
-        error, summary = result.stderr.splitlines()
-        assert error == b"Error: bad.wav is not an audio file in a known format"
-        assert b" files denoised in " in summary
-        lines[jobs] = [json.loads(line)["file"] for line in result.stdout.splitlines()]
-    assert lines["1"] == lines["2"] == ["0.wav", "bad.wav", "1.wav", "2.wav"]
-    assert sorted(os.listdir(tmp_path / "1")) == ["0.wav", "1.wav", "2.wav"]
-    for name in os.listdir(tmp_path / "1"):
-        assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
 
 
 @posix

@@ -12,7 +12,6 @@ import pytest
 import soundfile
 
 from tests.support.commands import COMMAND, here, in_a_process, run
-from tests.support.places import DATA
 
 __all__ = ["here"]
 
@@ -70,22 +69,6 @@ def test_wav_comes_out_as_it_went_in_and_as_of_a_file(here, tmp_path):
     cut = in_a_process(here, *LOW, input=data[:-7])
     assert cut.returncode == 2 and b"is truncated: its header promises" in cut.stderr
     assert len(cut.stdout) == len(data) - 12  # the two samples that are not whole
-
-
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        (["--steps", "3"], "--steps cannot be combined with --latency low"),
-        (["--vad", "x.csv"], "--vad cannot be combined with --latency low"),
-        (["--start", "1"], "--start cannot be combined with --latency low"),
-        (["--raw", "8000:1:s16"], "--raw needs a pipe at low latency"),
-    ],
-)
-def test_what_does_not_go_together(tmp_path, options, sentence):
-    source = DATA / "sample-noisy.wav"
-    done = run("denoise", source, "-o", tmp_path / "o.wav", "--latency", "low", *options, code=2)
-    assert sentence in done.output
-    assert not (tmp_path / "o.wav").exists()
 
 
 @pytest.mark.parametrize(

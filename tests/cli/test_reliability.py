@@ -57,27 +57,6 @@ def test_a_half_done_folder_is_continued(here):
 
 
 @pytest.mark.slow
-@posix
-def test_what_a_kill_left_is_taken_up(here):
-    sound("in/3.wav")
-    run("denoise", "in", "--output-dir", "whole", *QUICK)
-    sound("in/3.wav", 60)  # the longest comes first
-    process = subprocess.Popen(
-        [*COMMAND, "denoise", "in", "--output-dir", "out", "--steps", "3000", "--jobs", "1"],
-        stdout=subprocess.DEVNULL, env={**os.environ, "OMP_NUM_THREADS": "1"},
-        start_new_session=True,
-    )  # fmt: skip
-    until(lambda: list(Path().glob("out/.*.part")))
-    os.killpg(process.pid, signal.SIGKILL)  # its workers, too, who would tidy up after it
-    assert process.wait() == -signal.SIGKILL
-    left = list(Path("out").glob(".*.part"))
-    assert len(left) == 1
-    sound("in/3.wav")
-    run("denoise", "in", "--output-dir", "out", "--overwrite", *QUICK)
-    assert contents() == contents("whole")
-
-
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 def test_a_killed_worker_costs_no_file(here):
     for k in range(6):

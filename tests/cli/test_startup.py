@@ -68,6 +68,24 @@ def test_denoise_imports_only_what_it_uses(tmp_path, rate):
     assert not found & UNUSED
 
 
-@pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("denoise", "--help")])
-def test_help_imports_no_numpy(arguments):
-    assert not modules(*arguments) & {"numpy", "soundfile"}
+@pytest.mark.parametrize("words", ["--help", "--version", "denoise --help", "evaluate --help"])
+def test_help_imports_nothing_heavy(words):
+    heavy = {"numpy", "scipy", "librosa", "soundfile", "matplotlib", "cupy"}
+    assert not modules(*words.split()) & heavy
+
+
+def test_one_thread_is_asked_for_before_numpy_starts(monkeypatch):
+    code = (
+        "import os, sys\n"
+        "from alphamf.cli.app import app\n"
+        "assert 'numpy' not in sys.modules\n"
+        "app(['models'], standalone_mode=False)\n"
+        "print([os.environ[f'{n}_NUM_THREADS'] for n in ('OPENBLAS', 'OMP', 'MKL')])"
+    )
+    for name in ("OPENBLAS", "MKL"):
+        monkeypatch.delenv(f"{name}_NUM_THREADS", raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, check=True, text=True
+    )
+    assert result.stdout.splitlines()[-1] == "['1', '3', '1']"

@@ -178,20 +178,3 @@ def test_an_echo_without_room_fails_alone_and_can_be_tried_again(page, monkeypat
     page.work(page.long)
     assert page.ask("GET", one).json()["echo"] == {"done": True, "progress": 1, "error": None}
     assert page.ask("GET", f"{one}/result?echo=1").status == 200
-
-
-@pytest.mark.parametrize("running", [False, True])
-def test_a_stopped_echo_is_forgotten_and_the_recording_stays(page, running):
-    key = page.ask("POST", "/api/recordings?preset=fast", wav()).json()["id"]
-    one = f"/api/recordings/{key}"
-    page.work(page.short)
-    page.work(page.short)
-    page.work(page.long)
-    page.ask("POST", f"{one}/echo")
-    if running:
-        page.long.take()
-    assert page.ask("POST", f"{one}/echo").status == 409
-    assert page.ask("DELETE", f"{one}/echo").json()["echo"] is None
-    assert page.long.count_tasks() == 0
-    assert page.ask("GET", one).json()["state"] == "done"
-    assert page.ask("POST", f"{one}/echo").status == 202
