@@ -11,7 +11,7 @@ import numpy as np
 
 from alphamf.audio.speech_level import QUIET_PAUSES_DB, pause_depth
 from alphamf.tools.arrays import Floats
-from benchmarks import full_band, room_clips, room_scores, scored
+from benchmarks import full_band, room_clips, scored
 from benchmarks.clips import KINDS, SNRS, Clip, clips, manifest, mixed, mono, shuffled
 
 RATE = 16000
@@ -145,14 +145,44 @@ def dry(number: int, clip: Clip, split: str) -> Made:
     yield ("with noise at -5 to 15 dB",), clip
 
 
+LONE = ("impulsive", "nonstationary")
+LEVEL, FAINT = 0.05, 1e-4
+"""Root mean squares of a lone sound's first 300 ms and of the hiss around it, full scale 1."""
+
+FIRST, AFTER, LONGEST = 0.7, 0.5, 2.0
+"""Seconds before a lone sound and after it, and the most that is used of one."""
+
+PARTS = {"first 100 ms": 0.1, "first 300 ms": 0.3, "all": LONGEST}
+"""Name and length in seconds of the parts of a lone sound whose level is measured."""
+
+
+def alone(number: int, clip: Clip, split: str) -> Made:
+    """Yield a sound, such as a knock, alone in faint hiss; its kind is the clip's name."""
+    sound = clip.clean
+    power = np.convolve(sound**2, np.ones(RATE // 100), "same")
+    start = int(np.argmax(power > 0.05 * power.max()))
+    sound = sound[max(start - RATE // 200, 0) :][: int(LONGEST * RATE)]
+    sound = sound * (LEVEL / np.sqrt((sound[: int(0.3 * RATE)] ** 2).mean()))
+    sound *= min(1.0, 0.9 / np.abs(sound).max())
+    clean = np.pad(sound, (int(FIRST * RATE), int(AFTER * RATE)))
+    noise = np.random.default_rng(number).standard_normal(len(clean))
+    noisy = ((FAINT * noise).astype(np.float32) + clean).astype(np.float32)
+    yield (clip.name,), clip._replace(clean=clean, noisy=noisy)
+
+
+def left_alone(clip: Clip, found: Floats) -> list[float]:
+    """Return the levels of `PARTS` of a lone sound in an output, in dB of those in the input."""
+    first, levels = int(FIRST * RATE), []
+    for seconds in PARTS.values():
+        part = slice(first, min(first + int(seconds * RATE), len(found) - int(AFTER * RATE)))
+        before, after = ((each[part] ** 2).sum() for each in (clip.noisy, found))
+        levels.append(float(10 * np.log10((after + 1e-12) / before)))
+    return levels
+
+
 def usual(clip: Clip, found: Floats) -> list[float]:
     """Return `scored.SCORES`."""
     return scored.scores(clip.clean, found, clip.rate)
-
-
-def of_rooms(clip: Clip, found: Floats) -> list[float]:
-    """Return `room_scores.SCORES`."""
-    return room_scores.scores(clip.clean, found, clip.rate)
 
 
 class Case(NamedTuple):
@@ -163,6 +193,7 @@ class Case(NamedTuple):
     methods: str
     score: Callable[[Clip, Floats], list[float]] = usual
     scores: Mapping[str, int] = scored.SCORES
+    middle: scored.Middle = scored.mean
 
 
 ROOMS = "noisy,wpe,deepfilternet,fast,late,dereverb"
@@ -179,9 +210,17 @@ CASES = {
         full_band.scores,
         full_band.SCORES,
     ),
-    "image": Case(image, 24, ROOMS, of_rooms, room_scores.SCORES),
-    "recorded": Case(recorded, 12, ROOMS, of_rooms, room_scores.SCORES),
-    "dry": Case(dry, 48, "noisy,fast,dereverb", of_rooms, room_scores.SCORES),
+    "alone": Case(
+        alone,
+        100,
+        "gtcrn,dtln,rnnoise,deepfilternet,low,fast",
+        left_alone,
+        dict.fromkeys(PARTS, 1),
+        scored.median,
+    ),
+    "image": Case(image, 24, ROOMS),
+    "recorded": Case(recorded, 12, ROOMS),
+    "dry": Case(dry, 48, "noisy,fast,dereverb"),
 }
 
 
@@ -191,6 +230,10 @@ def sounds(case: str, count: int, split: str, rate: int) -> list[Clip] | list[No
         return [None] * count
     if case == "full-band":
         return full_band.mixtures(split, count)
+    if case == "alone":
+        noises = manifest("noise-48k", split)
+        paths = [(kind, path) for kind in LONE for path, each, _ in noises if each == kind]
+        return [Clip(kind, RATE, *[mono(path, RATE)] * 2) for kind, path in paths[:count]]
     if case not in ("nearly-clean", "hiss"):
         return clips(rate, count, split)
     sounds = ((path.stem, mono(path, RATE)) for path, _, _ in shuffled("speech-16k", split))

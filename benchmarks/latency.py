@@ -1,29 +1,23 @@
-r"""Measure a stream at low latency: its latency in samples, its time for each chunk, its memory.
+r"""Measure a stream at low latency: its latency in samples, and its time for each chunk.
 
 For example::
 
     python -m benchmarks.latency latency
     python -m benchmarks.latency time --minutes 10
-    python -m benchmarks.latency memory
-    python -m benchmarks.latency threads --streams 8
     python -m benchmarks.latency rnnoise
 
 ``latency`` feeds single samples: a click in faint noise, and a chirp through a stream that may take
 nothing away, and counts how much has gone in when the click comes out; the chirp is
 cross-correlated with the output. ``time`` feeds chunks of 10 ms as fast as they go, speech in noise
 of ``benchmarks.clips``, and prints the share of 10 ms that they take, in process time and by
-the clock. ``memory`` feeds an hour of sound as fast as it goes, and prints what the process holds
-every ten minutes of it. ``rnnoise`` feeds chunks of 10 ms in turn with RNNoise on the same sound,
+the clock. ``rnnoise`` feeds chunks of 10 ms in turn with RNNoise on the same sound,
 and prints the processor time of both.
 """
 
 from __future__ import annotations
 
-import resource
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -117,48 +111,6 @@ def times(rate: int, channels: int, minutes: float) -> list[str]:
     return [f"{rate}", f"{channels}", *(f"{each:.3f}" for each in [*shares[:, 0], *shares[:, 1]])]
 
 
-def held() -> float:
-    """Return the megabytes that this process holds."""
-    text = Path("/proc/self/status").read_text(encoding="ascii")
-    return int(text.partition("VmRSS:")[2].split()[0]) / 1024
-
-
-def memory(rate: int, minutes: int) -> None:
-    """Print what the process holds after the first minute of the sound, and every ten minutes."""
-    audio, size = sound(rate, 1, 60), round(CHUNK * rate)
-    stream = Stream(rate, 1, latency="low")
-    lines = []
-    for minute in range(1, minutes + 1):
-        for k in range(0, len(audio), size):
-            stream.process(audio[k : k + size])
-        if minute == 1 or minute % 10 == 0:
-            lines.append([f"{minute}", f"{held():.2f}"])
-    print(tables.markdown(["minutes", "MB"], lines))
-
-
-def threads(rate: int, streams: int, seconds: float) -> None:
-    """Print how long streams take one by one, and side by side in threads."""
-    audio, size = sound(rate, 1, seconds), round(CHUNK * rate)
-
-    def work(_: int) -> Floats:
-        stream = Stream(rate, 1, latency="low")
-        parts = [stream.process(audio[k : k + size]) for k in range(0, len(audio), size)]
-        return np.concatenate(parts)
-
-    lines, outs = [], []
-    for count in (1, streams):
-        start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF)
-        with ThreadPoolExecutor(count) as pool:
-            outs += pool.map(work, range(streams))
-        after = resource.getrusage(resource.RUSAGE_SELF)
-        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        spent = time.perf_counter() - start
-        lines.append([f"{count}", f"{spent / seconds:.2f}", f"{cpu / seconds:.2f}"])
-    assert all(np.array_equal(each, outs[0]) for each in outs)
-    print(f"{streams} streams of {seconds:.0f} s, all with the same output\n")
-    print(tables.markdown(["threads", "clock s per s", "CPU s per s"], lines))
-
-
 def beside_rnnoise(rate: int, channels: int, seconds: float = 20.0, rounds: int = 5) -> list[str]:
     """Return a line of the table of times beside RNNoise: medians of the rounds."""
     audio, size = sound(rate, channels, seconds), round(CHUNK * rate)
@@ -178,26 +130,21 @@ def beside_rnnoise(rate: int, channels: int, seconds: float = 20.0, rounds: int 
 def main() -> None:
     """Run the command line."""
     parser = options_of("benchmarks.latency", __doc__)
-    parser.add_argument("what", choices=("latency", "time", "memory", "threads", "rnnoise"))
-    parser.add_argument("--minutes", type=float, help="of sound: 10, and 60 for memory")
-    parser.add_argument("--streams", type=int, default=8)
+    parser.add_argument("what", choices=("latency", "time", "rnnoise"))
+    parser.add_argument("--minutes", type=float, default=10, help="of sound, for time")
     asked = parser.parse_args()
     if asked.what == "latency":
         latencies()
     elif asked.what == "time":
         kinds = ((8000, 1), (16000, 1), (48000, 1), (48000, 2))
         headings = [f"{kind} {p:g} %" for kind in ("CPU", "clock") for p in WORST]
-        lines = [times(rate, channels, asked.minutes or 10) for rate, channels in kinds]
+        lines = [times(rate, channels, asked.minutes) for rate, channels in kinds]
         print(tables.markdown(["rate", "channels", *headings], lines))
-    elif asked.what == "memory":
-        memory(16000, int(asked.minutes or 60))
-    elif asked.what == "rnnoise":
+    else:
         pairs = [(rate, channels) for rate in (8000, 16000, 48000) for channels in (1, 2)]
         lines = [beside_rnnoise(rate, channels) for rate, channels in pairs]
         headings = ["rate", "channels", "RNNoise", "low latency", "/ RNNoise"]
         print(tables.markdown(headings, lines))
-    else:
-        threads(16000, asked.streams, 60 * min(asked.minutes or 10, 0.5))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,10 @@
-"""Pictures of the page, its times, and the memory of the server.
+"""Pictures of the page, and its times.
 
 python -m benchmarks.page screenshots       writes docs/figures/page-*.png
 python -m benchmarks.page movie             writes docs/figures/page.gif
 python -m benchmarks.page times             until a recording can be played, and until it is done
-python -m benchmarks.page memory            four recordings at a time
 
-Needs Chromium with its driver, and psutil. The recordings are made from data/sample-noisy.wav.
+Needs Chromium with its driver. The recordings are made from data/sample-noisy.wav.
 """
 
 from __future__ import annotations
@@ -179,43 +178,9 @@ def times(folder: Path) -> None:
             browser.find_element("id", "remove").click()
 
 
-def processes(server: Server) -> list[Any]:
-    """Return the server's processes."""
-    import psutil
-
-    first = psutil.Process(server.process.pid)
-    return [first, *first.children(recursive=True)]
-
-
-def memory(folder: Path) -> None:
-    """Print the most memory that the server's processes take with four recordings at a time."""
-    with running(folder / "tmp", "--jobs", "4") as server:
-        alone = shares(server)
-        keys = [server.send(wide(folder / f"{k}.wav", 0.5)) for k in range(4)]
-        most, count = 0.0, 0
-        while any(server.json("GET", f"api/recordings/{k}")["state"] != "done" for k in keys):
-            most, count = max(most, shares(server)), max(count, len(processes(server)))
-            time.sleep(0.3)
-    print(f"{alone:.0f} MB before the first recording; with four at a time {most:.0f} MB in all,")
-    print(f"in {count} processes")
-
-
-def shares(server: Server) -> float:
-    """Return the memory of the processes in MB, what they share counted once."""
-    import psutil
-
-    total = 0
-    for each in processes(server):
-        try:
-            total += each.memory_full_info().pss
-        except psutil.Error:
-            continue
-    return total / 1e6
-
-
 def main() -> None:
     """Run the command line."""
-    actions = {"screenshots": screenshots, "movie": movie, "times": times, "memory": memory}
+    actions = {"screenshots": screenshots, "movie": movie, "times": times}
     parser = options_of("benchmarks.page", __doc__)
     parser.add_argument("what", choices=actions)
     what = parser.parse_args().what

@@ -18,6 +18,9 @@ rumble
     ``unheard`` with rumble below 60 Hz: of the voice, which is to be kept, or of the noise.
 full-band
     Mixtures at 48 kHz, scored above 8 kHz, too.
+alone
+    Sounds, such as a knock, by themselves: the level of what comes out, in dB of the sound, over
+    its first 100 ms, first 300 ms and all of it; medians.
 image, recorded
     Voices in rooms by the image method, or in recorded ones; the target has the first 50 ms.
 dry
@@ -93,7 +96,7 @@ def main() -> None:
     found = pool.results(work, list(enumerate(sounds)), workers=asked.jobs)
     rows = [row for each in found for row in each]
     rows = scored.with_differences(rows, [(a, b) for a in OWN for b in methods])
-    lines = scored.summary(rows, {**case.scores, "CPU s per s": 3})
+    lines = scored.summary(rows, {**case.scores, "CPU s per s": 3}, case.middle)
     scored.publish(asked.output or f"{asked.case}-{asked.split}.csv", lines)
 
 

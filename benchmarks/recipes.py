@@ -26,7 +26,7 @@ from benchmarks.methods import run
 from benchmarks.report import options_of, run_main
 from benchmarks.room_clips import SEEDS, in_room
 from benchmarks.room_responses import image_room
-from benchmarks.room_scores import SCORES, scores
+from benchmarks.scored import SCORES, scores
 
 ROOT = Path(__file__).parents[1]
 SAMPLE = ROOT / "data/sample-noisy.wav"

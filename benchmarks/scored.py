@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -57,21 +57,8 @@ def with_differences(rows: list[Row], pairs: Iterable[tuple[str, str]]) -> list[
     ]
 
 
-def summary(rows: list[Row], decimals: Mapping[str, int] = SCORES) -> list[list[str]]:
-    """Return the lines of the table, headings first; the group ``all`` has every clip."""
-    headings = [text for score in decimals for text in (score, f"error of {score}")]
-    lines = [["group", "clips", "method", *headings]]
-    for group in ("all", *dict.fromkeys(name for row in rows for name in row.groups)):
-        some = [row for row in rows if group == "all" or group in row.groups]
-        for method in dict.fromkeys(name for row in some for name in row.scores):
-            values = zip(*(row.scores[method] for row in some if method in row.scores), strict=True)
-            cells = (
-                mean(each, places) for each, places in zip(values, decimals.values(), strict=True)
-            )
-            lines.append(
-                [group, f"{len(some)}", method, *(text for cell in cells for text in cell)]
-            )
-    return lines
+Middle = Callable[[Iterable[float], int], tuple[str, str]]
+"""Returns the middle of some values, to so many decimals, and its error."""
 
 
 def mean(values: Iterable[float], places: int) -> tuple[str, str]:
@@ -85,6 +72,31 @@ def mean(values: Iterable[float], places: int) -> tuple[str, str]:
         return f"{known[0]:.{places}f}", ""
     centre, error = tables.mean_and_error(known)
     return f"{centre:.{places}f}", f"{error:.{places}f}"
+
+
+def median(values: Iterable[float], places: int) -> tuple[str, str]:
+    """Return the median of what is no NaN, and no error."""
+    known = [value for value in values if not np.isnan(value)]
+    return f"{np.median(known):.{places}f}" if known else "", ""
+
+
+def summary(
+    rows: list[Row], decimals: Mapping[str, int] = SCORES, middle: Middle = mean
+) -> list[list[str]]:
+    """Return the lines of the table, headings first; the group ``all`` has every clip."""
+    headings = [text for score in decimals for text in (score, f"error of {score}")]
+    lines = [["group", "clips", "method", *headings]]
+    for group in ("all", *dict.fromkeys(name for row in rows for name in row.groups)):
+        some = [row for row in rows if group == "all" or group in row.groups]
+        for method in dict.fromkeys(name for row in some for name in row.scores):
+            values = zip(*(row.scores[method] for row in some if method in row.scores), strict=True)
+            cells = (
+                middle(each, places) for each, places in zip(values, decimals.values(), strict=True)
+            )
+            lines.append(
+                [group, f"{len(some)}", method, *(text for cell in cells for text in cell)]
+            )
+    return lines
 
 
 def read(name: str) -> dict[tuple[str, str], dict[str, str]]:

@@ -9,7 +9,7 @@ from alphamf.audio import room
 from alphamf.audio.room import BANDS
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.mixing import mixture
-from benchmarks import methods, room_clips, room_constants, room_responses, room_scores, rooms
+from benchmarks import methods, room_clips, room_constants, room_responses, rooms
 from benchmarks.clips import Clip
 from benchmarks.room_responses import Room
 
@@ -106,43 +106,6 @@ def test_groups_meet_at_their_borders():
         *(0, 0, 1, 1),
         *(2, 2, 3, 3),
     ]
-
-
-def test_the_modulation_ratio_falls_with_reverberation():
-    values = [room_scores.srmr(taken(voice(), tail(rt60, -3.0)), RATE) for rt60 in (0.1, 0.4, 1.0)]
-    assert values[0] > values[1] > values[2]
-    assert room_scores.srmr(voice(), RATE) > 2 * values[2]
-    assert room_scores.srmr(1e-3 * voice(), RATE) == pytest.approx(room_scores.srmr(voice(), RATE))
-    assert room_scores.srmr(np.random.default_rng(0).standard_normal(4 * RATE), RATE) < 0.5
-
-
-def test_one_modulation_has_its_energy_in_its_band():
-    time = np.arange(4 * RATE) / RATE
-    slow, fast = (
-        (1 + np.sin(2 * np.pi * hertz * time)) * np.sin(2 * np.pi * 2000 * time)
-        for hertz in (6.5, 80.0)
-    )
-    assert room_scores.srmr(slow, RATE) > 10 and room_scores.srmr(fast, RATE) < 0.1
-
-
-def test_cepstra_are_those_of_linear_prediction():
-    from scipy.linalg import solve_toeplitz
-
-    frame = room_scores._frames(voice(), RATE)[10:11]
-    lags = np.correlate(frame[0], frame[0], "full")[frame.shape[1] - 1 :][:17]
-    polynomial = np.concatenate([[1], solve_toeplitz(lags[:16], -lags[1:])])
-    cepstrum = np.fft.irfft(-np.log(np.abs(np.fft.rfft(polynomial, 1 << 16)) ** 2))
-    np.testing.assert_allclose(room_scores._cepstra(frame)[0], cepstrum[1:17], atol=1e-5)
-
-
-def test_the_cepstral_distance_is_one_of_spectra():
-    sound = voice()
-    assert room_scores.cepstral_distance(sound, sound, RATE) == 0
-    assert room_scores.cepstral_distance(sound, 0.1 * sound, RATE) < 1e-3
-    near, far = (
-        room_scores.cepstral_distance(sound, taken(sound, tail(0.5, d)), RATE) for d in (9, -9)
-    )
-    assert 0 < near < far < room_scores.CEPSTRAL_LIMIT
 
 
 def test_prediction_takes_reverberation_away():

@@ -19,8 +19,8 @@ from alphamf.audio.resample import resample
 from alphamf.cli import meter
 from alphamf.live.duplex import LostSound
 from alphamf.live.monitor import Monitor
-from benchmarks.hard_events import EVENTS, by_second
 from tests.support.commands import in_a_process
+from tests.support.hard_events import EVENTS, by_second
 from tests.support.places import DATA
 
 RATE = 8000
