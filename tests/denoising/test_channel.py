@@ -45,6 +45,7 @@ def test_a_smooth_response_is_recovered(context):
     error = (found_db - found_db[inner].mean()) - (response_db - response_db[inner].mean())
     assert np.abs(error[inner]).max() < 3
     assert np.abs(error[inner]).mean() < 1
+    np.testing.assert_allclose(np.log(ratio[:BINS]).mean(0), 0, atol=1e-3)  # the level is H's
     # One response for all frames of the context and all columns.
     np.testing.assert_allclose(ratio[:BINS], ratio[-BINS:], rtol=1e-4)
 

@@ -7,10 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from alphamf.audio.stft import Frame
 from alphamf.denoising import sampling
+from alphamf.denoising.posterior import sample_posterior
 from alphamf.denoising.settings import Settings
 from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.inference.random import generator
+from alphamf.learnt.dictionary import Dictionary
 
 BINS, RANK = 65, 6
 WHOLE = Settings(warm_up=12)
@@ -63,3 +66,21 @@ def test_chains_and_clips_begin_apart(chains, clips):
     assert np.isfinite(theta).all() and (theta >= 0).all()
     flat = theta.reshape(-1, target.size)
     assert len({each.tobytes() for each in flat}) == len(flat)
+
+
+def test_no_two_runs_share_random_numbers(monkeypatch):
+    used, genuine = [], sampling.run
+
+    def noted(*arguments, **options):
+        used.append(options["chain"])
+        return genuine(*arguments, **options)
+
+    monkeypatch.setattr(sampling, "run", noted)
+    power = np.random.default_rng(0).random((BINS, FRAMES)).astype(np.float32)
+    basis = np.full((BINS, 1), 1 / BINS, np.float32)
+    dictionary = Dictionary(basis, alpha=2.0, rate=8000, frame=Frame(128, 32))
+    settings = replace(COARSE, steps=4, keep=4, thin=1, chains=2)
+    for number in range(2):
+        posterior = sample_posterior(power, dictionary, settings, (0, number))
+        assert posterior.draws == sum(half.draws for half in posterior.chains.halves) == 4
+    assert len(used) == len(set(used)) == 6  # EM on some frames, EM on all, and the chain

@@ -166,6 +166,15 @@ def test_wiener_with_known_covariances():
     assert after < 0.75 * before
 
 
+def test_the_place_is_taken_from_both_sides():
+    rng = np.random.default_rng(2)
+    spectra = rng.standard_normal((2, 3, 4 * spatial.TURN, 2)).astype(np.float32)
+    spectra = np.ascontiguousarray(spectra).view(np.complex64)[..., 0]
+    gains = rng.random(spectra.shape).astype(np.float32)
+    backwards = spatial.speech(spectra[..., ::-1], gains[..., ::-1])[..., ::-1]
+    np.testing.assert_allclose(backwards, spatial.speech(spectra, gains), rtol=1e-3, atol=1e-4)
+
+
 def test_only_linked_channels_heed_the_gain_before_the_refiner(voice):
     clean, rate = voice
     weights = find(rate, second_stage="none")
