@@ -202,7 +202,7 @@ def test_for_transcription_a_part_of_the_input_stays(latency):
     noisy = 0.1 * np.random.default_rng(0).standard_normal(16000).astype(np.float32)
     streams = [Stream(8000, 1, name, latency=latency) for name in ("fast", "transcription")]
     clean, mixed = (
-        np.concatenate([part.audio[:, 0] for part in (*each.segments(noisy), *each.rest())])
+        np.concatenate([part.audio for part in (*each.segments(noisy), *each.rest())])
         for each in streams
     )
     np.testing.assert_allclose(mixed, 0.3 * noisy + 0.7 * clean, atol=1e-6)

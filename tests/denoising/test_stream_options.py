@@ -14,7 +14,7 @@ from alphamf import PRESETS, Stream, denoise, denoise_stream
 from alphamf.denoising.stream_options import SoundProgress, StreamOptions
 
 DEFAULTS = {each.name: each.default for each in fields(StreamOptions) if each.name != "settings"}
-DEFAULTS |= {"preset": "fast", "strength": None, "dereverb": None}
+DEFAULTS |= {"preset": "fast", "strength": None, "dereverb": None, "max_attenuation": None}
 NO_OPTIONS = {"audio", "blocks", "rate", "channels", "noise_from", "speech_from"}
 NOT_OFFERED = {
     denoise: {"latency", "hints"},

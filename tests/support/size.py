@@ -79,8 +79,9 @@ def entered(folder: Path) -> list[str]:
         file.writeframes(sample.readframes(sample.getframerate()))
     command = [sys.executable, "-c", ENTERED, str(folder / "a.wav")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    rooms = ROOT / "alphamf", ROOT / "cli"
     files = {Path(name) for name in done.stderr.splitlines() if name.endswith(".py")}
-    return sorted(str(path.relative_to(ROOT)) for path in files if path.is_relative_to(ROOT))
+    return sorted(str(path.relative_to(ROOT)) for path in files if {*path.parents} & {*rooms})
 
 
 def caps() -> dict[str, Room]:
