@@ -19,7 +19,6 @@ from alphamf.inference.targets.gaussian import LinearGaussian
 from alphamf.scores.score import si_sdr
 from alphamf.tools.arrays import to_host
 from tests.support import device, paper
-from tests.support.cell_steps import check_cells
 from tests.support.device import Device
 from tests.support.places import DATA
 from tests.support.sampler_cases import CASES, EXACT, made, posterior
@@ -77,7 +76,7 @@ def test_a_metric_of_all_chains_solves_for_each(cupy):
 
 @pytest.mark.parametrize("alpha", [0.8, 1.0, 1.2, 2.0])
 def test_steps_that_draw_nothing_are_the_same(cupy, alpha):
-    check_cells(cupy, alpha)
+    paper.check_cells(cupy, alpha)
 
 
 @pytest.mark.parametrize("name", sorted(HYPERPARAMETERS))

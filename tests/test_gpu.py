@@ -12,7 +12,6 @@ from alphamf.inference.random import generator
 from alphamf.scores.score import si_sdr
 from alphamf.tools.arrays import module
 from tests.support import paper, tones
-from tests.support.cell_steps import check_cells
 from tests.support.places import DATA
 
 pytestmark = pytest.mark.gpu
@@ -28,7 +27,7 @@ def cupy():
 
 @pytest.mark.parametrize("alpha", [0.8, 1.0, 1.2, 2.0])
 def test_steps_that_draw_nothing(cupy, alpha):
-    check_cells(cupy, alpha)
+    paper.check_cells(cupy, alpha)
 
 
 def test_moves_accept_as_often(cupy):

@@ -10,7 +10,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -25,10 +25,9 @@ from alphamf.tools.extras import install_extra
 from tests.support.commands import COMMAND, in_a_terminal, leave, sound
 from tests.support.commands import in_a_process as run
 from tests.support.commands import until as wait
-from tests.support.evaluation_corpus import CORPUS, corpus, evaluate, lines, plain_page, table
+from tests.support.evaluation_corpus import CORPUS, evaluate, lines, table
 from tests.support.tasks import half
 
-__all__ = ["corpus", "plain_page"]
 QUICK = ["--steps", "20"]
 pytestmark = [
     pytest.mark.slow,
@@ -43,9 +42,28 @@ def workers(address: str) -> dict[str, str]:
     return {info["name"]: worker for worker, info in found.items()}
 
 
-def written(file: Path) -> bool:
-    """Whether a scheduler has made its file, and has filled it."""
-    return file.exists() and file.read_text().rstrip().endswith("}")
+@contextmanager
+def dask_processes(folder: Path, **environment: str) -> Iterator[Callable[..., subprocess.Popen]]:
+    """Yield a function that starts a scheduler or a worker, which end with the block."""
+    with ExitStack() as stack:
+
+        def start(*words: object) -> subprocess.Popen:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "dask", *map(str, words), "--no-dashboard"],
+                cwd=folder, env={**os.environ, **environment}, stderr=subprocess.DEVNULL,
+            )  # fmt: skip
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+            return process
+
+        yield start
+
+
+def scheduler(start: Callable[..., subprocess.Popen], file: Path, host: str) -> str:
+    """Start a scheduler and return its address."""
+    start("scheduler", "--host", host, "--port", "0", "--scheduler-file", file)
+    wait(lambda: file.exists() and file.read_text().rstrip().endswith("}"))
+    return json.loads(file.read_text())["address"]
 
 
 @pytest.fixture(scope="module")
@@ -55,22 +73,8 @@ def remote(tmp_path_factory):
     Gives the address, the first worker, and a function that starts another.
     """
     folder = tmp_path_factory.mktemp("remote")
-    file = folder / "scheduler.json"
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    with ExitStack() as stack:
-
-        def start(*words: object) -> subprocess.Popen:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "dask", *map(str, words), "--no-dashboard"],
-                cwd=folder, env=environment, stderr=subprocess.DEVNULL,
-            )  # fmt: skip
-            stack.callback(process.wait)
-            stack.callback(process.kill)
-            return process
-
-        start("scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", file)
-        wait(lambda: written(file))
-        address = json.loads(file.read_text())["address"]
+    with dask_processes(folder, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1") as start:
+        address = scheduler(start, folder / "scheduler.json", "127.0.0.1")
 
         def worker(name: str, threads: int = 1) -> subprocess.Popen:
             options = ("--nthreads", threads, "--no-nanny", "--name", name)
@@ -230,32 +234,16 @@ def test_a_cluster_with_tls_needs_certificates_and_no_caution(tmp_path, monkeypa
         settings[f"{place}TLS__{role}__KEY"] = "key.pem"
         settings[f"{place}TLS__{role}__CERT"] = "cert.pem"
     words = ("denoise", "a.wav", "--cluster")
-    with started_cluster(tmp_path, {**os.environ, **settings}, "tls://127.0.0.1") as address:
+    with dask_processes(tmp_path, **settings) as start:
+        file = tmp_path / "scheduler.json"
+        address = scheduler(start, file, "tls://127.0.0.1")
+        start("worker", "--scheduler-file", file, "--nthreads", "1", "--no-nanny")
         refused = run(tmp_path, *words, address, *QUICK)
         sentence = f"Error: no Dask scheduler answered at --cluster {address}: ".encode()
         assert refused.returncode == 2 and refused.stderr.startswith(sentence)
         done = run(tmp_path, *words, address, *QUICK, env={**os.environ, **settings})
     assert (done.returncode, done.stderr.count(b"\n")) == (0, 1), done.stderr
     assert done.stderr.startswith(b"Dask: 1 worker, ")
-
-
-@contextmanager
-def started_cluster(folder: Path, environment: dict[str, str], host: str) -> Iterator[str]:
-    """Run a scheduler and a worker, and yield the address."""
-    file = folder / "scheduler.json"
-    tails = ["scheduler", "--host", host, "--port", "0", "--scheduler-file", file], [
-        "worker", "--scheduler-file", file, "--nthreads", "1", "--no-nanny"
-    ]  # fmt: skip
-    with ExitStack() as stack:
-        for words in tails:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "dask", *map(str, words), "--no-dashboard"],
-                cwd=folder, env=environment, stderr=subprocess.DEVNULL,
-            )  # fmt: skip
-            stack.callback(process.wait)
-            stack.callback(process.kill)
-            wait(lambda: written(file))
-        yield json.loads(file.read_text())["address"]
 
 
 def test_the_cluster_cannot_be_started(corpus, monkeypatch):

@@ -40,12 +40,6 @@ def properties(path: Path) -> tuple[object, ...]:
     return found.samplerate, found.channels, found.frames, found.format, found.subtype
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 @pytest.mark.slow
 def test_every_odd_file_is_refused_or_written_like_its_input(shared, tmp_path):
     folder = shared / "corpora/odd"
@@ -72,7 +66,7 @@ def test_every_odd_file_is_refused_or_written_like_its_input(shared, tmp_path):
         assert np.isfinite(soundfile.read(tmp_path / name)[0]).all()
 
 
-def test_a_file_is_denoised_beside_it_in_its_format_and_reported_on_one_line(here):
+def test_a_file_is_denoised_beside_it_in_its_format_and_reported_on_one_line(empty):
     """Whatever its name."""
     sound(Path("-two\nlines.flac"), rate=44100, channels=2, subtype="PCM_24")
     line = run("denoise", *QUICK, "--", "-two\nlines.flac").stdout
@@ -83,7 +77,7 @@ def test_a_file_is_denoised_beside_it_in_its_format_and_reported_on_one_line(her
     assert denoise("./-two\nlines.flac", "--quiet", "--overwrite").output == ""
 
 
-def test_folders_of_outputs_are_made(here):
+def test_folders_of_outputs_are_made(empty):
     sound(Path("a.wav"))
     denoise("a.wav", "-o", "new/b/c.wav", "--noise-output", "noise/n.wav", "--plot", "p/p.png")
     assert all(Path(name).is_file() for name in ("new/b/c.wav", "noise/n.wav", "p/p.png"))
@@ -92,7 +86,7 @@ def test_folders_of_outputs_are_made(here):
     assert refused.stderr == "Error: a.wav: cannot create taken: File exists\n"
 
 
-def test_json_has_all_that_the_sentence_says_and_the_settings(here):
+def test_json_has_all_that_the_sentence_says_and_the_settings(empty):
     sound(Path("a.wav"), channels=2)
     (line,) = denoise("a.wav", "--json", "--seed", 3, "--chains", 2).stdout.splitlines()
     got = json.loads(line)
@@ -108,7 +102,7 @@ def test_json_has_all_that_the_sentence_says_and_the_settings(here):
     assert got["scores"] is None
 
 
-def test_several_chains_say_how_far_they_agree(here):
+def test_several_chains_say_how_far_they_agree(empty):
     audio, rate = soundfile.read(DATA / "sample-noisy.wav", frames=48000)
     soundfile.write("speech.wav", audio, rate)
     quick = ("--preset", "fast", "--chains", 2, "--overwrite")
@@ -120,7 +114,7 @@ def test_several_chains_say_how_far_they_agree(here):
     assert found["ess"] <= 10 and 1 < found["rhat"] < found["rhat_95"]
 
 
-def test_chains_that_disagree_are_warned_of(here):
+def test_chains_that_disagree_are_warned_of(empty):
     sound(Path("tone.wav"))  # which is nothing like speech
     _, line = run("denoise", "tone.wav", "--chains", 3, "--steps", 1).stdout.splitlines()
     assert re.match(r"  Warning: 3 chains differ by [1-9]\.\d dB; use more --steps or more", line)
@@ -129,7 +123,7 @@ def test_chains_that_disagree_are_warned_of(here):
     assert alone["agreement"] is None
 
 
-def test_recordings_that_are_passed_over_are_said(here, monkeypatch):
+def test_recordings_that_are_passed_over_are_said(empty, monkeypatch):
     monkeypatch.setattr("alphamf.audio.formats.find_spec", lambda name: None)
     Path("in").mkdir()
     Path("in/b.m4a").touch()
@@ -140,7 +134,7 @@ def test_recordings_that_are_passed_over_are_said(here, monkeypatch):
     assert denoise("in", "--quiet").stderr == ""
 
 
-def test_strength_is_the_share_that_is_denoised(here):
+def test_strength_is_the_share_that_is_denoised(empty):
     sound(Path("a.wav"), subtype="FLOAT")
     found = {}
     for strength in ("100%", 0.25, 0):
@@ -153,7 +147,7 @@ def test_strength_is_the_share_that_is_denoised(here):
     assert "No such option" in denoise("a.wav", "--dry", 0.5, code=2).stderr
 
 
-def test_names_of_outputs(here):
+def test_names_of_outputs(empty):
     Path("in").mkdir()
     sound(Path("in/a.wav"))
     sound(Path("in/b.flac"), subtype="PCM_16")
@@ -168,7 +162,7 @@ def test_names_of_outputs(here):
     assert "has the same output as in/a.wav: in/x.wav" in refused.stderr
 
 
-def test_a_bad_file_does_not_stop_the_others(here):
+def test_a_bad_file_does_not_stop_the_others(empty):
     sound(Path("a.wav"))
     Path("b.wav").write_text("no audio")
     sound(Path("c.wav"))
@@ -184,7 +178,7 @@ def test_a_bad_file_does_not_stop_the_others(here):
     assert not Path("b.denoised.wav").exists()
 
 
-def test_a_stream_in_and_out(here):
+def test_a_stream_in_and_out(empty):
     data = sound(Path("a.wav")).read_bytes()
     denoise("a.wav")
     result = denoise("-", stdin=data)
@@ -197,7 +191,7 @@ def test_a_stream_in_and_out(here):
     assert properties(Path("b.flac")) == (8000, 1, 3200, "FLAC", "PCM_16")
 
 
-def test_what_is_beyond_full_scale_is_clipped_and_counted(here):
+def test_what_is_beyond_full_scale_is_clipped_and_counted(empty):
     soundfile.write("a.wav", 3 * np.sin(np.arange(3000) / 5), 8000, subtype="FLOAT")
     result = denoise("a.wav", "-o", "b.flac", "--strength", 0)
     clipped = int((np.abs(soundfile.read("a.wav")[0]) > 1).sum())
@@ -205,7 +199,7 @@ def test_what_is_beyond_full_scale_is_clipped_and_counted(here):
     assert "WAV FLOAT is written as FLAC PCM_24" in result.stdout
 
 
-def test_a_cut_file_is_denoised_up_to_there_with_a_note_and_exit_code_2(here):
+def test_a_cut_file_is_denoised_up_to_there_with_a_note_and_exit_code_2(empty):
     data = sound(Path("a.au"), seconds=1).read_bytes()
     Path("a.au").write_bytes(data[:8024])
     result = json.loads(denoise("a.au", "--json", code=2).stdout)
@@ -216,7 +210,7 @@ def test_a_cut_file_is_denoised_up_to_there_with_a_note_and_exit_code_2(here):
     assert (whole["note"], whole["cut"]) == (None, None)
 
 
-def test_many_channels_are_refused_unless_asked_for(here):
+def test_many_channels_are_refused_unless_asked_for(empty):
     soundfile.write("a.wav", np.zeros((8, 65)), 8000)
     sentence = "a.wav has 65 channels, more than 64; raise --max-channels to allow more"
     assert sentence in denoise("a.wav", code=2).stderr
@@ -224,7 +218,7 @@ def test_many_channels_are_refused_unless_asked_for(here):
     assert soundfile.info("a.denoised.wav").channels == 65
 
 
-def test_more_results(here):
+def test_more_results(empty):
     sound(Path("a.wav"), channels=2)
     denoise("a.wav", "--noise-output", "n.wav", "--uncertainty", "u.npz", "--plot", "p.png")
     total = soundfile.read("a.denoised.wav")[0] + soundfile.read("n.wav")[0]
@@ -241,7 +235,7 @@ def test_more_results(here):
     assert "--noise-output a.wav is also the input" in refused.stderr
 
 
-def test_dereverb_is_that_of_the_library_and_its_network_is_named(here):
+def test_dereverb_is_that_of_the_library_and_its_network_is_named(empty):
     heard, _ = soundfile.read(sound(Path("a.wav"), subtype="FLOAT"), dtype="float32")
     line = run("denoise", "a.wav", "--dereverb", "50%", "--json").stdout
     assert "dereverberator-8k" in line
@@ -249,7 +243,7 @@ def test_dereverb_is_that_of_the_library_and_its_network_is_named(here):
     np.testing.assert_allclose(found, alphamf.denoise(heard, 8000, dereverb=0.5).audio, atol=1e-6)
 
 
-def test_scores_against_a_reference(here):
+def test_scores_against_a_reference(empty):
     for name in ("clean", "noisy"):
         samples, rate = soundfile.read(DATA / f"sample-{name}.wav", dtype="int16", stop=32000)
         soundfile.write(f"{name}.wav", samples, rate)
@@ -266,7 +260,7 @@ def test_scores_against_a_reference(here):
     assert "--reference other.wav must match noisy.wav" in refused.stderr
 
 
-def test_scores_that_cannot_be_had_are_null(here):
+def test_scores_that_cannot_be_had_are_null(empty):
     sound(Path("a.wav"), seconds=0.1)
     arguments = ("a.wav", "--reference", "a.wav", "--strength", 0)
     line = denoise(*arguments, "--json").stdout
@@ -275,7 +269,7 @@ def test_scores_that_cannot_be_had_are_null(here):
     assert "STOI   undefined -> undefined" in denoise(*arguments, "--overwrite").stdout
 
 
-def test_an_unexpected_failure_has_code_1_and_leaves_nothing(here, monkeypatch):
+def test_an_unexpected_failure_has_code_1_and_leaves_nothing(empty, monkeypatch):
     sound(Path("a.wav"))
     sound(Path("b.wav"))
     from alphamf.batch import file
@@ -298,7 +292,7 @@ def test_an_unexpected_failure_has_code_1_and_leaves_nothing(here, monkeypatch):
     assert sorted(os.listdir()) == ["a.wav", "b.denoised.wav", "b.wav"]
 
 
-def test_the_same_pattern_twice_denoises_no_result(here):
+def test_the_same_pattern_twice_denoises_no_result(empty):
     sound(Path("x.wav"))
     denoise("x.wav")
     result = denoise("x.denoised.wav", "x.wav", "--overwrite")
@@ -309,7 +303,7 @@ def test_the_same_pattern_twice_denoises_no_result(here):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="named pipes")
-def test_what_only_reading_shows_to_be_the_output_is_not_replaced(here):
+def test_what_only_reading_shows_to_be_the_output_is_not_replaced(empty):
     os.mkfifo("p.au")
     Path("p.denoised.wav").write_bytes(b"precious")
     data = sound(Path("p"), format="IRCAM", subtype="PCM_16").read_bytes()

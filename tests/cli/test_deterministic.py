@@ -12,10 +12,8 @@ import pytest
 
 from alphamf.cli import deterministic
 from alphamf.errors import AlphaMFError
-from tests.support.commands import COMMAND, QUICK, here, run, sound
+from tests.support.commands import COMMAND, QUICK, run, sound
 from tests.support.commands import in_a_process as alphamf
-
-__all__ = ["here"]
 
 x86 = pytest.mark.skipif(
     platform.machine() != "x86_64" or os.name != "posix", reason="for x86-64 processors"

@@ -17,19 +17,9 @@ from alphamf.evaluation.baselines.base import Method
 from alphamf.evaluation.baselines.registry import METHODS
 from alphamf.evaluation.results import Result
 from alphamf.scores.score import si_sdr
-from tests.support.evaluation_corpus import (
-    CORPUS,
-    corpus,
-    evaluate,
-    lines,
-    plain_page,
-    speech,
-    table,
-    write,
-)
+from tests.support.evaluation_corpus import CORPUS, evaluate, lines, speech, table, write
 
 FILES = ["report.html", "results.csv", "results.jsonl", "settings.json", "summary.md"]
-__all__ = ["corpus", "plain_page"]
 
 
 def test_a_corpus(corpus):

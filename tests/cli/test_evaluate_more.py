@@ -21,18 +21,7 @@ from alphamf.scores.recognisers import recognise_words
 from alphamf.scores.words import error_rate, words
 from alphamf.tools import tables
 from tests.support.commands import COMMAND, in_a_terminal, leave, until
-from tests.support.evaluation_corpus import (
-    CORPUS,
-    corpus,
-    evaluate,
-    lines,
-    plain_page,
-    speech,
-    table,
-    write,
-)
-
-__all__ = ["corpus", "plain_page"]
+from tests.support.evaluation_corpus import CORPUS, evaluate, lines, speech, table, write
 
 CLIPS = {"fan_5dB/a.wav", "fan_5dB/b.wav", "a_fan_sn11.wav", "b_fan_sn11.wav"}
 

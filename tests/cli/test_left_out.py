@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 import soundfile
 
-from tests.support.commands import here, in_a_process, run, sound
-
-__all__ = ["here"]
+from tests.support.commands import in_a_process, run, sound
 
 SENTENCE = "continues after the 1.00 s that its header promises; 1.00 s are left out"
 

@@ -18,18 +18,12 @@ from tests.support.commands import QUICK, run
 pytest.importorskip("av", reason="needs the extra media")
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def denoise(*arguments: object, **options):
     return run("denoise", *arguments, *QUICK, **options)
 
 
 @pytest.mark.parametrize(("muxer", "suffix"), [("mp4", "mp4"), ("matroska", "mkv")])
-def test_an_interview_stays_in_sync(here, muxer, suffix):
+def test_an_interview_stays_in_sync(empty, muxer, suffix):
     source = Path(f"interview.{suffix}")
     claps.make(source, muxer, Sound(rate=8000), Sound(rate=8000), delay=0.3)
     denoise(source, "--track", 2, "--strength", 0.5)  # clicks are noise
@@ -43,7 +37,7 @@ def test_an_interview_stays_in_sync(here, muxer, suffix):
     )
 
 
-def test_any_number_of_jobs_writes_the_same_bytes(here):
+def test_any_number_of_jobs_writes_the_same_bytes(empty):
     claps.make(Path("a.mp4"), "mp4", Sound(rate=8000))
     claps.make(Path("b.mkv"), "matroska", Sound(rate=8000))
     for folder, jobs in (("one", "1"), ("two", "2")):
@@ -52,7 +46,7 @@ def test_any_number_of_jobs_writes_the_same_bytes(here):
         assert Path("one", name).read_bytes() == Path("two", name).read_bytes()
 
 
-def test_a_cut_film_is_done_up_to_there_with_a_note(here):
+def test_a_cut_film_is_done_up_to_there_with_a_note(empty):
     claps.make(Path("whole.mkv"), "matroska", Sound(rate=8000))
     data = Path("whole.mkv").read_bytes()
     Path("cut.mkv").write_bytes(data[: len(data) * 2 // 3])
@@ -62,7 +56,7 @@ def test_a_cut_film_is_done_up_to_there_with_a_note(here):
     assert sorted(os.listdir()) == ["cut.denoised.mkv", "cut.mkv", "whole.mkv"]
 
 
-def test_tag_is_a_line_in_the_history(here):
+def test_tag_is_a_line_in_the_history(empty):
     soundfile.write("a.wav", claps.clicks(8000), 8000)
     denoise("a.wav", "--tag")
     assert b"T=denoised by alphamf " in Path("a.denoised.wav").read_bytes()
@@ -73,7 +67,7 @@ def test_tag_is_a_line_in_the_history(here):
 
 
 @pytest.mark.slow
-def test_the_other_commands_read_media_too(here):
+def test_the_other_commands_read_media_too(empty):
     """Speech in the mp4, as the sample's, is what `train` and `evaluate` need."""
     speech = soundfile.read(Path(__file__).parents[2] / "data" / "sample-clean.wav")[0]
     speech = speech[:40000, None].astype(np.float32)

@@ -282,6 +282,7 @@ def test_a_table_with_a_huge_field_is_one_sentence(here):
     assert mix(*words, code=2).stderr == sentence
 
 
+@pytest.mark.slow
 def test_every_odd_recording_is_mixed_or_refused(shared, tmp_path):
     """As speech and as noise."""
     odd = shared / "corpora/odd"

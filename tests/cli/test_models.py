@@ -20,13 +20,7 @@ from tests.support.places import DATA
 SAMPLE = DATA / "sample-clean.wav"
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def test_info_of_a_recording(here, shared):
+def test_info_of_a_recording(empty, shared):
     soundfile.write("a.wav", 0.5 * np.sin(np.arange(90000) / 9)[:, None] * [1, 0.5], 44100)
     lines = dict(line.split(None, 1) for line in run("info", "a.wav").stdout.splitlines())
     assert lines["file"] == "a.wav"
@@ -41,7 +35,7 @@ def test_info_of_a_recording(here, shared):
     assert piped == run("info", "a.wav").stdout.replace("a.wav", "standard input")
 
 
-def test_info_as_json(here):
+def test_info_as_json(empty):
     soundfile.write("a.wav", 0.5 * np.sin(np.arange(9000) / 9), 44100)
     found = json.loads(run("info", "a.wav", "--json").stdout)
     assert found["samples"] == 9000 and found["duration"] == pytest.approx(9000 / 44100)
@@ -60,7 +54,7 @@ def test_info_as_json(here):
     )
 
 
-def test_info_says_what_is_known_of_the_room(here):
+def test_info_says_what_is_known_of_the_room(empty):
     rng = np.random.default_rng(0)
     clean, rate = soundfile.read(SAMPLE)
     tail = rng.standard_normal(rate // 2) * 10 ** (-3 * np.arange(rate // 2) / (0.6 * rate))
@@ -85,7 +79,7 @@ def test_info_says_what_is_known_of_the_room(here):
         (5 * 4000, 4000, "the sampling rate, 4000 Hz, is too low"),
     ],
 )
-def test_info_says_why_the_room_is_unknown(here, samples, rate, reason):
+def test_info_says_why_the_room_is_unknown(empty, samples, rate, reason):
     soundfile.write("a.wav", 0.1 * np.random.default_rng(0).standard_normal(samples), rate)
     lines = dict(line.split(None, 1) for line in run("info", "a.wav").stdout.splitlines())
     assert lines["room"] == f"unknown: {reason}" and "bands" not in lines
@@ -93,7 +87,7 @@ def test_info_says_why_the_room_is_unknown(here, samples, rate, reason):
     assert found["reason"] == reason and found["rt60"] is None and found["drr_db"] is None
 
 
-def test_info_of_what_is_neither(here):
+def test_info_of_what_is_neither(empty):
     Path("a.wav").write_text("no audio")
     assert run("info", "a.wav", code=2).stderr == (
         "Error: a.wav is not an audio file in a known format\n"
@@ -113,7 +107,7 @@ def with_header(**changes):
     np.savez("m.npz", **arrays | {"header": np.array(json.dumps(header))})
 
 
-def test_the_text_of_a_model_is_shown_escaped(here):
+def test_the_text_of_a_model_is_shown_escaped(empty):
     bad = "\x1b]0;title\x07\x9b31m\nlast"
     with_header(about={bad: bad})
     shown = r"\x1b]0;title\x07\x9b31m\nlast"
@@ -123,7 +117,7 @@ def test_the_text_of_a_model_is_shown_escaped(here):
     assert f"unknown model format {shown}xxx" in error and len(error) < 200
 
 
-def test_short_memory_is_no_bad_model(here, monkeypatch):
+def test_short_memory_is_no_bad_model(empty, monkeypatch):
     def full(*arguments, **options):
         raise MemoryError
 
@@ -149,7 +143,7 @@ def test_models_lists_the_shipped_ones_and_info_explains_each():
         assert f"{model.rate} Hz" in text and str(model.rank) in text
 
 
-def test_train_makes_a_model_that_denoises(here):
+def test_train_makes_a_model_that_denoises(empty):
     result = run(
         "train", SAMPLE, "-o", "m.npz", "--rank", 6, "--steps", 10, "--alpha", 1.1, "--seed", 2,
         "--rate", 8000,
@@ -165,7 +159,7 @@ def test_train_makes_a_model_that_denoises(here):
     assert soundfile.info("a.denoised.wav").frames == 4000
 
 
-def test_train_takes_folders_and_the_seed_decides(here):
+def test_train_takes_folders_and_the_seed_decides(empty):
     Path("clean").mkdir()
     Path("clean/a.wav").symlink_to(SAMPLE)
     for name, seed in (("x", 1), ("y", 1), ("z", 2)):
@@ -193,7 +187,7 @@ def test_train_takes_folders_and_the_seed_decides(here):
         (["clean.wav", "-o", "m.npz", "--sampler", "x"], "unknown --sampler 'x'"),
     ],
 )
-def test_what_train_cannot_do_is_one_sentence(here, arguments, sentence):
+def test_what_train_cannot_do_is_one_sentence(empty, arguments, sentence):
     Path("clean.wav").symlink_to(SAMPLE)
     Path("old.npz").write_text("a model")
     Path("d.npz").mkdir()

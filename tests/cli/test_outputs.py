@@ -16,9 +16,7 @@ from alphamf.learnt.network_file import find
 from alphamf.learnt.refiner import Refiner
 from alphamf.live.take import Take, names
 from alphamf.tools import files, temporary
-from tests.support.commands import QUICK, here, run, sound
-
-__all__ = ["here"]
+from tests.support.commands import QUICK, run, sound
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs links")
 

@@ -11,9 +11,7 @@ import pytest
 
 from alphamf.tools import paths
 from alphamf.tools.paths import identify, lies_in
-from tests.support.commands import COMMAND, QUICK, here, run, sound
-
-__all__ = ["here"]
+from tests.support.commands import COMMAND, QUICK, run, sound
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX paths")
 

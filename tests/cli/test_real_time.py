@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from tests.support.commands import COMMAND, here, in_a_process, run
-
-__all__ = ["here"]
+from tests.support.commands import COMMAND, in_a_process, run
 
 LOW = ["denoise", "-", "-o", "-", "--latency", "low"]
 RATE = 8000

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commands import QUICK, contents, here, run, sound
-
-__all__ = ["here"]
+from tests.support.commands import QUICK, contents, run, sound
 
 
 def options_of(record: dict) -> list[object]:

@@ -17,10 +17,7 @@ import pytest
 from alphamf.audio.spool import spool_pipe
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import atomic_file
-from tests.support.commands import COMMAND, QUICK, contents, here, leave, run, sound, until
-
-__all__ = ["here"]
-
+from tests.support.commands import COMMAND, QUICK, contents, leave, run, sound, until
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals, locks and limits are POSIX")
 

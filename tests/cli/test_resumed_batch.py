@@ -199,8 +199,10 @@ class Batch(RuleBasedStateMachine):
         assert lying() == self.model
 
 
-def check(examples: int, steps: int) -> None:
-    """Run the machine."""
+@pytest.mark.parametrize(
+    ("examples", "steps"), [(18, 12), pytest.param(150, 30, marks=pytest.mark.slow)]
+)
+def test_a_batch_that_is_stopped_and_resumed_does_what_its_model_says(examples, steps):
     options = settings(
         max_examples=examples,
         stateful_step_count=steps,
@@ -210,12 +212,3 @@ def check(examples: int, steps: int) -> None:
         suppress_health_check=list(HealthCheck),
     )
     run_state_machine_as_test(Batch, settings=options)
-
-
-def test_a_batch_that_is_stopped_and_resumed_does_what_its_model_says():
-    check(18, 12)
-
-
-@pytest.mark.slow
-def test_a_batch_that_is_stopped_and_resumed_many_times():
-    check(150, 30)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,14 +12,66 @@ import soundfile
 
 from benchmarks import page_server
 from tests.support.claps import Sound, make
-from tests.support.commands import QUICK, here, in_a_process, run
+from tests.support.commands import QUICK, in_a_process, run
 from tests.support.places import ROOT
-from tests.support.sandbox import CRASH, NO_KERNEL, READ_HERE, watched
-
-__all__ = ["here"]
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="seccomp and Landlock are Linux'")
 pytest.importorskip("av", reason="the extra media is not installed")
+
+READ_HERE = "a recording is decoded in this process"
+
+_START = """
+import os
+
+import av, soundfile
+from alphamf.audio.decoder import helper
+
+def said(function, place):
+    def call(*arguments, **options):
+        mode = arguments[place] if len(arguments) > place else options.get("mode", "r")
+        if mode != "w" and "RAW" not in [*map(str, arguments[1:]), *map(str, options.values())]:
+            os.write(2, b"READ_HERE\\n")
+        return function(*arguments, **options)
+
+    return call
+
+soundfile.SoundFile.__init__ = said(soundfile.SoundFile.__init__, 2)
+av.open = said(av.open, 1)
+# The helper gets nothing of the environment.
+helper._START = helper._START.replace("; from", "; exec(" + repr(SPOIL) + "); from", 1)
+"""
+
+CRASH = """
+import ctypes
+import alphamf.audio.decoder.tasks as tasks
+
+def crash(sound, kind, number, decode=tasks._decode):
+    if sound.channels == 3:
+        ctypes.string_at(0)
+    return decode(sound, kind, number)
+
+tasks._decode = crash
+"""
+"""Recordings of three channels crash their decoder."""
+
+NO_KERNEL = """
+import alphamf.audio.decoder.confine as confine
+
+confine._landlock = confine._seccomp = lambda libc: False
+"""
+"""The kernel has neither seccomp nor Landlock."""
+
+
+def watched(folder: Path, spoil: str = "pass") -> dict[str, str]:
+    """Return the environment of processes that say on standard error where they decode.
+
+    The code `spoil` is run in the process that makes decoders.
+    """
+    folder.mkdir()
+    code = _START.replace("SPOIL", ascii(spoil)).replace("READ_HERE", READ_HERE)
+    Path(folder, "sitecustomize.py").write_text(code)
+    return {**os.environ, "PYTHONPATH": str(folder)}
+
 
 DENOISE = ["denoise", "in", "--output-dir", "out", *QUICK[:-2]]
 

@@ -44,17 +44,25 @@ def test_what_cannot_be_served_is_one_sentence(options, sentence, monkeypatch):
     assert len(result.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("token", ["short", "a token with spaces in it", "../../../../etc/passwd"])
-def test_a_weak_token_is_refused(token, monkeypatch):
-    monkeypatch.setenv("ALPHAMF_TOKEN", token)
-    result = run("serve", "--no-browser", "--host", "0.0.0.0", "--name", "a.example", code=2)
-    assert "ALPHAMF_TOKEN must have at least 16 characters" in result.stderr
+OTHERS = ["--host", "0.0.0.0"]
 
 
-def test_a_server_for_others_needs_its_name(monkeypatch):
-    monkeypatch.setenv("ALPHAMF_TOKEN", TOKEN)
-    result = run("serve", "--no-browser", "--host", "0.0.0.0", code=2)
-    assert "--name" in result.stderr
+@pytest.mark.parametrize(
+    ("token", "options", "words"),
+    [
+        *(
+            (token, [*OTHERS, "--name", "a.example"], "TOKEN must have at least 16 characters")
+            for token in ("short", "a token with spaces in it", "../../../../etc/passwd")
+        ),
+        (TOKEN, OTHERS, "--name"),
+        (None, [*OTHERS, "--public"], "--name"),
+    ],
+)
+def test_a_server_for_others_needs_a_strong_token_and_its_name(token, options, words, monkeypatch):
+    monkeypatch.delenv("ALPHAMF_TOKEN", raising=False)
+    if token:
+        monkeypatch.setenv("ALPHAMF_TOKEN", token)
+    assert words in run("serve", "--no-browser", *options, code=2).stderr
 
 
 def test_a_public_server_lets_everybody_in_and_keeps_no_names(tmp_path):
@@ -80,12 +88,6 @@ def test_a_public_server_lets_everybody_in_and_keeps_no_names(tmp_path):
         assert server.ask("GET", "api/server", headers={"Host": "evil.example"})[0] == 421
         other = {"Origin": "https://evil.example"}
         assert server.ask("POST", "api/recordings?name=a.wav", body, other)[0] == 403
-
-
-def test_a_public_server_for_others_needs_its_name(monkeypatch):
-    monkeypatch.delenv("ALPHAMF_TOKEN", raising=False)
-    result = run("serve", "--no-browser", "--public", "--host", "0.0.0.0", code=2)
-    assert "--name" in result.stderr
 
 
 def test_a_port_that_is_taken_is_one_sentence(monkeypatch):

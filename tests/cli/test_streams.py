@@ -7,9 +7,7 @@ import subprocess
 
 import pytest
 
-from tests.support.commands import COMMAND, QUICK, here
-
-__all__ = ["here"]
+from tests.support.commands import COMMAND, QUICK
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="closed descriptors are POSIX")
 

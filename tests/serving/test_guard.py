@@ -24,6 +24,8 @@ GOOD = {
 }
 BAD = [
     ("host", "evil.example", 421),
+    ("host", "127.0.0.1.evil.example", 421),
+    ("host", "127.0.0.1@evil.example", 421),
     ("host", "[::1", 421),
     ("host", "", 421),
     ("origin", "http://evil.example", 403),
@@ -62,6 +64,7 @@ def status(headers: list[tuple[str, str]], path: str = f"/{TOKEN}/api/server") -
 def test_the_headers_of_the_page_are_let_through():
     assert status(list(GOOD.items())) == 200
     assert status([("host", GOOD["host"])]) == 200
+    assert status([("host", GOOD["host"]), ("sec-fetch-site", "same-origin")]) == 200
 
 
 @pytest.mark.parametrize("order", ORDERS)

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import pytest
 import soundfile
 from typer.testing import CliRunner
 
@@ -107,17 +106,6 @@ def sound(
         os.fsencode(path), 0.1 * rng.standard_normal(int(8000 * seconds)), 8000, subtype
     )
     return path
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    """Work in a folder whose subfolder ``in`` holds three recordings and a table of pairs."""
-    monkeypatch.chdir(tmp_path)
-    Path("in").mkdir()
-    for k in range(3):
-        sound(f"in/{k}.wav", seed=k)
-    Path("in/p.csv").write_text("clean,noisy\n0.wav,1.wav\n")
-    return tmp_path
 
 
 def contents(folder: str = "out") -> dict[str, bytes]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import csv
 import math
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import soundfile
-from typer.testing import CliRunner
 
 from alphamf.audio.speech_level import active_power
-from alphamf.cli.app import app
+from tests.support.commands import run
 
 RATE = 8000
 
@@ -29,13 +29,7 @@ def babble(seconds, seed=0, rate=RATE):
     return (0.1 * level * rng.standard_normal(samples)).astype(np.float32)
 
 
-def mix(*arguments: object, code: int = 0):
-    """Run ``alphamf mix`` in this process and check its exit code."""
-    result = CliRunner().invoke(app, ["mix", *map(str, arguments)])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == code, result.output
-    return result
+mix = partial(run, "mix")
 
 
 def sound(path, seconds=1.0, scale=0.05, seed=0, rate=RATE, channels=1, **options) -> Path:
