@@ -94,26 +94,6 @@ def table_of(found):
     return {(line["method"], line["noisy"]): line for line in found}
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["--method", "mine=nowhere"], "nowhere is not a folder"),
-        (["--method", "noisy=noisy"], "needs a new name before the ="),
-        (["--method", "clean=noisy"], "needs a new name before the ="),
-        (["--asr", "listen"], "must contain {file}, which stands for the audio file"),
-        (["--asr", "'listen {file}"], "is not a valid command: "),
-        (["--asr", "whisper:nowhere"], "nowhere contains no model.bin of a Whisper model"),
-        (["--transcripts", "x.txt"], "--transcripts needs --asr"),
-        (["--asr", "listen {file}", "--transcripts", "x.txt"], "x.txt cannot be read"),
-        (["--dnsmos", "x.onnx"], "x.onnx does not exist"),
-        (["--dnsmos", "clean/a.wav"], ""),
-    ],
-)
-def test_what_cannot_be_scored_is_refused_before_any_work(corpus, words, sentence):
-    done = evaluate(*CORPUS, *words, code=2)
-    assert sentence in done.stderr.replace("\n", " ") and not Path("evaluation/audio").exists()
-
-
 LISTEN = """
 import sys, soundfile
 sound, rate = soundfile.read(sys.argv[1])

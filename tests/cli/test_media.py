@@ -22,21 +22,21 @@ def denoise(*arguments: object, **options):
     return run("denoise", *arguments, *QUICK, **options)
 
 
-@pytest.mark.parametrize(("muxer", "suffix"), [("mp4", "mp4"), ("matroska", "mkv")])
-def test_an_interview_stays_in_sync(empty, muxer, suffix):
-    source = Path(f"interview.{suffix}")
-    claps.make(source, muxer, Sound(rate=8000), Sound(rate=8000), delay=0.3)
+def test_an_interview_stays_in_sync(empty):
+    source = Path("interview.mkv")
+    claps.make(source, "matroska", Sound(rate=8000), Sound(rate=8000), delay=0.3)
     denoise(source, "--track", 2, "--strength", 0.5)  # clicks are noise
-    output = Path(f"interview.denoised.{suffix}")
+    output = Path("interview.denoised.mkv")
     np.testing.assert_allclose(claps.offsets(output, 1), claps.offsets(source, 1), atol=0.01)
     for track in (0, 1):
         assert claps.packets(output, track) == claps.packets(source, track)
     assert claps.packets(output, 2) != claps.packets(source, 2)
     assert denoise(source, "--track", 3, "--overwrite", code=2).stderr == (
-        f"Error: interview.{suffix} has 2 audio tracks; --track 3 does not exist\n"
+        "Error: interview.mkv has 2 audio tracks; --track 3 does not exist\n"
     )
 
 
+@pytest.mark.slow
 def test_any_number_of_jobs_writes_the_same_bytes(empty):
     claps.make(Path("a.mp4"), "mp4", Sound(rate=8000))
     claps.make(Path("b.mkv"), "matroska", Sound(rate=8000))

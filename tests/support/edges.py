@@ -19,15 +19,7 @@ MARGIN = 500.0
 
 
 def spectrum(sound: Floats, rate: int) -> tuple[Floats, Floats]:
-    """Return frequencies in Hz, and the energy at and above each, in dB of the whole sound's.
-
-    Parameters
-    ----------
-    sound
-        Shape (samples,).
-    rate
-        Sampling rate in Hz.
-    """
+    """Return frequencies in Hz, and the energy at and above each, in dB of the whole sound's."""
     spectra = forward(sound, FRAME, WINDOW)[:, 2:-2]  # those at the ends hold steps to silence
     power = (np.abs(spectra).astype(float) ** 2).sum(axis=1)
     energy = power[::-1].cumsum()[::-1]

@@ -116,15 +116,7 @@ class Exchange:
 
 
 class Page:
-    """The application.
-
-    Parameters
-    ----------
-    store
-        Folder for recordings.
-    limits
-        Of the server.
-    """
+    """The application, with recordings in the folder `store`."""
 
     def __init__(self, store: Path, limits: Limits) -> None:
         self._runner = asyncio.Runner()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import partial
 from typing import Any
 
@@ -11,31 +11,6 @@ import numpy as np
 
 from alphamf.inference.metric import Dense
 from alphamf.inference.samplers import metropolis
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """A sampler whose steps draw from a wrong generator.
-
-    Attributes
-    ----------
-    sampler
-        The right sampler.
-    draws
-        Makes the wrong generator of the right one.
-    """
-
-    sampler: Any
-    draws: Any
-
-    def __getattr__(self, name):
-        return getattr(self.sampler, name)
-
-    def init(self, rng, theta):
-        return self.sampler.init(rng, theta)
-
-    def step(self, rng, state, target):
-        return self.sampler.step(self.draws(rng), state, target)
 
 
 def twin(sampler, draws):
@@ -118,15 +93,7 @@ class OneSign(Draws):
 
 
 class Wrong:
-    """A target whose potentials have some methods replaced.
-
-    Parameters
-    ----------
-    target
-        The right target.
-    methods
-        By name, functions of the right potential and the method's arguments.
-    """
+    """A target whose potentials have methods replaced by functions of the right potential."""
 
     def __init__(self, target, **methods):
         self.target, self.methods = target, methods

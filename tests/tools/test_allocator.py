@@ -5,7 +5,9 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.skipif(
+from alphamf.tools import memory
+
+linux = pytest.mark.skipif(
     sys.platform != "linux", reason="glibc's allocator is the only one that is told"
 )
 
@@ -54,12 +56,20 @@ def said(code):
     return [int(each) for each in found if each != "True"]
 
 
+@linux
 def test_what_was_freed_is_kept_and_then_given_back():
     before, kept, after, held = said(KEPT)
     assert kept >= 60
     assert before <= 2 and after <= 2 and held < 200
 
 
+@linux
 def test_a_sound_is_denoised_in_the_memory_of_the_one_before():
     (faults,) = said(FAULTS)
     assert faults < 2000  # 27000 where all is given back
+
+
+def test_the_memory_of_this_machine_is_known():
+    assert 2**27 < memory.total() < 2**50
+    shown = [memory.format_gigabytes(size) for size in (1.5e9, 2.5e15)]
+    assert shown == ["1.5 GB", "2,500,000 GB"]

@@ -23,7 +23,7 @@ from alphamf.inference.samplers import compact, lbfgs
 from alphamf.inference.samplers.hamcmc import HAMCMC, NaiveQN
 from tests.support.bfgs import dense, dense_rectangle, dense_root, matrix_of
 from tests.support.posteriors import space
-from tests.support.twins import Drawing, HalfNoise
+from tests.support.twins import HalfNoise, twin
 
 
 @pytest.mark.parametrize("memory", [2, 3, 5])
@@ -119,7 +119,7 @@ def test_frozen_memory_leaves_its_discretised_law(dtype, empty, monkeypatch):
     assert gaussian_z(theta, *law) < Z_MOST
     assert gaussian_p(theta, *law) > P_LEAST
 
-    halved = Drawing(sampler, HalfNoise)
+    halved = twin(sampler, HalfNoise)
     assert gaussian_z(frozen_step(target, halved, (s, y), start), *law) > Z_MOST
     if not empty:
         printed = dense_root(s, y, printed=True, gamma=sampler.gamma)

@@ -26,7 +26,7 @@ from alphamf.inference.samplers import hmc, metropolis
 from alphamf.inference.samplers.hmc import HMC, RHMC
 from alphamf.inference.samplers.metropolis import ExtendedPotential, leapfrog
 from tests.support.posteriors import MIXED, Crossed, Curved, CurvedOrthant, Orthant, Quartic, space
-from tests.support.twins import AcceptsAll, Drawing, OneSign, Wrong, wrong_metric, wrong_way
+from tests.support.twins import AcceptsAll, OneSign, Wrong, twin, wrong_metric, wrong_way
 
 
 class Memo(NamedTuple):
@@ -97,7 +97,7 @@ def test_hmc_leaves_a_quartic_law(dtype, monkeypatch):
     theta = exact_step(target, sampler, dtype=dtype)
     assert theta.dtype == dtype
     assert target.p_value(theta) > P_LEAST
-    untested = Drawing(sampler, AcceptsAll)
+    untested = twin(sampler, AcceptsAll)
     assert target.p_value(exact_step(target, untested, dtype=dtype)) < P_LEAST
     monkeypatch.setattr(metropolis, "metropolis", wrong_way)
     assert target.p_value(exact_step(target, sampler, dtype=dtype)) < P_LEAST
@@ -146,7 +146,7 @@ def test_mirroring_position_and_momentum_is_right_for_a_diagonal_mass_only(monke
     target, plain, mixed = Orthant(), HMC(0.6, 4), HMC(0.6, 4, fixed(MIXED))
     start = target.start(generator(0), (1000,))
     # Signs do not matter with a diagonal mass; with a dense one they must be random.
-    plain, mixed = Drawing(plain, OneSign), Drawing(mixed, OneSign)
+    plain, mixed = twin(plain, OneSign), twin(mixed, OneSign)
     extended = step_many(target, plain, start)
     assert target.p_value(exact_step(target, plain)) > P_LEAST
     assert target.p_value(exact_step(target, mixed)) < P_LEAST

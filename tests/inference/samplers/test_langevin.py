@@ -25,7 +25,7 @@ from alphamf.inference.samplers.langevin import PSGLD, SGLD
 from alphamf.inference.samplers.registry import SAMPLERS
 from alphamf.inference.targets.gaussian import LinearGaussian
 from tests.support.posteriors import HalfNormal, OneGamma, plane
-from tests.support.twins import Drawing, HalfNoise
+from tests.support.twins import HalfNoise, twin
 
 
 def sgld_law(target, h):
@@ -53,7 +53,7 @@ def test_sgld_test_rejects_a_missing_factor_two():
     h = 0.1 / np.linalg.eigvalsh(target.precision).max()
     law = sgld_law(target, h)
     assert gaussian_z(step_many(target, SGLD(h), gaussian_draws(*law)), *law) < Z_MOST
-    halved = Drawing(SGLD(h), HalfNoise)
+    halved = twin(SGLD(h), HalfNoise)
     assert gaussian_z(step_many(target, halved, gaussian_draws(*law)), *law) > Z_MOST
 
 
@@ -106,7 +106,7 @@ def test_mirrored_sgld_moves_an_exponential_law_as_the_integral_says():
     start = generator(4).standard_exponential((CHAINS, 1))
     target = OneGamma(1.0, 1.0)
     assert exponential_step_p(step_many(target, SGLD(h), start), h) > P_LEAST
-    halved = Drawing(SGLD(h), HalfNoise)
+    halved = twin(SGLD(h), HalfNoise)
     assert exponential_step_p(step_many(target, halved, start), h) < P_LEAST
     target.positive = False
     assert exponential_step_p(step_many(target, SGLD(h), start), h) < P_LEAST
@@ -122,7 +122,7 @@ def test_sgld_keeps_a_gamma_posterior_at_a_small_step():
         return stats.kstest(theta[:, 0], law.cdf).pvalue
 
     assert p_value(SGLD(h)) > P_LEAST
-    assert p_value(Drawing(SGLD(h), HalfNoise)) < P_LEAST
+    assert p_value(twin(SGLD(h), HalfNoise)) < P_LEAST
 
 
 def li_et_al(gradients, alpha, damping):

@@ -27,7 +27,7 @@ from alphamf.inference.samplers.qnhmc import BFGS, LBFGS, QNHMC
 from tests.support.bfgs import dense, dense_root, pairs
 from tests.support.posteriors import MIXED, Orthant, Quartic, space
 from tests.support.states import equal_states
-from tests.support.twins import Drawing, OneSign, wrong_way
+from tests.support.twins import OneSign, twin, wrong_way
 
 MEMORIES = [None, 2]
 
@@ -114,7 +114,7 @@ def test_qnhmc_leaves_a_positive_law():
         return wrong(sampler).step(generator(0, 1), state, target).theta
 
     assert target.p_value(one_c()) > P_LEAST
-    assert target.p_value(one_c(lambda sampler: Drawing(sampler, OneSign))) < P_LEAST
+    assert target.p_value(one_c(lambda sampler: twin(sampler, OneSign))) < P_LEAST
 
 
 @pytest.mark.parametrize("memory", [None, 2, 6])

@@ -24,7 +24,7 @@ from alphamf.inference.random import generator
 from alphamf.inference.samplers import riemannian
 from alphamf.inference.samplers.riemannian import RSGLD
 from tests.support.posteriors import Quadrant, plane
-from tests.support.twins import Drawing, HalfNoise, Wrong, wrong_metric
+from tests.support.twins import HalfNoise, Wrong, twin, wrong_metric
 
 FEW = 20_000
 """Chains of a test that makes many steps."""
@@ -117,7 +117,7 @@ def test_leaves_its_discretised_law(dtype, diagonal):
     # At so large a step the posterior itself is another law.
     assert gaussian_z(theta, target.mean, target.covariance) > 5 * Z_MOST
 
-    assert gaussian_z(step_many(target, Drawing(sampler, HalfNoise), start), *law) > Z_MOST
+    assert gaussian_z(step_many(target, twin(sampler, HalfNoise), start), *law) > Z_MOST
 
     def swapped(potential, theta):
         return wrong_metric(potential.metric(theta), inverse_root=lambda right, z: right.root(z))

@@ -30,7 +30,7 @@ from tests.support.momenta import (
     grid,
     stationary,
 )
-from tests.support.twins import Drawing, HalfNoise
+from tests.support.twins import HalfNoise, twin
 
 MASS = FixedMass(INVERSE_MASS)
 DENSE = Constant(Dense(INVERSE_MASS))
@@ -323,7 +323,7 @@ def test_leaves_the_posterior_at_small_steps(sampler, target):
     z, p = ideal_check(sampler, target)
     assert z < Z_MOST
     assert p > P_LEAST
-    assert ideal_check(Drawing(sampler, HalfNoise), target)[0] > Z_MOST
+    assert ideal_check(twin(sampler, HalfNoise), target)[0] > Z_MOST
 
 
 @pytest.mark.slow

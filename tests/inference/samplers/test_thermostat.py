@@ -38,7 +38,7 @@ from tests.support.momenta import (
     stationary,
 )
 from tests.support.posteriors import Quartic
-from tests.support.twins import Drawing, HalfNoise
+from tests.support.twins import HalfNoise, twin
 
 INTEGRATORS = ["euler", "splitting"]
 
@@ -75,7 +75,7 @@ def test_sghmc_leaves_its_discretised_law(integrator, unit, dtype):
     ideal[2:, 2:] = np.linalg.inv(inverse)
     assert gaussian_z(end, np.zeros(4), ideal) > Z_MOST
 
-    assert misses(Drawing(sampler, HalfNoise), target, covariance, dtype)[0] > Z_MOST
+    assert misses(twin(sampler, HalfNoise), target, covariance, dtype)[0] > Z_MOST
 
 
 @pytest.mark.parametrize("friction", [0.1, 1.0, 10.0])
@@ -194,7 +194,7 @@ def test_sgnht_leaves_the_posterior_at_small_steps(inverse, monkeypatch):
     monkeypatch.setattr(thermostat, "dot", lambda a, b: np.sqrt(dot(a, b)))
     assert sgnht_z(sampler, target, inverse) > Z_MOST
     monkeypatch.undo()
-    assert sgnht_z(Drawing(sampler, HalfNoise), target, inverse) > Z_MOST
+    assert sgnht_z(twin(sampler, HalfNoise), target, inverse) > Z_MOST
     # The printed thermostat, p' M^-1 p / D: right for the unit mass alone.
     monkeypatch.setattr(thermostat, "dot", lambda v, _: dot(v, np.linalg.solve(inverse, v.T).T))
     monkeypatch.setattr(thermostat, "_trace", lambda metric, like: like.shape[-1])
