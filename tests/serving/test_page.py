@@ -13,13 +13,16 @@ import soundfile
 pytest.importorskip("uvicorn", reason="the extra web is not installed")
 pytest.importorskip("selenium", reason="selenium is not installed")
 
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
 from alphamf.denoising.settings import PRESETS
+from alphamf.serving.picture import RECORD
 from benchmarks.page_server import chromium, resize, running
 from tests.serving.test_api import cli, noisy, room
+from tests.serving.test_pictures import columns
 from tests.support.axe import violations
 from tests.support.places import DATA
 
@@ -248,8 +251,6 @@ def test_a_button_sets_the_strength_for_transcription(page, talk):
 
 
 def test_a_part_is_looped_by_mouse_and_by_keys(page, talk):
-    from selenium.webdriver.common.action_chains import ActionChains
-
     drop(page, talk)
     wait_done(page)
     timeline = by_id(page, "timeline")
@@ -271,6 +272,7 @@ def test_a_part_is_looped_by_mouse_and_by_keys(page, talk):
     assert loop.get_attribute("aria-pressed") == "true"
     said = by_id(page, "status").get_attribute("textContent")
     assert said == "Loop from 2 seconds to 4 seconds"
+    assert loop.get_attribute("textContent") == "Loop 0:02.0 to 0:04.0"
 
 
 def test_a_recording_is_cancelled_and_nothing_stays(page, server, tmp_path):
@@ -285,6 +287,51 @@ def test_a_recording_is_cancelled_and_nothing_stays(page, server, tmp_path):
     assert page.execute_script("return document.activeElement.id") == "choose"
     until(page, lambda p: server.ask("GET", f"api/recordings/{key}")[0] == 404)
     until(page, lambda p: not any(key in name for name in server.files()), 30)
+
+
+def test_what_was_removed_comes_back(page, server, talk):
+    drop(page, talk)
+    wait_done(page)
+    slide(page, "strength", 70)
+    first = key_of(page)
+    by_id(page, "remove").click()
+    assert by_id(page, "removed-text").text == "talk.wav was removed."
+    by_id(page, "undo").click()
+    assert by_id(page, "title").text == "talk.wav" and not by_id(page, "undo").is_displayed()
+    assert by_id(page, "strength-text").text == "70 %" and fetched(page, server, "result")
+    by_id(page, "remove").click()
+    drop(page, talk)  # which needs its place
+    until(page, lambda p: server.ask("GET", f"api/recordings/{first}")[0] == 404)
+    wait_done(page)
+    second = key_of(page)
+    by_id(page, "remove").click()
+    page.get(f"http://{server.host}/health")
+    until(page, lambda p: server.ask("GET", f"api/recordings/{second}")[0] == 404)
+
+
+MIXED = """
+    const done = arguments[1];
+    (async () => {
+      const { mixed } = await import("./picture.js");
+      const { picture } = await import("./api.js");
+      const both = ["speech", "input"].map((of) => picture(arguments[0], of, 0));
+      done(Array.from(mixed(...await Promise.all(both), 0.4)));
+    })();
+"""
+
+
+def test_the_picture_of_after_follows_the_strength(page, server, talk):
+    drop(page, talk)
+    wait_done(page)
+    pixels = "return document.getElementById('after').toDataURL()"
+    whole = page.execute_script(pixels)
+    slide(page, "strength", 60)
+    assert page.execute_script(pixels) != whole
+    drawn = np.array(page.execute_async_script(MIXED, key_of(page))).reshape(-1, RECORD)
+    sound, rate = soundfile.read(io.BytesIO(fetched(page, server, "result")), dtype="float32")
+    wanted = columns(sound, rate).astype(int)
+    assert np.abs(drawn - wanted)[:, 2:].mean() < 3  # 1.4 dB
+    assert np.abs(drawn - wanted)[:, :2].mean() < 2
 
 
 def test_errors_are_sentences(page, tmp_path):
@@ -313,6 +360,11 @@ def test_the_row_says_why_a_recording_failed(page, talk, tmp_path):
     until(page, lambda p: reason in by_id(p, "items").text)
     wait_done(page)
     assert by_id(page, "title").text == "talk.wav"
+    assert not by_id(page, "clear").is_displayed()
+    drop(page, broken)
+    until(page, lambda p: by_id(p, "clear").text == "Remove 2 failed")
+    by_id(page, "clear").click()
+    assert by_id(page, "title").text == "talk.wav" and not by_id(page, "list").is_displayed()
 
 
 def mode(page):
@@ -513,12 +565,52 @@ def test_nothing_overflows(page, talk, width, direction):
     assert small == []  # WCAG 2.2 asks for 24 pixels
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing(page, talk, scheme):
-    assert violations(page, scheme) == []
-    drop(page, talk)
+CONTROLS = """
+    const kinds = "button, a[href], input, select, summary, [tabindex='0']";
+    return [...document.querySelectorAll(kinds)]
+      .filter((e) => e.checkVisibility() && (e.type !== "radio" || e.checked));
+"""
+
+
+def unreached(page):
+    """Return the controls that are shown and to which Tab does not lead."""
+    left = page.execute_script("document.body.tabIndex = -1; document.body.focus();" + CONTROLS)
+    for _ in range(60):
+        ActionChains(page).send_keys(Keys.TAB).perform()
+        focus = page.switch_to.active_element
+        if not (left := [each for each in left if each != focus]):
+            break
+    return [each.get_attribute("outerHTML") for each in left]
+
+
+def test_axe_and_the_keyboard_in_all_states(page, server, talk, tmp_path):
+    page.get(f"{server.page}?preset=plain")
+
+    def check(state):
+        assert [violations(page, scheme) for scheme in ("light", "dark")] == [[], []], state
+        assert unreached(page) == [], state
+
+    check("empty")
+    drop(page, room(tmp_path / "room.wav"))
+    until(page, lambda p: by_id(p, "sound").is_displayed())
+    check("busy, or just done")
     wait_done(page)
     by_id(page, "more").find_element(By.TAG_NAME, "summary").click()
-    assert violations(page, scheme) == []
+    check("done")
+    by_id(page, "loop").click()
+    slide(page, "echo", 50)
+    check("without echo")
+    page.execute_script("import('./api.js').then(({remove}) => remove(arguments[0]))", key_of(page))
+    by_id(page, "play").click()
+    until(page, lambda p: by_id(p, "alert").text or by_id(p, "failure").is_displayed())
+    check("a fault")
+    page.refresh()
+    (empty := tmp_path / "empty.wav").touch()
+    drop(page, talk, empty, empty)
+    until(page, lambda p: by_id(p, "clear").is_displayed())
+    wait_done(page)
+    check("a list with failures")
+    by_id(page, "remove").click()
+    check("removed and failed")
     page.find_element(By.LINK_TEXT, "Help").click()
-    assert violations(page, scheme) == []
+    check("help")

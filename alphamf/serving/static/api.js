@@ -20,7 +20,7 @@ export async function state(id) {
 }
 
 export async function remove(id) {
-  await fetch(`api/recordings/${id}`, { method: "DELETE" });
+  await fetch(`api/recordings/${id}`, { method: "DELETE", keepalive: true }); // also when the page is left
 }
 
 export async function preview(id, second) {

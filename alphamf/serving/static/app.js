@@ -9,6 +9,7 @@ import * as text from "./text.js";
 const $ = (id) => document.getElementById(id);
 const KEY = "recordings";
 const TOGETHER = "together";
+const UNDO = 60; // seconds
 const options = Object.fromEntries(
   [...new URLSearchParams(location.search)].filter(([name]) => ["preset", "seed"].includes(name)),
 );
@@ -17,6 +18,7 @@ let items = [];
 let opened = null;
 let limits = { max_upload: Infinity };
 let sending = false;
+let removed = null; // what Undo brings back; the server keeps it until then
 
 const say = (sentence) => { $("status").textContent = sentence; };
 const complain = (sentence) => {
@@ -107,6 +109,7 @@ async function send() {
   if (!item) return;
   sending = true;
   const { file } = item;
+  await forgetRemoved(); // a server has places for a few recordings only
   try {
     const request = api.upload(file, item.name, options, (share) => { item.sent = share; show(); });
     item.cancel = request.cancel;
@@ -134,13 +137,56 @@ function drop(item) {
   show();
 }
 
-async function removeOpened() {
+function removeOpened() {
   const item = opened;
   if (!item) return;
+  const place = items.indexOf(item);
   say(`${item.name} was ${item.done || item.failed ? "removed" : "cancelled"}`);
   drop(item);
   (opened ? $("title") : $("choose")).focus();
-  if (item.id) await api.remove(item.id).catch((error) => complain(error.message));
+  if (!item.done) {
+    forget(item);
+    return;
+  }
+  forgetRemoved();
+  removed = { item, place, timer: setTimeout(forgetRemoved, 1000 * UNDO) };
+  $("removed-text").textContent = `${item.name} was removed.`;
+  $("removed").hidden = false;
+}
+
+function removeFailed() {
+  for (const item of items.filter(({ failed }) => failed)) {
+    drop(item);
+    forget(item);
+  }
+  (opened ? $("title") : $("choose")).focus();
+}
+
+async function forget({ id }) {
+  if (id) await api.remove(id).catch((error) => complain(error.message));
+}
+
+// The time for Undo is over: the server deletes the recording.
+async function forgetRemoved() {
+  const item = takeRemoved()?.item;
+  if (item) await forget(item);
+}
+
+function takeRemoved() {
+  const taken = removed;
+  clearTimeout(taken?.timer);
+  removed = null;
+  $("removed").hidden = true;
+  return taken;
+}
+
+function undo() {
+  const { item, place } = takeRemoved();
+  items.splice(place, 0, item);
+  opened = item;
+  show();
+  say(`${item.name} is back`);
+  $("title").focus();
 }
 
 function row(item) {
@@ -172,6 +218,9 @@ function show() {
   $("drop").classList.toggle("small-zone", items.length > 0);
   $("drop-title").textContent = items.length ? "Drop more recordings here" : "Drop a noisy recording here";
   $("list").hidden = items.length < 2;
+  const failed = items.filter((item) => item.failed).length;
+  $("clear").hidden = failed < 2;
+  $("clear").textContent = `Remove ${failed} failed`;
   const wanted = items.map((item) => {
     if (!rows.has(item)) rows.set(item, row(item));
     showRow(rows.get(item), item);
@@ -230,6 +279,9 @@ function listen() {
   $("choose").addEventListener("click", () => $("files").click());
   $("files").addEventListener("change", () => { add($("files").files); $("files").value = ""; });
   $("remove").addEventListener("click", removeOpened);
+  $("clear").addEventListener("click", removeFailed);
+  $("undo").addEventListener("click", undo);
+  addEventListener("pagehide", forgetRemoved);
   $("together").addEventListener("change", changed);
   $("sample").addEventListener("click", async () => {
     try {

@@ -70,6 +70,7 @@ export class Editor {
       this.item = item;
       this.loaded = false;
       this.drawn = -1;
+      this.drawnDry = null;
     }
     for (const name of ["strength", "echo", "limit", "loudness"]) $(name).value = item.settings[name];
     $("editor").hidden = false;
@@ -147,7 +148,8 @@ export class Editor {
     if (!this.item?.state?.about || $("sound").hidden) return;
     const { ready, about } = this.item.state;
     const canvases = { before: $("before"), after: $("after"), sure: $("sure"), ruler: $("ruler") };
-    this.pictures.draw(canvases, ready / about.frames, about.duration);
+    this.drawnDry = Editor.dry(this.item);
+    this.pictures.draw(canvases, ready / about.frames, about.duration, this.drawnDry);
   }
 
   showResult() {
@@ -233,6 +235,7 @@ export class Editor {
     $("echo").setAttribute("aria-valuetext", $("echo-text").textContent);
     $("effect").textContent = fault ? `The echo could not be removed: ${fault}.` : Editor.effect(dry, item.echo);
     if (item.done) this.showResult();
+    if (dry !== this.drawnDry) this.draw();
   }
 
   // What dry and echo do, in words.
@@ -248,8 +251,10 @@ export class Editor {
     this.player.loop = loop;
     $("loop").setAttribute("aria-pressed", String(Boolean(loop)));
     $("selection").hidden = !loop;
+    $("loop").textContent = "Loop";
     if (!loop) return;
-    const { frames } = this.item.state.about;
+    const { frames, rate } = this.item.state.about;
+    $("loop").textContent = `Loop ${text.time(loop[0] / rate, 1)} to ${text.time(loop[1] / rate, 1)}`;
     $("selection").style.left = `${(100 * loop[0]) / frames}%`;
     $("selection").style.width = `${(100 * (loop[1] - loop[0])) / frames}%`;
   }

@@ -12,6 +12,8 @@ const ACTIVE = Math.round((20 / 120) * 255);
 const WAVE = 0.26;
 
 const toDecibels = (byte) => (byte / 255 - 1) * 120;
+const toByte = (amplitude) => Math.round(255 * (1 + Math.log10(amplitude) / 6));
+const AMPLITUDES = Array.from({ length: 256 }, (_, byte) => 10 ** (toDecibels(byte) / 20));
 
 export class Pictures {
   load(id) {
@@ -41,7 +43,8 @@ export class Pictures {
     return this.id === id;
   }
 
-  draw(canvases, share, duration) {
+  // dry: the part of the input that is left in.
+  draw(canvases, share, duration, dry) {
     const style = getComputedStyle(document.documentElement);
     const colour = (name) => style.getPropertyValue(name).trim();
     const total = this.bytes.input.length / RECORD;
@@ -49,7 +52,7 @@ export class Pictures {
     const top = loudest(this.bytes.input);
     const empty = colour("--ramp-empty");
     this.panel(canvases.before, this.bytes.input, total, top, [empty, colour("--ramp-before")]);
-    this.panel(canvases.after, this.bytes.speech, total, top, [empty, colour("--ramp-after")]);
+    this.panel(canvases.after, mixed(this.bytes.speech, this.bytes.input, dry), total, top, [empty, colour("--ramp-after")]);
     this.level(canvases.sure, share, top, colour("--accent"));
     ruler(canvases.ruler, duration, colour("--muted"));
   }
@@ -117,6 +120,15 @@ export class Pictures {
     const sorted = [...widths].sort((one, other) => one.half - other.half);
     return { usual: sorted[sorted.length >> 1].half, worst: sorted.at(-1) };
   }
+}
+
+// The columns of speech with a part of the input; amplitudes add, as gains shift no phase.
+export function mixed(speech, input, dry) {
+  if (!dry) return speech;
+  return speech.map((byte, k) => {
+    if (k % RECORD < 2) return Math.round(byte + dry * (input[k] - byte));
+    return toByte((1 - dry) * AMPLITUDES[byte] + dry * AMPLITUDES[input[k]]);
+  });
 }
 
 function prepared(canvas) {
