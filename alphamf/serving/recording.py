@@ -80,7 +80,7 @@ class ServerRecording:
         duration = self.about["duration"] if self.about else 0.0
         share = min(1.0, self.done / duration) if duration else 0.0
         left = None
-        if self.state == "denoising" and share > 0.01:
+        if self.state == "denoising" and share > 0.05:  # before, it says how long the start took
             left = (time.monotonic() - self.begun) * (1 - share) / share
         result = self.result or {}
         kept = ("format", "subtype", "clipped", "clipped_by_db", "note", "seconds")

@@ -249,17 +249,6 @@ def test_progress_comes_as_events(server, talk):
     connection.close()
 
 
-@pytest.mark.slow
-def test_a_removed_recording_is_stopped_and_deleted(server, tmp_path):
-    before = server.files()
-    key = server.send(noisy(tmp_path / "long.wav", 12, channels=1), preset="plain")
-    server.wait(key, "denoising")
-    assert server.ask("DELETE", f"api/recordings/{key}")[0] == 204
-    assert server.ask("GET", f"api/recordings/{key}")[0] == 404
-    assert server.ask("DELETE", f"api/recordings/{key}")[0] == 404
-    until(lambda: not server.files() - before)
-
-
 def test_a_worker_that_was_killed_while_it_waited_costs_no_recording(server, done, talk):
     for worker in psutil.Process(server.process.pid).children():
         if "resource_tracker" not in " ".join(worker.cmdline()):
@@ -283,13 +272,11 @@ def test_a_broken_file_is_one_sentence_without_paths(server, data, sentence):
     assert server.ask("GET", f"api/recordings/{answer['id']}/result")[0] == 409
 
 
-def test_what_is_too_large_or_empty_or_of_another_kind_is_refused(server):
+def test_what_is_too_large_or_empty_is_refused(server):
     before = server.files()
     status, _, data = server.ask("POST", "api/recordings", b"\0" * 2_000_001)
     assert status == 413 and "2 MB" in json.loads(data)["error"]
     assert server.ask("POST", "api/recordings", b"")[0] == 400
-    for kind in ("multipart/form-data; boundary=x", "text/plain", "application/json"):
-        assert server.ask("POST", "api/recordings", b"abc", {"content-type": kind})[0] == 415
     until(lambda: not server.files() - before)  # the answer may come first
 
 

@@ -83,7 +83,7 @@ def test_only_what_navigates_alone_may_come_from_elsewhere(modes):
 
 
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("kind", ["text/plain", "multipart/form-data; boundary=x", "image/png"])
+@pytest.mark.parametrize("kind", ["text/plain", "application/json", "multipart/form-data"])
 def test_an_upload_of_several_types_has_none_of_another_kind(kind, order, tmp_path):
     values = ORDERS[order]("audio/wav", kind)
     headers = [(b"content-type", value.encode()) for value in values]

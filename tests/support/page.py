@@ -48,7 +48,8 @@ class Steps:
         """Do nothing."""
 
     def take(self) -> None:
-        """Begin the first task."""
+        """Begin the first task, where none is being done."""
+        assert self.current is None
         self.current = self.queue.popleft()
         self.current.started()
 

@@ -302,7 +302,7 @@ export class Editor {
   }
 
   starved() {
-    this.complain("The rest is not denoised yet");
+    this.complain("This part is not denoised yet");
     this.showAhead();
   }
 
