@@ -21,8 +21,7 @@ from alphamf.inference.records import Trace
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.samplers.langevin import SGLD
-from alphamf.inference.samplers.mass_em import MassEM
-from alphamf.inference.samplers.masses import UnitMass
+from alphamf.inference.samplers.masses import MassEM, UnitMass
 from alphamf.inference.samplers.qnhmc import QNHMC
 from alphamf.research.experiments.hamcmc.quartic import Quartic
 from alphamf.tools import tables

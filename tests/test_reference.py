@@ -21,8 +21,8 @@ SLOW = ("alphamf.train",)
 """What librosa compiles for it takes a quarter of a minute."""
 
 NEEDS = {
-    "alphamf.inference.targets.jax_density.JaxDensity": "jax",
-    "alphamf.inference.targets.torch_density.TorchDensity": "torch",
+    "alphamf.inference.targets.derived_density.JaxDensity": "jax",
+    "alphamf.inference.targets.derived_density.TorchDensity": "torch",
 }
 """Packages of extras that an example needs; it is skipped without them."""
 

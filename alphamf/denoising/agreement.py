@@ -25,7 +25,7 @@ import numpy as np
 from alphamf.audio import stft
 from alphamf.audio.stft import Complexes, Frame
 from alphamf.denoising.posterior import Posterior
-from alphamf.inference.moments import split_rhat
+from alphamf.inference.diagnostics import split_rhat
 from alphamf.tools.arrays import Array, Reals, to_host
 
 EDGES = np.geomspace(0.7, 70, 1001)

@@ -54,7 +54,7 @@ from alphamf.denoising.sampling import QUIETEST, Progress
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights
 from alphamf.factorization.alpha_mf import FLOOR
-from alphamf.inference.moments import Moments
+from alphamf.inference.diagnostics import Moments
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Array, Floats, Reals, to_host
 from alphamf.tools.blas import one_thread

@@ -8,7 +8,7 @@ from alphamf.denoising.sampling import Progress, sample
 from alphamf.denoising.settings import Settings
 from alphamf.factorization.alpha_mf import AlphaMF
 from alphamf.factorization.stacking import unstack
-from alphamf.inference.moments import Moments, merge_moments
+from alphamf.inference.diagnostics import Moments, merge_moments
 from alphamf.inference.records import Mean
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Array, Floats

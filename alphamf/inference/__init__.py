@@ -16,12 +16,10 @@ if TYPE_CHECKING:
     from alphamf.inference.samplers.hmc import HMC
     from alphamf.inference.samplers.langevin import PSGLD, SGLD
     from alphamf.inference.samplers.registry import SAMPLERS
-    from alphamf.inference.samplers.sghmc import SGHMC
-    from alphamf.inference.samplers.thermostat import SGNHT
+    from alphamf.inference.samplers.sghmc import SGHMC, SGNHT
     from alphamf.inference.sampling import Samples, sample
     from alphamf.inference.targets.density import DensityTarget, NumPyDensity
-    from alphamf.inference.targets.jax_density import JaxDensity
-    from alphamf.inference.targets.torch_density import TorchDensity
+    from alphamf.inference.targets.derived_density import JaxDensity, TorchDensity
 
 __all__ = [
     "HAMCMC",
@@ -50,14 +48,14 @@ _HOME = {
     "SAMPLERS": "samplers.registry",
     "SGHMC": "samplers.sghmc",
     "SGLD": "samplers.langevin",
-    "SGNHT": "samplers.thermostat",
+    "SGNHT": "samplers.sghmc",
     "DensityTarget": "targets.density",
-    "JaxDensity": "targets.jax_density",
+    "JaxDensity": "targets.derived_density",
     "Kernel": "kernel",
     "NumPyDensity": "targets.density",
     "Report": "checks",
     "Samples": "sampling",
-    "TorchDensity": "targets.torch_density",
+    "TorchDensity": "targets.derived_density",
     "check": "checks",
     "run": "chain",
     "sample": "sampling",

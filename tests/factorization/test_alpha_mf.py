@@ -13,7 +13,7 @@ from alphamf.factorization.priors import Flat, Gamma, GeneralizedGamma
 from alphamf.inference.chain import run
 from alphamf.inference.draws import draw_gradient, draw_parts
 from alphamf.inference.random import generator
-from alphamf.inference.samplers.hmc_positive import PositiveHMC
+from alphamf.inference.samplers.positive import PositiveHMC
 from alphamf.inference.samplers.sgrld import EM
 
 ROWS, COLUMNS = 6, 5

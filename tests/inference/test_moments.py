@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from arviz_stats.base.array import array_stats
 
-from alphamf.inference.moments import merge_moments, moments, split_rhat
+from alphamf.inference.diagnostics import merge_moments, moments, split_rhat
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from alphamf.inference.samplers.mass_em import MassEM
+from alphamf.inference.samplers.masses import MassEM
 from alphamf.inference.samplers.registry import SAMPLERS
 from alphamf.inference.targets.gaussian import LinearGaussian
 

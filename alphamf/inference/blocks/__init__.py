@@ -12,9 +12,8 @@ blocks. So B determines the results, and the number of ranks, which must divide 
 
 from __future__ import annotations
 
-from alphamf.inference.blocks.model import FactorModel
 from alphamf.inference.blocks.ranks import Ranks, SingleProcess, launched_ranks
-from alphamf.inference.blocks.ratings import ListedRatings, Ratings, SyntheticRatings
+from alphamf.inference.blocks.ratings import FactorModel, ListedRatings, Ratings, SyntheticRatings
 from alphamf.inference.blocks.walk import Walk
 
 __all__ = [

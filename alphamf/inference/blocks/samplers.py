@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.samplers.compact import Products, compact_hessian
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.samplers.langevin import PSGLD, SGLD, PSGLDState, SGLDState
+from alphamf.inference.samplers.lbfgs import Products, compact_hessian
 from alphamf.inference.samplers.richardson import SGRRLD
 from alphamf.inference.schedule import step_size_at
 from alphamf.tools.arrays import Array

@@ -12,12 +12,15 @@ from typing import Any
 import numpy as np
 
 from alphamf.errors import AlphaMFError, DivergenceError
-from alphamf.inference.blocks.blocks import BlockLikelihood, Scratch
-from alphamf.inference.blocks.chains import Chain, owned_blocks
-from alphamf.inference.blocks.model import FactorModel
-from alphamf.inference.blocks.predictions import Predictions
+from alphamf.inference.blocks.blocks import (
+    BlockLikelihood,
+    Chain,
+    Predictions,
+    Scratch,
+    owned_blocks,
+)
 from alphamf.inference.blocks.ranks import Ranks, SingleProcess
-from alphamf.inference.blocks.ratings import Entries, Ratings, bounds
+from alphamf.inference.blocks.ratings import Entries, FactorModel, Ratings, bounds
 from alphamf.inference.blocks.samplers import StateLayout, layout, step
 from alphamf.inference.random import generator, noise
 from alphamf.tools.arrays import Array

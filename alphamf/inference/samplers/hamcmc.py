@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 from alphamf.inference.draws import draw_gradient
 from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
-from alphamf.inference.samplers import compact, lbfgs
+from alphamf.inference.samplers import lbfgs
 from alphamf.inference.samplers.reflect import reflect
 from alphamf.inference.schedule import Held, step_size_at
 from alphamf.tools.arrays import Array, namespace
@@ -30,7 +30,7 @@ class HAMCMCState(NamedTuple):
     # oldest at step modulo M - 1.
     s: Array
     y: Array
-    products: compact.Products  # Inner products of the pairs
+    products: lbfgs.Products  # Inner products of the pairs
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class NaiveQN:
 def _init(theta: Array, lag: int, pairs: int) -> HAMCMCState:
     xp = namespace(theta)
     s, y = (xp.zeros((pairs, *theta.shape), theta.dtype) for _ in range(2))
-    return HAMCMCState(theta, 0, xp.stack([theta] * lag), s, y, compact.products(s, y))
+    return HAMCMCState(theta, 0, xp.stack([theta] * lag), s, y, lbfgs.products(s, y))
 
 
 def _step(
@@ -172,4 +172,4 @@ def _step(
     if trust:
         y[place] += trust * s[place]
     past[step % len(past)] = new
-    return HAMCMCState(new, step + 1, past, s, y, compact.update_products(products, s, y, place))
+    return HAMCMCState(new, step + 1, past, s, y, lbfgs.update_products(products, s, y, place))

@@ -18,16 +18,127 @@ from math import sqrt
 from typing import NamedTuple
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.samplers.compact import (
-    CompactHessian,
-    Products,
-    chains_first,
-    compact_hessian,
-    least_curvature,
-    products,
-    swap_last_axes,
-)
 from alphamf.tools.arrays import Array, dot, namespace
+
+
+def least_curvature(ss: Array, yy: Array, resolution: float | None = None) -> Array:
+    """Return the smallest admissible s'y of a pair, given s's, y'y and the vectors' precision.
+
+    `resolution`: resolution of the vectors, 1e-7 for float32.
+    """
+    xp = namespace(ss)
+    least: Array = xp.sqrt(ss)
+    least *= xp.sqrt(yy)
+    least *= sqrt(float(xp.finfo(ss.dtype).eps) if resolution is None else resolution)
+    return least
+
+
+class CompactHessian(NamedTuple):
+    r"""H in compact form: numbers whose size does not depend on D.
+
+    With S and Y the matrices whose columns are the pairs, R the upper triangle of S'Y (diagonal
+    included), D its diagonal and P = R^-1 S',
+
+    .. math:: H = \gamma (I - P^\top Y^\top)(I - Y P) + P^\top D P.
+
+    So H g and a draw from N(0, H) are sums of the pairs, under weights made of their inner products
+    with g and with the noise.
+
+    References
+    ----------
+    Byrd, Nocedal & Schnabel, Mathematical Programming 63 (1994), eq. 2.6.
+    """
+
+    gamma: float  # H where there are no pairs
+    inverse: Array  # R^-1, 0 for skipped pairs, shape (*chains, m, m): P is never formed
+    sy: Array  # D, 0 for skipped pairs, shape (*chains, m)
+    yy: Array  # Y'Y, shape (*chains, m, m)
+
+    def product(self, sg: Array, yg: Array) -> tuple[Array, Array]:
+        r"""Return the weights a and b of :math:`H g = \gamma g + S a + Y b`.
+
+        `sg`, `yg`: S'g and Y'g, shape (*chains, m, 1), as the weights are.
+        """
+        b = self.inverse @ sg
+        a = self.sy[..., None] * b
+        a += self.gamma * (self.yy @ b - yg)
+        b *= -self.gamma
+        return swap_last_axes(self.inverse) @ a, b
+
+    def noise(self, yz: Array, w: Array) -> Array:
+        r"""Return the weights a of :math:`\sqrt\gamma z + S a`, a draw from N(0, H).
+
+        The compact form is a sum of two squares, so
+        :math:`\sqrt\gamma (I - P^\top Y^\top) z + P^\top D^{1/2} w` has covariance H.
+
+        `yz`: Y'z, shape (*chains, m, 1), as the weights are; z is standard normal. `w`: standard
+        normal, shape (*chains, m).
+        """
+        a = yz * -sqrt(self.gamma)
+        a += (namespace(w).sqrt(self.sy) * w)[..., None]
+        return swap_last_axes(self.inverse) @ a
+
+
+class Products(NamedTuple):
+    """Inner products of pairs; each step changes one row and one column."""
+
+    # sy, yy: S'Y and Y'Y, shape (*chains, m, m).
+    sy: Array
+    yy: Array
+    ss: Array  # The diagonal of S'S, shape (*chains, m)
+
+
+def products(s: Array, y: Array) -> Products:
+    """Return the inner products of pairs of shape (m, *chains, D), in O(m^2 D)."""
+    s, y = chains_first(s), chains_first(y)
+    across = swap_last_axes(y)
+    # A copy, because of Y'Y NumPy makes a symmetric product, which is slow for few long vectors.
+    return Products(s @ across, y.copy() @ across, dot(s, s)[..., 0])
+
+
+def update_products(known: Products, s: Array, y: Array, place: int) -> Products:
+    """Update the products after only the pair at `place` has changed, in O(m D).
+
+    `s`, `y`: pairs, shape (m, *chains, D).
+    """
+    new_s, new_y = s[place], y[place]
+    s, y = chains_first(s), chains_first(y)
+    sy, yy, ss = (each.copy() for each in known)
+    sy[..., place, :] = (y @ new_s[..., None])[..., 0]
+    sy[..., :, place] = (s @ new_y[..., None])[..., 0]
+    yy[..., place, :] = yy[..., :, place] = (y @ new_y[..., None])[..., 0]
+    ss[..., place] = dot(new_s, new_s)[..., 0]
+    return Products(sy, yy, ss)
+
+
+def chains_first(vectors: Array) -> Array:
+    """Return a view of (m, *chains, D) as (*chains, m, D)."""
+    return vectors.transpose((*range(1, vectors.ndim - 1), 0, vectors.ndim - 1))
+
+
+def compact_hessian(
+    known: Products, gamma: float, age: Array, resolution: float | None = None
+) -> CompactHessian:
+    """Return H from the inner products of its pairs.
+
+    `age`: number of each pair in the order of age, the oldest 0, shape (m,). `resolution`:
+    resolution of the vectors, 1e-7 for float32.
+    """
+    cross, yy, ss = known
+    xp = namespace(cross)
+    sy = xp.diagonal(cross, axis1=-2, axis2=-1)
+    safe = sy > least_curvature(ss, xp.diagonal(yy, axis1=-2, axis2=-1), resolution)
+    kept = safe[..., :, None] & safe[..., None, :]
+    rows = age[:, None]
+    # Triangular by age. What follows does not mind in which order the pairs are.
+    upper = xp.where(kept & (rows <= age), cross, rows == age)
+    return CompactHessian(gamma, xp.linalg.inv(upper) * kept, sy * safe, yy)
+
+
+def swap_last_axes(matrix: Array) -> Array:
+    """Return a view with the last two axes exchanged."""
+    view: Array = namespace(matrix).swapaxes(matrix, -1, -2)
+    return view
 
 
 def curvatures(s: Array, y: Array) -> tuple[Array, Array]:

@@ -1,10 +1,15 @@
-"""Mirroring: how samplers stay on the positive orthant."""
+"""Mirroring: how samplers stay on the positive orthant, with momenta or without.
+
+Mirroring reverses the momentum of one coordinate, which keeps the kinetic energy only under a
+diagonal mass.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from alphamf.errors import AlphaMFError
+from alphamf.inference.metric import Dense, Metric
 from alphamf.inference.protocols import Target
 from alphamf.tools.arrays import Array, namespace
 
@@ -32,3 +37,25 @@ def refuse_wall(sampler: Any, target: Target[Any]) -> None:
             f"{type(sampler).__name__} cannot sample a positive target; wrap the target in "
             "targets.unbounded.UnboundedTarget"
         )
+
+
+def check_mirror_metric(metric: Metric, target: Target[Any]) -> Metric:
+    """Return a mass or metric for which mirroring keeps the kinetic energy, or raise."""
+    if target.positive and isinstance(metric, Dense):
+        raise AlphaMFError(
+            "a positive target needs a diagonal mass or metric for samplers with "
+            "persistent momenta, not a dense one"
+        )
+    return metric
+
+
+def drift(
+    theta: Array, p: Array, h: float, inverse: Metric, target: Target[Any]
+) -> tuple[Array, Array]:
+    """Move theta by h M^-1 p, and reverse the momentum where theta is mirrored.
+
+    `theta`, `p`: position and momentum, shape (*chains, D).
+    """
+    if target.positive:
+        p = p.copy()
+    return reflect(theta + h * inverse.apply(p), target, p), p

@@ -50,7 +50,7 @@ class _Registry(UserDict[str, Any]):
         return value.load() if isinstance(value, _Deferred) else value
 
 
-_MASS = _Deferred("mass_em.MassEM")
+_MASS = _Deferred("masses.MassEM")
 
 SAMPLERS: MutableMapping[str, Callable[..., Any]] = _Registry(
     {
@@ -58,33 +58,33 @@ SAMPLERS: MutableMapping[str, Callable[..., Any]] = _Registry(
         "psgld": _Deferred("langevin.PSGLD"),
         "psgld-lagged": _Deferred("langevin.PSGLD", lagged=True),
         "psgld-gamma": _Deferred("langevin.PSGLD", correction=True),
-        "rsgld": _Deferred("riemannian.RSGLD"),
-        "rsgld-diagonal": _Deferred("riemannian.RSGLD", diagonal=True),
+        "rsgld": _Deferred("langevin.RSGLD"),
+        "rsgld-diagonal": _Deferred("langevin.RSGLD", diagonal=True),
         "sgrld": _Deferred("sgrld.SGRLD"),
         "em": _Deferred("sgrld.EM"),
         "hamcmc": _Deferred("hamcmc.HAMCMC"),
-        "hamcmc-positive": _Deferred("hamcmc_positive.PositiveHAMCMC"),
+        "hamcmc-positive": _Deferred("positive.PositiveHAMCMC"),
         "naive-qn": _Deferred("hamcmc.NaiveQN"),
         "hmc": _Deferred("hmc.HMC"),
-        "hmc-positive": _Deferred("hmc_positive.PositiveHMC"),
+        "hmc-positive": _Deferred("positive.PositiveHMC"),
         "hmc-em": _Deferred("hmc.HMC", mass=_MASS),
         "rhmc": _Deferred("hmc.RHMC"),
-        "hmc-bfgs": _Deferred("hmc_bfgs.HMCBFGS"),
+        "hmc-bfgs": _Deferred("hmc.HMCBFGS"),
         "qnhmc": _Deferred("qnhmc.QNHMC"),
         "qnhmc-lbfgs": _Deferred("qnhmc.QNHMC", memory=7),
         "sghmc": _Deferred("sghmc.SGHMC"),
         "sghmc-splitting": _Deferred("sghmc.SGHMC", integrator="splitting"),
         "sghmc-baoab": _Deferred("sghmc.SGHMC", integrator="baoab"),
         "sghmc-em": _Deferred("sghmc.SGHMC", mass=_MASS),
-        "sgnht": _Deferred("thermostat.SGNHT"),
-        "sgnht-em": _Deferred("thermostat.SGNHT", mass=_Deferred("mass_em.MassEM", test="sgnht")),
+        "sgnht": _Deferred("sghmc.SGNHT"),
+        "sgnht-em": _Deferred("sghmc.SGNHT", mass=_Deferred("masses.MassEM", test="sgnht")),
         "sg-nphmc": _Deferred("sgnphmc.SGNPHMC"),
         "sg-nphmc-em": _Deferred("sgnphmc.SGNPHMC", mass=_MASS),
         "sg-nphmc-em-q": _Deferred("sgnphmc.SGNPHMC", mass=_MASS, bath=_MASS),
         "sgr-nphmc": _Deferred("sgnphmc.SGRNPHMC"),
         "sgrrld": _Deferred("richardson.SGRRLD"),
         "sgrrhmc": _Deferred("richardson.SGRRHMC"),
-        "sgrrmld": _Deferred("multilevel.SGRRMLD"),
+        "sgrrmld": _Deferred("richardson.SGRRMLD"),
         "fla": _Deferred("fractional.FLA"),
         "fuld": _Deferred("fractional.FULD"),
         "resgld": _Deferred("replicas.ReplicaExchange"),

@@ -10,8 +10,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.inference.random import generator
 from alphamf.inference.records import check_kept, is_kept
 from alphamf.inference.targets.bpmf import products
-from alphamf.inference.targets.tokens import assign, count_table, tokens
-from alphamf.inference.targets.topics import TopicModel
+from alphamf.inference.targets.topics import TopicModel, assign, count_table, tokens
 from alphamf.tools.arrays import Array
 
 

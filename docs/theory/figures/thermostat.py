@@ -5,8 +5,7 @@ import numpy as np
 
 from alphamf.inference.chain import run
 from alphamf.inference.records import Mean
-from alphamf.inference.samplers.sghmc import SGHMC
-from alphamf.inference.samplers.thermostat import SGNHT
+from alphamf.inference.samplers.sghmc import SGHMC, SGNHT
 
 
 class Noisy:

@@ -16,21 +16,16 @@ from alphamf.inference.metric import Diagonal
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.fractional import FLA, FULD
 from alphamf.inference.samplers.hamcmc import HAMCMC, NaiveQN
-from alphamf.inference.samplers.hamcmc_positive import PositiveHAMCMC
-from alphamf.inference.samplers.hmc import HMC, RHMC
-from alphamf.inference.samplers.hmc_bfgs import HMCBFGS
-from alphamf.inference.samplers.hmc_positive import PositiveHMC
-from alphamf.inference.samplers.langevin import PSGLD, SGLD
-from alphamf.inference.samplers.mass_em import MassEM
-from alphamf.inference.samplers.multilevel import SGRRMLD
+from alphamf.inference.samplers.hmc import HMC, HMCBFGS, RHMC
+from alphamf.inference.samplers.langevin import PSGLD, RSGLD, SGLD
+from alphamf.inference.samplers.masses import MassEM
+from alphamf.inference.samplers.positive import PositiveHAMCMC, PositiveHMC
 from alphamf.inference.samplers.qnhmc import QNHMC
 from alphamf.inference.samplers.replicas import ReplicaExchange
-from alphamf.inference.samplers.richardson import SGRRHMC, SGRRLD
-from alphamf.inference.samplers.riemannian import RSGLD
-from alphamf.inference.samplers.sghmc import SGHMC
+from alphamf.inference.samplers.richardson import SGRRHMC, SGRRLD, SGRRMLD
+from alphamf.inference.samplers.sghmc import SGHMC, SGNHT
 from alphamf.inference.samplers.sgnphmc import SGNPHMC, SGRNPHMC
 from alphamf.inference.samplers.sgrld import EM, SGRLD
-from alphamf.inference.samplers.thermostat import SGNHT
 from tests.support.momenta import INVERSE_MASS, PRECISION, FixedMass, Normal
 from tests.support.posteriors import MIXED, Curved, CurvedOrthant, Orthant, plane, space
 from tests.support.states import check_alone, check_pure, check_resume

@@ -19,7 +19,7 @@ from alphamf.inference.laws import (
     step_many,
 )
 from alphamf.inference.random import generator
-from alphamf.inference.samplers import compact, lbfgs
+from alphamf.inference.samplers import lbfgs
 from alphamf.inference.samplers.hamcmc import HAMCMC, NaiveQN
 from tests.support.bfgs import dense, dense_rectangle, dense_root, matrix_of
 from tests.support.posteriors import space
@@ -97,7 +97,7 @@ def test_draws_once_from_the_sample_m_steps_back_and_takes_both_gradients_there(
 def frozen_step(target, sampler, pairs, theta, seed=9):
     """One step from theta, all chains with the same memory."""
     s, y = (np.repeat(p[:, None], len(theta), 1).astype(theta.dtype) for p in pairs)
-    state = sampler.init(generator(seed), theta)._replace(s=s, y=y, products=compact.products(s, y))
+    state = sampler.init(generator(seed), theta)._replace(s=s, y=y, products=lbfgs.products(s, y))
     return sampler.step(generator(seed), state, target).theta
 
 
@@ -222,7 +222,7 @@ def test_inner_products_are_those_of_the_pairs(chains):
     state = sampler.init(rng, target.start(rng, chains))
     for _ in range(9):
         state = sampler.step(rng, state, target)
-        for kept, made in zip(state.products, compact.products(state.s, state.y), strict=True):
+        for kept, made in zip(state.products, lbfgs.products(state.s, state.y), strict=True):
             np.testing.assert_allclose(kept, made, rtol=1e-10)
 
 

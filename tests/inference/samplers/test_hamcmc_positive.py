@@ -15,8 +15,8 @@ from alphamf.inference.laws import P_LEAST, Z_MOST, step_many
 from alphamf.inference.protocols import Parts
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.hamcmc import HAMCMC
-from alphamf.inference.samplers.hamcmc_positive import PositiveHAMCMC
 from alphamf.inference.samplers.langevin import SGLD
+from alphamf.inference.samplers.positive import PositiveHAMCMC
 from alphamf.inference.samplers.sgrld import SGRLD
 from alphamf.inference.targets.unbounded import LOWEST, UnboundedPotential, UnboundedTarget
 from tests.support.posteriors import Quadrant

@@ -14,7 +14,7 @@ from alphamf.inference.protocols import Parts
 from alphamf.inference.random import generator
 from alphamf.inference.samplers import metropolis
 from alphamf.inference.samplers.hmc import HMC
-from alphamf.inference.samplers.hmc_positive import PositiveHMC
+from alphamf.inference.samplers.positive import PositiveHMC
 from alphamf.inference.samplers.sgrld import SGRLD
 from alphamf.inference.targets.unbounded import FLAT, UnboundedPotential, UnboundedTarget
 

@@ -13,7 +13,7 @@ from alphamf.inference.laws import P_LEAST, Z_MOST, gaussian_draws, gaussian_p, 
 from alphamf.inference.metric import Dense, Diagonal
 from alphamf.inference.random import generator, noise
 from alphamf.inference.samplers.hmc import HMC
-from alphamf.inference.samplers.mass_em import MassEM
+from alphamf.inference.samplers.masses import MassEM
 from alphamf.inference.samplers.sghmc import SGHMC
 from alphamf.inference.targets.gaussian import LinearGaussian
 

@@ -10,8 +10,7 @@ from alphamf.inference.laws import CHAINS, Z_MOST, gaussian_draws, gaussian_z
 from alphamf.inference.random import generator, noise
 from alphamf.inference.records import Extrapolated
 from alphamf.inference.samplers import multilevel
-from alphamf.inference.samplers.multilevel import SGRRMLD, totals, weights
-from alphamf.inference.samplers.richardson import SGRRLD
+from alphamf.inference.samplers.richardson import SGRRLD, SGRRMLD, totals, weights
 from alphamf.inference.targets.gaussian import LinearGaussian
 
 PRECISION = 2.0

@@ -21,7 +21,7 @@ from alphamf.inference.laws import (
 from alphamf.inference.metric import Dense, Diagonal
 from alphamf.inference.random import generator
 from alphamf.inference.samplers import lbfgs, metropolis, qnhmc
-from alphamf.inference.samplers.hmc_bfgs import HMCBFGS
+from alphamf.inference.samplers.hmc import HMCBFGS
 from alphamf.inference.samplers.masses import ConstantMass
 from alphamf.inference.samplers.qnhmc import BFGS, LBFGS, QNHMC
 from tests.support.bfgs import dense, dense_root, pairs

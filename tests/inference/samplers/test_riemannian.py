@@ -22,7 +22,7 @@ from alphamf.inference.laws import (
 from alphamf.inference.metric import Dense, Diagonal
 from alphamf.inference.random import generator
 from alphamf.inference.samplers import riemannian
-from alphamf.inference.samplers.riemannian import RSGLD
+from alphamf.inference.samplers.langevin import RSGLD
 from tests.support.posteriors import Quadrant, plane
 from tests.support.twins import HalfNoise, Wrong, twin, wrong_metric
 

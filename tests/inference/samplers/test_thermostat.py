@@ -23,8 +23,7 @@ from alphamf.inference.laws import (
 from alphamf.inference.random import generator
 from alphamf.inference.samplers import momentum, thermostat
 from alphamf.inference.samplers.masses import UnitMass
-from alphamf.inference.samplers.sghmc import SGHMC
-from alphamf.inference.samplers.thermostat import SGNHT
+from alphamf.inference.samplers.sghmc import SGHMC, SGNHT
 from tests.support.momenta import (
     INVERSE_MASS,
     MIRRORED,

@@ -13,8 +13,7 @@ from alphamf.inference.laws import P_LEAST
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.targets import bpmf_hyperpriors
-from alphamf.inference.targets.bpmf import BPMF
-from alphamf.inference.targets.bpmf_hyperpriors import HyperBPMF
+from alphamf.inference.targets.bpmf import BPMF, HyperBPMF
 from tests.inference.targets.test_bpmf import central
 
 SHAPE, RANK, CHAINS = (5, 4), 2, 3000

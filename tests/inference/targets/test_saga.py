@@ -9,8 +9,8 @@ from alphamf.errors import AlphaMFError
 from alphamf.inference import HAMCMC, SGLD, DensityTarget, sample
 from alphamf.inference.laws import Z_MOST
 from alphamf.inference.random import draw_rows, generator
+from alphamf.inference.targets.control_variates import SAGA
 from alphamf.inference.targets.gaussian import LinearGaussian
-from alphamf.inference.targets.saga import SAGA
 from tests.support.states import check_resume
 
 RNG = np.random.default_rng(4)

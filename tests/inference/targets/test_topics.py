@@ -20,8 +20,14 @@ from alphamf.inference.random import generator
 from alphamf.inference.samplers.langevin import SGLD
 from alphamf.inference.targets import perplexity, topics
 from alphamf.inference.targets.perplexity import Perplexity, split
-from alphamf.inference.targets.tokens import assign, count_table, tails_of, tokens
-from alphamf.inference.targets.topics import TopicModel, TopicPotential
+from alphamf.inference.targets.topics import (
+    TopicModel,
+    TopicPotential,
+    assign,
+    count_table,
+    tails_of,
+    tokens,
+)
 
 COUNTS = np.array([[3, 0, 1, 0, 0], [0, 2, 0, 0, 4], [0, 0, 0, 0, 0], [1, 1, 1, 5, 0]])
 
@@ -182,7 +188,7 @@ def test_tables_follow_the_topics():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_assigned_topics_have_their_probabilities(dtype, monkeypatch):
-    monkeypatch.setattr("alphamf.inference.targets.tokens.CHUNK", 6_000)
+    monkeypatch.setattr("alphamf.inference.targets.topics.CHUNK", 6_000)
     phi = np.array([[0.1, 0.0, 0.5], [0.0, 0.7, 0.2]], dtype)
     factors = np.array([[2.0, 1.0, 0.3], [0.4, 0.0, 0.0], [1.0, 1.0, 0.0]], dtype)
     words, documents = (x.ravel() for x in np.indices((2, 3)))

@@ -13,8 +13,7 @@ import pytest
 
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.hamcmc import HAMCMC, NaiveQN
-from alphamf.inference.samplers.langevin import PSGLD, SGLD
-from alphamf.inference.samplers.riemannian import RSGLD
+from alphamf.inference.samplers.langevin import PSGLD, RSGLD, SGLD
 from alphamf.inference.schedule import Polynomial
 from alphamf.research.experiments.catalogue import EXPERIMENTS
 from alphamf.research.experiments.hamcmc import (

@@ -24,8 +24,7 @@ from alphamf.errors import DivergenceError
 from alphamf.inference.chain import run
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.hamcmc import HAMCMC, NaiveQN
-from alphamf.inference.samplers.langevin import PSGLD, SGLD
-from alphamf.inference.samplers.riemannian import RSGLD
+from alphamf.inference.samplers.langevin import PSGLD, RSGLD, SGLD
 from alphamf.inference.schedule import Polynomial
 from alphamf.inference.targets.gaussian import LinearGaussian
 from alphamf.research.experiments.base import Job, Numbers, in_numpy

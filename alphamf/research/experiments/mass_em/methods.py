@@ -14,10 +14,9 @@ import numpy as np
 from alphamf.inference.chain import run
 from alphamf.inference.metric import Dense, Diagonal, Metric
 from alphamf.inference.samplers.hmc import HMC, RHMC
-from alphamf.inference.samplers.mass_em import MassEM, MassEMState
-from alphamf.inference.samplers.sghmc import SGHMC
+from alphamf.inference.samplers.masses import MassEM, MassEMState
+from alphamf.inference.samplers.sghmc import SGHMC, SGNHT
 from alphamf.inference.samplers.sgnphmc import SGNPHMC, SGRNPHMC
-from alphamf.inference.samplers.thermostat import SGNHT
 from alphamf.research.experiments.base import in_numpy, mean_and_error
 from alphamf.tools.arrays import Array
 

@@ -26,7 +26,7 @@ from alphamf.errors import DivergenceError
 from alphamf.inference.chain import run
 from alphamf.inference.metric import Diagonal, Metric
 from alphamf.inference.random import generator
-from alphamf.inference.samplers.mass_em import MassEM, MassEMState
+from alphamf.inference.samplers.masses import MassEM, MassEMState
 from alphamf.inference.samplers.sghmc import SGHMC
 from alphamf.inference.targets.perplexity import Perplexity, split
 from alphamf.inference.targets.topics import TopicModel

@@ -7,7 +7,7 @@ probe ratings are the split used here. A gradient reads all 900 000 ratings.
 
 Priors are N(0, v I) with v fixed, but in the row `HYPER`, which has the demo's: means and
 precisions of W and H with a Gaussian-Wishart law, drawn given W and H at each step, and a precision
-of the ratings of 2 (`alphamf.inference.targets.bpmf_hyperpriors`).
+of the ratings of 2 (`alphamf.inference.targets.bpmf`).
 
 No proposal is accepted at the mode itself, where leapfrog's energy rises by the sum over 97 000
 coordinates of about (step x frequency)^2 / 8. So all samplers start slightly outside of the typical
@@ -24,11 +24,9 @@ import numpy as np
 
 from alphamf.inference.chain import run
 from alphamf.inference.random import generator, noise
-from alphamf.inference.samplers.hmc import HMC
-from alphamf.inference.samplers.hmc_bfgs import HMCBFGS
+from alphamf.inference.samplers.hmc import HMC, HMCBFGS
 from alphamf.inference.samplers.qnhmc import QNHMC
-from alphamf.inference.targets.bpmf import BPMF
-from alphamf.inference.targets.bpmf_hyperpriors import HyperBPMF
+from alphamf.inference.targets.bpmf import BPMF, HyperBPMF
 from alphamf.research.experiments.base import Job, JobRecord, Numbers, blank_figure, mean_and_error
 from alphamf.research.experiments.quasi_newton.gaussian import ENSEMBLE, optimum
 from alphamf.research.experiments.ratings import RatingSplit

@@ -17,8 +17,7 @@ from alphamf.inference import diagnostics
 from alphamf.inference.chain import run
 from alphamf.inference.random import generator
 from alphamf.inference.records import Trace
-from alphamf.inference.samplers.hmc import HMC
-from alphamf.inference.samplers.hmc_bfgs import HMCBFGS
+from alphamf.inference.samplers.hmc import HMC, HMCBFGS
 from alphamf.inference.samplers.qnhmc import QNHMC
 from alphamf.research.experiments.base import (
     Job,

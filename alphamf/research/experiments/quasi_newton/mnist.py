@@ -25,8 +25,7 @@ import numpy as np
 from alphamf.inference import diagnostics
 from alphamf.inference.chain import run
 from alphamf.inference.random import generator
-from alphamf.inference.samplers.hmc import HMC
-from alphamf.inference.samplers.hmc_bfgs import HMCBFGS
+from alphamf.inference.samplers.hmc import HMC, HMCBFGS
 from alphamf.inference.samplers.qnhmc import QNHMC
 from alphamf.inference.targets.logistic import LogisticRegression
 from alphamf.research.corpora import find

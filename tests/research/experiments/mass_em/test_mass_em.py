@@ -11,7 +11,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.inference.metric import Dense
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.langevin import SGLDState
-from alphamf.inference.samplers.mass_em import MassEM
+from alphamf.inference.samplers.masses import MassEM
 from alphamf.inference.targets.logistic import LogisticRegression
 from alphamf.inference.targets.topics import TopicModel
 from alphamf.research.experiments.base import JobRecord, markdown
