@@ -9,7 +9,7 @@ from alphamf.inference.chain import run
 from alphamf.inference.laws import CHAINS, Z_MOST, gaussian_draws, gaussian_z
 from alphamf.inference.random import generator, noise
 from alphamf.inference.records import Extrapolated
-from alphamf.inference.samplers import multilevel
+from alphamf.inference.samplers import richardson
 from alphamf.inference.samplers.richardson import SGRRLD, SGRRMLD, totals, weights
 from alphamf.inference.targets.gaussian import LinearGaussian
 
@@ -31,7 +31,7 @@ def estimate(h, levels):
     return sum(w * variance(h / 2**r) for r, w in enumerate(weights(levels)))
 
 
-@pytest.mark.parametrize("levels", range(2, multilevel.MOST + 1))
+@pytest.mark.parametrize("levels", range(2, richardson.MOST + 1))
 def test_weights_take_away_the_powers_of_the_step_size(levels):
     found, sizes = np.array(weights(levels)), 2.0 ** np.arange(levels)
     assert found.sum() == pytest.approx(1)
@@ -95,7 +95,7 @@ def test_pairs_keep_their_joint_law(monkeypatch):
     def independent(rng, theta):
         return noise(rng, theta), noise(rng, theta), noise(rng, theta)
 
-    monkeypatch.setattr(multilevel, "draw_increments", independent)
+    monkeypatch.setattr(richardson, "draw_increments", independent)
     assert min(after_a_step(0.3)) > Z_MOST
 
 

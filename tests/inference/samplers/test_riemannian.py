@@ -21,7 +21,7 @@ from alphamf.inference.laws import (
 )
 from alphamf.inference.metric import Dense, Diagonal
 from alphamf.inference.random import generator
-from alphamf.inference.samplers import riemannian
+from alphamf.inference.samplers import langevin
 from alphamf.inference.samplers.langevin import RSGLD
 from tests.support.posteriors import Quadrant, plane
 from tests.support.twins import HalfNoise, Wrong, twin, wrong_metric
@@ -220,8 +220,8 @@ def test_mirror_goes_with_the_diagonal_of_a_metric_only(monkeypatch):
     with pytest.raises(AlphaMFError, match="diagonal must be True if the target is positive"):
         z(RSGLD(h))
     target.positive = False
-    keep = riemannian.reflect
-    monkeypatch.setattr(riemannian, "reflect", lambda theta, target: np.abs(keep(theta, target)))
+    keep = langevin.reflect
+    monkeypatch.setattr(langevin, "reflect", lambda theta, target: np.abs(keep(theta, target)))
     assert z(RSGLD(h)) > Z_MOST
 
 

@@ -21,7 +21,8 @@ from alphamf.inference.laws import (
     whiten,
 )
 from alphamf.inference.random import generator
-from alphamf.inference.samplers import momentum, thermostat
+from alphamf.inference.samplers import reflect as mirror
+from alphamf.inference.samplers import sghmc
 from alphamf.inference.samplers.masses import UnitMass
 from alphamf.inference.samplers.sghmc import SGHMC, SGNHT
 from tests.support.momenta import (
@@ -189,14 +190,14 @@ def test_sgnht_leaves_the_posterior_at_small_steps(inverse, monkeypatch):
     sampler = SGNHT(0.01, leaps=20, diffusion=0.5, mass=FixedMass(inverse))
     assert sgnht_z(sampler, target, inverse) < Z_MOST
     # The norm in the place of the squared norm heats the chain.
-    dot = thermostat.dot
-    monkeypatch.setattr(thermostat, "dot", lambda a, b: np.sqrt(dot(a, b)))
+    dot = sghmc.dot
+    monkeypatch.setattr(sghmc, "dot", lambda a, b: np.sqrt(dot(a, b)))
     assert sgnht_z(sampler, target, inverse) > Z_MOST
     monkeypatch.undo()
     assert sgnht_z(twin(sampler, HalfNoise), target, inverse) > Z_MOST
     # The printed thermostat, p' M^-1 p / D: right for the unit mass alone.
-    monkeypatch.setattr(thermostat, "dot", lambda v, _: dot(v, np.linalg.solve(inverse, v.T).T))
-    monkeypatch.setattr(thermostat, "_trace", lambda metric, like: like.shape[-1])
+    monkeypatch.setattr(sghmc, "dot", lambda v, _: dot(v, np.linalg.solve(inverse, v.T).T))
+    monkeypatch.setattr(sghmc, "_trace", lambda metric, like: like.shape[-1])
     assert (sgnht_z(sampler, target, inverse) < Z_MOST) == np.array_equal(inverse, np.eye(2))
 
 
@@ -211,9 +212,9 @@ def test_printed_thermostat_has_another_posterior_unless_the_mass_is_a_multiple_
         squares = []
         with pytest.MonkeyPatch.context() as patch:
             if printed:
-                dot = thermostat.dot
-                patch.setattr(thermostat, "dot", lambda v, _: dot(v, v / inverse))
-                patch.setattr(thermostat, "_trace", lambda metric, like: 2.0)
+                dot = sghmc.dot
+                patch.setattr(sghmc, "dot", lambda v, _: dot(v, v / inverse))
+                patch.setattr(sghmc, "_trace", lambda metric, like: 2.0)
             for _ in range(60):
                 state = sampler.step(rng, state, Normal(np.eye(2)))
                 squares.append((state.theta**2).mean(0))
@@ -266,8 +267,8 @@ def test_mirror_turns_the_momentum(sampler, monkeypatch):
             np.linalg.inv(MIRRORED.precision), np.zeros((2, 2)), np.zeros((2, 2)), np.eye(2)
         )
     assert folded_z(sampler, covariance) < Z_MOST
-    reflect = momentum.reflect
-    monkeypatch.setattr(momentum, "reflect", lambda theta, target, p: reflect(theta, target))
+    reflect = mirror.reflect
+    monkeypatch.setattr(mirror, "reflect", lambda theta, target, p: reflect(theta, target))
     assert folded_z(sampler, covariance) > Z_MOST
 
 

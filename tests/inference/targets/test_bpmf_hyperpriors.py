@@ -12,7 +12,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.inference.laws import P_LEAST
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.hmc import HMC
-from alphamf.inference.targets import bpmf_hyperpriors
+from alphamf.inference.targets import bpmf
 from alphamf.inference.targets.bpmf import BPMF, HyperBPMF
 from tests.inference.targets.test_bpmf import central
 
@@ -95,7 +95,7 @@ def wrong(change):
 
     source = textwrap.dedent(inspect.getsource(HyperBPMF._conjugate))
     assert change[0] in source
-    space = dict(vars(bpmf_hyperpriors))
+    space = dict(vars(bpmf))
     exec("from __future__ import annotations\n" + source.replace(*change), space)
     return space["_conjugate"]
 
