@@ -10,7 +10,7 @@ from alphamf.denoising.faint_noise import faint_noise_gain
 from alphamf.denoising.weights import find_online
 from alphamf.learnt.second_stage import frame
 from alphamf.native import engine
-from tests.support.twin import second_stage
+from tests.support.twin import gains
 from tests.support.twin.engine import ReferenceEngine
 from tests.support.twin.gains import FaintNoise
 
@@ -128,6 +128,6 @@ def test_the_engine_in_c_does_the_same(monkeypatch, rate, channels):
     found, wanted = (each.process(audio) for each in made)
     apart = np.std(found.speech - wanted.speech)
     assert apart < 1e-4 * np.std(wanted.speech)
-    monkeypatch.setattr(second_stage.FaintNoise, "gain", lambda *_: np.float32(1))
+    monkeypatch.setattr(gains.FaintNoise, "gain", lambda *_: np.float32(1))
     without = ReferenceEngine(rate, channels, *models, **options).process(audio)
     assert np.std(wanted.speech - without.speech) > 10 * apart

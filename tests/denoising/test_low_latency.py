@@ -22,7 +22,7 @@ from alphamf.denoising.weights import find_online
 from alphamf.native import engine
 from alphamf.scores.score import si_sdr
 from tests.support.places import DATA
-from tests.support.twin.frames import Frames
+from tests.support.twin.engine import Frames
 from tests.support.twin.gains import Bins
 
 THROUGH = replace(PRESETS["fast"], max_attenuation=0.0)

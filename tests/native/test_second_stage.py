@@ -7,8 +7,8 @@ from alphamf.denoising.weights import find_online
 from alphamf.learnt import network, second_stage
 from alphamf.learnt.causal import CausalSecondStage
 from tests.support.twin.engine import ReferenceEngine
+from tests.support.twin.gains import OnlineSecondStage
 from tests.support.twin.networks import FrameNetwork
-from tests.support.twin.second_stage import OnlineSecondStage
 
 RATE = 8000
 SIZES = network.Sizes(width=8, hidden=12, blocks=2, maps=2, local=4, deep=1)
