@@ -1,7 +1,5 @@
 """What all tests share: one thread a process, one command line, and the folder of corpora."""
 
-from __future__ import annotations
-
 import os
 import signal
 from functools import cache

@@ -1,7 +1,5 @@
 """Every argument of every public function: what does not do is refused in one sentence."""
 
-from __future__ import annotations
-
 import inspect
 import threading
 from dataclasses import fields

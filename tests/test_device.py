@@ -1,7 +1,5 @@
 """Everything that runs on a device, on a strict stand-in for CuPy: no implicit copy, few waits."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

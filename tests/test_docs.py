@@ -1,7 +1,5 @@
 """The documents: links, paths, modules and tests that they name exist, and tables stay narrow."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path

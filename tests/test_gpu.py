@@ -1,7 +1,5 @@
 """On a CUDA device: the same steps, and the same speech but for the random numbers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import soundfile

@@ -1,7 +1,5 @@
 """The C headers: each includes what it uses, no circle, and setuptools knows them all."""
 
-from __future__ import annotations
-
 import platform
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The images: without Docker, their commands are run in a folder, as a user without rights."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

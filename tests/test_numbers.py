@@ -4,8 +4,6 @@ Each is read back from the table of docs/benchmarks/ that a command made. What i
 such as a sampling rate, stands in `SETTINGS`.
 """
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """What the package declares: the libraries that it imports, and what its source archive holds."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

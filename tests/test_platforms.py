@@ -1,7 +1,5 @@
 """The package on Windows, by a stand-in; `.ci/run` has mypy read it as on other systems, too."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -6,8 +6,6 @@ What cannot run here is listed in docs/packages.md, with the reason; its options
 command line all the same.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

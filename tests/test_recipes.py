@@ -1,7 +1,5 @@
 """Programs and sums of the recipes are as the pages say; `test_printed.py` runs their commands."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess

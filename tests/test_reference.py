@@ -1,7 +1,5 @@
 """The reference: every public name is in it, with an example that does what it says."""
 
-from __future__ import annotations
-
 import doctest
 import re
 from importlib import import_module

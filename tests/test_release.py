@@ -1,7 +1,5 @@
 """What is said of a release in several files agrees: versions, requirements, platforms."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 

@@ -1,7 +1,5 @@
 """The sample recording follows from its script, and its denoised version from this package."""
 
-from __future__ import annotations
-
 import importlib.util
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The examples of servers and voice agents do what a stream does, by stand-ins if need be."""
 
-from __future__ import annotations
-
 import asyncio
 import runpy
 import sys

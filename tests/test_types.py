@@ -1,7 +1,5 @@
 """The types of the package, as pyright and mypy see them."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

@@ -1,7 +1,5 @@
 """The wheel: one for all versions of Python, the same bytes again, with a compiler and without."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

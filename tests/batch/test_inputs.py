@@ -1,7 +1,5 @@
 """From names to pairs of input and output, and every way in which that cannot be done."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

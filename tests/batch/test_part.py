@@ -1,7 +1,5 @@
 """A part of a recording is denoised, and the rest is copied to the bit."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 

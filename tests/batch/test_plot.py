@@ -1,7 +1,5 @@
 """The picture: drawn from blocks of any size, in bounded memory, without pyplot's figures."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Folders in which commands are run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """``--cluster``: Dask in place of the pool, its workers lost, its scheduler absent, its end."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

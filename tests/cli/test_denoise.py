@@ -1,7 +1,5 @@
 """``alphamf denoise`` as a user meets it: files, messages, exit codes."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """``--deterministic``: one code path for all processors with AVX2, and the record of it."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

@@ -1,7 +1,5 @@
 """``alphamf evaluate`` as a user meets it: files, resuming, messages, exit codes."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``alphamf evaluate`` over several runs, with other scores, and as a process that is stopped."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Clocks that jump, processes that are suspended, and disks that fill and empty again."""
 
-from __future__ import annotations
-
 import http.client
 import os
 import shutil

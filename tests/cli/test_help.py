@@ -1,7 +1,5 @@
 """Help, examples, sentences that name options, and values that are written as people write them."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

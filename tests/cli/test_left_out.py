@@ -1,7 +1,5 @@
 """Sound that would be left out of a recording: every command that reads one says so and ends."""
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``alphamf live`` between devices of a stand-in, and between those of a sound server."""
 
-from __future__ import annotations
-
 import importlib.util
 import io
 import os

@@ -1,7 +1,5 @@
 """Media files through the commands: denoise, evaluate, train, info."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

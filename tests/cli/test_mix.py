@@ -1,7 +1,5 @@
 """``alphamf mix`` as a user meets it: a corpus that `alphamf evaluate` reads."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

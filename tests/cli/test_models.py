@@ -1,7 +1,5 @@
 """``alphamf train``, ``info`` and ``models``."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Options of ``alphamf denoise``: what is refused, in which words, and what follows from them."""
 
-from __future__ import annotations
-
 import json
 import os
 

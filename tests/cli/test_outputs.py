@@ -1,7 +1,5 @@
 """What commands may write to: no link in the place of a name that they chose, no file of others."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from contextlib import suppress

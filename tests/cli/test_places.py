@@ -1,7 +1,5 @@
 """One folder under two paths, names without case, a current folder that is gone, long paths."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The command line as a process: start-up, pipes, processes side by side, Ctrl-C, terminals."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

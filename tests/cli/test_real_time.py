@@ -1,7 +1,5 @@
 """Pipes at low latency: sound comes out while it goes in, in the format in which it came."""
 
-from __future__ import annotations
-
 import io
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The record of a run suffices to repeat it; and no run connects to the network."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Runs that are stopped, that meet, that find no room."""
 
-from __future__ import annotations
-
 import errno
 import io
 import json

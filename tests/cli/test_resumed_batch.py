@@ -4,8 +4,6 @@ The model is a dictionary: what lies at each path. A run makes the output of eve
 none (of every input with ``--overwrite``), up to where it is stopped, and touches nothing else.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

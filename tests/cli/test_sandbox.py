@@ -1,7 +1,5 @@
 """Every command that reads recordings has them decoded by a process that can open nothing else."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

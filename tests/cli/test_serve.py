@@ -1,7 +1,5 @@
 """``alphamf serve`` as a command: what it refuses, whom it lets in, what it leaves."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """A short recording waits for no import that it does not need."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Standard streams that are closed, or that do not take what is written."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 

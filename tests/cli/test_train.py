@@ -1,7 +1,5 @@
 """``alphamf train``: bad files, refusals and progress."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

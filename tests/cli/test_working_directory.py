@@ -1,7 +1,5 @@
 """A working directory may be a stranger's: nothing in it is run, nor taken for settings."""
 
-from __future__ import annotations
-
 import ast
 import json
 import os

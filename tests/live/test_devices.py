@@ -1,7 +1,5 @@
 """Devices: which is meant, which rate suits two, and what is lost between them is counted."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

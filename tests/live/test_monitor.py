@@ -1,7 +1,5 @@
 """What a stream makes of sound while it comes: strength, bypass, levels, before and after."""
 
-from __future__ import annotations
-
 import os
 
 import numpy as np

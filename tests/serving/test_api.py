@@ -1,7 +1,5 @@
 """``alphamf serve``: the API as a client meets it."""
 
-from __future__ import annotations
-
 import http.client
 import io
 import json

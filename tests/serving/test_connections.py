@@ -1,7 +1,5 @@
 """Connections whose client does not do its part: they end in time, and users get in meanwhile."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """Headers that come several times: each value is looked at."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

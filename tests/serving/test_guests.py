@@ -1,7 +1,5 @@
 """A guest of a public server leaves room and time to the others."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

@@ -1,7 +1,5 @@
 """The page in a browser: upload, play, mix, download, cancel, errors, tabs, phones, axe."""
 
-from __future__ import annotations
-
 import io
 import json
 import time

@@ -1,7 +1,5 @@
 """What the page draws: columns of levels, and how sure they are."""
 
-from __future__ import annotations
-
 import io
 
 import numpy as np

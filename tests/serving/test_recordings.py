@@ -1,7 +1,5 @@
 """Recordings of a server without its processes: what is kept, and what ends with a removal."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 import time

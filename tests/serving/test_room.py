@@ -1,7 +1,5 @@
 """What the server writes leaves the disk its room, and what it sends is of bounded size."""
 
-from __future__ import annotations
-
 import io
 import os
 import time

@@ -1,7 +1,5 @@
 """The page's API in any order, compared with a model that knows states but no sound."""
 
-from __future__ import annotations
-
 import io
 import shutil
 import tempfile

@@ -1,7 +1,5 @@
 """What axe, a checker of accessibility, finds on a page."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """L-BFGS matrices written out, pair by pair."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

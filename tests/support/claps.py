@@ -1,7 +1,5 @@
 """Media files with claps: a white picture and a click at the same time, made by PyAV."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Ways to run the command line in a test: in this process, in its own, in a terminal."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Walks that ``test_ranks.py`` runs in its own process, and as a script over MPI ranks."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Where the band of a sound ends, and what lies above."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from alphamf.audio.stft import Frame, forward, sqrt_hann

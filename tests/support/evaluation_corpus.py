@@ -1,7 +1,5 @@
 """A tiny corpus of noisy speech, and ``alphamf evaluate`` run on it in this process."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What happens before a voice in a call, and the voice's SI-SDR second by second."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from alphamf.audio.resample import resample

@@ -1,7 +1,5 @@
 """Sounds for the tests of mixing, and measurements of the mixtures."""
 
-from __future__ import annotations
-
 import csv
 import math
 from functools import partial

@@ -1,7 +1,5 @@
 """Normal targets and masses for samplers with momenta, and the samplers' exact laws on them."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Small data sets in the file formats of the originals."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import struct

@@ -1,7 +1,5 @@
 """The model at the size of the HAMCMC paper's denoising experiment, on synthetic power."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from alphamf.factorization import cells

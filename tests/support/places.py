@@ -1,7 +1,5 @@
 """Where the repository and its sample lie."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

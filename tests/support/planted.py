@@ -1,7 +1,5 @@
 """Recordings in which known spectra follow each other, and how well a dictionary has them."""
 
-from __future__ import annotations
-
 import numpy as np
 import soundfile
 from scipy.optimize import linear_sum_assignment

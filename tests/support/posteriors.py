@@ -1,7 +1,5 @@
 """Posteriors with known laws, on which samplers are tested."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Results to report, and a parser of report.html."""
 
-from __future__ import annotations
-
 import base64
 from html.parser import HTMLParser
 

@@ -1,7 +1,5 @@
 """Every sampler by its name, with hyperparameters that suit a correlated Gaussian posterior."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from alphamf.inference.samplers.masses import MassEM

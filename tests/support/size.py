@@ -4,8 +4,6 @@ The caps are in `tests/size.toml`, a line for each room, which is a folder of `a
 repository. `tests/test_size.py` fails where a room has outgrown its cap. No command raises a cap.
 """
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys

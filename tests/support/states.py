@@ -1,7 +1,5 @@
 """Checks for every sampler: chains are independent, steps are pure, runs resume exactly."""
 
-from __future__ import annotations
-
 import copy
 
 import numpy as np

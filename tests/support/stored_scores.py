@@ -6,8 +6,6 @@ writes them again, which takes the packages mir-eval, fast-bss-eval and pystoi. 
 there, those of mir-eval and fast-bss-eval agree to 1e-6 dB.
 """
 
-from __future__ import annotations
-
 import json
 import warnings
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tasks for pools and clusters, in a module that their workers can import."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Made-up voices and sounds to train on, and a small run's configuration."""
 
-from __future__ import annotations
-
 import numpy as np
 import soundfile
 

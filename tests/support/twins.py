@@ -1,7 +1,5 @@
 """Wrong versions of samplers, targets and metrics, which a test of a law must reject."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import fields
 from functools import partial

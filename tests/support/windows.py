@@ -4,8 +4,6 @@ Only modules of alphamf see it, as the standard library of this system needs all
 lacks is read from typeshed, so that nothing is forgotten.
 """
 
-from __future__ import annotations
-
 import ast
 import builtins
 import importlib

@@ -1,7 +1,5 @@
 """Array modules, and the inner product of chains."""
 
-from __future__ import annotations
-
 import sys
 from types import ModuleType, SimpleNamespace
 

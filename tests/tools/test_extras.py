@@ -1,7 +1,5 @@
 """What an extra brings is asked for by name, before any work, and only by what needs it."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -1,7 +1,5 @@
 """Folders for temporary files: gone at the end, and after a kill when the next one is made."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Results files: what is there is not done again, and the last result of a key counts."""
 
-from __future__ import annotations
-
 import math
 import os
 

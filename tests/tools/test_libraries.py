@@ -1,7 +1,5 @@
 """Libraries have their own settings, and caches that nobody else can write."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

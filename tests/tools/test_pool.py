@@ -1,7 +1,5 @@
 """Work in parallel processes: order, failures, a killed worker."""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

@@ -1,7 +1,5 @@
 """Time for which a process was suspended counts for no limit."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

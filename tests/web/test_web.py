@@ -1,7 +1,5 @@
 """The engine in WebAssembly and the page without a server, in Node and in Chromium."""
 
-from __future__ import annotations
-
 import functools
 import shutil
 import subprocess

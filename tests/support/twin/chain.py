@@ -1,7 +1,5 @@
 """The online chain and its noise in NumPy, as ``_chain.c``, ``_frame.h`` and ``_noise.h`` say."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

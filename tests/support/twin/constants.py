@@ -1,7 +1,5 @@
 """The constants of low latency, as the engine's headers define them."""
 
-from __future__ import annotations
-
 import re
 from types import SimpleNamespace
 

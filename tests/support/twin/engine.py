@@ -6,8 +6,6 @@ gain for channels that share a voice, limit, sound, the second stage. These are 
 chain of gains (`alphamf.denoising.gain`); the networks are causal ones.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Gains around the networks: bands above, linked channels, activity, faint noise, second stage."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from alphamf.audio.floors import floor_gain, mean_around

@@ -1,7 +1,5 @@
 """The causal networks frame by frame: ``_network.c`` of the engine explains them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from alphamf.learnt import bands, high_band, layers, network, packed, pauses, second_stage
