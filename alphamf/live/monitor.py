@@ -28,9 +28,8 @@ _WAKE = 0.1
 class Levels(NamedTuple):
     """Levels of the newest sound, in dB of full scale."""
 
-    # input, output: levels of the input and of the sound that is played.
     input: float
-    output: float
+    output: float  # Level of the sound that is played
     noise: float  # Level of the noise that the stream has estimated, at any strength
 
     @property

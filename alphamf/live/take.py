@@ -13,13 +13,11 @@ from alphamf.audio.sink import Sink
 from alphamf.audio.writer import Writer
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import printable_name, reason
+from alphamf.tools.files import file_errors, make_folder, printable_name, reason
+from alphamf.tools.temporary import sync_folder
 
 MOST = 2**32 - 2**20
 """Maximum number of bytes of samples in a WAV file."""
-
-_SIZE = 2
-"""Bytes of a sample."""
 
 
 class RecordingPaths(NamedTuple):
@@ -38,13 +36,8 @@ def names(wanted: str) -> RecordingPaths:
             f"cannot record to {printable_name(wanted)}; give a .wav file or a folder"
         )
     if ending != ".wav" or folder:
-        try:
-            before.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise AlphaMFError(
-                f"cannot create {printable_name(wanted)}: {reason(error)}"
-            ) from error
         before /= time.strftime("live-%Y%m%d-%H%M%S.wav")
+        make_folder(before)
     found = RecordingPaths(before, before.with_suffix(".denoised.wav"))
     for each in found:
         if os.path.lexists(each):
@@ -54,13 +47,20 @@ def names(wanted: str) -> RecordingPaths:
     return found
 
 
+def _sync(sink: Sink, path: Path) -> None:
+    """Flush contents and name of a recording to disk."""
+    with file_errors(path, "written"):
+        os.fsync(sink.fileno())
+        sync_folder(path.parent)
+
+
 class Take:
     """Writes both recordings; a context manager that completes the files whenever it exits."""
 
     def __init__(self, files: RecordingPaths, rate: int, channels: int) -> None:
         import soundfile
 
-        self._most = MOST // (_SIZE * channels)
+        self._most = MOST // (2 * channels)  # bytes of a 16-bit sample
         self._files = files
         self._writers: list[Writer] = []
         made: list[Path] = []
@@ -69,6 +69,7 @@ class Take:
                 for path in files:
                     sink = stack.enter_context(Sink(path, printable_name(path), new=True))
                     made.append(path)
+                    stack.callback(_sync, sink, path)
                     file = soundfile.SoundFile(sink, "w", rate, channels, "PCM_16", format="WAV")
                     self._writers.append(
                         Writer(stack.enter_context(file), sink, printable_name(path))

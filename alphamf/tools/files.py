@@ -22,10 +22,10 @@ from alphamf.tools.temporary import (
     is_taken,
     lock,
     publish,
+    sync_folder,
 )
 
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
-
 
 MOST_NAME = 600
 """Maximum number of characters of a file name in a message."""
@@ -147,14 +147,15 @@ def temporary_place() -> str:
 
 
 def make_folder(path: str | os.PathLike[str], within: str | os.PathLike[str] | None = None) -> None:
-    """Create the folder of a file that will be written, if it does not exist."""
+    """Create the folder of a file that will be written, and flush its name to disk."""
     folder = Path(path).parent
     if within is not None:
         refuse_links(folder, within)
-    try:
+    with file_errors(folder, "created", ValueError):
+        new = [place for place in (folder, *folder.parents) if not place.exists()]
         folder.mkdir(parents=True, exist_ok=True)
-    except (OSError, ValueError) as error:
-        raise AlphaMFError(f"cannot create {printable_name(folder)}: {reason(error)}") from error
+        for place in new:
+            sync_folder(place.parent)
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from alphamf.tools.temporary import sync_folder
+
 
 def replace_infinite(value: Any) -> Any:
     """Replace infinities and NaN, which JSON does not support, by null."""
@@ -45,11 +47,11 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
 def append(path: Path, item: Mapping[str, Any]) -> None:
     """Append an object as a line, and flush it to disk."""
     with path.open("ab+") as file:
-        broken = False
-        if file.seek(0, os.SEEK_END):
-            file.seek(-1, os.SEEK_END)
-            broken = file.read() != b"\n"
-        # A line that was cut off is ended first.
+        length = file.seek(0, os.SEEK_END)
+        file.seek(max(0, length - 1))
+        broken = file.read() not in (b"", b"\n")  # a line that was cut off is ended first
         file.write((b"\n" if broken else b"") + dumps(item).encode() + b"\n")
         file.flush()
         os.fsync(file.fileno())
+    if not length:  # the file is new
+        sync_folder(path.parent)

@@ -14,10 +14,8 @@ from alphamf.errors import AlphaMFError
 class Identity(NamedTuple):
     """The identity of a file that exists or could be created, however its path is written."""
 
-    # device, folder: numbers of the device and of the nearest folder that exists, the same under
-    # each mount.
-    device: int
-    folder: int
+    device: int  # Number of the device, the same under each mount
+    folder: int  # Number of the nearest folder that exists
     name: str  # The rest of the path, in lower case where that folder ignores case
 
 

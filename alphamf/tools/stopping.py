@@ -36,10 +36,8 @@ class _State:
     may_stop_anywhere: bool = False  # Whether a stop ends the present block of a worker at once
     holds: int = 0  # Number of the blocks that hold signals back
     held_signal: int | None = None  # The signal that they hold back, or None
-    # may_finish, is_to_finish: whether the first Ctrl-C only asks to finish what there is, and
-    # whether it came.
-    may_finish: bool = False
-    is_to_finish: bool = False
+    may_finish: bool = False  # Whether the first Ctrl-C only asks to finish what there is
+    is_to_finish: bool = False  # Whether it came
 
 
 _state = _State()

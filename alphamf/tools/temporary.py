@@ -92,17 +92,22 @@ def publish(part: Path, file: int | None, final: Path, *, replace: bool = True) 
         part.replace(final)
     else:
         _rename_new(part, final)
+    sync_folder(final.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush the names in a folder to disk."""
     try:
-        folder = os.open(final.parent, os.O_RDONLY)
-    except PermissionError:  # a folder that may be written to and not listed
+        file = os.open(folder, os.O_RDONLY)
+    except PermissionError:  # one that may be written to and not listed; any on Windows
         return
     try:
-        os.fsync(folder)
+        os.fsync(file)
     except OSError as error:
         if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # not every network drive can
             raise
     finally:
-        os.close(folder)
+        os.close(file)
 
 
 def is_taken(path: Path) -> bool:

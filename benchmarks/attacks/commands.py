@@ -207,12 +207,15 @@ BUSY = {"OMP_WAIT_POLICY": "PASSIVE"}
 """Threads that spin while they wait triple the time of `adapt` on a machine with other work."""
 
 
-def start(task: Task, folder: Path) -> subprocess.Popen[bytes]:
-    """Start a command, in a session of its own."""
+def start(
+    task: Task, folder: Path, before: tuple[str, ...] = (), temporary: Path | None = None
+) -> subprocess.Popen[bytes]:
+    """Start a command, in a session of its own; `before` is a program that runs it."""
     code = f"{QUIET}; {task.before}; {INTERRUPTIBLE}; {START}"
+    place = str(temporary or folder / "tmp")
     return subprocess.Popen(
-        [sys.executable, "-c", code, *task.arguments.split()],
-        env={**os.environ, **BUSY, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder / "tmp")},
+        [*before, sys.executable, "-c", code, *task.arguments.split()],
+        env={**os.environ, **BUSY, "PYTHONPATH": str(ROOT), "TMPDIR": place},
         cwd=folder,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

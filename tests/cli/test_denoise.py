@@ -81,7 +81,7 @@ def test_folders_of_outputs_are_made(empty):
     assert all(Path(name).is_file() for name in ("new/b/c.wav", "noise/n.wav", "p/p.png"))
     Path("taken").write_text("")
     refused = denoise("a.wav", "-o", "taken/c.wav", code=2)
-    assert refused.stderr == "Error: a.wav: cannot create taken: File exists\n"
+    assert refused.stderr == "Error: a.wav: taken cannot be created: File exists\n"
 
 
 def test_json_has_all_that_the_sentence_says_and_the_settings(empty):

@@ -265,7 +265,7 @@ def test_pairs_limit_and_model(corpus, plain_page):
         ([*CORPUS, "--limit", "0"], "--limit must be at least 1, not 0"),
         ([*CORPUS, "--jobs", "0"], "--jobs must be at least 1, not 0"),
         ([*CORPUS, "--seed", "-1"], "--seed must be at least 0, not -1"),
-        ([*CORPUS, "--output", "clean/a.wav"], "cannot create clean/a.wav: "),
+        ([*CORPUS, "--output", "clean/a.wav"], "clean/a.wav cannot be created: "),
     ],
 )
 def test_a_request_that_cannot_be_met_is_refused_before_any_work(corpus, words, sentence):

@@ -58,7 +58,7 @@ def test_devices_are_listed():
         (["--strength", "2"], "--strength must be from 0 to 1, not 2"),
         (["--channels", "0"], "--channels must be at least 1, not 0"),
         (["--buffer", "2000"], "--buffer must be from 5 to 1000 ms, not 2000"),
-        (["--record", "pyproject.toml/x"], "cannot create pyproject.toml/x: "),
+        (["--record", "pyproject.toml/x"], "pyproject.toml/x cannot be created: "),
     ],
 )
 def test_what_cannot_be_done_is_one_sentence(monkeypatch, options, sentence):

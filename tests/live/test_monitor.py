@@ -85,7 +85,7 @@ def test_names_of_recordings(tmp_path):
     (tmp_path / "a.denoised.wav").touch()
     with pytest.raises(AlphaMFError, match=r"a\.denoised\.wav already exists"):
         names(str(tmp_path / "a.wav"))
-    with pytest.raises(AlphaMFError, match=r"cannot create .*b: Not a directory"):
+    with pytest.raises(AlphaMFError, match=r"b cannot be created: Not a directory"):
         names(str(tmp_path / "a.denoised.wav" / "b"))
     with pytest.raises(AlphaMFError, match="cannot be written: No such file"):
         Take(names(str(tmp_path / "no" / "a.wav")), RATE, 1)

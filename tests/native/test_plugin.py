@@ -335,4 +335,4 @@ def test_without_a_compiler_there_is_none(monkeypatch):
 def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("LADSPA_PATH", str(tmp_path / "file" / "below"))
-    assert "cannot create" in run("plugin", "install", code=2).stderr
+    assert "cannot be created" in run("plugin", "install", code=2).stderr

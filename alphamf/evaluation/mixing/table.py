@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import atomic_file, file_errors, printable_name, refuse_links
+from alphamf.tools.files import atomic_file, file_errors, make_folder, printable_name, refuse_links
 from alphamf.tools.paths import identify, lies_in
 
 TABLE, PARTS = "pairs.csv", ("clean", "noisy")
@@ -51,8 +51,8 @@ def claim(
                 f"{printable_name(folder)}; choose another "
                 "folder"
             )
+    make_folder(folder / TABLE)
     with file_errors(folder, "written"):
-        folder.mkdir(parents=True, exist_ok=True)
         if not overwrite:
             if any((folder / name).exists() for name in (TABLE, *PARTS)):
                 raise AlphaMFError(

@@ -11,7 +11,7 @@ import numpy as np
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.checkpoint import fingerprint
-from alphamf.tools.files import atomic_file, file_errors, printable_name, refuse_links
+from alphamf.tools.files import atomic_file, file_errors, make_folder, printable_name, refuse_links
 
 INDEX = "checkpoint.json"
 
@@ -25,7 +25,7 @@ def save(folder: Path, walk: Any) -> None:
     with file_errors(folder, "written"):
         latest = folder / str(walk.steps)
         refuse_links(latest, folder)
-        latest.mkdir(parents=True, exist_ok=True)
+        make_folder(latest / "0.npz")
         for b in walk.own:
             with atomic_file(latest / f"{b}.npz", within=folder) as part, part.open("wb") as file:
                 np.savez(file, **_arrays(walk, b))

@@ -28,7 +28,14 @@ from alphamf.learnt.second_stage import SecondStage
 from alphamf.tools import allocator
 from alphamf.tools.arrays import Array
 from alphamf.tools.extras import install_torch
-from alphamf.tools.files import atomic_file, exclusive_lock, printable_name, reason, refuse_links
+from alphamf.tools.files import (
+    atomic_file,
+    exclusive_lock,
+    file_errors,
+    make_folder,
+    printable_name,
+    refuse_links,
+)
 from alphamf.tools.paths import current_folder
 from alphamf.training.refiner import curves, shards
 from alphamf.training.refiner.config import (
@@ -211,23 +218,14 @@ def _claimed(run: Run) -> Iterator[None]:
     """Lock the run's folder against other processes; refuse a folder of another configuration."""
     text = json.dumps(run.config.as_dict(), indent=1) + "\n"
     written = run.folder / CONFIGURATION
-    try:
-        run.folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise AlphaMFError(
-            f"{printable_name(run.folder)} cannot be used: {reason(error)}"
-        ) from error
+    make_folder(written)
     sentence = f"another run is training in {printable_name(run.folder)}"
     with exclusive_lock(run.folder, sentence, folder=True):
         others = [run.folder / name for name in (CHECKPOINT, NETWORK, curves.TABLE, curves.PICTURE)]
         for path in (written, *others):
             refuse_links(path, run.folder)
-        try:
+        with file_errors(written, "read", UnicodeDecodeError):
             known = written.read_text(encoding="utf-8") if written.exists() else None
-        except (OSError, UnicodeDecodeError) as error:
-            raise AlphaMFError(
-                f"{printable_name(written)} cannot be read: {reason(error)}"
-            ) from error
         if known is None:
             for path in others:
                 if path.exists():

@@ -1,0 +1,221 @@
+"""Cut the power after every call to the system: what was promised must be on the disk.
+
+For example::
+
+    python -m benchmarks.attacks.power_cuts --only denoise,evaluate
+
+A command runs once under strace, which says what it changed in its folder and what it synced. A cut
+keeps what was synced, and of all other changes any part in any order, as file systems may (Pillai
+and others, OSDI 2014). So after each call must hold: a file was synced before it got the name of an
+output; an output that a line of standard output, standard error or a table of results names, and
+every output when the command has ended well, was synced, and so were its name and those of its
+folders. With ``--write`` the rows in docs/reliability.md are replaced. Linux only.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from alphamf.tools import tables
+from benchmarks.attacks.commands import FEWER_TASKS, Task, prepare_fewer, start
+from benchmarks.attacks.kills import LIVE, PAGE, with_others
+from benchmarks.report import caption, options_of, publish, run_main
+
+CUT_TASKS = {**FEWER_TASKS, "live": LIVE._replace(before=LIVE.before.replace("1000", "1"))}
+CALLS = (
+    "open,openat,creat,write,pwrite64,writev,pwritev,pwritev2,ftruncate,fallocate,sendfile,"
+    "copy_file_range,rename,renameat,renameat2,link,linkat,unlink,unlinkat,mkdir,mkdirat,rmdir,"
+    "fsync,fdatasync"
+)
+STRACE = (
+    "strace",
+    "-f",
+    "--seccomp-bpf",
+    "-y",
+    "-s",
+    "100000",
+    "-e",
+    f"trace={CALLS}",
+    "-e",
+    "status=successful",
+)
+
+_CALL = re.compile(r"^(\w+)\((.*)\) += (\d+)(?:<(.*)>)?$")
+_DESCRIPTOR = re.compile(r"\d+<([^<>]*)>")
+_PATH = re.compile(r'(?:(?:AT_FDCWD|\d+)<([^<>]*)>, )?"((?:[^"\\]|\\.)*)"')
+_BY_PATH = ("open", "creat", "rename", "link", "unlink", "mkdir", "rmdir")
+GROWING = (".jsonl", ".checkpoint")
+"""Endings of files that are appended to, or that nothing but a command started again reads."""
+
+
+@dataclass
+class Disk:
+    """What a command has changed below a folder, and what of it is on the disk."""
+
+    folder: Path
+    calls: int = 0  # After which the power can be cut
+    syncs: int = 0
+    promises: int = 0  # Outputs that a line named, and those at the end
+    problems: list[str] = field(default_factory=list)  # Sentences
+    _dirty: set[str] = field(default_factory=set)  # Files with contents that are not synced
+    _unnamed: set[str] = field(default_factory=set)  # Files and folders with such names
+    _outputs: set[str] = field(default_factory=set)  # Files that bear the name of an output
+
+    def apply(self, line: str) -> None:
+        """Follow a call as strace prints it."""
+        found = _CALL.match(line.strip())
+        if found is None:
+            return
+        call, arguments, _, opened = found.groups()
+        if call.startswith(_BY_PATH):
+            paths = [str(self.folder / place / name) for place, name in _PATH.findall(arguments)]
+        else:
+            paths = _DESCRIPTOR.findall(arguments)[-1 if "range" in call else 0 :][:1]
+        paths = [opened] if opened else paths
+        if not all(Path(path).is_relative_to(self.folder) for path in paths):
+            if "write" in call:
+                self._promise(arguments, "a line names")
+            return
+        if call in ("fsync", "fdatasync"):
+            self.syncs += 1
+            self._synced(paths[0])
+        elif not opened:
+            self._changed(call, paths, arguments)
+        elif "O_CREAT" in arguments:
+            self._made(opened)
+        else:
+            return
+        self.calls += 1
+
+    def end(self) -> None:
+        """Promise all outputs, as a command does that ends well."""
+        for path in sorted(self._outputs):
+            self._check(path, "the command has ended with")
+
+    def _made(self, path: str) -> None:
+        if path not in self._dirty | self._outputs:
+            self._unnamed.add(path)
+        self._dirty.add(path)
+        if _is_output(path):
+            self._outputs.add(path)
+
+    def _synced(self, path: str) -> None:
+        self._dirty.discard(path)
+        self._unnamed = {each for each in self._unnamed if str(Path(each).parent) != path}
+
+    def _changed(self, call: str, paths: list[str], arguments: str) -> None:
+        *_, source, target = [paths[0], *paths]
+        if call.startswith(("rename", "link")):
+            if source in self._dirty and _is_output(target):
+                self.problems.append(f"{self._name(target)} may be empty or torn")
+            if source in self._dirty:
+                self._dirty.add(target)
+            if call.startswith("rename"):
+                self._gone(source)
+            self._unnamed.add(target)
+            if _is_output(target):
+                self._outputs.add(target)
+        elif call.startswith("mkdir"):
+            self._unnamed.add(target)
+        elif call.startswith(("unlink", "rmdir")):
+            self._gone(target)
+        else:
+            self._dirty.add(target)
+            if target in self._outputs and not target.endswith((*GROWING, ".wav")):
+                self.problems.append(f"{self._name(target)} is changed where it lies")
+            self._promise(arguments, f"{self._name(target)} names")
+
+    def _gone(self, path: str) -> None:
+        for those in (self._dirty, self._unnamed, self._outputs):
+            those.discard(path)
+
+    def _promise(self, text: str, who: str) -> None:
+        for path in sorted(self._outputs):
+            if self._name(path) in text and self._name(path) != who.split()[0]:
+                self._check(path, who)
+
+    def _check(self, path: str, who: str) -> None:
+        self.promises += 1
+        if path in self._dirty:
+            self.problems.append(f"{who} {self._name(path)}, which may be empty or torn")
+        self.problems += [
+            f"{who} {self._name(path)}, and {self._name(str(each))} may not be there"
+            for each in (Path(path), *Path(path).parents)
+            if str(each) in self._unnamed
+        ]
+
+    def _name(self, path: str) -> str:
+        return str(Path(path).relative_to(self.folder))
+
+
+def _is_output(path: str) -> bool:
+    return not Path(path).name.startswith(".") and not path.endswith(".checkpoint")
+
+
+def follow(lines: Iterable[str], folder: Path) -> Disk:
+    """Return what a trace did to a folder, and what was promised in vain."""
+    disk = Disk(folder)
+    begun: dict[str, str] = {}
+    for line in lines:
+        process, _, call = line.partition(" ")
+        call = re.sub(r"<\.\.\. \w+ resumed>", lambda _, by=process: begun.pop(by, ""), call)
+        if "<unfinished ...>" in call:  # while another process calls
+            begun[process] = call.partition("<unfinished ...>")[0]
+        else:
+            disk.apply(call)
+    disk.end()
+    return disk
+
+
+def cut(name: str, task: Task, place: Path) -> Disk:
+    """Run a command under strace, and cut the power after each of its calls."""
+    folder = place / "work"
+    there = ["out"] if name in ("train", "adapt", "live") else []  # others make it
+    for each in ("input", "../tmp", *there):
+        (folder / each).mkdir(parents=True)
+    if name in FEWER_TASKS:
+        prepare_fewer(name, folder / "input")
+    trace = place / "trace"
+    process = start(task, folder, (*STRACE, "-o", str(trace)), place / "tmp")
+    errors = process.communicate()[1].decode(errors="replace")
+    if process.returncode != (2 if name == "live" else 0):  # when its microphone is unplugged
+        raise SystemExit(f"alphamf {task.arguments} ended with {process.returncode}: {errors}")
+    with trace.open(encoding="utf-8", errors="replace") as lines:
+        return follow(lines, folder)
+
+
+def rows(names: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield commands and the cells of their rows."""
+    for name in names:
+        task = CUT_TASKS[name]
+        with tempfile.TemporaryDirectory(prefix="power-cuts-") as place:
+            disk = cut(name, task, Path(place).resolve())
+        print(name, *disk.problems, sep="\n  ", file=sys.stderr, flush=True)
+        numbers = disk.calls, disk.syncs, disk.promises, len(disk.problems)
+        yield f"`alphamf {task.arguments}`", list(map(str, numbers))
+
+
+def main() -> None:
+    """Cut the power of all commands, and print the table."""
+    parser = options_of("benchmarks.attacks.power_cuts", __doc__)
+    parser.add_argument("--only", default=",".join(CUT_TASKS), help="commands")
+    parser.add_argument("--write", action="store_true", help="put the table into the page")
+    asked = parser.parse_args()
+    found = dict(rows(asked.only.split(",")))
+    commands = [f"`alphamf {task.arguments}`" for task in CUT_TASKS.values()]
+    text = tables.markdown(
+        ["command", "cuts", "syncs", "promises", "problems"],
+        with_others("power_cuts", found, commands),
+    )
+    made = caption("benchmarks.attacks.power_cuts", [], ("alphamf", "numpy"))
+    publish(PAGE, "power_cuts", f"{text}\n\n{made}", write=asked.write)
+    raise SystemExit(any(cells[-1] != "0" for cells in found.values()))
+
+
+if __name__ == "__main__":
+    run_main(main)
