@@ -157,17 +157,17 @@ PARTS = {"first 100 ms": 0.1, "first 300 ms": 0.3, "all": LONGEST}
 
 
 def alone(number: int, clip: Clip, split: str) -> Made:
-    """Yield a sound, such as a knock, alone in faint hiss; its kind is the clip's name."""
-    sound = clip.clean
+    """Yield a sound, such as a knock, alone in faint hiss; the name is kind and number."""
+    sound, (kind, seed) = clip.clean, clip.name.split()
     power = np.convolve(sound**2, np.ones(RATE // 100), "same")
     start = int(np.argmax(power > 0.05 * power.max()))
     sound = sound[max(start - RATE // 200, 0) :][: int(LONGEST * RATE)]
     sound = sound * (LEVEL / np.sqrt((sound[: int(0.3 * RATE)] ** 2).mean()))
     sound *= min(1.0, 0.9 / np.abs(sound).max())
     clean = np.pad(sound, (int(FIRST * RATE), int(AFTER * RATE)))
-    noise = np.random.default_rng(number).standard_normal(len(clean))
+    noise = np.random.default_rng(int(seed)).standard_normal(len(clean))
     noisy = ((FAINT * noise).astype(np.float32) + clean).astype(np.float32)
-    yield (clip.name,), clip._replace(clean=clean, noisy=noisy)
+    yield (kind,), clip._replace(clean=clean, noisy=noisy)
 
 
 def left_alone(clip: Clip, found: Floats) -> list[float]:
@@ -232,8 +232,9 @@ def sounds(case: str, count: int, split: str, rate: int) -> list[Clip] | list[No
         return full_band.mixtures(split, count)
     if case == "alone":
         noises = manifest("noise-48k", split)
-        paths = [(kind, path) for kind in LONE for path, each, _ in noises if each == kind]
-        return [Clip(kind, RATE, *[mono(path, RATE)] * 2) for kind, path in paths[:count]]
+        every = ((kind, [path for path, each, _ in noises if each == kind]) for kind in LONE)
+        paths = [(f"{kind} {k}", path) for kind, some in every for k, path in enumerate(some)]
+        return [Clip(name, RATE, *[mono(path, RATE)] * 2) for name, path in paths[:count]]
     if case not in ("nearly-clean", "hiss"):
         return clips(rate, count, split)
     sounds = ((path.stem, mono(path, RATE)) for path, _, _ in shuffled("speech-16k", split))
