@@ -16,7 +16,7 @@ import csv
 from pathlib import Path
 
 from alphamf.errors import AlphaMFError
-from alphamf.evaluation.results import describe_pauses
+from alphamf.evaluation.summary import describe_pauses
 from benchmarks import scored
 from benchmarks.report import options_of, run_main
 from benchmarks.scored import Row

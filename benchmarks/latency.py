@@ -24,7 +24,7 @@ import numpy as np
 from alphamf import PRESETS, Stream
 from alphamf.audio.resample import resample
 from alphamf.evaluation.baselines.base import Clip
-from alphamf.evaluation.cost import measure_cost
+from alphamf.evaluation.measure import measure_cost
 from alphamf.tools import tables
 from alphamf.tools.arrays import Floats
 from benchmarks.clips import clips

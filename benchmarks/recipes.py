@@ -24,8 +24,7 @@ from benchmarks.clips import Clip, corpora, mono
 from benchmarks.figures import small, spectrograms
 from benchmarks.methods import run
 from benchmarks.report import options_of, run_main
-from benchmarks.room_clips import SEEDS, in_room
-from benchmarks.room_responses import image_room
+from benchmarks.room_clips import SEEDS, image_room, in_room
 from benchmarks.scored import SCORES, scores
 
 ROOT = Path(__file__).parents[1]

@@ -26,7 +26,7 @@ from alphamf.tools.arrays import Floats, Reals
 from alphamf.training.refiner.recordings import sources
 from benchmarks.clips import manifest, mono
 from benchmarks.report import options_of, run_main
-from benchmarks.room_responses import Room, image_room, middle, recorded_rooms
+from benchmarks.room_clips import Room, image_room, middle, recorded_rooms
 
 RATE = 16000
 VOICES = ("speech-16k", "speech-crowd")

@@ -38,7 +38,7 @@ from alphamf.denoising.stream_options import StreamOptions
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.baselines.base import Clip
 from alphamf.evaluation.baselines.registry import METHODS
-from alphamf.evaluation.cost import measure_cost
+from alphamf.evaluation.measure import measure_cost
 from alphamf.tools import pool
 from alphamf.tools.arrays import Floats
 from alphamf.tools.blas import one_thread

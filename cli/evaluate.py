@@ -21,8 +21,8 @@ from alphamf.tools.pool import cores
 from alphamf.tools.stopping import allow_stop
 
 if TYPE_CHECKING:
-    from alphamf.evaluation.results import Result
     from alphamf.evaluation.runner import EvaluationJob
+    from alphamf.evaluation.summary import Result
 
 _HIDDEN = ("SDR dB", "SIR dB", "SAR dB", "STOI", "CPU s per s")
 """Columns that are left out in a terminal."""
@@ -170,7 +170,7 @@ def _exit(results: Sequence[Result], *, crashed: bool) -> None:
 
 
 def _print(results: Sequence[Result], output: Path, *, latex: bool) -> None:
-    from alphamf.evaluation.markdown import overview
+    from alphamf.evaluation.outputs import overview
 
     if latex:
         from alphamf.tools.tables import latex as written

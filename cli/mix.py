@@ -95,14 +95,14 @@ def mix(
     sorter = _Sorter([])
     note = None if quiet else _note
     with report.user_errors(), report.progress(quiet, "mixtures") as update:
-        from alphamf.evaluation.mixing import corpus, recipes, table
+        from alphamf.evaluation.mixing import corpus, table
 
-        snrs = _ratios(snr, recipes.SNR_LIMIT)
+        snrs = _ratios(snr, corpus.SNR_LIMIT)
         _check([*clean, *noise], count=count, rate=rate, seed=seed)
-        speech = list(sorter.good(recipes.find_speech(clean, output_dir)))
-        found = sorter.good(recipes.find_noises(noise, output_dir))
+        speech = list(sorter.good(corpus.find_speech(clean, output_dir)))
+        found = sorter.good(corpus.find_noises(noise, output_dir))
         noises = list(sorter.good(corpus.usable_noises(found)))
-        todo = recipes.recipes(speech, noises, snrs, count=count, seed=seed)
+        todo = corpus.recipes(speech, noises, snrs, count=count, seed=seed)
         made: list[Mixture] = []
         if todo:
             inputs = [each.path for each in speech] + [each.path for each in noises]

@@ -17,7 +17,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.evaluation.extra_scores import ExtraScores
 from alphamf.evaluation.methods import Entry
 from alphamf.evaluation.pairs import Pair
-from alphamf.evaluation.results import Result
+from alphamf.evaluation.summary import Result
 from alphamf.tools import jobs
 from alphamf.tools.files import printable_name, reason
 from alphamf.tools.paths import Identity, identify

@@ -27,7 +27,7 @@ from alphamf.audio.stft import Frame
 from alphamf.evaluation import outputs, runner
 from alphamf.evaluation.mixing import table
 from alphamf.evaluation.pairs import read_pairs
-from alphamf.evaluation.results import Result
+from alphamf.evaluation.summary import Result
 from alphamf.inference import checkpoint
 from alphamf.inference.samplers.langevin import SGLDState
 from alphamf.inference.targets.gaussian import LinearGaussian

@@ -9,9 +9,9 @@ from alphamf.audio import room
 from alphamf.audio.room import BANDS
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.mixing import mixture
-from benchmarks import methods, room_clips, room_constants, room_responses, rooms
+from benchmarks import methods, room_clips, room_constants, rooms
 from benchmarks.clips import Clip
-from benchmarks.room_responses import Room
+from benchmarks.room_clips import Room
 
 RATE = 16000
 
@@ -44,16 +44,16 @@ def taken(sound, response):
 @pytest.mark.parametrize("rt60", [0.2, 0.5, 1.0])
 def test_the_time_and_the_ratio_of_a_response_are_measured(rt60):
     response = tail(rt60, 3.0)
-    assert room_responses.direct_to_reverberant(response, RATE) == pytest.approx(3, abs=1e-6)
-    found = [room_responses.decay_time(response, RATE, band) for band in BANDS]
+    assert room_clips.direct_to_reverberant(response, RATE) == pytest.approx(3, abs=1e-6)
+    found = [room_clips.decay_time(response, RATE, band) for band in BANDS]
     assert np.mean(found) == pytest.approx(rt60, rel=0.08)
     np.testing.assert_allclose(found, rt60, rtol=0.3)
-    assert room_responses.middle(np.array([9, 0.4, 0.9, 9, 9])) == pytest.approx(0.6)
+    assert room_clips.middle(np.array([9, 0.4, 0.9, 9, 9])) == pytest.approx(0.6)
 
 
 def test_a_room_by_the_image_method_is_the_same_from_the_same_seed():
     pytest.importorskip("pyroomacoustics")
-    first, same, other = (room_responses.image_room((9, k), RATE, (0.2, 0.4)) for k in (0, 0, 1))
+    first, same, other = (room_clips.image_room((9, k), RATE, (0.2, 0.4)) for k in (0, 0, 1))
     np.testing.assert_array_equal(first.voice, same.voice)
     np.testing.assert_array_equal(first.noise, same.noise)
     assert first.name == same.name and len(other.voice) != len(first.voice)
@@ -64,10 +64,10 @@ def test_a_room_by_the_image_method_is_the_same_from_the_same_seed():
 def test_rooms_are_as_reverberant_as_asked():
     pytest.importorskip("pyroomacoustics")
     for wanted in ((0.1, 0.15), (1.1, 1.2)):
-        found = room_responses.image_room((9, 7), RATE, wanted)
+        found = room_clips.image_room((9, 7), RATE, wanted)
         assert 0.5 * wanted[0] < found.middle < 1.7 * wanted[1]
     with pytest.raises(AlphaMFError, match="no room with an RT60 of 9"):
-        room_responses.image_room((9, 7), RATE, (9, 9.001))
+        room_clips.image_room((9, 7), RATE, (9, 9.001))
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from alphamf.errors import AlphaMFError
-from alphamf.evaluation.cost import Cost
+from alphamf.evaluation.measure import Cost
 from benchmarks import speed
 
 

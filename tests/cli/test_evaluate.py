@@ -13,7 +13,7 @@ from alphamf.cli.app import app
 from alphamf.evaluation import runner
 from alphamf.evaluation.baselines.base import Method
 from alphamf.evaluation.baselines.registry import METHODS
-from alphamf.evaluation.results import Result
+from alphamf.evaluation.summary import Result
 from alphamf.scores.score import si_sdr
 from tests.support.evaluation_corpus import CORPUS, evaluate, lines, speech, table, write
 

@@ -121,8 +121,8 @@ def test_a_word_too_many_is_answered_with_the_right_form(command):
 ROOT = Path(alphamf.__file__).parent
 
 OTHERS = (
-    "evaluation/page/styles.py",
-    "evaluation/page/svg.py",
+    "evaluation/page/charts.py",
+    "evaluation/page/text.py",
     "tools/extras.py",
     "training/refiner/command.py",
     "training/refiner/packing.py",

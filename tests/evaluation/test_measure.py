@@ -13,17 +13,15 @@ import soundfile
 
 from alphamf.denoising.settings import PRESETS
 from alphamf.errors import AlphaMFError
-from alphamf.evaluation import cost as module
+from alphamf.evaluation import measure as module
 from alphamf.evaluation import methods
 from alphamf.evaluation.baselines.base import Method
 from alphamf.evaluation.baselines.registry import METHODS
-from alphamf.evaluation.cost import memory_source
-from alphamf.evaluation.measure import measure, scores
+from alphamf.evaluation.measure import measure, memory_source, scores
 from alphamf.evaluation.methods import DEFAULTS, all_methods, describe, resolve
 from alphamf.evaluation.pairs import Pair
-from alphamf.evaluation.results import Result
 from alphamf.evaluation.runner import EvaluationJob
-from alphamf.evaluation.summary import USUAL
+from alphamf.evaluation.summary import USUAL, Result
 from alphamf.scores.score import pesq, sdr, si_sdr, stoi
 from tests.support.places import DATA
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation import methods, runner
-from alphamf.evaluation.names import condition, core, speeches
-from alphamf.evaluation.pairs import Pair, find_pairs, read_pairs, sample
+from alphamf.evaluation.pairs import Pair, condition, core, find_pairs, read_pairs, sample, speeches
 
 
 def make(folder: Path, *names: str) -> None:

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alphamf.evaluation import markdown
-from alphamf.evaluation.results import Result
+from alphamf.evaluation import outputs
 from alphamf.evaluation.runner import audio_name
 from alphamf.evaluation.summary import (
     FEWEST,
     SCORES,
     USUAL,
+    Result,
     costs,
     groups,
     paired_difference,
@@ -105,7 +105,7 @@ def test_a_line_of_other_types_is_refused(name, value):
 
 def test_labels_are_plain_text_in_the_summary():
     bad = "<img src=x onerror=alert(1)>\n[a](http://b) ![c](d) `e` & \x1b[31m"
-    text = markdown.markdown(
+    text = outputs.markdown(
         [
             result(si_sdr=1.0, method=bad, noise=bad),
             result(clip=1, si_sdr=2.0, noise="fan", reasons={"pesq": bad, "unknown": "no"}),
@@ -195,7 +195,7 @@ def test_the_table_of_methods():
         result("fast", 0, si_sdr=7.0),
         result("fast", 1, error="it broke"),
     ]
-    (table,) = rows(markdown.markdown(results))
+    (table,) = rows(outputs.markdown(results))
     names = ["method", "clips", *(SCORES[score].heading for score in USUAL)]
     assert table[0] == [*names, "better on", "CPU s per s", "real time", "MB"]
     dashes = ["-"] * 3
@@ -216,7 +216,7 @@ def test_costs_are_those_of_all_clips_together():
 
 def test_what_could_not_be_had_is_told():
     missing = {"stoi": "it lasts 0.1 s", "estoi": "it lasts 0.1 s"}
-    text = markdown.markdown(
+    text = outputs.markdown(
         [
             result("a", 0, reasons=missing),
             result("a", 1, reasons={"stoi": "it lasts 0.25 s"}),
@@ -229,7 +229,7 @@ def test_what_could_not_be_had_is_told():
     assert "- No result for None/0.wav (b): it broke.\n" in text
     assert "- No STOI, ESTOI in 1 result of a: it lasts 0.1 s.\n" in text
     assert "- No STOI in 2 results of a, b: it lasts 0.25 s." in text
-    many = markdown.markdown([result("a", k, error="it broke") for k in range(40)])
+    many = outputs.markdown([result("a", k, error="it broke") for k in range(40)])
     assert many.count("it broke") == 10 and "- and 30 more: see results.csv." in many
 
 
@@ -239,7 +239,7 @@ def test_tables_of_noises_and_levels():
         for method, value in (("a", 0.0), ("b", 1.0))
         for k, (noise, snr) in enumerate([("fan", 10.0), ("car", 5.0), ("car", -5.0)])
     ]
-    _, *tables = rows(markdown.markdown(results))
+    _, *tables = rows(outputs.markdown(results))
     assert [table[0] for table in tables] == [
         [f"{score} by {kind}", "a", "b"]
         for kind in ("noise", "SNR")
@@ -252,7 +252,7 @@ def test_tables_of_noises_and_levels():
     assert tables[1][2:] == [["car", "-", "-"], ["fan", "-", "-"]]
     assert [row[0] for row in tables[3][2:]] == ["-5 dB", "5 dB", "10 dB"]
     unknown = [result("a", k, noise, si_sdr=1.0) for k, noise in enumerate((None, "fan"))]
-    _, by_noise, *_ = rows(markdown.markdown(unknown))
+    _, by_noise, *_ = rows(outputs.markdown(unknown))
     assert [row[0] for row in by_noise[2:]] == ["fan", "not known"]
 
 
@@ -265,7 +265,7 @@ def test_tables_of_clean_files_with_quiet_pauses_and_without():
         ]
 
     failed = result("b", 9, error="it broke")
-    text = markdown.markdown([*results(49.9, 50.0, 80.0), failed])
+    text = outputs.markdown([*results(49.9, 50.0, 80.0), failed])
     _, *tables = rows(text)
     assert [table[0] for table in tables] == [
         [f"{score} by clean file", "a", "b"] for score in ("SI-SDR dB", "PESQ", "ESTOI")
@@ -276,5 +276,5 @@ def test_tables_of_clean_files_with_quiet_pauses_and_without():
     ]
     assert "- Hiss in a clean file counts as speech" in text
     for depths in ((50.0, 80.0), (10.0, 20.0), (None, 60.0), (None, None)):
-        text = markdown.markdown([*results(*depths), failed])
+        text = outputs.markdown([*results(*depths), failed])
         assert "by clean file" not in text and "Hiss" not in text

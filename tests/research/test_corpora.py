@@ -15,7 +15,7 @@ import pooch
 import pytest
 
 from alphamf.errors import AlphaMFError
-from alphamf.research import corpora, download
+from alphamf.research import corpora
 from alphamf.research.corpora import CORPORA, find
 from tests.support.originals import MADE
 
@@ -190,7 +190,7 @@ def test_what_goes_wrong_is_one_sentence_and_nothing_is_kept(serve, server, tmp_
     assert list((tmp_path / "cache/alphamf").iterdir()) == []
 
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        monkeypatch.setattr(download, "SECONDS", 0.05)
+        monkeypatch.setattr(corpora, "SECONDS", 0.05)
         slow = f"http://127.0.0.1:{silent.getsockname()[1]}/heart.dat"
         serve("heart", files, sums={"heart.dat": "0" * 64}, before=(slow,))
         with pytest.raises(AlphaMFError, match="did not answer"):

@@ -7,8 +7,8 @@ import numpy as np
 import soundfile
 
 from alphamf.evaluation.page import report
-from alphamf.evaluation.results import Result
 from alphamf.evaluation.runner import audio_name
+from alphamf.evaluation.summary import Result
 
 RATE = 8000
 MINUS = "\N{MINUS SIGN}"

@@ -11,18 +11,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from alphamf.evaluation.page import charts, clips, media, tables
-from alphamf.evaluation.page.styles import Style, styles
-from alphamf.evaluation.page.svg import SHAPES
+from alphamf.evaluation.page import charts, clips, tables
+from alphamf.evaluation.page.charts import SHAPES
 from alphamf.evaluation.page.text import (
     DEFINITIONS,
+    Style,
     clip_count,
     count,
     protagonists,
+    styles,
     verdict,
 )
-from alphamf.evaluation.results import Result
-from alphamf.evaluation.summary import BREAKDOWN, HISS, SCORES, failures, values
+from alphamf.evaluation.summary import BREAKDOWN, HISS, SCORES, Result, failures, values
 from alphamf.tools.files import atomic_file
 
 _MOST_FAILURES = 200
@@ -77,9 +77,9 @@ def content(output: Path, results: list[Result], settings: dict[str, Any]) -> di
         "main": main,
         "rival": rival,
         "rival_is_input": rival is not None and found[rival].kind == "input",
-        "range": media.RANGE,
-        "scale": media.scale(),
-        "seconds": media.SECONDS,
+        "range": clips.RANGE,
+        "scale": clips.scale(),
+        "seconds": clips.SECONDS,
         "runs": len(results),
         "most_failures": _MOST_FAILURES,
         "settings": {"version": "", "command": "", "date": ""} | settings,

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from alphamf.evaluation.page.styles import Style
-from alphamf.evaluation.page.text import NONE, clip_count, number
-from alphamf.evaluation.results import Result
+from alphamf.evaluation.page.text import NONE, Style, clip_count, number
 from alphamf.evaluation.summary import (
     SCORES,
     Difference,
+    Result,
     clips,
     costs,
     groups,

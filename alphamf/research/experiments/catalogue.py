@@ -7,49 +7,38 @@ from typing import Any
 from alphamf.research.experiments.base import Experiment
 from alphamf.research.experiments.hamcmc import (
     distributed_mf,
-    distributed_report,
     linear,
-    linear_report,
     speech,
-    speech_report,
     speech_search,
 )
-from alphamf.research.experiments.mass_em import synthetic, tables, topics, topics_report
+from alphamf.research.experiments.mass_em import synthetic, topics
 from alphamf.research.experiments.quasi_newton import bpmf, mnist
 from alphamf.research.experiments.quasi_newton import gaussian as quasi_newton_gaussian
-from alphamf.research.experiments.richardson import factors, gaussian_report, rates
+from alphamf.research.experiments.richardson import factors, rates
 from alphamf.research.experiments.richardson import gaussian as richardson_gaussian
 
 
 def _experiment(
-    name: str, paper: str, minutes: tuple[float, float], work: Any, report: Any, **more: Any
+    name: str, paper: str, minutes: tuple[float, float], module: Any, **more: Any
 ) -> Experiment:
-    """Return an experiment whose functions are those of two modules, under their usual names."""
-    shown = report.table, report.figure
-    return Experiment(name, paper, minutes, work.jobs, work.work, *shown, **more)
+    """Return an experiment whose functions are those of a module, under their usual names."""
+    functions = module.jobs, module.work, module.table, module.figure
+    return Experiment(name, paper, minutes, *functions, **more)
 
 
 HAMCMC = (
-    _experiment(
-        "linear-gaussian",
-        "Simsekli et al., ICML 2016, figs. 1 and 2",
-        (0.2, 3),
-        linear,
-        linear_report,
-    ),
+    _experiment("linear-gaussian", "Simsekli et al., ICML 2016, figs. 1 and 2", (0.2, 3), linear),
     _experiment(
         "alpha-mf-speech",
         "Simsekli et al., ICML 2016, fig. 3",
         (0.2, 18),
         speech,
-        speech_report,
         data=("noizeus",),
     ),
     _experiment(
         "alpha-mf-speech-search",
         "Simsekli et al., ICML 2016, fig. 3: the hyperparameters of alpha-mf-speech",
         (0.1, 5),
-        speech_search,
         speech_search,
         data=("noizeus",),
     ),
@@ -58,7 +47,6 @@ HAMCMC = (
         "Simsekli et al., ICML 2016, fig. 5",
         (0.2, 7),
         distributed_mf,
-        distributed_report,
         data=("ml-1m",),
         over_ranks=distributed_mf.run_over_ranks,
     ),
@@ -71,8 +59,8 @@ MASS_EM = (
         (0.1, 1.5),
         synthetic.normal_jobs,
         synthetic.work,
-        tables.normal_table,
-        tables.normal_figure,
+        synthetic.normal_table,
+        synthetic.normal_figure,
     ),
     Experiment(
         "logistic-2d",
@@ -80,8 +68,8 @@ MASS_EM = (
         (0.2, 3),
         synthetic.logistic_jobs,
         synthetic.work,
-        tables.logistic_table,
-        tables.logistic_figure,
+        synthetic.logistic_table,
+        synthetic.logistic_figure,
         data=("australian-credit", "heart"),
     ),
     _experiment(
@@ -89,7 +77,6 @@ MASS_EM = (
         "Monte Carlo EM mass, table 4 and figure 1",
         (0.4, 9),
         topics,
-        topics_report,
         data=("newsgroups",),
     ),
     Experiment(
@@ -98,8 +85,8 @@ MASS_EM = (
         (0.7, 18),
         topics.reuters_jobs,
         topics.work,
-        topics_report.reuters_table,
-        topics_report.figure,
+        topics.reuters_table,
+        topics.figure,
         data=("reuters",),
     ),
 )
@@ -110,19 +97,11 @@ QUASI_NEWTON = (
         "Fu et al., QNHMC (UAI 2016), table 1 and figure 1",
         (0.1, 2.5),
         quasi_newton_gaussian,
-        quasi_newton_gaussian,
     ),
     _experiment(
-        "mnist-7v9",
-        "Fu et al., QNHMC (UAI 2016), table 2",
-        (0.1, 3),
-        mnist,
-        mnist,
-        data=("mnist-7v9",),
+        "mnist-7v9", "Fu et al., QNHMC (UAI 2016), table 2", (0.1, 3), mnist, data=("mnist-7v9",)
     ),
-    _experiment(
-        "bpmf", "Fu et al., QNHMC (UAI 2016), table 3", (0.1, 4), bpmf, bpmf, data=("ml-1m",)
-    ),
+    _experiment("bpmf", "Fu et al., QNHMC (UAI 2016), table 3", (0.1, 4), bpmf, data=("ml-1m",)),
 )
 
 RICHARDSON = (
@@ -131,20 +110,17 @@ RICHARDSON = (
         "Durmus et al., Richardson-Romberg (NIPS 2016), figures 1-4",
         (0.1, 2.5),
         richardson_gaussian,
-        gaussian_report,
     ),
     _experiment(
         "richardson-rate",
         "Durmus et al., Richardson-Romberg (NIPS 2016), figure 3",
         (0.1, 60),
         rates,
-        rates,
     ),
     _experiment(
         "richardson-mf",
         "Durmus et al., Richardson-Romberg (NIPS 2016), figure 5",
         (0.1, 4),
-        factors,
         factors,
         data=("ml-1m",),
     ),

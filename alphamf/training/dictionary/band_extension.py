@@ -25,7 +25,7 @@ from alphamf.inference.records import Mean
 from alphamf.learnt import bands
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Floats
-from alphamf.training.dictionary.settings import check_seconds
+from alphamf.training.dictionary.api import check_seconds
 from alphamf.training.dictionary.speech import read_beginning
 
 STEPS, KEEP = 80, 30

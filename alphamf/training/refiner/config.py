@@ -222,9 +222,9 @@ class Data:
     sounds: tuple[str, ...]
     rooms: tuple[str, ...] = ()
     # Folders of clean speech at 16 kHz or more, which gets a synthetic band above 8 kHz
-    # (`alphamf.training.refiner.synthetic_band`): only for the high-band networks.
+    # (`alphamf.training.refiner.recordings`): only for the high-band networks.
     narrow: tuple[str, ...] = ()
-    # As in `alphamf.training.refiner.synthetic_band.widen_band`.
+    # As in `alphamf.training.refiner.recordings.widen_band`.
     tilts: tuple[float, ...] = (0.0, 0.0)
     # Folders of other sounds that are used for training only: their split dev belongs to another
     # test.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from alphamf.errors import AlphaMFError
+from alphamf.scores.score import pesq, si_sdr, stoi
 from alphamf.tools.arrays import Floats
 
 DECIMALS = 4
@@ -25,8 +26,12 @@ class Scores(NamedTuple):
 def scores(pairs: Iterable[tuple[Floats, Floats]], rate: int) -> Scores:
     """Score pairs of clean speech and estimate, shape (samples,) each."""
     rows = [
-        (si_sdr(clean, estimate), _pesq(clean, estimate, rate), _estoi(clean, estimate, rate))
-        for clean, estimate in pairs
+        (
+            _known(si_sdr, clean, found),
+            _known(pesq, clean, found, rate),
+            _known(stoi, clean, found, rate, extended=True),
+        )
+        for clean, found in pairs
     ]
     table = np.array(rows, float)
     known = np.isfinite(table)
@@ -35,31 +40,9 @@ def scores(pairs: Iterable[tuple[Floats, Floats]], rate: int) -> Scores:
     return Scores(*means.round(DECIMALS).tolist())
 
 
-def si_sdr(clean: Floats, estimate: Floats) -> float:
-    """Return the scale-invariant signal-to-distortion ratio in dB."""
-    s, e = (np.asarray(each, float) - each.mean() for each in (clean, estimate))
-    target = (e @ s) / (s @ s + 1e-12) * s
-    ratio = (target @ target + 1e-12) / ((e - target) @ (e - target) + 1e-12)
-    return float(10 * np.log10(ratio))
-
-
-def _pesq(clean: Floats, estimate: Floats, rate: int) -> float:
+def _known(score: Callable[..., float], *arguments: Any, **more: Any) -> float:
+    """Return a score, NaN where it is not defined or its package is missing."""
     try:
-        from pesq import PesqError, pesq
-    except ImportError:
+        return score(*arguments, **more)
+    except AlphaMFError:
         return float("nan")
-    try:
-        return float(pesq(rate, clean, estimate, "nb" if rate == 8000 else "wb"))
-    except PesqError:  # no speech found
-        return float("nan")
-
-
-def _estoi(clean: Floats, estimate: Floats, rate: int) -> float:
-    import pystoi
-
-    with warnings.catch_warnings():
-        warnings.filterwarnings("error", "Not enough STFT frames", RuntimeWarning)
-        try:
-            return float(pystoi.stoi(clean, estimate, rate, True))
-        except RuntimeWarning:  # hardly any speech
-            return float("nan")

@@ -14,8 +14,7 @@ from sounds import at_snr, sample
 import alphamf
 from alphamf.evaluation.baselines import logmmse
 from alphamf.evaluation.baselines.base import Clip
-from alphamf.evaluation.results import Result
-from alphamf.evaluation.summary import paired_difference, values
+from alphamf.evaluation.summary import Result, paired_difference, values
 from alphamf.scores.score import si_sdr, stoi
 
 clean, noisy, rate = sample(0.3, 2.0)

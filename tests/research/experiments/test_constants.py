@@ -21,12 +21,11 @@ from alphamf.research.experiments.hamcmc import (
     linear,
     speech,
     speech_chain,
-    speech_data,
 )
-from alphamf.research.experiments.mass_em import synthetic, tables, topics, topics_report
+from alphamf.research.experiments.mass_em import synthetic, topics
 from alphamf.research.experiments.quasi_newton import bpmf, gaussian, mnist
 from alphamf.research.experiments.ratings import RatingSplit
-from alphamf.research.experiments.richardson import factors, gaussian_report, laws, rates
+from alphamf.research.experiments.richardson import factors, laws, rates
 from alphamf.research.experiments.richardson import gaussian as richardson
 
 
@@ -120,15 +119,15 @@ def test_speech_has_table_2_and_section_4_2(shared, monkeypatch):
     assert (settings.alpha_speech, settings.alpha_noise) == (1.2, 1.89)
     assert settings.noise_rank == 5  # K = 105, of which 100 are speech
     assert speech_chain.KEPT == 200 / 2500
-    assert len(speech_data.test_clips()) == speech.CLIPS == 80
-    assert all("_5dB/" in noisy for noisy, _ in speech_data.test_clips())
+    assert len(speech_chain.test_clips()) == speech.CLIPS == 80
+    assert all("_5dB/" in noisy for noisy, _ in speech_chain.test_clips())
 
 
 def test_dictionary_of_speech_has_100_columns_at_alpha_1_2(shared, monkeypatch):
     asked = {}
     monkeypatch.setenv("ALPHAMF_DATA", str(shared))
-    monkeypatch.setattr(speech_data, "train", lambda paths, **settings: asked.update(settings))
-    speech_data.dictionary.__wrapped__()
+    monkeypatch.setattr(speech_chain, "train", lambda paths, **settings: asked.update(settings))
+    speech_chain.dictionary.__wrapped__()
     assert (asked["rank"], asked["alpha"], asked["rate"], asked["context"]) == (100, 1.2, 8000, 1)
 
 
@@ -273,13 +272,13 @@ def parsed(text):
 
 
 def test_printed_columns_of_tables_1_to_4():
-    assert tables.PAPER == {
+    assert synthetic.PAPER == {
         "normal-1d": parsed(PRINTED_1),
         "logistic-2d": parsed(PRINTED_2_AND_3),
     }
     assert {
-        name: (perplexity, topics_report.PAPER_RCV1[name], f"{float(milliseconds) / 1000:.3f}")
-        for name, (perplexity, milliseconds) in topics_report.PAPER.items()
+        name: (perplexity, topics.PAPER_RCV1[name], f"{float(milliseconds) / 1000:.3f}")
+        for name, (perplexity, milliseconds) in topics.PAPER.items()
     } == parsed(PRINTED_4)
 
 
@@ -357,11 +356,11 @@ def test_richardson_has_section_5_1():
     assert target.variance == 1  # sigma_x^2
     regressors = laws.model(20).a / laws.SCALE
     assert regressors.var() == pytest.approx(0.5, rel=0.05)  # a_n ~ N(0, I / 2)
-    assert gaussian_report.PAPER["step", "SGLD", 1e-3] == "bias 1e-2"
-    assert gaussian_report.PAPER["step", "SGRRLD", 1e-3] == "bias 1e-4"
-    orders = [gaussian_report.PAPER["slope", method] for method in ("SGLD", "SGRRLD")]
+    assert richardson.PAPER["step", "SGLD", 1e-3] == "bias 1e-2"
+    assert richardson.PAPER["step", "SGRRLD", 1e-3] == "bias 1e-4"
+    orders = [richardson.PAPER["slope", method] for method in ("SGLD", "SGRRLD")]
     assert orders == ["1", "2"]
-    falls = [gaussian_report.PAPER["rate", method] for method in ("SGLD", "SGRRLD")]
+    falls = [richardson.PAPER["rate", method] for method in ("SGLD", "SGRRLD")]
     assert falls == ["-2/3", "-4/5"]  # of the MSE in K: theorem 2, and SGLD's known one
 
 

@@ -13,7 +13,7 @@ from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.inference.chain import run
 from alphamf.inference.random import generator
 from alphamf.learnt import dictionary
-from alphamf.training.dictionary import api, settings
+from alphamf.training.dictionary import api
 from alphamf.training.dictionary.api import train
 from tests.support.planted import coloured, cosines
 
@@ -279,7 +279,7 @@ def test_memory_is_bounded(files, tmp_path, monkeypatch):
     shapes, found = [], []
     stacked = api.stack
     monkeypatch.setattr(api, "stack", lambda *a: shapes.append(a[0].shape[1]) or stacked(*a))
-    monkeypatch.setattr(settings, "MOST_CELLS", 257 * 156)  # 2.5 s
+    monkeypatch.setattr(api, "MOST_CELLS", 257 * 156)  # 2.5 s
     for seed in range(4):
         shapes.clear()
         model = train(paths, **QUICK | {"steps": 3, "keep": 1}, seconds=1.0, seed=seed)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alphamf.errors import AlphaMFError
-from alphamf.training.dictionary.voices import RULES, group
+from alphamf.training.dictionary.speech import RULES, group
 
 LIBRISPEECH = [
     "speech/103/1240/103-1240-0000.flac",

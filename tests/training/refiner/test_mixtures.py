@@ -17,7 +17,6 @@ from alphamf.training.refiner import (
     mixtures,
     music,
     noises,
-    recording_chain,
     recordings,
     shaping,
     shards,
@@ -190,9 +189,7 @@ def test_a_clipped_mixture_has_flat_tops_and_its_speech_has_none():
     assert flat[1] > 200 and flat[0] < 40
 
 
-@pytest.mark.parametrize(
-    "codec", [codec for _, codec in recording_chain.CODECS], ids=lambda c: c.subtype
-)
+@pytest.mark.parametrize("codec", [codec for _, codec in mixtures.CODECS], ids=lambda c: c.subtype)
 def test_a_codec_keeps_time_and_length(codec):
     rng = np.random.default_rng(0)
     for rate in (8000, 16000):
@@ -201,11 +198,11 @@ def test_a_codec_keeps_time_and_length(codec):
         )
         given /= 4 * np.abs(given).max()
         for compression in codec.compression or (None,):
-            heard = recording_chain.encode_and_decode(given, rate, codec, compression)
+            heard = mixtures.encode_and_decode(given, rate, codec, compression)
             assert heard.shape == given.shape and heard.dtype == np.float32
             both = np.fft.rfft([heard, given], 2 * rate)
             assert np.fft.irfft(both[0] * both[1].conj()).argmax() == 0
-            again = recording_chain.encode_and_decode(given, rate, codec, compression)
+            again = mixtures.encode_and_decode(given, rate, codec, compression)
             np.testing.assert_array_equal(heard, again)
 
 
@@ -220,7 +217,7 @@ def test_pauses_make_a_noise_soft_at_times():
 def test_a_recorded_room_keeps_time_and_level():
     click = np.zeros(RATE)
     click[100] = 1
-    heard = recording_chain.recorded_room(np.random.default_rng(0), click, RATE, ROOM)
+    heard = mixtures.recorded_room(np.random.default_rng(0), click, RATE, ROOM)
     assert heard.argmax() == 100 and np.abs(heard[:100]).max() < 1e-9
     assert np.abs(heard[200:400]).max() > 1e-3
     assert shaping.rms(heard) == pytest.approx(shaping.rms(click))

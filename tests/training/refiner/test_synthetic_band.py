@@ -10,7 +10,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.learnt.bands import FULL_BAND
 from alphamf.training.refiner import config_file, recordings
 from alphamf.training.refiner.config import Data
-from alphamf.training.refiner.synthetic_band import DROPS, END, FRAME, PLACES, TILTED, widen_band
+from alphamf.training.refiner.recordings import DROPS, END, FRAME, PLACES, TILTED, widen_band
 from tests.support import tones
 
 RATE = 16000

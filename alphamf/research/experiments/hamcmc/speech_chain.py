@@ -9,12 +9,15 @@ posterior is the same: the unit is a hyperparameter of the samplers alone.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from alphamf.audio import stft
+from alphamf.audio.reader import read
 from alphamf.denoising.sampling import bin_levels, sources
 from alphamf.denoising.settings import PRESETS
 from alphamf.factorization.alpha_mf import AlphaMF
@@ -23,9 +26,12 @@ from alphamf.inference.chain import run
 from alphamf.inference.random import START, Key, generator
 from alphamf.inference.records import Mean
 from alphamf.learnt.dictionary import Dictionary
+from alphamf.research.corpora import CORPORA, find
 from alphamf.research.experiments.hamcmc.gibbs import Gibbs
 from alphamf.scores.score import sdr
 from alphamf.tools.arrays import Floats
+from alphamf.tools.manifest import read_manifest
+from alphamf.training.dictionary.api import train
 
 SPEECH_PRIOR = Gamma(1.0, 300.0)
 """Of H of the speech in the unit of mean power one; the rate is from a search on three train
@@ -103,3 +109,61 @@ def mean_gibbs_gain(
 def restored_sdr(spectrum: stft.Complexes, gain: Floats, model: Dictionary, clean: Floats) -> float:
     """Return the SDR in dB of a spectrum times a gain, in the time domain."""
     return sdr(clean, stft.inverse(spectrum * gain, model.frame, len(clean)))
+
+
+SNR = "5"
+
+TUNING = (("sp05", "babble"), ("sp14", "car"), ("sp24", "street"))
+"""Sentence and noise of the clips that hyperparameters are chosen on."""
+
+Pair = tuple[str, str]
+"""A noisy file and its clean one, below the corpus's folder."""
+
+
+def test_clips() -> list[Pair]:
+    """List the 80 noisy files at 5 dB of the test sentences, with their clean ones, shuffled.
+
+    Shuffled, so that any part of the list has different sentences and noises.
+    """
+    chosen = sorted(_pairs(lambda row: row["split"] == "test"))
+    return [chosen[k] for k in np.random.default_rng(0).permutation(len(chosen))]
+
+
+def tuning_clips() -> list[Pair]:
+    """List the noisy files of `TUNING`, with their clean ones."""
+    return _pairs(lambda row: (row["speaker"], row["noise"]) in TUNING)
+
+
+def training_files() -> list[str]:
+    """List the clean files that W is trained on."""
+    held_out = {sentence for sentence, _ in TUNING}
+    return sorted(
+        row["path"]
+        for row in _manifest()
+        if row["split"] == "train" and row["snr_db"] == "clean" and row["speaker"] not in held_out
+    )
+
+
+def waves(pair: Pair) -> tuple[Floats, Floats]:
+    """Read a noisy signal and its clean one."""
+    (noisy, _), (clean, _) = (read(find("noizeus") / path) for path in pair)
+    return noisy[:, 0], clean[:, 0]
+
+
+@cache
+def dictionary() -> Dictionary:
+    """Train 100 spectra of single frames at alpha 1.2, once per process."""
+    paths = [find("noizeus") / path for path in training_files()]
+    return train(paths, rate=8000, rank=100, alpha=1.2, context=1, seed=0)
+
+
+def _pairs(wanted: Callable[[dict[str, str]], bool]) -> list[Pair]:
+    """List the noisy files at 5 dB that are wanted, with their clean ones."""
+    rows = _manifest()
+    clean = {row["speaker"]: row["path"] for row in rows if row["snr_db"] == "clean"}
+    noisy = [row for row in rows if row["snr_db"] == SNR and wanted(row)]
+    return [(row["path"], clean[row["speaker"]]) for row in noisy]
+
+
+def _manifest() -> list[dict[str, str]]:
+    return read_manifest(find("noizeus"), CORPORA["noizeus"].columns)

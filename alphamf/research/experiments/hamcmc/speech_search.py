@@ -2,7 +2,7 @@ r"""``alpha-mf-speech-search``: tune hyperparameters, with equal trials per meth
 
 Each trial draws all hyperparameters of its method at random, uniformly in their logarithms, and
 runs as many steps as the table on the tuning clips, which are neither in W's training set nor in
-the test (`speech_data`). c is the unit of :math:`|X|^2` (`speech_chain`); ranges are stated for c =
+the test. c is the unit of :math:`|X|^2` (`speech_chain`); ranges are stated for c =
 1, and go along with it as the speech's gains do:
 
 ========================  =======================  ======================
@@ -32,8 +32,8 @@ from alphamf.inference.random import generator
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.samplers.langevin import PSGLD, SGLD
 from alphamf.research.experiments.base import Job, JobRecord, Numbers, blank_figure
-from alphamf.research.experiments.hamcmc import speech_chain, speech_data
-from alphamf.research.experiments.hamcmc.interleaved import Interleaved
+from alphamf.research.experiments.hamcmc import speech_chain
+from alphamf.research.experiments.hamcmc.gibbs import Interleaved
 
 METHODS = ("SGLD", "PSGLD", "PSGLD, lagged", "HAMCMC", "HAMCMC without pairs")
 
@@ -97,10 +97,10 @@ def jobs(full: bool, seed: int) -> list[Job]:
 def work(job: Job) -> Numbers:
     """Denoise and score the tuning clips at the settings of a trial."""
     sampler = sampler_of(job["method"], job["settings"])
-    model = speech_data.dictionary()
+    model = speech_chain.dictionary()
     scores, seconds = [], 0.0
-    for pair in speech_data.tuning_clips():
-        noisy, clean = speech_data.waves(pair)
+    for pair in speech_chain.tuning_clips():
+        noisy, clean = speech_chain.waves(pair)
         spectrum = stft.forward(noisy, model.frame)
         begin = speech_chain.start(
             np.abs(spectrum) ** 2,

@@ -21,11 +21,9 @@ from alphamf.research.experiments.hamcmc import (
     quartic,
     speech,
     speech_chain,
-    speech_data,
     speech_search,
 )
-from alphamf.research.experiments.hamcmc.gibbs import Gibbs
-from alphamf.research.experiments.hamcmc.interleaved import Interleaved
+from alphamf.research.experiments.hamcmc.gibbs import Gibbs, Interleaved
 from tests.support.places import ROOT
 
 LINEAR, SPEECH, SEARCH = (
@@ -199,21 +197,21 @@ def small(shared, monkeypatch):
     """Make the experiment use a dictionary of two sentences."""
     monkeypatch.setenv("ALPHAMF_DATA", str(shared))
     folder = shared / "corpora" / "noizeus"
-    paths = [folder / path for path in speech_data.training_files()[:2]]
-    trained = speech_data.train(paths, rank=10, alpha=1.2, context=1, steps=20)
-    monkeypatch.setattr(speech_data, "dictionary", lambda: trained)
+    paths = [folder / path for path in speech_chain.training_files()[:2]]
+    trained = speech_chain.train(paths, rank=10, alpha=1.2, context=1, steps=20)
+    monkeypatch.setattr(speech_chain, "dictionary", lambda: trained)
     return trained
 
 
 def test_speech_parts_share_no_sentence(shared, monkeypatch):
     monkeypatch.setenv("ALPHAMF_DATA", str(shared))
-    training = {path.split("/")[1] for path in speech_data.training_files()}
-    tuning = {noisy.split("/")[1] for noisy, _ in speech_data.tuning_clips()}
-    test = {noisy.split("/")[1] for noisy, _ in speech_data.test_clips()}
+    training = {path.split("/")[1] for path in speech_chain.training_files()}
+    tuning = {noisy.split("/")[1] for noisy, _ in speech_chain.tuning_clips()}
+    test = {noisy.split("/")[1] for noisy, _ in speech_chain.test_clips()}
     assert (len(training), len(tuning), len(test)) == (17, 3, 10)
     assert not training & tuning and not training & test and not tuning & test
-    assert len(speech_data.test_clips()) == 80
-    assert all("_5dB/" in noisy for noisy, _ in speech_data.test_clips())
+    assert len(speech_chain.test_clips()) == 80
+    assert all("_5dB/" in noisy for noisy, _ in speech_chain.test_clips())
 
 
 @pytest.mark.parametrize("content", [None, b"path,speaker\na.wav,sp01\n", b"\xff\n"])
@@ -228,7 +226,7 @@ def test_folder_without_a_list_of_its_recordings_is_one_sentence(content, tmp_pa
 
 
 def test_unit_of_power_changes_the_factors_and_not_the_posterior(small, shared):
-    noisy, _ = speech_data.waves(speech_data.tuning_clips()[0])
+    noisy, _ = speech_chain.waves(speech_chain.tuning_clips()[0])
     power = np.abs(speech_chain.stft.forward(noisy, small.frame)) ** 2
     one, other = (speech_chain.start(power, small, 0, unit=unit, blocks=1) for unit in (1.0, 1e4))
     np.testing.assert_allclose(one.target.gain(one.theta), other.target.gain(other.theta), 1e-3)
@@ -296,7 +294,7 @@ def test_interleaved_is_hamcmc_with_an_identity_and_one_gradient():
 @pytest.mark.slow
 def test_speech(small):
     """All methods on a signal, from one start, with few steps."""
-    first = speech_data.test_clips()[0][0]
+    first = speech_chain.test_clips()[0][0]
     records = []
     for job in SPEECH.jobs(True, 0):
         if job["noisy"] == first:

@@ -16,7 +16,7 @@ from alphamf.inference.targets.logistic import LogisticRegression
 from alphamf.inference.targets.topics import TopicModel
 from alphamf.research.experiments.base import JobRecord, markdown
 from alphamf.research.experiments.catalogue import MASS_EM
-from alphamf.research.experiments.mass_em import methods, synthetic, tables, topics, topics_report
+from alphamf.research.experiments.mass_em import methods, synthetic, topics
 
 NORMAL, LOGISTIC, TOPICS, REUTERS = MASS_EM
 
@@ -53,7 +53,7 @@ def test_all_rows_of_table_1(normal):
     rows = NORMAL.table(normal)
     names = [row["method"] for row in rows]
     assert names[0] == "posterior"
-    assert set(tables.PAPER["normal-1d"]) <= set(names)
+    assert set(synthetic.PAPER["normal-1d"]) <= set(names)
     assert [n for n in names if n.endswith("(positions)")] == [
         f"{n} (positions)" for n in methods.ADAPTIVE
     ]
@@ -206,7 +206,7 @@ def topic_records(data):
 @pytest.mark.slow
 def test_all_rows_of_table_4(topic_records):
     rows = TOPICS.table(topic_records)
-    assert set(topics_report.PAPER) <= {row["method"] for row in rows}
+    assert set(topics.PAPER) <= {row["method"] for row in rows}
     assert {row["method"]: row["paper"] for row in rows}["SGNHT-EM"] == "719"
     assert len({tuple(row) for row in rows}) == 1
 

@@ -9,7 +9,7 @@ import pytest
 
 from alphamf.inference.laws import Z_MOST, gaussian_draws, step_many
 from alphamf.research.experiments.base import JobRecord, markdown
-from alphamf.research.experiments.richardson import factors, gaussian_report, rates
+from alphamf.research.experiments.richardson import factors, gaussian, rates
 from alphamf.research.experiments.richardson import gaussian as linear
 from alphamf.research.experiments.richardson.gaussian import ErrorMoments
 from alphamf.research.experiments.richardson.laws import PRIOR_VARIANCE, law, model, sampler_of
@@ -63,9 +63,7 @@ def test_slopes_by_the_exact_laws():
 
     def of(method, steps):
         laws = [law(target, sampler_of(method, gamma)) for gamma in steps]
-        return gaussian_report.slope(
-            [(g, v - exact(target)) for g, v in zip(steps, laws, strict=True)]
-        )
+        return gaussian.slope([(g, v - exact(target)) for g, v in zip(steps, laws, strict=True)])
 
     assert of("SGLD", SLOPES) == pytest.approx(1, abs=0.2)
     assert of("SGRRLD", SLOPES) == pytest.approx(2, abs=0.3)
@@ -122,13 +120,13 @@ def test_table_and_figure_of_all_points():
     for job in linear.jobs(False, 0):
         job |= {"steps": 24, "burn_in": 4, "chains": 3}
         records.append(JobRecord(job, linear.work(job)))
-    rows = gaussian_report.table(records)
+    rows = gaussian.table(records)
     assert len(rows) == len(records) + 4 and len({tuple(row) for row in rows}) == 1
     assert [row["law"] for row in rows[-4:-2]] == pytest.approx([1, 2], abs=0.3)
     printed = {row["figure"]: row["paper"] for row in rows if row["paper"]}
     assert printed["step, SGRRLD"] == "bias 1e-4"
     assert markdown(rows).count("\n") == len(rows) + 1
-    panels = gaussian_report.figure(records).axes
+    panels = gaussian.figure(records).axes
     assert len(panels) == 9
     for panel in panels:
         assert len(panel.lines) >= 2 and len(panel.get_legend_handles_labels()[1]) >= 2
@@ -149,7 +147,7 @@ def test_figure_1a_has_the_mean_and_variance_of_a_run():
 
 
 def test_slope_of_a_power():
-    assert gaussian_report.slope([(x, -3 * x**1.7) for x in (1.0, 2.0, 5.0)]) == pytest.approx(1.7)
+    assert gaussian.slope([(x, -3 * x**1.7) for x in (1.0, 2.0, 5.0)]) == pytest.approx(1.7)
 
 
 @pytest.mark.parametrize(("method", "order", "rate"), [("SGLD", 1, -2 / 3), ("SGRRLD", 2, -4 / 5)])
@@ -164,9 +162,9 @@ def test_rates_are_those_of_the_theorem_where_errors_are(method, order, rate):
         for gamma in np.geomspace(1e-4, 1, 400)
         for name in (method, "another")
     ]
-    found = gaussian_report.slope(gaussian_report.lowest_errors(records, method))
+    found = gaussian.slope(gaussian.lowest_errors(records, method))
     assert found == pytest.approx(rate, abs=2e-3)
-    printed, _, below = gaussian_report.PAPER["rate", method].partition("/")
+    printed, _, below = gaussian.PAPER["rate", method].partition("/")
     assert float(printed) / float(below) == pytest.approx(rate)
 
 
