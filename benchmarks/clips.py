@@ -125,6 +125,13 @@ def mixed(
     return mixture.mix(clean, power, mixture.noise(noise, rate), snr, rng)[0]
 
 
+def coloured(rng: np.random.Generator, samples: int, rate: int, low: float, power: float) -> Floats:
+    """Return Gaussian noise whose magnitudes go with a power of the frequency above `low` Hz."""
+    gain = np.maximum(np.fft.rfftfreq(samples, 1 / rate), low) ** power
+    found: Floats = np.fft.irfft(np.fft.rfft(rng.standard_normal(samples)) * gain, samples)
+    return found
+
+
 def pairs(split: str | None, snrs: list[str]) -> list[dict[str, str]]:
     """Return the pairs of NOIZEUS, of a split (None: all) and some levels in dB (empty: all)."""
     rows = rows_of("noizeus")[1]

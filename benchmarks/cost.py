@@ -6,7 +6,6 @@ For example::
     python -m benchmarks.cost length --rate 8000 --minutes 1,60,600 --channels 1,2,8
     python -m benchmarks.cost length --rate 48000 --minutes 0.5,15,180 --channels 2 --same
     python -m benchmarks.cost files --jobs 1,2,24 --files 24
-    python -m benchmarks.cost clips --clips 1000
 
 start
     A second of sound, and the help, beside ``import numpy``: medians of rounds in turn.
@@ -16,8 +15,6 @@ length
 files
     Files of noise at 16 kHz denoised together: the memory that all processes of the run hold
     together (PSS, in which shared pages count once), sampled every 50 ms.
-clips
-    Clips of a second one after the other in one process: its memory as they are done.
 
 The tables are printed.
 """
@@ -156,23 +153,10 @@ def files(asked: argparse.Namespace, folder: Path) -> str:
     return tables.markdown(headings, lines)
 
 
-def clips(asked: argparse.Namespace, folder: Path) -> str:
-    """Return the table of memory while many clips are denoised in one process."""
-    for k in range(asked.clips):
-        write(folder / f"in/{k}.wav", 1, 1, 16000)
-    every, lines = max(1, asked.clips // 10), []
-    for seconds, megabytes in watched(folder, ["--steps", "10", "--jobs", "1"]):
-        done = len(list((folder / "out").glob("*.wav")))
-        if (len(lines) + 1) * every <= done < asked.clips:
-            lines.append([f"{done}", f"{megabytes:.1f}", f"{seconds:.0f}"])
-    return tables.markdown(["clips done", "MB", "after s"], lines)
-
-
 PARTS: dict[str, Callable[[argparse.Namespace, Path], str]] = {
     "start": start,
     "length": length,
     "files": files,
-    "clips": clips,
 }
 
 
@@ -187,7 +171,6 @@ def main() -> None:
     parser.add_argument("--same", action="store_true", help="channels that share a sound")
     parser.add_argument("--jobs", default="1,2,8,24", help="numbers with commas between")
     parser.add_argument("--files", type=int, default=24)
-    parser.add_argument("--clips", type=int, default=1000)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="cost-") as name:
         text = PARTS[asked.part](asked, Path(name))

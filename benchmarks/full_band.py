@@ -21,7 +21,7 @@ from alphamf.audio.stft import Complexes, Frame, forward, sqrt_hann
 from alphamf.evaluation.mixing import mixture
 from alphamf.scores.score import si_sdr
 from alphamf.tools.arrays import Floats
-from benchmarks.clips import Clip, manifest, mixed, mono
+from benchmarks.clips import Clip, coloured, manifest, mixed, mono
 
 RATE = 48000
 SNRS = (0, 5, 10, 15)
@@ -131,27 +131,21 @@ def _sound(path: Path) -> Floats:
     return np.asarray(mono(path, RATE), np.float32)
 
 
-def _coloured(rng: np.random.Generator, gain: Floats) -> Floats:
-    """Return Gaussian noise with a gain at each frequency of its transform."""
-    spectrum = np.fft.rfft(rng.standard_normal(SECONDS * RATE)) * gain
-    sound = np.fft.irfft(spectrum)
+def _falling(rng: np.random.Generator, low: float, slope: float) -> Floats:
+    """Return noise of deviation one that changes by so many dB an octave above `low` Hz."""
+    sound = coloured(rng, SECONDS * RATE, RATE, low, slope / 20 / np.log10(2))
     return (sound / sound.std()).astype(np.float32)
-
-
-def _frequencies() -> Floats:
-    return np.fft.rfftfreq(SECONDS * RATE, 1 / RATE)
 
 
 def _hiss(rng: np.random.Generator) -> Floats:
     """Return white to pink noise: -4 to +1 dB an octave above 50 Hz."""
-    slope = rng.uniform(-4, 1)
-    return _coloured(rng, np.maximum(_frequencies(), 50) ** (slope / 20 / np.log10(2)))
+    return _falling(rng, 50, rng.uniform(-4, 1))
 
 
 def _fan(rng: np.random.Generator) -> Floats:
     """Return the hum of blades in a wind that falls by 3 to 6 dB an octave above 200 Hz."""
     slope, blades = rng.uniform(-6, -3), rng.uniform(70, 250)
-    wind = _coloured(rng, np.maximum(_frequencies(), 200) ** (slope / 20 / np.log10(2)))
+    wind = _falling(rng, 200, slope)
     time = np.arange(SECONDS * RATE) / RATE
     tones = sum(
         np.sin(2 * np.pi * (k * blades * time + rng.random())) / k**1.5 for k in range(1, 9)

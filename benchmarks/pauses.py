@@ -27,7 +27,7 @@ from alphamf.audio.speech_level import QUIET_PAUSES_DB
 from alphamf.tools import pool, tables
 from alphamf.tools.arrays import Floats, Reals
 from alphamf.training.refiner.recordings import sources
-from benchmarks.clips import Clip, mono
+from benchmarks.clips import Clip, coloured, mono
 from benchmarks.methods import names_of, run
 from benchmarks.report import caption, options_of, run_main
 
@@ -72,12 +72,12 @@ def white(rng: np.random.Generator, samples: int, rate: int) -> Reals:
 
 def pink(rng: np.random.Generator, samples: int, rate: int) -> Reals:
     """Return noise that falls by 3 dB an octave above 40 Hz."""
-    return _coloured(rng, samples, rate, 40.0, -0.5)
+    return coloured(rng, samples, rate, 40.0, -0.5)
 
 
 def fan(rng: np.random.Generator, samples: int, rate: int) -> Reals:
     """Return wind that falls by 5 dB an octave above 200 Hz, and eight harmonics of blades."""
-    wind = _coloured(rng, samples, rate, 200.0, -0.83)
+    wind = coloured(rng, samples, rate, 200.0, -0.83)
     blades = rng.uniform(70, 250)
     return wind / wind.std() + 0.4 * _harmonics(rng, samples, rate, blades, 8)
 
@@ -88,12 +88,6 @@ def hum(rng: np.random.Generator, samples: int, rate: int) -> Reals:
 
 
 NOISES = {"white": white, "pink": pink, "fan": fan, "hum": hum}
-
-
-def _coloured(rng: np.random.Generator, samples: int, rate: int, low: float, power: float) -> Reals:
-    gain = np.maximum(np.fft.rfftfreq(samples, 1 / rate), low) ** power
-    found: Reals = np.fft.irfft(np.fft.rfft(rng.standard_normal(samples)) * gain, samples)
-    return found
 
 
 def _harmonics(

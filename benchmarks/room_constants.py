@@ -106,13 +106,7 @@ def noise(rng: np.random.Generator, samples: int) -> Reals:
 
 
 def example(number: int) -> Example:
-    """Make a clip, and return its features with the truth.
-
-    Parameters
-    ----------
-    number
-        Number of the clip.
-    """
+    """Make the clip of a number, and return its features with the truth."""
     from scipy.signal import fftconvolve
 
     rng = np.random.default_rng((SEED, 0, number))

@@ -107,15 +107,7 @@ def run_chain(clip: Clip, settings: Settings, seed: int = 0) -> Chain:
 
 
 def measured(clip: Clip, steps: int) -> dict[str, Any]:
-    """Run all samplers on a clip; return a dict of numbers per row of the table.
-
-    Parameters
-    ----------
-    clip
-        The clip.
-    steps
-        Steps of the reference, of which the last three quarters are averaged.
-    """
+    """Run all samplers on a clip; return numbers by row. The reference has so many `steps`."""
     rows: dict[str, Any] = {"noisy input": {"score": si_sdr(clip.clean, clip.noisy)}}
     references: dict[float, Floats] = {}
     exact = run_chain(clip, replace(PLAIN, sampler=EXACT))

@@ -66,7 +66,10 @@ def test_denoise_imports_only_what_it_uses(tmp_path, rate):
     assert not found & UNUSED
 
 
-@pytest.mark.parametrize("words", ["--help", "--version", "denoise --help", "evaluate --help"])
+@pytest.mark.parametrize(
+    "words",
+    ["--help", "--version", "denoise --help", "evaluate --help", "experiment --help"],
+)
 def test_help_imports_nothing_heavy(words):
     heavy = {"numpy", "scipy", "librosa", "soundfile", "matplotlib", "cupy"}
     assert not modules(*words.split()) & heavy

@@ -54,13 +54,7 @@ SHARES = (
 
 
 def load(path: Path) -> Config:
-    """Read a configuration.
-
-    Raises
-    ------
-    AlphaMFError
-        The file cannot be read, or a key is missing, unknown, of another type or out of range.
-    """
+    """Read a configuration; a key that is missing, unknown or out of range is an AlphaMFError."""
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -36,18 +36,12 @@ def third_octaves(bins: int, rate: int) -> Floats:
 
 
 def estoi(clean: Tensor, estimate: Tensor, rate: int) -> Tensor:
-    """Correlate third-octave envelopes over segments of 384 ms, as ESTOI does.
+    """Correlate third-octave envelopes over segments of 384 ms, as ESTOI does, shape (clips,).
 
     Envelopes are centred and divided by their norm over the frames of a segment and then over the
-    bands, and multiplied. Unlike in ESTOI the sound keeps its rate, and silent frames are removed
-    from the spectra, not from the sound; the difference is below .01.
-
-    `clean`, `estimate`: sounds, shape (clips, samples). Returns `Tensor`: shape (clips,); 0 where
-    there is less than a segment of sound.
-
-    References
-    ----------
-    Jensen and Taal, IEEE/ACM TASLP 24, 2016, equations 3 to 7.
+    bands, and multiplied (Jensen and Taal, IEEE/ACM TASLP 24, 2016, equations 3 to 7). Unlike in
+    ESTOI the sound keeps its rate, and silent frames are removed from the spectra, not from the
+    sound; the difference is below .01. 0 where there is less than a segment of sound.
     """
     power = _analysed(clean, rate)
     bands = spectra.constant(third_octaves(power.shape[-1], rate), power)

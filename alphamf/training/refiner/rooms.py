@@ -71,8 +71,6 @@ def image_room(
 ) -> Room:
     """Draw a box-shaped room with the image method.
 
-    References
-    ----------
     Allen and Berkley, JASA 65 (1979); Scheibler, Bezzam and Dokmanic, ICASSP 2018 (the package).
     """
     rooms = image_method()

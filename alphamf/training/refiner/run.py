@@ -87,26 +87,10 @@ def check_installed(device: str = "cpu") -> None:
 
 
 def train(run: Run, until: int | None = None) -> list[dict[str, float]]:
-    """Train the network of a configuration, or resume a stopped run.
+    """Train the network of a configuration, or resume a stopped run; return the rows of the log.
 
-    Parameters
-    ----------
-    run
-        The run. Its folder then holds the checkpoint, the curves and ``network.npz``, the running
-        mean of the parameters, as of the last score.
-    until
-        Step to stop at; None: the last.
-
-    Returns
-    -------
-    list of dict
-        The rows of the log.
-
-    Raises
-    ------
-    AlphaMFError
-        PyTorch is not installed, the folder holds another run, a file cannot be read or written, or
-        training diverges.
+    The folder then holds the checkpoint, the curves and ``network.npz``, the running mean of the
+    parameters, as of the last score. `until` is the step to stop at; None: the last.
     """
     check_installed(run.device)
     config = run.config

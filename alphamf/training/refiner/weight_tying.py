@@ -20,15 +20,7 @@ from alphamf.training.refiner.config import NARROW
 
 
 def band_shares(bins: int, bands: int) -> Floats:
-    """Return the share of each bin in each band, shape (bins, bands); the shares of a bin sum to 1.
-
-    Examples
-    --------
-    >>> band_shares(257, 96).shape
-    (257, 96)
-    >>> band_shares(257, 96)[[63, 64, 256]].argmax(axis=1)
-    array([63, 64, 95])
-    """
+    """Return the share of each bin in each band, shape (bins, bands); those of a bin sum to 1."""
     above = np.geomspace(NARROW, bins - 1, bands - NARROW)
     centres = np.concatenate([np.arange(NARROW), above])
     shares = [np.interp(np.arange(bins), centres, row) for row in np.eye(bands)]

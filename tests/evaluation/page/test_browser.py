@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-import shutil
 
 import pytest
 
 from alphamf.evaluation.page import report
+from benchmarks.page_server import chromium
 from tests.support.report_page import SETTINGS, Page, result, sounds
 
 
@@ -67,22 +67,10 @@ def test_charts_are_text_in_the_colours_of_the_page_with_names_of_their_own(smal
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
     """Headless Chromium, or a skipped test."""
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    driver = shutil.which("chromedriver")
-    if chromium is None or driver is None:
+    pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    running = chromium(tmp_path_factory.mktemp("chromium"))
+    if running is None:
         pytest.skip("chromium and chromedriver are not installed")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for option in (
-        "headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run",
-        "disable-background-networking", "disable-component-update", "disable-sync",
-        "disable-dev-shm-usage", "autoplay-policy=no-user-gesture-required",
-        f"user-data-dir={tmp_path_factory.mktemp('chromium')}",
-    ):  # fmt: skip
-        options.add_argument(f"--{option}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    running = webdriver.Chrome(options, webdriver.ChromeService(driver))
     yield running
     running.quit()
 

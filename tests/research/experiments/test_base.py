@@ -6,7 +6,6 @@ import csv
 import dataclasses
 import json
 import math
-import subprocess
 import sys
 from importlib.metadata import version
 
@@ -238,16 +237,3 @@ def test_mean_and_error():
     assert mean_and_error([2.0]) == "2"
     assert mean_and_error([1.0, 2.0, 3.0]) == "2 ± 0.58"
     assert mean_and_error([0.123456], 2) == "0.12"
-
-
-@pytest.mark.slow
-def test_help_imports_nothing_heavy():
-    code = (
-        "import sys\nfrom typer.testing import CliRunner\nfrom alphamf.cli.app import app\n"
-        "for words in (['--help'], ['experiment', '--help']):\n"
-        "    assert CliRunner().invoke(app, words).exit_code == 0\n"
-        "heavy = {'numpy', 'matplotlib', 'alphamf.research.experiments.base'} & set(sys.modules)\n"
-        "assert not heavy, heavy\n"
-    )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr

@@ -65,6 +65,8 @@ WRONG = [
     ({"data": {"voices": []}}, r"\[data\] voices names no folder"),
     ({"data": {"rooms": []}}, r"\[data\] rooms names no folder"),
     ({"data": {"tilts": [0.0, 0.9]}}, r"\[data\] tilts needs voices in \[data\] narrow"),
+    ({"data": {"narrow": ["x"]}}, r"\[data\] narrow can be used for a high-band network only"),
+    ({"mixtures": {"echo": 0.5}}, r"\[mixtures\] echo can be used for a dereverberator only"),
     ({"mixtures": {"until_edge": True}},
      r"\[mixtures\] until_edge can be used for a high-band network only"),
     ({"mixtures": {"codec": 1.5}}, r"\[mixtures\] codec must be from 0 to 1, not 1.5"),

@@ -95,11 +95,6 @@ def test_the_target_of_an_echo_is_its_early_part(tmp_path, monkeypatch):
         assert np.mean(late[400:1800] ** 2) < 0.05 * np.mean(late**2)  # nothing is late yet
 
 
-def test_echo_is_for_a_dereverberator_alone(tmp_path):
-    with pytest.raises(AlphaMFError, match="echo can be used for a dereverberator only"):
-        tones.changed(tmp_path, mixtures={"echo": 0.5})
-
-
 def test_clips_hold_the_sound_with_its_echo(tmp_path, monkeypatch):
     tones.write_corpora(tmp_path)
     monkeypatch.setattr(rooms, "RECORDED", 1.0)

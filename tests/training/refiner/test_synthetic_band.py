@@ -1,17 +1,14 @@
 """Voices with a made-up band above 8 kHz."""
 
 import numpy as np
-import pytest
 import soundfile
 
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import forward
-from alphamf.errors import AlphaMFError
 from alphamf.learnt.bands import FULL_BAND
-from alphamf.training.refiner import config_file, recordings
+from alphamf.training.refiner import recordings
 from alphamf.training.refiner.config import Data
 from alphamf.training.refiner.recordings import DROPS, END, FRAME, PLACES, TILTED, widen_band
-from tests.support import tones
 
 RATE = 16000
 
@@ -91,12 +88,3 @@ def test_narrow_voices_are_read_with_the_others(tmp_path):
     for one, two in zip(once, again, strict=True):
         np.testing.assert_array_equal(one, two)
     assert levels(once[0])[0][200] < levels(once[-1])[0][200] - 20
-
-
-def test_only_a_network_of_the_bands_takes_narrow_voices(tmp_path):
-    table = tones.table(tmp_path)
-    table["data"]["narrow"] = ["x"]
-    with pytest.raises(
-        AlphaMFError, match=r"\[data\] narrow can be used for a high-band network only"
-    ):
-        config_file.parse_config(table)
