@@ -30,108 +30,63 @@ HEADER = Path(__file__).parents[1] / "alphamf" / "native" / "_shared.h"
 single = np.float32
 late, high = zip(*network.DEEP, strict=True)
 
+
+def singles(of: Any, **names: str) -> dict[str, Any]:
+    """Return attributes in single precision, by their names in C."""
+    return {name: single(getattr(of, each)) for name, each in names.items()}
+
+
+def plain(of: Any, **names: str) -> dict[str, Any]:
+    """Return attributes as they are, by their names in C."""
+    return {name: getattr(of, each) for name, each in names.items()}
+
+
 TABLE: list[tuple[Any, dict[str, Any]]] = [
     (arrays, {"LOG_LIMIT": single(arrays.LOG_LIMIT), "LARGEST_PHI": single(np.exp(60.0))}),
-    (
-        cells,
-        {
-            "TINY": single(cells.TINY),
-            "LARGEST": single(cells.LARGEST),
-            "FLOOR": single(cells.FLOOR),
-        },
-    ),
+    (cells, singles(cells, TINY="TINY", LARGEST="LARGEST", FLOOR="FLOOR")),
     (
         network,
-        {
-            "FEATURES": network.FEATURES,
-            "OUTPUTS_OF_CELL": network.OUTPUTS,
-            "ADDED": network.ADDED,
-            "TAPS": network.TAPS,
-            "DILATIONS": network.DILATIONS,
-            "MOST_DEEP": len(network.DEEP),
-            "LATE_FRAMES": late,
-            "HIGH_BINS": high,
-            "LOGIT": single(network.LOGIT),
-            "LEAK": single(network.SLOPE),
-            "NORM_EPSILON": single(network.NORM_EPSILON),
-            "NARROWEST": single(network.NARROWEST),
-            "SILENT": single(network.SILENT),
-        },
+        plain(network, FEATURES="FEATURES", OUTPUTS_OF_CELL="OUTPUTS", ADDED="ADDED", TAPS="TAPS")
+        | {"DILATIONS": network.DILATIONS, "MOST_DEEP": len(network.DEEP)}
+        | {"LATE_FRAMES": late, "HIGH_BINS": high}
+        | singles(network, LOGIT="LOGIT", LEAK="SLOPE", NORM_EPSILON="NORM_EPSILON")
+        | singles(network, NARROWEST="NARROWEST", SILENT="SILENT"),
     ),
     (causal, {"EDGE_LOW": causal.EDGE[0], "EDGE_HIGH": causal.EDGE[1]}),
-    (packed, {"ALIGNMENT": packed.ALIGNMENT, "PANEL": packed.PANEL, "BIAS": packed.BIAS}),
+    (packed, plain(packed, ALIGNMENT="ALIGNMENT", PANEL="PANEL", BIAS="BIAS")),
     (
         second_stage,
-        {
-            "SILENT_PAIR": single(second_stage.SILENT),
-            "MOST_SPEECH": single(second_stage.MOST),
-            "CHANGE": single(second_stage.CHANGE),
-            "START_OF_SOUND": single(second_stage.START[0]),
-            "START_OF_SPEECH": single(second_stage.START[1]),
-        },
+        singles(second_stage, SILENT_PAIR="SILENT", MOST_SPEECH="MOST", CHANGE="CHANGE")
+        | {"START_OF_SOUND": single(second_stage.START[0])}
+        | {"START_OF_SPEECH": single(second_stage.START[1])},
     ),
     (
         pauses,
-        {
-            "AROUND": pauses.AROUND,
-            "IN_PAUSES": single(pauses.IN_PAUSES),
-            "IN_PAUSES_ABOVE": single(high_band.IN_PAUSES),
-            "SPEECH_DB": single(pauses.SPEECH_DB),
-            "PAUSE_DB": single(pauses.PAUSE_DB),
-            "TINY_POWER": single(pauses.TINY),
-        },
+        {"AROUND": pauses.AROUND, "IN_PAUSES": single(pauses.IN_PAUSES)}
+        | {"IN_PAUSES_ABOVE": single(high_band.IN_PAUSES)}
+        | singles(pauses, SPEECH_DB="SPEECH_DB", PAUSE_DB="PAUSE_DB", TINY_POWER="TINY"),
     ),
-    (
-        bands,
-        {
-            "BANDS": bands.COUNT,
-            "BELOW": bands.BELOW,
-            "FIRST_HZ": bands.FIRST_HZ,
-            "LAST_HZ": bands.LAST_HZ,
-        },
-    ),
-    (
-        high_bands,
-        {"CROSSED_FROM": high_bands.CROSSED[0], "CROSSED_TO": high_bands.CROSSED[1]},
-    ),
+    (bands, plain(bands, BANDS="COUNT", BELOW="BELOW", FIRST_HZ="FIRST_HZ", LAST_HZ="LAST_HZ")),
+    (high_bands, {"CROSSED_FROM": high_bands.CROSSED[0], "CROSSED_TO": high_bands.CROSSED[1]}),
     (grids, {"BAND_LOW": grids.BAND_TOP[0], "BAND_HIGH": grids.BAND_TOP[1]}),
     (
         asymmetric_windows,
-        {
-            "FRAME_HOPS": asymmetric_windows.FRAME_HOPS,
-            "SYNTHESIS_HOPS": asymmetric_windows.SYNTHESIS_HOPS,
-        },
+        plain(asymmetric_windows, FRAME_HOPS="FRAME_HOPS", SYNTHESIS_HOPS="SYNTHESIS_HOPS"),
     ),
     (
         activity,
-        {
-            "SPEECH_LOW": activity.BAND[0],
-            "SPEECH_HIGH": activity.BAND[1],
-            "SPAN": activity.SPAN,
-            "RATIO_MOST": activity.RATIO[1],
-            "LEVEL_LEAST": activity.LEVEL[0],
-            "WEIGHTS": activity.WEIGHTS,
-        },
+        {"SPEECH_LOW": activity.BAND[0], "SPEECH_HIGH": activity.BAND[1], "SPAN": activity.SPAN}
+        | {"RATIO_MOST": activity.RATIO[1], "LEVEL_LEAST": activity.LEVEL[0]}
+        | {"WEIGHTS": activity.WEIGHTS},
     ),
     (spatial, {"SHARED": single(spatial.SHARED)}),
     (
         uncertainty,
-        {
-            "DEVIATION_SCALE": single(uncertainty.CHOSEN.scale),
-            "DEVIATION_POWER": single(uncertainty.CHOSEN.power),
-            "DEVIATION_LEAST": single(uncertainty.CHOSEN.least),
-            "FAINT": uncertainty.CHOSEN.faint,
-            "FAINT_STD": single(uncertainty.CHOSEN.faint_std),
-            "BEND": uncertainty.CHOSEN.bend,
-        },
+        singles(uncertainty.CHOSEN, DEVIATION_SCALE="scale", DEVIATION_POWER="power")
+        | {"DEVIATION_LEAST": single(uncertainty.CHOSEN.least), "FAINT": uncertainty.CHOSEN.faint}
+        | {"FAINT_STD": single(uncertainty.CHOSEN.faint_std), "BEND": uncertainty.CHOSEN.bend},
     ),
-    (
-        faint_noise,
-        {
-            "FAINT_MOST_DB": single(faint_noise.MOST_DB),
-            "STEEPNESS": floors.STEEPNESS,
-        },
-    ),
+    (faint_noise, singles(faint_noise, FAINT_MOST_DB="MOST_DB") | {"STEEPNESS": floors.STEEPNESS}),
 ]
 
 
