@@ -199,11 +199,11 @@ def training_progress(
         console=Console(stderr=True),
         transient=True,
     )
-    task = bars.add_task(name, total=None, objective=0.0)
+    task = bars.add_task(name, total=None, visible=False, objective=0.0)
 
     def update(progress: tuple[int, int, float]) -> None:
         step, steps, objective = progress
-        bars.update(task, completed=step, total=steps, objective=objective)
+        bars.update(task, completed=step, total=steps, visible=True, objective=objective)
 
     with _on_the_terminal(bars):
         yield update

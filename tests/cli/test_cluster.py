@@ -148,16 +148,6 @@ def test_a_lost_worker_loses_no_result(corpus, plain_page, remote):
     assert evaluate(*CORPUS, "--cluster", "nobody:1", "--quiet", method=methods).output == ""
 
 
-def test_the_pool_does_without_dask(tmp_path):
-    sound(tmp_path / "a.wav")
-    code = (
-        "import sys\nfrom alphamf.cli.app import app\n"
-        "app(['denoise', 'a.wav', '--steps', '4'], standalone_mode=False)\n"
-        "sys.exit(bool({'dask', 'distributed'} & set(sys.modules)))"
-    )
-    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
-
-
 def test_nobody_answers(corpus, monkeypatch):
     monkeypatch.setattr(cluster_client, "PATIENCE", 0.3)
     address = "127.0.0.1:9"
@@ -259,13 +249,6 @@ def test_the_keys_cannot_be_made(corpus, monkeypatch):
     result = denoise("noisy", "--cluster", "local")
     sentence = f"--cluster local needs the package cryptography: {install_extra('cluster')}"
     assert (result.exit_code, result.stderr) == (2, f"Error: {sentence}\n")
-
-
-def test_streams_stay_here():
-    sentence = "Error: --cluster needs files; it cannot use standard input or output (-)\n"
-    for words in (("-",), ("a.wav", "-o", "-")):
-        result = denoise(*words, "--cluster", "local")
-        assert (result.exit_code, result.stderr) == (2, sentence)
 
 
 def test_a_worker_that_does_not_fit_is_refused(corpus, remote, monkeypatch):

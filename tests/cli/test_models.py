@@ -1,19 +1,23 @@
 """``alphamf train``, ``info`` and ``models``."""
 
+import io
 import json
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
 
+from alphamf.cli.report import training_progress
 from alphamf.learnt import network_file
 from alphamf.learnt.dictionary import load, shipped_dictionaries
 from alphamf.learnt.network_file import TrainedNetwork
-from tests.support.commands import run
+from tests.support.commands import in_a_terminal, run
 from tests.support.places import DATA
+from tests.support.planted import syllables
 
 SAMPLE = DATA / "sample-clean.wav"
 
@@ -157,16 +161,6 @@ def test_train_makes_a_model_that_denoises(empty):
     assert soundfile.info("a.denoised.wav").frames == 4000
 
 
-def test_train_takes_folders_and_the_seed_decides(empty):
-    Path("clean").mkdir()
-    Path("clean/a.wav").symlink_to(SAMPLE)
-    for name, seed in (("x", 1), ("y", 1), ("z", 2)):
-        run("train", "clean", "-o", f"{name}.npz", "--rank", 3, "--steps", 3, "--seed", seed, "-q")
-    x, y, z = (load(f"{name}.npz").basis for name in "xyz")
-    np.testing.assert_array_equal(x, y)
-    assert np.abs(x - z).max() > 0
-
-
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -181,6 +175,18 @@ def test_train_takes_folders_and_the_seed_decides(empty):
         (["clean.wav", "-o", "m.npz", "--rate", "10"], "rate must be from"),
         (["clean.wav", "-o", "m.npz", "--rank", "0"], "rank must be from 1 to 10000, not 0"),
         (["clean.wav", "-o", "m.npz", "--alpha", "3"], "alpha must be from 0.5 to 2"),
+        *(
+            (["clean.wav", "-o", "m.npz", *words.split()], sentence)
+            for words, sentence in (
+                ("--voices name", "unknown rule 'name' for voices"),
+                ("--voices folder old.npz", "the rule folder finds only one voice in 2 files"),
+                ("--seconds 0", "seconds must be from 0.064 to 86400, not 0"),
+                ("--seconds 1e300", "seconds must be from 0.064 to 86400, not 1e+300"),
+                (f"--rank {'9' * 23}", "rank must be from 1 to 10000, not 99999"),
+                ("--seed -1", "--seed must be at least 0, not -1"),
+                ("--above speech-16k --seconds nan", "seconds must be from 0.064 to 86400, not"),
+            )
+        ),
         (["clean.wav", "-o", "m.npz", "--steps", "0"], "steps"),
         (["clean.wav", "-o", "m.npz", "--sampler", "x"], "unknown --sampler 'x'"),
     ],
@@ -193,3 +199,53 @@ def test_what_train_cannot_do_is_one_sentence(empty, arguments, sentence):
     assert result.stderr.startswith("Error: ") and result.stderr.count("\n") == 1
     assert sentence in result.stderr
     assert sorted(os.listdir()) == ["clean.wav", "d.npz", "old.npz"]
+
+
+TINY = ("--rate", "4000", "--seconds", "1", "--rank", 2)
+"""Options of a quick training on the voices."""
+
+
+@pytest.fixture
+def voices(empty):
+    """Write the folder ``clean``, with six files of three voices."""
+    for k, name in enumerate(("a", "b", "c")):
+        Path("clean", name).mkdir(parents=True)
+        for number in range(2):
+            syllables(Path("clean", name, f"{number}.wav"), 1.5, seed=2 * k + number)
+
+
+@pytest.mark.usefixtures("voices")
+def test_a_bad_file_is_reported_and_the_others_are_used():
+    Path("clean/bad.wav").write_text("no audio")
+    result = run("train", "clean", "-o", "m.npz", "--steps", 25, *TINY, code=2)
+    assert result.stderr == "Error: clean/bad.wav is not an audio file in a known format\n"
+    assert "from 6 files" in result.stdout
+    assert load("m.npz").about["unusable"] == 1
+    alone = run("train", "clean/bad.wav", "-o", "n.npz", *TINY, code=2)
+    assert alone.stderr == result.stderr
+    Path("worse.wav").touch()
+    several = run("train", "clean/bad.wav", "worse.wav", "-o", "n.npz", *TINY, code=2)
+    assert several.stderr.count("\n") == 3
+    assert "there is no speech to train on; none of the files can be used" in several.stderr
+    assert not os.path.exists("n.npz")
+
+
+def test_a_training_that_has_not_begun_is_shown_too(monkeypatch):
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    with training_progress("m.npz", quiet=False) as update:
+        update((1, 40, 0.5))
+    assert "1 of 40 steps" in terminal.getvalue()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="terminals are POSIX")
+@pytest.mark.usefixtures("voices")
+def test_progress_shows_the_objective_unless_quiet():
+    words = ["train", "clean", "-o", "m.npz", "--steps", "40", *map(str, TINY)]
+    seen, _, code = in_a_terminal(*words, columns=120)
+    assert code == 0
+    assert b"m.npz" in seen and b"of 40 steps" in seen and b"objective " in seen
+    assert run(*words, "--overwrite", "-q").output == ""

@@ -115,6 +115,7 @@ def test_conflicts_are_between_options_that_exist():
         ("a.wav --raw 8000:1:s16 --latency low", "--raw needs a pipe at low latency"),
         ("a.wav --latency low --cluster local", "--cluster cannot be combined with --latency low"),
         ("- -o - --latency low --tag", "--tag cannot be combined with --latency low"),
+        ("- --cluster local", "--cluster needs files; it cannot use standard input or"),
         ("a.wav -o - --cluster local", "--cluster needs files; it cannot use standard input or"),
         ("- --raw 8000:1:s16", "--raw needs a pipe at low latency: denoise - -o - --latency low"),
     ],

@@ -57,7 +57,7 @@ def test_a_model_records_how_it_was_trained(here):
     ]  # fmt: skip
     run("train", "in", "-o", "again.npz", *again)
     assert Path("again.npz").read_bytes() == Path("m.npz").read_bytes()
-    assert about["software"].startswith("alphamf ")
+    assert about["software"].startswith("alphamf ") and about["seed"] == 4
 
 
 @pytest.mark.slow

@@ -4,10 +4,8 @@ import errno
 import io
 import json
 import os
-import signal
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,7 +13,7 @@ import pytest
 from alphamf.audio.spool import spool_pipe
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import atomic_file
-from tests.support.commands import COMMAND, QUICK, contents, leave, run, sound, until
+from tests.support.commands import COMMAND, QUICK, contents, run, sound
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals, locks and limits are POSIX")
 
@@ -49,35 +47,6 @@ def test_a_half_done_folder_is_continued(here):
     assert "out/2.wav already exists" in named.stderr
     run("denoise", "in", "--output-dir", "out", "--overwrite", *QUICK)
     assert contents() == whole
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
-def test_a_killed_worker_costs_no_file(here):
-    for k in range(6):
-        sound(f"in/{k}.wav", 2, seed=k)
-    words = ["denoise", "in", "--preset", "fast", "--steps", "100", "--jobs"]
-    run(*words, "1", "--output-dir", "whole")
-    process = subprocess.Popen(
-        [*COMMAND, *words, "2", "--output-dir", "out", "--quiet"], stderr=subprocess.PIPE
-    )
-
-    def holder() -> int | None:
-        """Return a process that writes an output."""
-        for folder in Path("/proc").glob("[0-9]*/fd"):
-            with suppress(OSError):
-                for file in folder.iterdir():
-                    if str(file.readlink()).startswith(f"{here}/out/.alphamf-"):
-                        return int(folder.parent.name)
-        return None
-
-    until(holder)
-    victim = holder()
-    assert victim not in (None, process.pid)
-    os.kill(victim, signal.SIGKILL)
-    assert process.communicate(timeout=180)[1] == b""
-    assert process.returncode == 0
-    assert contents() == contents("whole")
 
 
 CRASH = """
@@ -278,17 +247,3 @@ def test_folders_that_cannot_be_made_or_written(here):
         for options in (["--output-dir", "/proc/x"], ["-o", "/proc/x.wav"]):
             result = run("denoise", "in/0.wav", *options, *QUICK, code=2)
             assert result.stderr.count("\n") == 1 and "/proc/x" in result.stderr
-
-
-@pytest.mark.slow
-@posix
-def test_a_killed_experiment_leaves_no_process_and_is_continued(here):
-    process = subprocess.Popen(
-        [*COMMAND, "experiment", "normal-1d", "--jobs", "2"],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
-    lines = Path("experiments/normal-1d.jsonl")
-    until(lambda: lines.exists() and lines.read_bytes())
-    process.kill()
-    process.wait()
-    leave(process, 60)

@@ -21,6 +21,8 @@ print(*sorted(sys.modules), file=sys.stderr)
 UNUSED = {
     "arviz_stats",
     "concurrent.futures.process",
+    "dask",
+    "distributed",
     "importlib.metadata",
     "jinja2",
     "librosa",

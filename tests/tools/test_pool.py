@@ -214,18 +214,6 @@ for _ in range(2):  # the second waits for ever, in C, where no exception comes
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the mutex is that of Linux")
-def test_a_second_signal_ends_what_hangs_in_c(tmp_path, start):
-    process = start(HANGING)
-    until((tmp_path / "started").exists)
-    process.send_signal(signal.SIGTERM)
-    time.sleep(0.3)
-    assert process.poll() is None
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(10) == 143
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="the mutex is that of Linux")
 @pytest.mark.parametrize(("count", "least", "most"), [(1, 18, 30), (2, 18, 30), (3, 0, 2)])
 def test_what_hangs_in_c_ends_for_certain(tmp_path, start, count, least, most):
     """Two signals in a row are one, as ``timeout`` sends them; apart, a third ends it at once."""
