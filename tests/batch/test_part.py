@@ -47,10 +47,17 @@ def test_what_is_no_time(text):
         seconds("start", text)
 
 
+PARTS = [("1.003", "2.1"), (None, "1.5"), ("0:02", None)]
+SUBTYPES = "PCM_16 PCM_24 PCM_32 PCM_U8 FLOAT DOUBLE ULAW".split()
+
+
 @pytest.mark.parametrize(
-    "subtype", ["PCM_16", "PCM_24", "PCM_32", "PCM_U8", "FLOAT", "DOUBLE", "ULAW"]
+    ("subtype", "start", "end"),
+    [
+        *(("PCM_16", *part) for part in PARTS),
+        *((each, *PARTS[k % 3]) for k, each in enumerate(SUBTYPES[1:])),
+    ],
 )
-@pytest.mark.parametrize(("start", "end"), [("1.003", "2.1"), (None, "1.5"), ("0:02", None)])
 def test_the_rest_is_copied_to_the_bit(subtype, start, end):
     write("a.wav", subtype=subtype, channels=2)
     options = [*(["--start", start] if start else []), *(["--end", end] if end else [])]

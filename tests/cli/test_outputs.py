@@ -43,14 +43,20 @@ DERIVED = {
 SLOW = {"normal-1d", "results.csv", "summary.md", "audio/noisy", "noisy/1_5dB"}
 
 
-def cases(table):
-    """Return the cases of a table; the quick suite has some of each command."""
+KINDS = "file", "folder", "nowhere", "pipe"
+QUICK_KINDS = "file", "pipe"
+
+
+def cases(table, kinds=("file",)):
+    """Return the cases of a table; the quick suite has some of each command and kind."""
     return [
         pytest.param(
-            words, name, id=name, marks=[pytest.mark.slow] if any(s in name for s in SLOW) else []
+            words, name, *[kind] * (len(kinds) > 1), id=f"{name}-{kind}",
+            marks=[pytest.mark.slow] * (any(s in name for s in SLOW) or kind not in QUICK_KINDS),
         )
         for name, words in table.items()
-    ]
+        for kind in kinds
+    ]  # fmt: skip
 
 
 def everything() -> dict[str, bytes | str]:
@@ -65,8 +71,7 @@ def everything() -> dict[str, bytes | str]:
 
 
 @posix
-@pytest.mark.parametrize("kind", ["file", "folder", "nowhere", "pipe"])
-@pytest.mark.parametrize(("words", "name"), cases(DERIVED))
+@pytest.mark.parametrize(("words", "name", "kind"), cases(DERIVED, KINDS))
 def test_no_name_that_a_command_chose_is_followed(here, words, name, kind):
     Path("tree/below").mkdir(parents=True)
     sound("tree/below/0.wav")

@@ -170,7 +170,7 @@ LONG = {
 
 
 @posix
-@pytest.mark.parametrize("length", [2000, 4080, 4200])
+@pytest.mark.parametrize("length", [pytest.param(2000, marks=pytest.mark.slow), 4080, 4200])
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=[] if n in QUICK_ONES else pytest.mark.slow) for n in LONG]
 )

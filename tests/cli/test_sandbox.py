@@ -90,21 +90,21 @@ COMMANDS = {
     "evaluate": ["evaluate", "--pairs", "in/p.csv", "--method", "noisy", "-o", "results"],
     "adapt": ["adapt", "--clean", "in", "--noise", "in", "-o", "n.npz"],
 }
-"""Commands by what they do; those that are slow are marked so."""
+"""Commands by what they do."""
 
-SLOW = [
-    "denoise of several",
-    "denoise side by side",
-    "denoise --cluster",
-    "train",
-]
-SLOW += ["denoise --reference", "evaluate", "adapt"]
-
-CASES = [pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in COMMANDS]
+QUICK_ONES = "denoise", "info", "info -", "denoise at low latency", "denoise of a video", "mix"
 
 
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("off", [False, True])
+@pytest.mark.parametrize(
+    ("name", "off"),
+    [
+        pytest.param(
+            name, off, marks=[] if name in QUICK_ONES[: 1 if off else None] else pytest.mark.slow
+        )
+        for name in COMMANDS
+        for off in (False, True)
+    ],
+)
 def test_no_command_decodes_in_its_own_process_unless_told_to(here, name, off):
     if "cluster" in name:
         pytest.importorskip("distributed", reason="the extra cluster is not installed")

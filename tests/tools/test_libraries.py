@@ -46,7 +46,10 @@ def test_the_cache_is_in_the_users_own(tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions")
-@pytest.mark.parametrize("kind", ["open to all", "a link", "a file"])
+@pytest.mark.parametrize(
+    "kind",
+    ["open to all", *(pytest.param(x, marks=pytest.mark.slow) for x in ("a link", "a file"))],
+)
 def test_a_cache_that_others_could_write_is_not_used(tmp_path, kind):
     folder = tmp_path / "alphamf" / "numba"
     folder.parent.mkdir()
@@ -62,13 +65,13 @@ def test_a_cache_that_others_could_write_is_not_used(tmp_path, kind):
     assert Path(place) != folder and mode == "700"
 
 
-@pytest.mark.parametrize("place", ["working directory", "MATPLOTLIBRC", "home"])
-def test_matplotlib_has_its_own_settings(tmp_path, place):
-    settings = tmp_path / {"home": ".config/matplotlib"}.get(place, ".") / "matplotlibrc"
-    settings.parent.mkdir(parents=True, exist_ok=True)
-    settings.write_text("figure.dpi: 7\n")
-    variables = {"MATPLOTLIBRC": str(settings)} if place == "MATPLOTLIBRC" else {}
-    done = run(RATIO, tmp_path, **{"HOME": str(tmp_path), **variables})
+def test_matplotlib_has_its_own_settings(tmp_path):
+    """Whatever lies in the working directory, at home, or where its variable says."""
+    places = tmp_path / "matplotlibrc", tmp_path / ".config/matplotlib/matplotlibrc"
+    for settings in (*places, tmp_path / "elsewhere"):
+        settings.parent.mkdir(parents=True, exist_ok=True)
+        settings.write_text("figure.dpi: 7\n")
+    done = run(RATIO, tmp_path, HOME=str(tmp_path), MATPLOTLIBRC=str(tmp_path / "elsewhere"))
     assert done.stdout == "100.0\n", done.stderr
 
 
