@@ -15,6 +15,7 @@ from alphamf.errors import AlphaMFError, DivergenceError
 from alphamf.inference import checkpoint as saved
 from alphamf.inference.protocols import Record, Sampler, State, Target
 from alphamf.inference.random import START, Key, generator
+from alphamf.inference.ranges import NOT_NEGATIVE, at_least, check_range
 from alphamf.tools.arrays import Array, namespace
 
 S = TypeVar("S", bound=State)
@@ -90,7 +91,11 @@ def run(
     """
     # NumPy's integers are not for JSON, which a checkpoint's identity is written in.
     seed, chain, segment = index(seed), index(chain), index(segment)
-    _check({"steps": steps, "seed": seed, "chain": chain}, segment, chains, start)
+    for name, value in (("steps", steps), ("seed", seed), ("chain", chain)):
+        check_range(name, value, NOT_NEGATIVE)
+    check_range("segment", segment, at_least(1))
+    if start is not None and chains:
+        raise AlphaMFError(f"chains {chains} cannot be combined with start")
     xp = np if start is None else namespace(start)
     rng = generator(seed, Key.CHAIN + chain, START, xp=xp)
     state = sampler.init(rng, target.start(rng, chains) if start is None else start)
@@ -121,18 +126,6 @@ def run(
             yield state
 
     return states(state)
-
-
-def _check(
-    from_zero: dict[str, int], segment: int, chains: tuple[int, ...], start: Array | None
-) -> None:
-    for name, value in from_zero.items():
-        if value < 0:
-            raise AlphaMFError(f"{name} must not be negative, not {value}")
-    if segment < 1:
-        raise AlphaMFError(f"segment must be at least 1, not {segment}")
-    if start is not None and chains:
-        raise AlphaMFError(f"chains {chains} cannot be combined with start")
 
 
 def _no_save(state: State) -> None:

@@ -23,6 +23,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.inference.laws import CHAINS, P_LEAST, Z_MOST
 from alphamf.inference.protocols import Sampler
 from alphamf.inference.random import generator
+from alphamf.inference.ranges import POSITIVE, check_range
 from alphamf.tools import libraries
 from alphamf.tools.arrays import Array
 
@@ -183,8 +184,7 @@ def check(
     >>> check(PSGLD(0.05, damping=0.3), target).passed  # another law at any step size
     False
     """
-    if not order > 0:
-        raise AlphaMFError(f"order must be positive, not {order}")
+    check_range("order", order, POSITIVE)
     if steps < 2 or chains < 100:
         raise AlphaMFError(
             f"steps must be at least 2 and chains at least 100, not {steps} and {chains}"

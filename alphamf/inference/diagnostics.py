@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf.errors import AlphaMFError
+from alphamf.inference.ranges import at_least, check_range
 from alphamf.tools.arrays import Array, to_host
 
 LEAST = 4
@@ -126,8 +127,7 @@ def separate_chains(draws: Array, count: int) -> Array:
     array([[0, 1, 2],
            [3, 4, 5]])
     """
-    if count < 1:
-        raise AlphaMFError(f"count must be at least 1, not {count}")
+    check_range("count", count, at_least(1))
     draws = to_host(draws)
     kept = len(draws) - len(draws) % count
     return draws[:kept].reshape(kept // count, count * draws.shape[1], *draws.shape[2:])

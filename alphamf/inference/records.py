@@ -9,6 +9,7 @@ from zlib import crc32
 import numpy as np
 
 from alphamf.errors import AlphaMFError
+from alphamf.inference.ranges import NOT_NEGATIVE, at_least, check_range
 from alphamf.inference.schedule import step_size_at
 from alphamf.tools.arrays import Array, namespace, to_host
 
@@ -301,10 +302,8 @@ def _identified(statistic: Statistic) -> str:
 
 def check_kept(burn_in: int, thin: int = 1) -> None:
     """Refuse a `burn_in` or `thin` with which no state can be kept."""
-    if burn_in < 0:
-        raise AlphaMFError(f"burn_in must not be negative, not {burn_in}")
-    if thin < 1:
-        raise AlphaMFError(f"thin must be at least 1, not {thin}")
+    check_range("burn_in", burn_in, NOT_NEGATIVE)
+    check_range("thin", thin, at_least(1))
 
 
 def is_kept(step: int, burn_in: int, thin: int) -> bool:

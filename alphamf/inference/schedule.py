@@ -8,6 +8,7 @@ from typing import Any
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.protocols import Schedule
+from alphamf.inference.ranges import FINITE, SHARE, at_least, check_ranges
 
 
 def step_size_at(schedule: Schedule, step: int) -> float:
@@ -47,8 +48,7 @@ class Polynomial:
     b: float = 0.51
 
     def __post_init__(self) -> None:
-        if not 0 < self.a < inf:
-            raise AlphaMFError(f"a must be a positive number, not {self.a}")
+        check_ranges(self, a=FINITE)
 
     def __call__(self, step: int) -> float:
         """Return the step size of step `step` (0 for the first)."""
@@ -120,12 +120,7 @@ class Cyclical:
     exploration: float = 0.8
 
     def __post_init__(self) -> None:
-        if not 0 < self.a < inf:
-            raise AlphaMFError(f"a must be a positive number, not {self.a}")
-        if self.period < 2:
-            raise AlphaMFError(f"period must be at least 2, not {self.period}")
-        if not 0 <= self.exploration < 1:
-            raise AlphaMFError(f"exploration must be from 0 to below 1, not {self.exploration}")
+        check_ranges(self, a=FINITE, period=at_least(2), exploration=SHARE)
 
     def __call__(self, step: int) -> float:
         """Return the step size of step `step` (0 for the first)."""

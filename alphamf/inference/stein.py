@@ -17,6 +17,7 @@ from math import sqrt
 import numpy as np
 
 from alphamf.errors import AlphaMFError
+from alphamf.inference.ranges import at_least, check_range
 from alphamf.tools.arrays import Array, parts, to_host
 
 ROWS = 500
@@ -96,8 +97,7 @@ def stein_thin(draws: Array, scores: Array, count: int, covariance: Array | None
     >>> bool(abs(chosen.mean()) < 0.1)
     True
     """
-    if count < 1:
-        raise AlphaMFError(f"count must be at least 1, not {count}")
+    check_range("count", count, at_least(1))
     z, s = _whitened(draws, scores, covariance)
     pull = 0.5 * (z.shape[-1] + (s * s).sum(-1))  # half of the kernel of each sample with itself
     chosen = []

@@ -9,6 +9,8 @@ import numpy as np
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.random import Key, generator
+from alphamf.inference.ranges import at_least, check_ranges
+from alphamf.inference.targets.bpmf import VARIANCES
 from alphamf.tools.arrays import Array
 
 
@@ -25,12 +27,7 @@ class FactorModel:
     level: float = 0.0  # Value around which the entries of W and H start
 
     def __post_init__(self) -> None:
-        """Check the hyperparameters."""
-        if self.rank < 1:
-            raise AlphaMFError(f"rank must be at least 1, not {self.rank}")
-        for name in ("variance_w", "variance_h", "variance_x"):
-            if not getattr(self, name) > 0:
-                raise AlphaMFError(f"{name} must be positive, not {getattr(self, name)}")
+        check_ranges(self, **VARIANCES, rank=at_least(1))
 
 
 class Entries(NamedTuple):

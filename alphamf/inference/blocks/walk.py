@@ -23,6 +23,7 @@ from alphamf.inference.blocks.ranks import Ranks, SingleProcess
 from alphamf.inference.blocks.ratings import Entries, FactorModel, Ratings, bounds
 from alphamf.inference.blocks.samplers import StateLayout, layout, step
 from alphamf.inference.random import generator, noise
+from alphamf.inference.ranges import NOT_NEGATIVE, check_range
 from alphamf.tools.arrays import Array
 
 
@@ -67,8 +68,7 @@ class Walk:
     ) -> None:
         # NumPy's integers are not for JSON, which a checkpoint's index is written in.
         seed, burn_in = index(seed), index(burn_in)
-        if seed < 0:
-            raise AlphaMFError(f"seed must not be negative, not {seed}")
+        check_range("seed", seed, NOT_NEGATIVE)
         self.ranks = ranks = ranks or SingleProcess()
         self.blocks = blocks = ratings.blocks
         if blocks % ranks.size:

@@ -17,14 +17,15 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from alphamf.errors import AlphaMFError
 from alphamf.inference.draws import draw_gradient
 from alphamf.inference.protocols import Need, Schedule, Target, ValuePotential
 from alphamf.inference.random import stable_noise
-from alphamf.inference.samplers.metropolis import check_leaps
+from alphamf.inference.ranges import NOT_NEGATIVE, POSITIVE, Range, at_least, check_ranges
 from alphamf.inference.samplers.reflect import refuse_wall
 from alphamf.inference.schedule import step_size_at
 from alphamf.tools.arrays import Array, namespace
+
+INDEX = Range("must be above 1 and at most 2", lambda x: 1 < x <= 2)
 
 EXTENT = 20.0
 """Momenta above it have their velocity from the series of the tails."""
@@ -104,24 +105,16 @@ class FLA:
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        """See `alphamf.inference.protocols.Sampler`."""
         plain: tuple[Need, ...] = ("bounded gradient", "no wall")
         return (*plain, "value") if self.terms else plain
 
     def __post_init__(self) -> None:
-        """Check the hyperparameters."""
-        check_index(self.alpha)
-        if self.terms < 0:
-            raise AlphaMFError(f"terms must not be negative, not {self.terms}")
-        if not self.spacing > 0:
-            raise AlphaMFError(f"spacing must be positive, not {self.spacing}")
+        check_ranges(self, alpha=INDEX, terms=NOT_NEGATIVE, spacing=POSITIVE)
 
     def init(self, rng: Any, theta: Array) -> FLAState:
-        """Return the state that starts at theta, of shape (*chains, D)."""
         return FLAState(theta, 0)
 
     def step(self, rng: Any, state: FLAState, target: Target[Any]) -> FLAState:
-        """Make one step, with the gradients of one drift."""
         refuse_wall(self, target)
         theta, step = state
         h = step_size_at(self.step_size, step)
@@ -215,20 +208,14 @@ class FULD:
     friction: float = 1.0
 
     def __post_init__(self) -> None:
-        """Check the hyperparameters."""
-        check_index(self.alpha)
-        check_leaps(self.leaps)
-        if not self.friction >= 0:
-            raise AlphaMFError(f"friction must not be negative, not {self.friction}")
+        check_ranges(self, alpha=INDEX, leaps=at_least(1), friction=NOT_NEGATIVE)
 
     def init(self, rng: Any, theta: Array) -> FULDState:
-        """Return the state that starts at theta, of shape (*chains, D), with v from its law."""
         momentum = stable_noise(rng, self.alpha, theta)
         momentum *= self.alpha ** (-1 / self.alpha)
         return FULDState(theta, 0, momentum)
 
     def step(self, rng: Any, state: FULDState, target: Target[Any]) -> FULDState:
-        """Make one step, with one gradient per leap."""
         refuse_wall(self, target)
         theta, step, v = state
         h = step_size_at(self.step_size, step)
@@ -243,12 +230,6 @@ class FULD:
             v += kick
             theta = middle + (h / 2) * velocity(v, self.alpha)
         return FULDState(theta, step + 1, v)
-
-
-def check_index(alpha: float) -> None:
-    """Raise an AlphaMFError if alpha is no index of these samplers."""
-    if not 1 < alpha <= 2:
-        raise AlphaMFError(f"alpha must be above 1 and at most 2, not {alpha}")
 
 
 def velocity(v: Array, alpha: float) -> Array:

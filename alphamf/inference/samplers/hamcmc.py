@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 from alphamf.inference.draws import draw_gradient
 from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
+from alphamf.inference.ranges import NOT_NEGATIVE, POSITIVE, at_least, check_ranges
 from alphamf.inference.samplers import lbfgs
 from alphamf.inference.samplers.reflect import reflect
 from alphamf.inference.schedule import Held, step_size_at
@@ -83,20 +84,16 @@ class HAMCMC:
     trust: float = 0.0
 
     def __post_init__(self) -> None:
-        """Check the hyperparameters."""
-        lbfgs.check_pairs(self.memory, 2, self.gamma, self.trust)
+        check_ranges(self, memory=at_least(2), gamma=POSITIVE, trust=NOT_NEGATIVE)
 
     @property
     def turns(self) -> int:
-        """Number of chains that move in turn: `memory`."""
         return self.memory
 
     def init(self, rng: Any, theta: Array) -> HAMCMCState:
-        """Return the initial state at theta, of shape (*chains, D), with an empty memory."""
         return _init(theta, self.memory, self.memory - 1)
 
     def step(self, rng: Any, state: HAMCMCState, target: Target[Potential]) -> HAMCMCState:
-        """Make one step, with two gradients."""
         h = Held(self.step_size, self.memory)(state.step)
         return _step(rng, state, target, h, self.gamma, self.trust)
 
@@ -125,15 +122,12 @@ class NaiveQN:
     trust: float = 0.0
 
     def __post_init__(self) -> None:
-        """Check the hyperparameters."""
-        lbfgs.check_pairs(self.memory, 2, self.gamma, self.trust)
+        check_ranges(self, memory=at_least(2), gamma=POSITIVE, trust=NOT_NEGATIVE)
 
     def init(self, rng: Any, theta: Array) -> HAMCMCState:
-        """Return the initial state at theta, of shape (*chains, D), with an empty memory."""
         return _init(theta, 1, self.memory - 1)
 
     def step(self, rng: Any, state: HAMCMCState, target: Target[Potential]) -> HAMCMCState:
-        """Make one step, with two gradients."""
         h = step_size_at(self.step_size, state.step)
         return _step(rng, state, target, h, self.gamma, self.trust)
 

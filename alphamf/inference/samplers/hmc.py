@@ -9,15 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
-from alphamf.errors import AlphaMFError
 from alphamf.inference.metric import Metric
 from alphamf.inference.protocols import Need, RiemannianPotential, Schedule, Target, ValuePotential
 from alphamf.inference.random import noise
+from alphamf.inference.ranges import POSITIVE, at_least, check_ranges
 from alphamf.inference.samplers import lbfgs
 from alphamf.inference.samplers.masses import Mass, UnitMass
 from alphamf.inference.samplers.metropolis import (
     ExtendedPotential,
-    check_leaps,
     clip_large,
     count,
     metropolis,
@@ -81,16 +80,13 @@ class HMC:
     mass: Mass = field(default_factory=UnitMass)
 
     def __post_init__(self) -> None:
-        """Check the hyperparameters."""
-        check_leaps(self.leaps)
+        check_ranges(self, leaps=at_least(1))
 
     def init(self, rng: Any, theta: Array) -> HMCState:
-        """Return the state that starts at theta, of shape (*chains, D)."""
         accepted = namespace(theta).zeros(theta.shape[:-1], int)
         return HMCState(theta, 0, accepted, self.mass.init(theta))
 
     def step(self, rng: Any, state: HMCState, target: Target[ValuePotential]) -> HMCState:
-        """Make one step, with one draw of the potential."""
         theta, step, accepted, mass = state
         h = step_size_at(self.step_size, step)
         potential = ExtendedPotential(target.draw(rng, theta), target.positive)
@@ -153,17 +149,12 @@ class RHMC:
     fixed_points: int = 6
 
     def __post_init__(self) -> None:
-        """Check the hyperparameters."""
-        check_leaps(self.leaps)
-        if self.fixed_points < 1:
-            raise AlphaMFError(f"fixed_points must be at least 1, not {self.fixed_points}")
+        check_ranges(self, leaps=at_least(1), fixed_points=at_least(1))
 
     def init(self, rng: Any, theta: Array) -> RHMCState:
-        """Return the state that starts at theta, of shape (*chains, D)."""
         return RHMCState(theta, 0, namespace(theta).zeros(theta.shape[:-1], int))
 
     def step(self, rng: Any, state: RHMCState, target: Target[RiemannianPotential]) -> RHMCState:
-        """Make one step, with one draw of the potential."""
         theta, step, accepted = state
         h = step_size_at(self.step_size, step)
         potential = ExtendedPotential(target.draw(rng, theta), target.positive)
@@ -258,25 +249,18 @@ class HMCBFGS:
     gamma: float = 1.0
 
     def __post_init__(self) -> None:
-        """Check the hyperparameters."""
-        check_leaps(self.leaps)
-        if self.ensemble < 3:
-            raise AlphaMFError(f"ensemble must be at least 3, not {self.ensemble}")
-        lbfgs.check_gamma(self.gamma)
+        check_ranges(self, leaps=at_least(1), ensemble=at_least(3), gamma=POSITIVE)
 
     @property
     def turns(self) -> int:
-        """Number of chains that move in turn: `ensemble`."""
         return self.ensemble
 
     def init(self, rng: Any, theta: Array) -> HMCBFGSState:
-        """Return the state whose members all start at theta, of shape (*chains, D)."""
         xp = namespace(theta)
         past = xp.stack([theta] * self.ensemble)
         return HMCBFGSState(theta, 0, xp.zeros(theta.shape[:-1], int), past)
 
     def step(self, rng: Any, state: HMCBFGSState, target: Target[ValuePotential]) -> HMCBFGSState:
-        """Make one step, with one draw of the potential given the member that moves."""
         _, step, accepted, past = state
         xp = namespace(past)
         h = step_size_at(self.step_size, step)

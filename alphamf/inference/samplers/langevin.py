@@ -17,6 +17,7 @@ from alphamf.inference.leaps import Leap, leap_many
 from alphamf.inference.metric import Dense, metric_of
 from alphamf.inference.protocols import Need, Potential, RiemannianPotential, Schedule, Target
 from alphamf.inference.random import noise
+from alphamf.inference.ranges import NOT_NEGATIVE, POSITIVE, SHARE, check_ranges
 from alphamf.inference.samplers.reflect import reflect
 from alphamf.inference.schedule import step_size_at
 from alphamf.tools.arrays import Array, namespace
@@ -62,11 +63,9 @@ class SGLD:
     step_size: Schedule = 1e-3
 
     def init(self, rng: Any, theta: Array) -> SGLDState:
-        """Return the state that starts at theta, of shape (*chains, D)."""
         return SGLDState(theta, 0)
 
     def step(self, rng: Any, state: SGLDState, target: Target[Potential]) -> SGLDState:
-        """Make one step, with one gradient."""
         theta, step = state
         h = step_size_at(self.step_size, step)
         moved = leap_many(rng, target, theta, Leap(h, 0.0, sqrt(2 * h), 1.0))
@@ -143,29 +142,20 @@ class PSGLD:
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        """See `alphamf.inference.protocols.Sampler`."""
         if self.correction:
             return "bounded gradient", "hessian_diagonal"
         return ("bounded gradient",)
 
     def __post_init__(self) -> None:
-        """Check the hyperparameters."""
-        if not 0 <= self.decay < 1:
-            raise AlphaMFError(f"decay must be from 0 to below 1, not {self.decay}")
-        if not self.damping >= 0:
-            raise AlphaMFError(f"damping must not be negative, not {self.damping}")
-        if not self.scale > 0:
-            raise AlphaMFError(f"scale must be positive, not {self.scale}")
+        check_ranges(self, decay=SHARE, damping=NOT_NEGATIVE, scale=POSITIVE)
         if self.lagged and self.correction:
             raise AlphaMFError("correction must be off if the metric is lagged")
 
     def init(self, rng: Any, theta: Array) -> PSGLDState:
-        """Return the state that starts at theta, of shape (*chains, D)."""
         zeros = namespace(theta).zeros_like
         return PSGLDState(theta, 0, zeros(theta), zeros(theta) if self.correction else 0)
 
     def step(self, rng: Any, state: PSGLDState, target: Target[Potential]) -> PSGLDState:
-        """Make one step, with one gradient."""
         theta, step, square, slope = state
         xp = namespace(theta)
         h = step_size_at(self.step_size, step)
@@ -252,11 +242,9 @@ class RSGLD:
     correction: bool = True
 
     def init(self, rng: Any, theta: Array) -> RSGLDState:
-        """Return the state that starts at theta, of shape (*chains, D)."""
         return RSGLDState(theta, 0)
 
     def step(self, rng: Any, state: RSGLDState, target: Target[RiemannianPotential]) -> RSGLDState:
-        """Make one step, with one gradient and one metric."""
         theta, step = state
         h = step_size_at(self.step_size, step)
         potential = target.draw(rng, theta)

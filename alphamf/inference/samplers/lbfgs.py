@@ -17,7 +17,6 @@ from __future__ import annotations
 from math import sqrt
 from typing import NamedTuple
 
-from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Array, dot, namespace
 
 
@@ -228,18 +227,3 @@ def from_products(
     """
     age = (namespace(s).arange(len(s)) - oldest) % len(s)
     return InverseHessian(chains_first(s), chains_first(y), compact_hessian(known, gamma, age))
-
-
-def check_pairs(memory: int, least: int, gamma: float, trust: float) -> None:
-    """Raise an AlphaMFError if a hyperparameter of HAMCMC or a relative is out of range."""
-    if memory < least:
-        raise AlphaMFError(f"memory must be at least {least}, not {memory}")
-    check_gamma(gamma)
-    if not trust >= 0:
-        raise AlphaMFError(f"trust must not be negative, not {trust}")
-
-
-def check_gamma(gamma: float) -> None:
-    """Raise an AlphaMFError if the scale of an initial inverse Hessian is not positive."""
-    if not gamma > 0:
-        raise AlphaMFError(f"gamma must be positive, not {gamma}")

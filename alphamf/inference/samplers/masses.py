@@ -11,15 +11,15 @@ import numpy as np
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.metric import Dense, Diagonal, Metric
+from alphamf.inference.ranges import NOT_NEGATIVE, POSITIVE, Range, at_least, check_ranges
+from alphamf.tools.arguments import one_of
 from alphamf.tools.arrays import Array, dot, namespace
 
 
 class Mass(Protocol):
     """A mass matrix M, possibly adaptive, whose state is part of the sampler's state."""
 
-    def init(self, theta: Array) -> Any:
-        """Return the mass's state, a NamedTuple, for chains of shape (*chains, D)."""
-        ...
+    def init(self, theta: Array) -> Any: ...
 
     def inverse(self, state: Any) -> Metric:
         """Return M^-1: its `Metric.apply` is a velocity, its `inverse_root` a draw from N(0, M)."""
@@ -44,7 +44,6 @@ class UnitMass:
     """M = I."""
 
     def init(self, theta: Array) -> NoMass:
-        """Return the state."""
         return NoMass(namespace(theta).ones((), theta.dtype))
 
     def inverse(self, state: NoMass) -> Diagonal:
@@ -82,7 +81,6 @@ class ConstantMass:
     inverse_mass: Array
 
     def init(self, theta: Array) -> InverseMassState:
-        """Return the state."""
         xp = namespace(theta)
         return InverseMassState(xp.asarray(self.inverse_mass, theta.dtype))
 
@@ -210,28 +208,21 @@ class MassEM:
     test: Literal["velocity", "sgnht"] = "velocity"
 
     def __post_init__(self) -> None:
-        """Check the hyperparameters."""
-        if self.samples < 1:
-            raise AlphaMFError(f"samples must be at least 1, not {self.samples}")
-        if not self.growth > 0:
-            raise AlphaMFError(f"growth must be positive, not {self.growth}")
-        if not 0.5 < self.decay <= 1:
-            raise AlphaMFError(f"decay must be above 0.5 and at most 1, not {self.decay}")
-        if self.source not in ("momenta", "positions"):
-            raise AlphaMFError(f"source must be momenta or positions, not {self.source!r}")
-        if not 0 < self.confidence < 1:
-            raise AlphaMFError(f"confidence must lie between 0 and 1, not {self.confidence}")
-        if not 0 <= self.nu < inf:
-            raise AlphaMFError(f"nu must be from 0 to below infinity, not {self.nu}")
-        if not 0 <= self.d < inf:
-            raise AlphaMFError(f"d must be from 0 to below infinity, not {self.d}")
-        if self.freeze is not None and self.freeze < 0:
-            raise AlphaMFError(f"freeze must not be negative, not {self.freeze}")
-        if self.test not in ("velocity", "sgnht"):
-            raise AlphaMFError(f"test must be velocity or sgnht, not {self.test!r}")
+        poisson = Range("must be from 0 to below infinity", lambda x: 0 <= x < inf)
+        check_ranges(
+            self,
+            samples=at_least(1),
+            growth=POSITIVE,
+            decay=Range("must be above 0.5 and at most 1", lambda x: 0.5 < x <= 1),
+            confidence=Range("must lie between 0 and 1", lambda x: 0 < x < 1),
+            nu=poisson,
+            d=poisson,
+            freeze=NOT_NEGATIVE,
+        )
+        one_of("source", self.source, ("momenta", "positions"))
+        one_of("test", self.test, ("velocity", "sgnht"))
 
     def init(self, theta: Array) -> MassEMState:
-        """Return the state that starts at M = I, for chains of shape (*chains, D)."""
         xp = namespace(theta)
         zeros, none = xp.zeros_like(theta), xp.zeros((*theta.shape[:-1], 1), int)
         inverse, scatter = zeros + 1, zeros

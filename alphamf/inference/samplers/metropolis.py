@@ -7,7 +7,6 @@ from typing import Any, Protocol
 
 from numpy.linalg import LinAlgError
 
-from alphamf.errors import AlphaMFError
 from alphamf.inference.metric import Dense, Metric, metric_of
 from alphamf.inference.random import noise
 from alphamf.tools.arrays import Array, dot, namespace
@@ -55,13 +54,11 @@ class ExtendedPotential:
         return clip_large(self.fold(theta))
 
     def grad(self, theta: Array) -> Array:
-        """Gradient, same shape as theta."""
         return self.turn_gradient(
             theta, clip_large(self.potential.grad(self.clipped_position(theta)), 1 / 3)
         )
 
     def value(self, theta: Array) -> Array:
-        """U, shape (*chains,)."""
         xp = namespace(theta)
         u = self.potential.value(self.clipped_position(theta))
         inside: Array = xp.where((clip_large(theta) == theta).all(-1), u, xp.inf)
@@ -204,9 +201,3 @@ def count(accepted: Array, taken: Array) -> Array:
     """Return the number of acceptances so far, as an array even for a single chain."""
     total: Array = namespace(accepted).asarray(accepted + taken)
     return total
-
-
-def check_leaps(leaps: int) -> None:
-    """Raise an AlphaMFError if the number of leaps is below one."""
-    if leaps < 1:
-        raise AlphaMFError(f"leaps must be at least 1, not {leaps}")

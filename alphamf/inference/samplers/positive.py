@@ -1,12 +1,16 @@
-"""HAMCMC and HMC on positive factors, in unbounded coordinates."""
+"""HAMCMC and HMC on positive factors, in unbounded coordinates.
+
+For `freeze` steps both are `SGRLD`, which learns c. From then on they move u, a coordinate of
+`UnboundedTarget`, in which SGRLD's metric is the identity and there is no wall to mirror at.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-from alphamf.errors import AlphaMFError
 from alphamf.inference.protocols import FactorPotential, Need, Schedule, Target
+from alphamf.inference.ranges import at_least, check_ranges
 from alphamf.inference.samplers.hamcmc import HAMCMC, HAMCMCState
 from alphamf.inference.samplers.hmc import HMC, HMCState
 from alphamf.inference.samplers.sgrld import SGRLD, SGRLDState, learnt_scale
@@ -36,7 +40,7 @@ class PositiveHAMCMC:
     Attributes
     ----------
     step_size
-        h of both stretches, a number or a function of the step index; of the order of 0.1 to 1.
+        h of both phases, a number or a function of the step index; of the order of 0.1 to 1.
     memory
         M, at least 2.
     trust
@@ -63,40 +67,24 @@ class PositiveHAMCMC:
     freeze: int = 100
 
     def __post_init__(self) -> None:
-        """Check the hyperparameters."""
-        if self.freeze < 1:
-            raise AlphaMFError(f"freeze must be at least 1, not {self.freeze}")
-        self._stretches()
+        check_ranges(self, freeze=at_least(1))
+        self._phases()
 
-    def _stretches(self) -> tuple[SGRLD, HAMCMC]:
+    def _phases(self) -> tuple[SGRLD, HAMCMC]:
         moved = HAMCMC(self.step_size, memory=self.memory, gamma=1.0, trust=self.trust)
         return SGRLD(self.step_size, decay=self.decay), moved
 
     @property
     def turns(self) -> int:
-        """Number of chains that move in turn: `memory`."""
         return self.memory
 
     def init(self, rng: Any, theta: Array) -> PositiveHAMCMCState:
-        """Return the state that starts at theta, of shape (*chains, D)."""
-        warm, moved = self._stretches()
-        chain = moved.init(rng, namespace(theta).zeros_like(theta))
-        return PositiveHAMCMCState(theta, 0, warm.init(rng, theta), chain)
+        return PositiveHAMCMCState(theta, 0, *_start(self._phases(), rng, theta))
 
     def step(
         self, rng: Any, state: PositiveHAMCMCState, target: Target[FactorPotential]
     ) -> PositiveHAMCMCState:
-        """Make one step, with one gradient before `freeze` and two after it."""
-        theta, step, learnt, chain = state
-        warm, moved = self._stretches()
-        if step < self.freeze:
-            learnt = warm.step(rng, learnt, target)
-            return PositiveHAMCMCState(learnt.theta, step + 1, learnt, chain)
-        space = UnboundedTarget(target, learnt_scale(learnt))
-        if step == self.freeze:
-            chain = moved.init(rng, space.coordinates(theta))._replace(step=step)
-        chain = moved.step(rng, chain, space)
-        return PositiveHAMCMCState(space.position(chain.theta), chain.step, learnt, chain)
+        return PositiveHAMCMCState(*_step(self, rng, state, target))
 
 
 class PositiveHMCState(NamedTuple):
@@ -149,32 +137,45 @@ class PositiveHMC:
     freeze: int = 100
 
     def __post_init__(self) -> None:
-        """Check the hyperparameters."""
-        if self.freeze < 1:
-            raise AlphaMFError(f"freeze must be at least 1, not {self.freeze}")
-        self._stretches()
+        check_ranges(self, freeze=at_least(1))
+        self._phases()
 
-    def _stretches(self) -> tuple[SGRLD, HMC]:
+    def _phases(self) -> tuple[SGRLD, HMC]:
         return SGRLD(self.warm_up, decay=self.decay), HMC(self.step_size, leaps=self.leaps)
 
     def init(self, rng: Any, theta: Array) -> PositiveHMCState:
-        """Return the state that starts at theta, of shape (*chains, D)."""
-        warm, moved = self._stretches()
-        chain = moved.init(rng, namespace(theta).zeros_like(theta))
-        return PositiveHMCState(theta, 0, chain.accepted, warm.init(rng, theta), chain)
+        warm, chain = _start(self._phases(), rng, theta)
+        return PositiveHMCState(theta, 0, chain.accepted, warm, chain)
 
     def step(self, rng: Any, state: PositiveHMCState, target: Target[Any]) -> PositiveHMCState:
-        """Make one step, with one draw of the potential."""
-        theta, step, accepted, learnt, chain = state
-        warm, moved = self._stretches()
-        step_size_at(self.step_size, step)  # refuses one that is not positive before it is needed
-        if step < self.freeze:
-            learnt = warm.step(rng, learnt, target)
-            return PositiveHMCState(learnt.theta, step + 1, accepted + 1, learnt, chain)
-        space = UnboundedTarget(target, learnt_scale(learnt))
-        if step == self.freeze:
-            chain = moved.init(rng, space.coordinates(theta))
-            chain = chain._replace(step=step, accepted=accepted)
-        chain = moved.step(rng, chain, space)
-        theta = space.position(chain.theta)
-        return PositiveHMCState(theta, chain.step, chain.accepted, learnt, chain)
+        step_size_at(self.step_size, state.step)  # refuses one that is not positive at once
+        theta, step, learnt, chain = _step(self, rng, state, target)
+        if state.step < self.freeze:
+            chain = chain._replace(accepted=state.accepted + 1)
+        return PositiveHMCState(theta, step, chain.accepted, learnt, chain)
+
+
+def _start(phases: Any, rng: Any, theta: Array) -> tuple[SGRLDState, Any]:
+    """Return the first states of both phases."""
+    warm, moved = phases
+    chain = moved.init(rng, namespace(theta).zeros_like(theta))
+    return warm.init(rng, theta), chain
+
+
+def _step(
+    sampler: Any, rng: Any, state: Any, target: Target[Any]
+) -> tuple[Array, int, SGRLDState, Any]:
+    """Make a step of the present phase; return theta, its number and the states of both."""
+    learnt, chain, step = state.warm, state.chain, state.step
+    warm, moved = sampler._phases()
+    if step < sampler.freeze:
+        learnt = warm.step(rng, learnt, target)
+        return learnt.theta, step + 1, learnt, chain
+    space = UnboundedTarget(target, learnt_scale(learnt))
+    if step == sampler.freeze:
+        before = chain
+        chain = moved.init(rng, space.coordinates(state.theta))._replace(step=step)
+        if hasattr(before, "accepted"):
+            chain = chain._replace(accepted=before.accepted)
+    chain = moved.step(rng, chain, space)
+    return space.position(chain.theta), chain.step, learnt, chain

@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
-from alphamf.errors import AlphaMFError
 from alphamf.inference.protocols import Need, Schedule, Target, ValuePotential
 from alphamf.inference.random import noise
+from alphamf.inference.ranges import NOT_NEGATIVE, POSITIVE, at_least, check_ranges
 from alphamf.inference.samplers import lbfgs
 from alphamf.inference.samplers.masses import ConstantMass, Mass, UnitMass
 from alphamf.inference.samplers.metropolis import (
     ExtendedPotential,
-    check_leaps,
     count,
     leapfrog,
     metropolis,
@@ -130,16 +129,11 @@ class QNHMC:
     mass: UnitMass | ConstantMass = field(default_factory=UnitMass)
 
     def __post_init__(self) -> None:
-        """Check the hyperparameters."""
-        check_leaps(self.leaps)
-        if self.memory is not None and self.memory < 1:
-            raise AlphaMFError(f"memory must be at least 1 or None, not {self.memory}")
-        if self.freeze is not None and self.freeze < 0:
-            raise AlphaMFError(f"freeze must not be negative, not {self.freeze}")
-        lbfgs.check_gamma(self.gamma)
+        check_ranges(
+            self, leaps=at_least(1), memory=at_least(1), freeze=NOT_NEGATIVE, gamma=POSITIVE
+        )
 
     def init(self, rng: Any, theta: Array) -> QNHMCState:
-        """Return the state that starts at theta, of shape (*chains, D), with C = gamma I."""
         xp = namespace(theta)
         inverse: BFGS | LBFGS
         if self.memory is None:
@@ -152,7 +146,6 @@ class QNHMC:
         return QNHMCState(theta, 0, xp.zeros(theta.shape[:-1], int), inverse)
 
     def step(self, rng: Any, state: QNHMCState, target: Target[ValuePotential]) -> QNHMCState:
-        """Make one step, with one draw of the potential."""
         theta, step, accepted, inverse = state
         xp = namespace(theta)
         h = step_size_at(self.step_size, step)

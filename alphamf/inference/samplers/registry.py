@@ -15,7 +15,6 @@ class _Deferred:
         self.place, self.fixed = place, fixed
 
     def load(self) -> Callable[..., Any]:
-        """Return the class, or a function with its signature that builds it."""
         file, kind = self.place.split(".")
         folder = import_module(f"alphamf.inference.samplers.{file}")
         build: Callable[..., Any] = getattr(folder, kind)

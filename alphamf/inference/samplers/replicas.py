@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from math import inf, sqrt
 from typing import Any, ClassVar, NamedTuple
 
-from alphamf.errors import AlphaMFError
 from alphamf.inference.draws import draw_gradient
 from alphamf.inference.protocols import Need, Schedule, Target, ValuePotential
 from alphamf.inference.random import noise
+from alphamf.inference.ranges import FINITE, Range, at_least, check_ranges
 from alphamf.inference.samplers.reflect import reflect
 from alphamf.inference.samplers.richardson import refuse_latents
 from alphamf.inference.schedule import step_size_at
@@ -93,25 +93,21 @@ class ReplicaExchange:
     memory: float = 0.01
 
     def __post_init__(self) -> None:
-        """Check the hyperparameters."""
-        if not 1 < self.temperature < inf:
-            raise AlphaMFError(f"temperature must be above 1, not {self.temperature}")
-        if not 0 < self.hot_size < inf:
-            raise AlphaMFError(f"hot_size must be a positive number, not {self.hot_size}")
-        if not self.factor >= 1:
-            raise AlphaMFError(f"factor must be at least 1, not {self.factor}")
-        if not 0 < self.memory <= 1:
-            raise AlphaMFError(f"memory must be above 0 and at most 1, not {self.memory}")
+        check_ranges(
+            self,
+            temperature=Range("must be above 1", lambda x: 1 < x < inf),
+            hot_size=FINITE,
+            factor=at_least(1),
+            memory=Range("must be above 0 and at most 1", lambda x: 0 < x <= 1),
+        )
 
     def init(self, rng: Any, theta: Array) -> ReplicaExchangeState:
-        """Return the state with both chains at theta, of shape (*chains, D)."""
         zeros = namespace(theta).zeros(theta.shape[:-1], theta.dtype)
         return ReplicaExchangeState(theta, 0, theta, zeros, zeros)
 
     def step(
         self, rng: Any, state: ReplicaExchangeState, target: Target[ValuePotential]
     ) -> ReplicaExchangeState:
-        """Make one step of both chains, and swap them or not."""
         refuse_latents(self, target)
         xp = namespace(state.theta)
         h = step_size_at(self.step_size, state.step)

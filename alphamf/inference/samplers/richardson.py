@@ -21,7 +21,7 @@ n_{r-1}}(f)]`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf, prod, sqrt
+from math import prod, sqrt
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -30,6 +30,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.inference.draws import draw_gradient
 from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
+from alphamf.inference.ranges import FINITE, Range, check_ranges
 from alphamf.inference.samplers.reflect import reflect
 from alphamf.inference.schedule import step_size_at
 from alphamf.tools.arrays import Array, namespace
@@ -92,15 +93,12 @@ class SGRRLD:
     coupling: float | Array = 1.0
 
     def __post_init__(self) -> None:
-        """Check the hyperparameters."""
         _check_coupling(self.coupling)
 
     def init(self, rng: Any, theta: Array) -> SGRRLDState:
-        """Return the state with both chains at theta, of shape (*chains, D)."""
         return SGRRLDState(theta, 0, theta, theta, 0.0)
 
     def step(self, rng: Any, state: SGRRLDState, target: Target[Potential]) -> SGRRLDState:
-        """Make one step of the coarse chain and two of the fine one."""
         refuse_latents(self, target)
         theta, step, _, coarse, _ = state
         h = step_size_at(self.step_size, step)
@@ -163,18 +161,14 @@ class SGRRHMC:
     coupling: float | Array = 1.0
 
     def __post_init__(self) -> None:
-        """Check the hyperparameters."""
         _check_coupling(self.coupling)
-        if not 0 < self.friction < inf:
-            raise AlphaMFError(f"friction must be a positive number, not {self.friction}")
+        check_ranges(self, friction=FINITE)
 
     def init(self, rng: Any, theta: Array) -> SGRRHMCState:
-        """Return the state with both chains at theta, of shape (*chains, D), and a momentum."""
         momentum = noise(rng, theta)
         return SGRRHMCState(theta, 0, theta, theta, momentum, momentum, 0.0)
 
     def step(self, rng: Any, state: SGRRHMCState, target: Target[Potential]) -> SGRRHMCState:
-        """Make one step of the coarse chain and two of the fine one."""
         refuse_latents(self, target)
         theta, step, _, coarse, momentum, coarse_momentum, _ = state
         h = step_size_at(self.step_size, step)
@@ -316,17 +310,13 @@ class SGRRMLD:
     levels: int = 3
 
     def __post_init__(self) -> None:
-        """Check the hyperparameters."""
-        if not 2 <= self.levels <= MOST:
-            raise AlphaMFError(f"levels must be from 2 to {MOST}, not {self.levels}")
+        check_ranges(self, levels=Range(f"must be from 2 to {MOST}", lambda x: 2 <= x <= MOST))
 
     def init(self, rng: Any, theta: Array) -> SGRRMLDState:
-        """Return the state with all chains at theta, of shape (*chains, D)."""
         pairs = namespace(theta).stack([theta] * (self.levels - 1))
         return SGRRMLDState(theta, 0, pairs, pairs, pairs, 0.0)
 
     def step(self, rng: Any, state: SGRRMLDState, target: Target[Potential]) -> SGRRMLDState:
-        """Make one move of the first level and of each pair."""
         refuse_latents(self, target)
         xp = namespace(state.theta)
         h = step_size_at(self.step_size, state.step)

@@ -13,10 +13,11 @@ from alphamf.inference.leaps import Leap, leap_many
 from alphamf.inference.metric import Dense, Diagonal, Metric
 from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
+from alphamf.inference.ranges import NOT_NEGATIVE, at_least, check_ranges
 from alphamf.inference.samplers.masses import Mass, UnitMass
-from alphamf.inference.samplers.metropolis import check_leaps
 from alphamf.inference.samplers.reflect import check_mirror_metric, drift
 from alphamf.inference.schedule import step_size_at
+from alphamf.tools.arguments import one_of
 from alphamf.tools.arrays import Array, dot, namespace
 
 
@@ -100,30 +101,22 @@ class SGHMC:
     mass: Mass = field(default_factory=UnitMass)
 
     def __post_init__(self) -> None:
-        """Check the hyperparameters."""
-        check_leaps(self.leaps)
-        if not self.friction >= 0:
-            raise AlphaMFError(f"friction must not be negative, not {self.friction}")
+        check_ranges(self, leaps=at_least(1), friction=NOT_NEGATIVE)
         if not 0 <= self.noise_estimate <= self.friction:
             raise AlphaMFError(
                 f"noise_estimate must be from 0 to the friction, not {self.noise_estimate}"
             )
-        if self.integrator not in ("euler", "splitting", "baoab"):
-            raise AlphaMFError(
-                f"integrator must be euler, splitting or baoab, not {self.integrator!r}"
-            )
+        one_of("integrator", self.integrator, ("euler", "splitting", "baoab"))
         if self.integrator == "baoab" and self.noise_estimate:
             raise AlphaMFError(
                 f"noise_estimate must be 0 for the integrator baoab, not {self.noise_estimate}"
             )
 
     def init(self, rng: Any, theta: Array) -> SGHMCState:
-        """Return the state that starts at theta, of shape (*chains, D), with p from N(0, M)."""
         mass = self.mass.init(theta)
         return SGHMCState(theta, 0, self.mass.inverse(mass).inverse_root(noise(rng, theta)), mass)
 
     def step(self, rng: Any, state: SGHMCState, target: Target[Potential]) -> SGHMCState:
-        """Make one step, with one gradient per leap."""
         theta, step, p, mass = state
         h = step_size_at(self.step_size, step)
         if self.integrator == "euler" and isinstance(self.mass, UnitMass):
@@ -252,20 +245,15 @@ class SGNHT:
     mass: Mass = field(default_factory=UnitMass)
 
     def __post_init__(self) -> None:
-        """Check the hyperparameters."""
-        check_leaps(self.leaps)
-        if not self.diffusion >= 0:
-            raise AlphaMFError(f"diffusion must not be negative, not {self.diffusion}")
+        check_ranges(self, leaps=at_least(1), diffusion=NOT_NEGATIVE)
 
     def init(self, rng: Any, theta: Array) -> SGNHTState:
-        """Return the state that starts at theta, of shape (*chains, D), with xi = A."""
         mass = self.mass.init(theta)
         p = self.mass.inverse(mass).inverse_root(noise(rng, theta))
         xi = namespace(theta).full((*theta.shape[:-1], 1), self.diffusion, theta.dtype)
         return SGNHTState(theta, 0, p, xi, mass)
 
     def step(self, rng: Any, state: SGNHTState, target: Target[Potential]) -> SGNHTState:
-        """Make one step, with one gradient per leap."""
         theta, step, p, xi, mass = state
         h = step_size_at(self.step_size, step)
         if isinstance(self.mass, UnitMass):

@@ -27,15 +27,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from math import exp, expm1, inf, sqrt
+from math import exp, expm1, sqrt
 from typing import Any, ClassVar, NamedTuple
 
-from alphamf.errors import AlphaMFError
 from alphamf.inference.metric import Metric, metric_of
 from alphamf.inference.protocols import Need, RiemannianPotential, Schedule, Target, ValuePotential
 from alphamf.inference.random import noise
+from alphamf.inference.ranges import FINITE, NOT_NEGATIVE, at_least, check_ranges
 from alphamf.inference.samplers.masses import Mass, UnitMass
-from alphamf.inference.samplers.metropolis import check_leaps
 from alphamf.inference.samplers.reflect import check_mirror_metric, reflect
 from alphamf.inference.schedule import step_size_at
 from alphamf.tools.arrays import Array, dot, namespace
@@ -142,6 +141,14 @@ def _kinetic(metric: Metric | Constant, r: Array) -> Array:
     return 0.5 * dot(r, metric.solve(r))
 
 
+RANGES = {
+    "leaps": at_least(1),
+    "friction": NOT_NEGATIVE,
+    "thermostat_friction": NOT_NEGATIVE,
+    "inertia": FINITE,
+}
+
+
 class SGNPHMCState(NamedTuple):
     """Position, number of steps, physical momentum, thermostat's momentum and the mass's state."""
 
@@ -206,11 +213,9 @@ class SGNPHMC:
     bath: Mass | None = None
 
     def __post_init__(self) -> None:
-        """Check the hyperparameters."""
-        _check(self)
+        check_ranges(self, **RANGES)
 
     def init(self, rng: Any, theta: Array) -> SGNPHMCState:
-        """Return the state that starts at theta, of shape (*chains, D), with r from N(0, M)."""
         mass: Any = self.mass.init(theta)
         r = self.mass.inverse(mass).inverse_root(noise(rng, theta))
         if self.bath is not None:
@@ -218,7 +223,6 @@ class SGNPHMC:
         return SGNPHMCState(theta, 0, r, _rest(theta), mass)
 
     def step(self, rng: Any, state: SGNPHMCState, target: Target[ValuePotential]) -> SGNPHMCState:
-        """Make one step, with two gradients and two values per leap."""
         mass, bath = state.mass, None
         unit = inertia = self.inertia * state.theta.shape[-1]
         if self.bath is not None:
@@ -278,10 +282,7 @@ class SGRNPHMC:
     inertia: float = 1.0
 
     def __post_init__(self) -> None:
-        """Check the hyperparameters."""
-        _check(self)
-        if self.fixed_points < 1:
-            raise AlphaMFError(f"fixed_points must be at least 1, not {self.fixed_points}")
+        check_ranges(self, **RANGES, fixed_points=at_least(1))
 
     def init(self, rng: Any, theta: Array) -> SGRNPHMCState:
         """Return the state that starts at theta, of shape (*chains, D).
@@ -293,8 +294,6 @@ class SGRNPHMC:
     def step(
         self, rng: Any, state: SGRNPHMCState, target: Target[RiemannianPotential]
     ) -> SGRNPHMCState:
-        """Make one step, with two gradients, two values and the metrics per leap."""
-
         def metric(potential: RiemannianPotential, theta: Array) -> Metric:
             return check_mirror_metric(metric_of(potential, theta), target)
 
@@ -304,15 +303,6 @@ class SGRNPHMC:
         inertia = self.inertia * state.theta.shape[-1]
         theta, r, q = _leaps(rng, self, state, target, inertia, self.fixed_points, metric)
         return SGRNPHMCState(theta, state.step + 1, r, q)
-
-
-def _check(sampler: Any) -> None:
-    check_leaps(sampler.leaps)
-    for name in ("friction", "thermostat_friction"):
-        if not getattr(sampler, name) >= 0:
-            raise AlphaMFError(f"{name} must not be negative, not {getattr(sampler, name)}")
-    if not 0 < sampler.inertia < inf:
-        raise AlphaMFError(f"inertia must be a positive number, not {sampler.inertia}")
 
 
 def _rest(theta: Array) -> Array:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Any, ClassVar, NamedTuple
 
-from alphamf.errors import AlphaMFError
 from alphamf.inference.draws import draw_gradient, draw_parts
 from alphamf.inference.protocols import FactorPotential, Need, Schedule, Target
 from alphamf.inference.random import noise
+from alphamf.inference.ranges import SHARE, Range, at_least, check_ranges
 from alphamf.inference.samplers.reflect import reflect
 from alphamf.inference.schedule import step_size_at
 from alphamf.tools.arrays import Array, namespace
@@ -76,19 +76,13 @@ class SGRLD:
     freeze: int | None = None
 
     def __post_init__(self) -> None:
-        """Check the hyperparameters."""
-        if not 0 <= self.decay < 1:
-            raise AlphaMFError(f"decay must be from 0 to below 1, not {self.decay}")
-        if self.freeze is not None and self.freeze < 1:
-            raise AlphaMFError(f"freeze must be at least 1, not {self.freeze}")
+        check_ranges(self, decay=SHARE, freeze=at_least(1))
 
     def init(self, rng: Any, theta: Array) -> SGRLDState:
-        """Return the state that starts at theta, of shape (*chains, D)."""
         nothing = namespace(theta).zeros_like(theta)
         return SGRLDState(theta, 0, nothing, nothing)
 
     def step(self, rng: Any, state: SGRLDState, target: Target[FactorPotential]) -> SGRLDState:
-        """Make one step."""
         theta, step, mean, weight = state
         xp = namespace(theta)
         h = step_size_at(self.step_size, step)
@@ -180,16 +174,12 @@ class EM:
     relaxation: float = 1.0
 
     def __post_init__(self) -> None:
-        """Check the hyperparameters."""
-        if not 0 < self.relaxation < 2:
-            raise AlphaMFError(f"relaxation must lie between 0 and 2, not {self.relaxation}")
+        check_ranges(self, relaxation=Range("must lie between 0 and 2", lambda x: 0 < x < 2))
 
     def init(self, rng: Any, theta: Array) -> EMState:
-        """Return the state that starts at theta, of shape (*chains, D)."""
         return EMState(theta, 0)
 
     def step(self, rng: Any, state: EMState, target: Target[FactorPotential]) -> EMState:
-        """Make one step."""
         theta, step = state
         xp = namespace(theta)
         _, (plus, minus, shape, exponent) = draw_parts(target, rng, theta)

@@ -15,10 +15,14 @@ import numpy as np
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.random import draw_rows
+from alphamf.inference.ranges import FINITE, POSITIVE, at_least, check_range, check_ranges
 from alphamf.tools.arrays import Array, parts
 
 CHUNK = 16_384
 """Ratings whose rows of W and H are multiplied at once, so that their products stay in cache."""
+
+
+VARIANCES = dict.fromkeys(("variance_w", "variance_h", "variance_x"), POSITIVE)
 
 
 class BPMF:
@@ -98,18 +102,11 @@ class BPMF:
                 raise AlphaMFError(
                     f"{name} must be from 0 to {count - 1}, not {index.min()} to {index.max()}"
                 )
-        numbers = {"variance_w": variance_w, "variance_h": variance_h, "variance_x": variance_x}
-        for name, number in numbers.items():
-            if not number > 0:
-                raise AlphaMFError(f"{name} must be positive, not {number}")
-        if rank < 1:
-            raise AlphaMFError(f"rank must be at least 1, not {rank}")
-        if batch is not None and batch < 1:
-            raise AlphaMFError(f"batch must be at least 1, not {batch}")
         self.users, self.items = users.astype(np.int32), items.astype(np.int32)
         self.residual: Array = ratings - offset
         self.shape, self.rank, self.offset, self.batch = shape, rank, offset, batch
         self.variance_w, self.variance_h, self.variance_x = variance_w, variance_h, variance_x
+        check_ranges(self, **VARIANCES, rank=at_least(1), batch=at_least(1))
         self.latents: dict[str, Array] = {}
         self.size: int = sum(shape) * rank
 
@@ -130,7 +127,6 @@ class BPMF:
         return theta
 
     def draw(self, rng: Any, theta: Array) -> BPMFPotential:
-        """Draw a minibatch of ratings for each chain, or take all of them."""
         data: Any = (self.users, self.items, self.residual)
         if self.batch is not None:
             chosen = draw_rows(rng, len(self.users), (*theta.shape[:-1], self.batch))
@@ -188,7 +184,6 @@ class BPMFPotential:
             yield chain, w[chain], h[chain], self.users[own], self.items[own], self.residual[own]
 
     def value(self, theta: Array) -> Array:
-        """U up to a constant, shape (*chains,)."""
         target = self.target
         value = np.empty(theta.shape[:-1], theta.dtype)
         for chain, w, h, users, items, residual in self._chains(theta):
@@ -199,7 +194,6 @@ class BPMFPotential:
         return value[()]
 
     def grad(self, theta: Array) -> Array:
-        """Gradient, shape (*chains, D)."""
         gradient = theta.copy()
         w, h = self.target.unpack(gradient)
         w *= 1 / self.target.variance_w
@@ -212,7 +206,6 @@ class BPMFPotential:
         return gradient
 
     def hessian_diagonal(self, theta: Array) -> Array:
-        """Diagonal of the second derivatives, shape (*chains, D)."""
         diagonal = np.empty_like(theta)
         w, h = self.target.unpack(diagonal)
         w[...] = 1 / self.target.variance_w
@@ -290,8 +283,7 @@ class HyperBPMF:
                 "variance_w and variance_h must be infinite where hyperpriors stand in their "
                 f"place, not {target.variance_w} and {target.variance_h}"
             )
-        if not 0 < beta < inf:
-            raise AlphaMFError(f"beta must be a positive number, not {beta}")
+        check_range("beta", beta, FINITE)
         self.degrees: float = target.rank if degrees is None else degrees
         if not target.rank - 1 < self.degrees < inf:
             raise AlphaMFError(
@@ -366,14 +358,12 @@ class HyperPotential:
         return found
 
     def value(self, theta: Array) -> Array:
-        """U up to a constant, shape (*chains,)."""
         total = self._ratings.value(theta)
         for deviation, pull in self._pulls(theta):
             total = total + 0.5 * (deviation * pull).sum((-2, -1))
         return total
 
     def grad(self, theta: Array) -> Array:
-        """Gradient, shape (*chains, D)."""
         gradient = self._ratings.grad(theta)
         for rows, (_, pull) in zip(self._unpack(gradient), self._pulls(theta), strict=True):
             rows += pull

@@ -73,7 +73,6 @@ class ControlVariates:
             self.exact: Any = target.exact
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
-        """Return the target's own start, shape (*chains, D)."""
         start: Array = self.target.start(rng, chains)
         return start
 
@@ -94,13 +93,11 @@ class CorrectedPotential:
         self._potential, self._slope = potential, slope
 
     def grad(self, theta: Array) -> Array:
-        """Gradient, shape (*chains, D)."""
         gradient: Array = self._potential.grad(theta)
         gradient += self._slope
         return gradient
 
     def value(self, theta: Array) -> Array:
-        """U up to a constant, shape (*chains,)."""
         value: Array = self._potential.value(theta) + (self._slope * theta).sum(-1)
         return value
 
@@ -197,7 +194,6 @@ class SAGA:
         self.latents: dict[str, Array] = {}
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
-        """Return the target's own start, shape (*chains, D), and fill the table there."""
         theta = self.target.start(rng, chains)
         self.fill(theta)
         return theta
@@ -262,7 +258,6 @@ class SAGAPotential:
         self._target, self._chosen, self._correction = target, chosen, correction
 
     def grad(self, theta: Array) -> Array:
-        """Gradient, shape (*chains, D)."""
         target = self._target
         return self.corrected(-target.density.grad(theta, target.data, self._chosen), theta)
 

@@ -11,15 +11,14 @@ from typing import Any, Protocol
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.random import draw_rows
+from alphamf.inference.ranges import at_least, check_ranges
 from alphamf.tools.arrays import Array, namespace
 
 
 class Density(Protocol):
     """A function log p of one theta and of rows of the data, evaluated for many chains at once."""
 
-    def place(self, data: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return the data as arrays of the function's own library, where they stay."""
-        ...
+    def place(self, data: tuple[Any, ...]) -> tuple[Any, ...]: ...
 
     def grad(self, theta: Array, data: tuple[Any, ...], chosen: Array | None) -> Array:
         """Gradient of log p, a new array of the shape (*chains, D) and dtype of theta.
@@ -28,9 +27,7 @@ class Density(Protocol):
         """
         ...
 
-    def value(self, theta: Array, data: tuple[Any, ...], chosen: Array | None) -> Array:
-        """Log p, shape (*chains,); the parameters are those of `grad`."""
-        ...
+    def value(self, theta: Array, data: tuple[Any, ...], chosen: Array | None) -> Array: ...
 
 
 class NumPyDensity:
@@ -62,11 +59,9 @@ class NumPyDensity:
         self.log_density: Callable[..., Any] | None = log_density
 
     def place(self, data: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return the data as they are."""
         return data
 
     def grad(self, theta: Array, data: tuple[Any, ...], chosen: Array | None) -> Array:
-        """See `Density`."""
         found = self._each(self.gradient, theta, data, chosen)
         if found.shape[1:] != theta.shape[-1:]:
             raise AlphaMFError(
@@ -76,7 +71,6 @@ class NumPyDensity:
         return found.reshape(theta.shape)
 
     def value(self, theta: Array, data: tuple[Any, ...], chosen: Array | None) -> Array:
-        """See `Density`."""
         if self.log_density is None:
             raise AlphaMFError(
                 "this sampler needs values of the log density; give NumPyDensity(gradient, "
@@ -157,6 +151,7 @@ class DensityTarget:
         self.count: int = _checked_count(rows, batch)
         self.data: tuple[Any, ...] = self.density.place(rows)
         self.batch: int | None = batch
+        check_ranges(self, batch=at_least(1))
         self.size: int = start.shape[-1]
         self.latents: dict[str, Array] = {}
         self._start = start
@@ -168,7 +163,6 @@ class DensityTarget:
         return copies
 
     def draw(self, rng: Any, theta: Array) -> DensityPotential:
-        """Draw a minibatch for each chain, or take all data."""
         if self.batch is None:
             return DensityPotential(self, None)
         chosen = draw_rows(rng, self.count, (*theta.shape[:-1], self.batch))
@@ -187,7 +181,6 @@ class DensityPotential:
         self.weight: float = 1.0 if chosen is None else target.count / chosen.shape[-1]
 
     def grad(self, theta: Array) -> Array:
-        """Gradient, shape (*chains, D)."""
         gradient = self.target.density.grad(theta, self.target.data, self.chosen)
         gradient *= -self.weight
         if self.target.prior is not None:
@@ -195,7 +188,6 @@ class DensityPotential:
         return gradient
 
     def value(self, theta: Array) -> Array:
-        """U up to a constant, shape (*chains,)."""
         value = -self.weight * self.target.density.value(theta, self.target.data, self.chosen)
         if self.target.prior is not None:
             value = value - self.target.prior.value(theta, (), None)
@@ -219,6 +211,4 @@ def _checked_count(rows: Sequence[Any], batch: int | None) -> int:
         raise AlphaMFError(f"all data arrays must have the same length, not {lengths}")
     if batch is not None and not rows:
         raise AlphaMFError("batch needs data")
-    if batch is not None and batch < 1:
-        raise AlphaMFError(f"batch must be at least 1, not {batch}")
     return lengths[0] if lengths else 0

@@ -48,11 +48,9 @@ class DerivedDensity(ABC):
         """
 
     def grad(self, theta: Array, data: tuple[Any, ...], chosen: Array | None) -> Array:
-        """See `density.Density`."""
         return self._called(self._grad, theta, data, chosen).reshape(theta.shape)
 
     def value(self, theta: Array, data: tuple[Any, ...], chosen: Array | None) -> Array:
-        """See `density.Density`."""
         return self._called(self._value, theta, data, chosen).reshape(theta.shape[:-1])
 
     def _called(
@@ -100,7 +98,6 @@ class JaxDensity(DerivedDensity):
         )
 
     def place(self, data: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return the data as JAX arrays."""
         import jax.numpy as jnp
 
         return tuple(jnp.asarray(array) for array in data)
@@ -147,7 +144,6 @@ class TorchDensity(DerivedDensity):
         return function, grad(function)
 
     def place(self, data: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return the data as tensors."""
         import torch
 
         return tuple(torch.as_tensor(array) for array in data)

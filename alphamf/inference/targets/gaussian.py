@@ -12,6 +12,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.inference.leaps import Regression, regression_of
 from alphamf.inference.metric import Dense
 from alphamf.inference.random import draw_rows, noise
+from alphamf.inference.ranges import POSITIVE, at_least, check_ranges
 from alphamf.tools.arrays import Array, namespace
 
 
@@ -62,12 +63,9 @@ class LinearGaussian:
             raise AlphaMFError(
                 f"a and x must have shapes (N, D) and (N,), not {a.shape}, {x.shape}"
             )
-        if not variance > 0:
-            raise AlphaMFError(f"variance must be positive, not {variance}")
-        if batch is not None and batch < 1:
-            raise AlphaMFError(f"batch must be at least 1, not {batch}")
         xp = namespace(a)
         self.a, self.x, self.variance, self.batch = a, x, variance, batch
+        check_ranges(self, variance=POSITIVE, batch=at_least(1))
         self.latents: dict[str, Array] = {}
         self.size: Any = a.shape[1]
         precision = xp.eye(self.size) + a.T.astype(xp.float64) @ a / variance
@@ -81,11 +79,9 @@ class LinearGaussian:
         )
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
-        """Draw from the prior, shape (*chains, D)."""
         return noise(rng, namespace(self.a).empty((*chains, self.size), self.a.dtype))
 
     def exact(self, rng: Any, count: int) -> Array:
-        """Draw from the posterior itself, shape (count, D)."""
         xp = namespace(self.a)
         root = xp.linalg.cholesky(self.covariance)
         draws: Array = noise(rng, xp.empty((count, self.size), self.a.dtype)) @ root.T
@@ -93,7 +89,6 @@ class LinearGaussian:
         return draws
 
     def draw(self, rng: Any, theta: Array) -> FullPotential | BatchPotential:
-        """Draw a minibatch for each chain, or take all data."""
         if self.batch is None:
             return FullPotential(self)
         chosen = draw_rows(rng, len(self.x), (*theta.shape[:-1], self.batch))
@@ -107,13 +102,11 @@ class FullPotential:
         self.target = target
 
     def grad(self, theta: Array) -> Array:
-        """Gradient, shape (*chains, D)."""
         gradient: Array = theta @ self.target.precision
         gradient -= self.target.linear
         return gradient
 
     def value(self, theta: Array) -> Array:
-        """U up to a constant, shape (*chains,)."""
         potential: Array = ((0.5 * self.grad(theta) - 0.5 * self.target.linear) * theta).sum(-1)
         return potential
 
@@ -122,7 +115,6 @@ class FullPotential:
         return Dense(self.target.precision)
 
     def hessian_diagonal(self, theta: Array) -> Array:
-        """Diagonal of the second derivatives, shape (D,)."""
         diagonal: Array = self.target.precision.diagonal()
         return diagonal
 
@@ -143,7 +135,6 @@ class BatchPotential:
         return residual
 
     def grad(self, theta: Array) -> Array:
-        """Gradient, shape (*chains, D)."""
         residual = self._residual(theta)
         residual *= self.weight
         gradient: Array = namespace(theta).matmul(residual[..., None, :], self.a)[..., 0, :]
@@ -151,7 +142,6 @@ class BatchPotential:
         return gradient
 
     def value(self, theta: Array) -> Array:
-        """U up to a constant, shape (*chains,)."""
         residual = self._residual(theta)
         potential: Array = 0.5 * (
             self.weight * (residual * residual).sum(-1) + (theta * theta).sum(-1)
@@ -163,6 +153,5 @@ class BatchPotential:
         return Dense(self.target.precision)
 
     def hessian_diagonal(self, theta: Array) -> Array:
-        """Diagonal of the second derivatives, shape (*chains, D)."""
         diagonal: Array = self.weight * (self.a * self.a).sum(-2) + 1
         return diagonal

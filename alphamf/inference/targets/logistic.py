@@ -12,6 +12,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.inference.leaps import Regression, regression_of
 from alphamf.inference.metric import Dense
 from alphamf.inference.random import draw_rows, noise
+from alphamf.inference.ranges import POSITIVE, at_least, check_ranges
 from alphamf.tools.arrays import Array, namespace
 
 
@@ -72,12 +73,9 @@ class LogisticRegression:
             )
         if not ((labels == 0) | (labels == 1)).all():
             raise AlphaMFError("labels must be 0 or 1")
-        if not prior_variance > 0:
-            raise AlphaMFError(f"prior_variance must be positive, not {prior_variance}")
-        if batch is not None and batch < 1:
-            raise AlphaMFError(f"batch must be at least 1, not {batch}")
         self.features, self.labels = features, labels.astype(features.dtype)
         self.prior_variance, self.batch = prior_variance, batch
+        check_ranges(self, prior_variance=POSITIVE, batch=at_least(1))
         self.latents: dict[str, Array] = {}
         self.size: Any = features.shape[1]
         self.regression: Regression | None = regression_of(
@@ -95,7 +93,6 @@ class LogisticRegression:
         return self.features.dtype
 
     def draw(self, rng: Any, theta: Array) -> LogisticPotential:
-        """Draw a minibatch for each chain, or take all data."""
         if self.batch is None:
             return LogisticPotential(self, self.features, self.labels)
         chosen = draw_rows(rng, len(self.labels), (*theta.shape[:-1], self.batch))
@@ -142,7 +139,6 @@ class LogisticPotential:
         return sums
 
     def value(self, theta: Array) -> Array:
-        """U, shape (*chains,)."""
         z = self._scores(theta)
         loss = namespace(z).logaddexp(z, 0.0)
         z *= self.labels
@@ -152,7 +148,6 @@ class LogisticPotential:
         return potential
 
     def grad(self, theta: Array) -> Array:
-        """Gradient, shape (*chains, D)."""
         residual = sigmoid(self._scores(theta))
         residual -= self.labels
         gradient = self._sums(residual, self.features)
@@ -161,7 +156,6 @@ class LogisticPotential:
         return gradient
 
     def hessian_diagonal(self, theta: Array) -> Array:
-        """Diagonal of the second derivatives, shape (*chains, D)."""
         p = sigmoid(self._scores(theta))
         p *= 1 - p
         squares = self._sums(p, self.features * self.features)

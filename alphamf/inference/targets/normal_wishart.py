@@ -19,6 +19,7 @@ from typing import Any
 from alphamf.errors import AlphaMFError
 from alphamf.inference.metric import Diagonal
 from alphamf.inference.random import draw_rows
+from alphamf.inference.ranges import at_least, check_ranges
 from alphamf.tools.arrays import LOG_LIMIT, Array, namespace
 
 
@@ -66,10 +67,9 @@ class NormalWishart:
     def __init__(self, x: Array, *, batch: int | None = None) -> None:
         if x.ndim != 1 or len(x) < 3:
             raise AlphaMFError(f"x must be a vector of at least 3 points, not {x.shape}")
-        if batch is not None and batch < 1:
-            raise AlphaMFError(f"batch must be at least 1, not {batch}")
         xp = namespace(x)
         self.x, self.batch = x, batch
+        check_ranges(self, batch=at_least(1))
         self.latents: dict[str, Array] = {}
         n = len(x)
         # Sums of many float32 points lose digits that the law of mu, of width sd / sqrt(N), needs.
@@ -105,7 +105,6 @@ class NormalWishart:
         return theta
 
     def draw(self, rng: Any, theta: Array) -> NormalWishartPotential:
-        """Draw a minibatch for each chain, or take all data."""
         if self.batch is None:
             return NormalWishartPotential(self, self.centre, self.scatter)
         x = self.x[draw_rows(rng, len(self.x), (*theta.shape[:-1], self.batch))]
@@ -137,11 +136,9 @@ class NormalWishartPotential:
         return gap, tau, 0.5 * tau * (1 + self.scatter + self.n * gap * gap)
 
     def value(self, theta: Array) -> Array:
-        """U up to a constant, shape (*chains,)."""
         return self._terms(theta)[2] - 0.5 * (self.n + 1) * theta[..., 1]
 
     def grad(self, theta: Array) -> Array:
-        """Gradient, shape (*chains, 2)."""
         gap, tau, energy = self._terms(theta)
         gradient: Array = namespace(theta).stack(
             [self.n * tau * gap, energy - 0.5 * (self.n + 1)], -1
@@ -149,7 +146,6 @@ class NormalWishartPotential:
         return gradient
 
     def hessian_diagonal(self, theta: Array) -> Array:
-        """Diagonal of the second derivatives, shape (*chains, 2)."""
         _, tau, energy = self._terms(theta)
         diagonal: Array = namespace(theta).stack([self.n * tau, energy], -1)
         return diagonal

@@ -8,6 +8,7 @@ import numpy as np
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.random import generator
+from alphamf.inference.ranges import at_least, check_range
 from alphamf.inference.records import check_kept, is_kept
 from alphamf.inference.targets.bpmf import products
 from alphamf.inference.targets.topics import TopicModel, assign, count_table, tokens
@@ -72,8 +73,7 @@ class Perplexity:
                 f"observed and held must have the same shape, not {observed.shape} and {held.shape}"
             )
         check_kept(burn_in, thin)
-        if sweeps < 1:
-            raise AlphaMFError(f"sweeps must be at least 1, not {sweeps}")
+        check_range("sweeps", sweeps, at_least(1))
         self.burn_in, self.thin, self.sweeps, self.seed = burn_in, thin, sweeps, seed
         self._words, self._offsets = tokens(observed)
         self._held = held.tocoo()
@@ -86,7 +86,6 @@ class Perplexity:
         )
 
     def add(self, state: Any, target: TopicModel) -> None:
-        """Add one state."""
         if not is_kept(state.step, self.burn_in, self.thin):
             return
         rng = generator(self.seed, state.step)
@@ -127,9 +126,7 @@ class Perplexity:
         return float(np.exp(-(self._held.data * np.log(f)).sum() / self._held.data.sum()))
 
     def arrays(self) -> dict[str, Array]:
-        """Return what a checkpoint stores."""
         return self._arrays
 
     def load(self, arrays: dict[str, Array]) -> None:
-        """Restore what `arrays` returned."""
         self._arrays = arrays

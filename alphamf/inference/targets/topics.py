@@ -38,6 +38,7 @@ import numpy as np
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.metric import Diagonal
+from alphamf.inference.ranges import POSITIVE, check_range
 from alphamf.tools.arrays import LOG_LIMIT, Array, parts
 
 CHUNK = 200_000
@@ -211,8 +212,7 @@ class TopicModel:
     ) -> None:
         if rounds < 1 or rank < 1 or rank % rounds:
             raise AlphaMFError(f"rank must be a multiple of rounds ({rounds}), not {rank}")
-        if not concentration > 0:
-            raise AlphaMFError(f"concentration must be positive, not {concentration}")
+        check_range("concentration", concentration, POSITIVE)
         if not min(beta) > 0:
             raise AlphaMFError(f"beta must be two positive numbers, not {beta}")
         self.words, self.offsets = tokens(counts)
@@ -306,7 +306,6 @@ class TopicPotential:
         self.steps: Array = np.arange(1, tails.shape[-1], dtype=tails.dtype)
 
     def value(self, theta: Array) -> Array:
-        """U up to a constant, shape (*chains,)."""
         from scipy.special import gammaln
 
         t, e, alpha, c, log_r = w = self.target.unpack(theta)
@@ -324,7 +323,6 @@ class TopicPotential:
         return potential
 
     def grad(self, theta: Array) -> Array:
-        """Gradient, shape (*chains, D)."""
         t, e, alpha, c, _ = w = self.target.unpack(theta)
         r = w.r
         by_log_r = r * self._log_odds(r, self.lengths, self.repeats)[0]

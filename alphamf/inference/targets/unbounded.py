@@ -127,7 +127,6 @@ class UnboundedPotential:
         return value
 
     def grad(self, theta: Array) -> Array:
-        """Gradient of V at coordinates theta, of the same shape."""
         if theta is self._origin:
             parts = self._parts
         else:
