@@ -9,37 +9,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from alphamf.inference.chain import run
-    from alphamf.inference.checks import Report, check
-    from alphamf.inference.kernel import Kernel
-    from alphamf.inference.samplers.hamcmc import HAMCMC
-    from alphamf.inference.samplers.hmc import HMC
-    from alphamf.inference.samplers.langevin import PSGLD, SGLD
-    from alphamf.inference.samplers.registry import SAMPLERS
-    from alphamf.inference.samplers.sghmc import SGHMC, SGNHT
-    from alphamf.inference.sampling import Samples, sample
-    from alphamf.inference.targets.density import DensityTarget, NumPyDensity
-    from alphamf.inference.targets.derived_density import JaxDensity, TorchDensity
-
-__all__ = [
-    "HAMCMC",
-    "HMC",
-    "PSGLD",
-    "SAMPLERS",
-    "SGHMC",
-    "SGLD",
-    "SGNHT",
-    "DensityTarget",
-    "JaxDensity",
-    "Kernel",
-    "NumPyDensity",
-    "Report",
-    "Samples",
-    "TorchDensity",
-    "check",
-    "run",
-    "sample",
-]
+    from alphamf.inference.chain import run as run
+    from alphamf.inference.checks import Report as Report
+    from alphamf.inference.checks import check as check
+    from alphamf.inference.kernel import Kernel as Kernel
+    from alphamf.inference.samplers.hamcmc import HAMCMC as HAMCMC
+    from alphamf.inference.samplers.hmc import HMC as HMC
+    from alphamf.inference.samplers.langevin import PSGLD as PSGLD
+    from alphamf.inference.samplers.langevin import SGLD as SGLD
+    from alphamf.inference.samplers.registry import SAMPLERS as SAMPLERS
+    from alphamf.inference.samplers.sghmc import SGHMC as SGHMC
+    from alphamf.inference.samplers.sghmc import SGNHT as SGNHT
+    from alphamf.inference.sampling import Samples as Samples
+    from alphamf.inference.sampling import sample as sample
+    from alphamf.inference.targets.density import DensityTarget as DensityTarget
+    from alphamf.inference.targets.density import NumPyDensity as NumPyDensity
+    from alphamf.inference.targets.derived_density import JaxDensity as JaxDensity
+    from alphamf.inference.targets.derived_density import TorchDensity as TorchDensity
 
 _HOME = {
     "HAMCMC": "samplers.hamcmc",
@@ -60,6 +46,9 @@ _HOME = {
     "run": "chain",
     "sample": "sampling",
 }
+
+
+__all__ = sorted(_HOME)
 
 
 def __dir__() -> list[str]:

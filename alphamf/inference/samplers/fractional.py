@@ -21,6 +21,7 @@ from alphamf.inference.draws import draw_gradient
 from alphamf.inference.protocols import Need, Schedule, Target, ValuePotential
 from alphamf.inference.random import stable_noise
 from alphamf.inference.ranges import NOT_NEGATIVE, POSITIVE, Range, at_least, check_ranges
+from alphamf.inference.samplers.langevin import SGLDState
 from alphamf.inference.samplers.reflect import refuse_wall
 from alphamf.inference.schedule import step_size_at
 from alphamf.tools.arrays import Array, namespace
@@ -36,13 +37,6 @@ FARTHEST = 1e6
 POINTS = 8192
 """Points of the table of velocities, evenly spaced in asinh(v): linear between them, it is right
 to 1e-6."""
-
-
-class FLAState(NamedTuple):
-    """Position, shape (*chains, D), and number of steps."""
-
-    theta: Array
-    step: int
 
 
 @dataclass(frozen=True)
@@ -111,10 +105,10 @@ class FLA:
     def __post_init__(self) -> None:
         check_ranges(self, alpha=INDEX, terms=NOT_NEGATIVE, spacing=POSITIVE)
 
-    def init(self, rng: Any, theta: Array) -> FLAState:
-        return FLAState(theta, 0)
+    def init(self, rng: Any, theta: Array) -> SGLDState:
+        return SGLDState(theta, 0)
 
-    def step(self, rng: Any, state: FLAState, target: Target[Any]) -> FLAState:
+    def step(self, rng: Any, state: SGLDState, target: Target[Any]) -> SGLDState:
         refuse_wall(self, target)
         theta, step = state
         h = step_size_at(self.step_size, step)
@@ -129,7 +123,7 @@ class FLA:
         new *= h ** (1 / self.alpha)
         new += theta
         new += h * drift
-        return FLAState(new, step + 1)
+        return SGLDState(new, step + 1)
 
     def weights(self) -> Array:
         """Return g_k for k from -K to K, shape (2 K + 1,)."""

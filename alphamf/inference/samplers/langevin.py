@@ -195,13 +195,6 @@ def _hessian_diagonal(potential: Any, theta: Array) -> Array:
     return diagonal
 
 
-class RSGLDState(NamedTuple):
-    """Position and number of steps."""
-
-    theta: Array
-    step: int
-
-
 @dataclass(frozen=True)
 class RSGLD:
     r"""Riemannian stochastic gradient Langevin dynamics, in the potential's metric G.
@@ -241,10 +234,10 @@ class RSGLD:
     diagonal: bool = False
     correction: bool = True
 
-    def init(self, rng: Any, theta: Array) -> RSGLDState:
-        return RSGLDState(theta, 0)
+    def init(self, rng: Any, theta: Array) -> SGLDState:
+        return SGLDState(theta, 0)
 
-    def step(self, rng: Any, state: RSGLDState, target: Target[RiemannianPotential]) -> RSGLDState:
+    def step(self, rng: Any, state: SGLDState, target: Target[RiemannianPotential]) -> SGLDState:
         theta, step = state
         h = step_size_at(self.step_size, step)
         potential = target.draw(rng, theta)
@@ -261,4 +254,4 @@ class RSGLD:
         kick = metric.inverse_root(noise(rng, theta))
         kick *= sqrt(2 * h)
         new += kick
-        return RSGLDState(reflect(new, target), step + 1)
+        return SGLDState(reflect(new, target), step + 1)

@@ -33,32 +33,24 @@ class Mass(Protocol):
         ...
 
 
-class NoMass(NamedTuple):
-    """State of the unit mass: a scalar 1 with theta's dtype, on its device."""
-
-    one: Array
-
-
-@dataclass(frozen=True)
-class UnitMass:
-    """M = I."""
-
-    def init(self, theta: Array) -> NoMass:
-        return NoMass(namespace(theta).ones((), theta.dtype))
-
-    def inverse(self, state: NoMass) -> Diagonal:
-        """Return I, as a diagonal that broadcasts."""
-        return Diagonal(state.one)
-
-    def update(self, rng: Any, state: NoMass, theta: Array, momentum: Array) -> NoMass:
-        """Return the state unchanged."""
-        return state
-
-
 class InverseMassState(NamedTuple):
     """State of a constant mass: M^-1 with theta's dtype, on its device."""
 
     inverse: Array
+
+
+@dataclass(frozen=True)
+class UnitMass:
+    """M = I, as a diagonal that broadcasts."""
+
+    def init(self, theta: Array) -> InverseMassState:
+        return InverseMassState(namespace(theta).ones((), theta.dtype))
+
+    def inverse(self, state: InverseMassState) -> Metric:
+        return Diagonal(state.inverse)
+
+    def update(self, rng: Any, state: Any, theta: Array, momentum: Array) -> Any:
+        return state
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,17 +77,10 @@ class ConstantMass:
         return InverseMassState(xp.asarray(self.inverse_mass, theta.dtype))
 
     def inverse(self, state: InverseMassState) -> Metric:
-        """Return M^-1."""
         dense = state.inverse.ndim == 2
         return Dense(state.inverse) if dense else Diagonal(state.inverse)
 
-    def update(
-        self, rng: Any, state: InverseMassState, theta: Array, momentum: Array
-    ) -> InverseMassState:
-        """Return the state unchanged.
-
-        `theta`, `momentum`: where the step ended, shape (*chains, D).
-        """
+    def update(self, rng: Any, state: Any, theta: Array, momentum: Array) -> Any:
         return state
 
 

@@ -113,15 +113,13 @@ class SGRRLD:
 class SGRRHMCState(NamedTuple):
     """As `SGRRLDState`, with the momenta of both chains, of theta's shape."""
 
-    # theta, middle: fine chain after its second and after its first half step, shape (*chains, D).
     theta: Array
-    step: int  # Number of steps made
+    step: int
     middle: Array
-    coarse: Array  # Coarse chain, shape (*chains, D)
-    # momentum, coarse_momentum: momenta of the two chains, shape (*chains, D).
+    coarse: Array
     momentum: Array
     coarse_momentum: Array
-    size: float  # Step size of the coarse chain
+    size: float
 
 
 @dataclass(frozen=True)

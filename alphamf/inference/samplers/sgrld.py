@@ -10,6 +10,7 @@ from alphamf.inference.draws import draw_gradient, draw_parts
 from alphamf.inference.protocols import FactorPotential, Need, Schedule, Target
 from alphamf.inference.random import noise
 from alphamf.inference.ranges import SHARE, Range, at_least, check_ranges
+from alphamf.inference.samplers.langevin import SGLDState
 from alphamf.inference.samplers.reflect import reflect
 from alphamf.inference.schedule import step_size_at
 from alphamf.tools.arrays import Array, namespace
@@ -123,13 +124,6 @@ def learnt_scale(learnt: SGRLDState) -> Array:
     return scale
 
 
-class EMState(NamedTuple):
-    """Position and number of steps."""
-
-    theta: Array
-    step: int
-
-
 @dataclass(frozen=True)
 class EM:
     r"""Stochastic EM: the target's latents move by MCMC, the factors by multiplicative updates.
@@ -176,10 +170,10 @@ class EM:
     def __post_init__(self) -> None:
         check_ranges(self, relaxation=Range("must lie between 0 and 2", lambda x: 0 < x < 2))
 
-    def init(self, rng: Any, theta: Array) -> EMState:
-        return EMState(theta, 0)
+    def init(self, rng: Any, theta: Array) -> SGLDState:
+        return SGLDState(theta, 0)
 
-    def step(self, rng: Any, state: EMState, target: Target[FactorPotential]) -> EMState:
+    def step(self, rng: Any, state: SGLDState, target: Target[FactorPotential]) -> SGLDState:
         theta, step = state
         xp = namespace(theta)
         _, (plus, minus, shape, exponent) = draw_parts(target, rng, theta)
@@ -192,4 +186,4 @@ class EM:
         ratio **= self.relaxation * exponent
         ratio *= theta
         # Factors that die out would become subnormal, and products of those are slow.
-        return EMState(xp.maximum(ratio, sqrt(tiny), out=ratio), step + 1)
+        return SGLDState(xp.maximum(ratio, sqrt(tiny), out=ratio), step + 1)
