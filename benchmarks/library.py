@@ -53,6 +53,7 @@ TARGETS = {
     "linux-aarch64": Target("aarch64-linux-gnu.2.17", SO, link=ELF),
     "musl-x86_64": Target("x86_64-linux-musl", SO, link=ELF),
     "musl-aarch64": Target("aarch64-linux-musl", SO, link=ELF),
+    "windows-x86_64": Target("x86_64-windows-gnu", f"alphamf-{ABI}.dll", link=("-shared",)),
     "macos-x86_64": Target("x86_64-macos.11.0", f"libalphamf.{ABI}.dylib", link=MACH),
     "macos-aarch64": Target("aarch64-macos.11.0", f"libalphamf.{ABI}.dylib", link=MACH),
     "android-aarch64": Target(
@@ -87,7 +88,9 @@ foreach(kind SHARED STATIC)
 endforeach()
 set_property(TARGET alphamf::shared PROPERTY IMPORTED_LOCATION "${{alphamf_lib}}/{shared}")
 set_property(TARGET alphamf::static PROPERTY IMPORTED_LOCATION "${{alphamf_lib}}/libalphamf.a")
-if(UNIX)
+if(WIN32)
+  set_property(TARGET alphamf::shared PROPERTY IMPORTED_IMPLIB "${{alphamf_lib}}/alphamf.lib")
+else()
   set_property(TARGET alphamf::static PROPERTY INTERFACE_LINK_LIBRARIES m)
 endif()
 """
@@ -126,6 +129,9 @@ def build(name: str, folder: Path) -> Path:
     link = [*target.link]
     if name == "wasm":
         link += [f"-Wl,--export={each}" for each in sorted(functions())]
+    if name.startswith("windows"):  # what it exports, and the library to link against
+        link += [f"-Wl,--out-implib,{lib / 'alphamf.lib'}", str(work / "alphamf.def")]
+        (work / "alphamf.def").write_text("\n".join(["EXPORTS", *sorted(functions()), ""]))
     if name.startswith("android"):
         link += bionic(zig, target.zig, work)
     shared = lib / target.file
