@@ -45,10 +45,11 @@ def test_the_example_gives_what_a_stream_gives(example, tmp_path, target):
     program, _, weights = example
     command = [program]
     if target:
-        runner = shutil.which(RUNNERS[target])
-        if not runner or not find_spec("ziglang"):
-            pytest.skip(f"needs {RUNNERS[target]} and ziglang")
+        pytest.importorskip("ziglang")
         library.build(target, tmp_path / "built")
+        runner = shutil.which(RUNNERS[target])
+        if not runner:
+            pytest.skip(f"needs {RUNNERS[target]} to run")
         command = [runner, tmp_path / "denoise.exe"]
         zig = sys.executable, "-m", "ziglang", "cc", "-target", library.TARGETS[target].zig
         words = "-I", tmp_path / "built/include", EXAMPLE, tmp_path / "built/lib/libalphamf.a"
@@ -78,7 +79,7 @@ def test_what_the_example_cannot_read_ends_in_one_sentence(example, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not find_spec("ziglang"), reason="needs ziglang")
-@pytest.mark.parametrize("target", library.TARGETS)
+@pytest.mark.parametrize("target", sorted(library.TARGETS.keys() - RUNNERS))
 def test_a_library_exports_what_the_header_has(target, tmp_path):
     """`build` raises otherwise."""
     assert library.build(target, tmp_path / target).stat().st_size > 50_000
