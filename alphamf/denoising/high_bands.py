@@ -56,11 +56,8 @@ gains of single bins follow the speech more closely, which PESQ hears up to 8 kH
 
 def count_modelled_bands(spectra: Spectra, dictionary: Dictionary) -> int:
     """Return the number of wide bands to model for a segment: up to the highest one with sound."""
-    return (
-        count_sounding_bands(spectra, dictionary)
-        if count_possible_bands(spectra.rate, dictionary)
-        else 0
-    )
+    possible = count_possible_bands(spectra.rate, dictionary)
+    return count_sounding_bands(spectra, dictionary) if possible else 0
 
 
 def count_sounding_bands(spectra: Spectra, dictionary: Dictionary) -> int:
@@ -135,8 +132,9 @@ def power(spectra: Spectra, dictionary: Dictionary, count: int) -> Floats:
         found = regrid(own, native, grid, found.shape)
         bins = spectra.rate / 2 / dictionary.rate * dictionary.frame.n_fft
         below, start, end = (int(part * bins) for part in TOP)
-        top, less = found[start:end].mean(axis=0), found[below:start].mean(axis=0)
-        found[end + 1 :] *= np.clip(top / (less + np.float32(1e-30)), *SLOPE)
+        if below < start < end:  # models of a few bins tell no slope
+            top, less = found[start:end].mean(axis=0), found[below:start].mean(axis=0)
+            found[end + 1 :] *= np.clip(top / (less + np.float32(1e-30)), *SLOPE)
     if not count:
         return found
     rows = high_pooling(native)(np.abs(spectra.spectrum_on(native)) ** 2)[:count] * density(

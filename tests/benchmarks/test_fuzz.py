@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import replace
 from itertools import islice
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -60,6 +61,13 @@ def test_a_decoder_that_dies_is_a_finding(folder, monkeypatch):
 
     monkeypatch.setattr("alphamf.learnt.dictionary.load", crash)
     assert outcome(folder, "model", model())[0] == "finding"
+
+
+@pytest.mark.parametrize("n_fft", [2, 4])
+def test_a_model_of_a_few_bins_for_wider_sound_gives_a_result(folder, n_fft):
+    basis = np.ones((n_fft // 2 + 1, 2), np.float16)
+    form = {"n_fft": n_fft, "hop_length": n_fft // 2, "rate": 12000, "context": 1}
+    assert outcome(folder, "model", model(basis, **form)) == ("result", "")
 
 
 fields = st.one_of(
