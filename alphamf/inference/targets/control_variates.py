@@ -98,7 +98,8 @@ class CorrectedPotential:
         return gradient
 
     def value(self, theta: Array) -> Array:
-        value: Array = self._potential.value(theta) + (self._slope * theta).sum(-1)
+        line = (self._slope * theta).sum(-1).astype(theta.dtype)
+        value: Array = self._potential.value(theta) + line
         return value
 
 

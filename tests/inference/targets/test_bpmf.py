@@ -10,6 +10,7 @@ from alphamf.inference.laws import Z_MOST
 from alphamf.inference.random import generator
 from alphamf.inference.targets import bpmf
 from alphamf.inference.targets.bpmf import BPMF, BPMFPotential
+from tests.support.differences import unbiased_z
 
 SHAPE = (5, 4)
 VARIANCES = {"variance_w": 0.5, "variance_h": 2.0, "variance_x": 0.8}
@@ -22,35 +23,8 @@ def model(batch=None, dtype=np.float64, n=12, rank=3):
     return BPMF(users, items, ratings, shape=SHAPE, rank=rank, offset=3.5, batch=batch, **VARIANCES)
 
 
-def central(function, theta, step=1e-5):
-    """Return derivatives along each coordinate of theta, on a new last axis."""
-    return np.stack(
-        [
-            (function(theta + step * e) - function(theta - step * e)) / (2 * step)
-            for e in np.eye(theta.shape[-1])
-        ],
-        -1,
-    )
-
-
 def wide(target, rng, chains=()):
     return 10 * target.start(rng, chains)
-
-
-@pytest.mark.parametrize("batch", [None, 5])
-@pytest.mark.parametrize("chains", [(), (4,), (2, 3)])
-def test_derivatives(batch, chains):
-    target = model(batch)
-    rng = generator(1)
-    theta = wide(target, rng, chains)
-    assert theta.shape == (*chains, 27)
-    potential = target.draw(rng, theta)
-    assert potential.value(theta).shape == chains
-    np.testing.assert_allclose(
-        potential.grad(theta), central(potential.value, theta), rtol=1e-6, atol=1e-6
-    )
-    second = np.diagonal(central(potential.grad, theta), axis1=-2, axis2=-1)
-    np.testing.assert_allclose(potential.hessian_diagonal(theta), second, rtol=1e-6, atol=1e-6)
 
 
 def test_value_and_gradient_are_those_of_the_dense_matrices(monkeypatch):
@@ -95,29 +69,9 @@ def test_given_h_the_law_of_w_is_that_of_linear_regression():
         np.testing.assert_allclose(gradient, precision @ (w[user] - mean), rtol=1e-9, atol=1e-9)
 
 
-def minibatch_z(target, whole, theta):
-    """Largest |z| between the mean over chains' minibatches and the full potential."""
-    theta = np.tile(theta, (1_000, 1))
-    potential = target.draw(generator(5), theta)
-    scores = []
-    for batch, full in (
-        (potential.grad(theta), whole.grad(theta[0])),
-        (potential.value(theta), whole.value(theta[0])),
-        (potential.hessian_diagonal(theta), whole.hessian_diagonal(theta[0])),
-    ):
-        error = np.maximum(batch.std(0), 1e-9) / len(batch) ** 0.5
-        scores.append(np.abs((batch.mean(0) - full) / error).max())
-    return max(scores)
-
-
-def test_minibatch_is_unbiased_and_chains_have_their_own(monkeypatch):
+def test_a_rating_that_is_drawn_twice_counts_twice(monkeypatch):
     target = model(batch=4)
     theta = wide(target, generator(6))
-    whole = model().draw(generator(0), theta)
-    assert minibatch_z(target, whole, theta) < Z_MOST
-    gradients = target.draw(generator(7), np.tile(theta, (10, 1))).grad(np.tile(theta, (10, 1)))
-    assert len(np.unique(gradients, axis=0)) == 10
-    # A broken twin: a rating drawn twice counts once.
     right = BPMFPotential._scatter
 
     def once(self, out, entries, users, items, w, h):
@@ -125,38 +79,7 @@ def test_minibatch_is_unbiased_and_chains_have_their_own(monkeypatch):
         right(self, out, entries[first], users[first], items[first], w, h)
 
     monkeypatch.setattr(BPMFPotential, "_scatter", once)
-    assert minibatch_z(target, whole, theta) > Z_MOST
-
-
-def test_many_chains_are_each_alone():
-    target = model()
-    theta = wide(target, generator(8), (3,))
-    potential = target.draw(generator(0), theta)
-    for chain in range(3):
-        for name in ("value", "grad", "hessian_diagonal"):
-            function = getattr(potential, name)
-            np.testing.assert_array_equal(function(theta)[chain], function(theta[chain]))
-        np.testing.assert_array_equal(
-            target.predict(theta, target.users, target.items)[chain],
-            target.predict(theta[chain], target.users, target.items),
-        )
-
-
-@pytest.mark.parametrize("batch", [None, 5])
-def test_float32_stays_float32(batch):
-    target = model(batch, np.float32)
-    rng = generator(0)
-    for chains in ((), (2,)):
-        theta = target.start(rng, chains)
-        potential = target.draw(rng, theta)
-        for array in (
-            theta,
-            potential.grad(theta),
-            potential.value(theta),
-            potential.hessian_diagonal(theta),
-            target.predict(theta, target.users, target.items),
-        ):
-            assert array.dtype == np.float32
+    assert unbiased_z(target, model().draw(generator(0), theta), theta, 1000) > Z_MOST
 
 
 def test_refuses_what_does_not_fit():
@@ -169,8 +92,6 @@ def test_refuses_what_does_not_fit():
         BPMF(i, i, x, shape=(1, 1), rank=1, variance_h=0)
     with pytest.raises(AlphaMFError, match="rank must be at least 1, not 0"):
         BPMF(i, i, x, shape=(1, 1), rank=0)
-    with pytest.raises(AlphaMFError, match="batch must be at least 1, not 0"):
-        BPMF(i, i, x, shape=(1, 1), rank=1, batch=0)
 
 
 def movielens(shared, batch=None):

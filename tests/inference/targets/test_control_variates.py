@@ -44,15 +44,6 @@ def test_gradients_are_unbiased_and_less_noisy_near_the_mode():
     assert np.ptp(gradients(target, mode), 0).max() < 1e-9
 
 
-def test_value_has_the_gradient():
-    target = ControlVariates(logistic(5), np.array([0.5, -0.5]))
-    theta = RNG.standard_normal((3, 2))
-    potential = target.draw(generator(0), theta)
-    for k, step in enumerate(1e-6 * np.eye(2)):
-        slope = (potential.value(theta + step) - potential.value(theta - step)) / 2e-6
-        np.testing.assert_allclose(slope, potential.grad(theta)[:, k], rtol=1e-6)
-
-
 def test_sgld_on_them_has_the_law_that_their_noise_gives():
     rng = np.random.default_rng(1)
     a, batch, h = rng.standard_normal((12, 1)), 3, 0.04

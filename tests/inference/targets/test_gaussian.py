@@ -13,35 +13,6 @@ def model(batch=None, dtype=np.float64, n=20, size=3):
     return LinearGaussian(a.astype(dtype), x.astype(dtype), 1.5, batch=batch)
 
 
-@pytest.mark.parametrize("batch", [None, 5])
-@pytest.mark.parametrize("chains", [(), (4,), (2, 3)])
-def test_gradient_is_the_derivative_of_the_value(batch, chains):
-    target = model(batch)
-    rng = generator(1)
-    theta = target.start(rng, chains)
-    potential = target.draw(rng, theta)
-    step = 1e-4
-    by_difference = np.stack(
-        [
-            (potential.value(theta + step * e) - potential.value(theta - step * e)) / (2 * step)
-            for e in np.eye(target.size)
-        ],
-        -1,
-    )
-    assert theta.shape == (*chains, target.size)
-    np.testing.assert_allclose(potential.grad(theta), by_difference, rtol=1e-6, atol=1e-6)
-    second = np.stack(
-        [
-            (potential.grad(theta + e)[..., i] - potential.grad(theta)[..., i])
-            for i, e in enumerate(np.eye(target.size))
-        ],
-        -1,
-    )
-    np.testing.assert_allclose(
-        np.broadcast_to(potential.hessian_diagonal(theta), theta.shape), second, rtol=1e-8
-    )
-
-
 def test_posterior_is_that_of_the_joint_gaussian():
     target = model()
     a, x = target.a, target.x
@@ -54,16 +25,6 @@ def test_posterior_is_that_of_the_joint_gaussian():
     metric = potential.metric(target.mean)
     assert metric.slope is None
     np.testing.assert_allclose(metric.g @ target.covariance, np.eye(3), atol=1e-9)
-
-
-def test_minibatch_gradient_is_unbiased_and_chains_have_their_own():
-    target = model(batch=4)
-    theta = np.tile(target.start(generator(2)), (100_000, 1))
-    gradients = target.draw(generator(3), theta).grad(theta)
-    full = model().draw(generator(3), theta[0]).grad(theta[0])
-    error = gradients.std(0) / np.sqrt(len(gradients))
-    assert np.abs((gradients.mean(0) - full) / error).max() < 4
-    assert len(np.unique(gradients[:10], axis=0)) == 10
 
 
 def test_minibatch_of_every_point_in_turn_averages_to_the_full_potential():
@@ -89,27 +50,9 @@ def test_minibatch_of_every_point_in_turn_averages_to_the_full_potential():
     assert values[0] == pytest.approx(values[1])
 
 
-@pytest.mark.parametrize("batch", [None, 5])
-def test_float32_stays_float32(batch):
-    target = model(batch, np.float32)
-    rng = generator(0)
-    theta = target.start(rng, (2,))
-    potential = target.draw(rng, theta)
-    for array in (
-        theta,
-        potential.grad(theta),
-        potential.value(theta),
-        potential.metric(theta).g,
-        potential.hessian_diagonal(theta),
-    ):
-        assert array.dtype == np.float32
-
-
 def test_refuses_what_does_not_fit():
     a, x = np.ones((4, 2)), np.ones(4)
     with pytest.raises(AlphaMFError, match=r"not \(4, 2\), \(3,\)"):
         LinearGaussian(a, x[:3], 1.0)
     with pytest.raises(AlphaMFError, match="variance must be positive, not 0"):
         LinearGaussian(a, x, 0.0)
-    with pytest.raises(AlphaMFError, match="batch must be at least 1, not 0"):
-        LinearGaussian(a, x, 1.0, batch=0)

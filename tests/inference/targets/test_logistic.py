@@ -10,6 +10,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.inference.laws import Z_MOST
 from alphamf.inference.random import generator
 from alphamf.inference.targets.logistic import LogisticRegression, sigmoid
+from tests.support.differences import unbiased_z
 from tests.support.twins import Wrong
 
 
@@ -18,43 +19,6 @@ def model(batch=None, dtype=np.float64, n=30, size=3):
     a = rng.standard_normal((n, size)) @ np.triu(np.ones((size, size)))
     y = rng.random(n) < special.expit(a @ np.linspace(-1, 1, size))
     return LogisticRegression(a.astype(dtype), y.astype(np.int8), batch=batch)
-
-
-def central(function, theta, step=1e-5):
-    """Return derivatives along each coordinate of theta, on a new last axis."""
-    return np.stack(
-        [
-            (function(theta + step * e) - function(theta - step * e)) / (2 * step)
-            for e in np.eye(theta.shape[-1])
-        ],
-        -1,
-    )
-
-
-@pytest.mark.parametrize("batch", [None, 5])
-@pytest.mark.parametrize("chains", [(), (4,), (2, 3)])
-def test_derivatives(batch, chains):
-    target = model(batch)
-    rng = generator(1)
-    theta = target.start(rng, chains)
-    assert theta.shape == (*chains, target.size)
-    potential = target.draw(rng, theta)
-    assert potential.value(theta).shape == chains
-    np.testing.assert_allclose(
-        potential.grad(theta), central(potential.value, theta), rtol=1e-6, atol=1e-6
-    )
-    second = central(potential.grad, theta)
-    np.testing.assert_allclose(
-        potential.hessian_diagonal(theta),
-        np.diagonal(second, axis1=-2, axis2=-1),
-        rtol=1e-6,
-        atol=1e-6,
-    )
-    metric = potential.metric(theta)
-    if batch is None:
-        np.testing.assert_allclose(metric.g, second, rtol=1e-6, atol=1e-6)
-    slope = np.moveaxis(central(lambda t: potential.metric(t).g, theta), -1, -3)
-    np.testing.assert_allclose(metric.slope, slope, rtol=1e-6, atol=1e-6)
 
 
 def test_value_is_minus_the_log_likelihood_and_prior():
@@ -77,29 +41,6 @@ def test_certain_labels_overflow_nothing(dtype):
     np.testing.assert_array_equal(
         sigmoid(np.array([-1e4, 0, 1e4], dtype)), np.array([0, 0.5, 1], dtype)
     )
-
-
-def unbiased_z(target, whole, theta):
-    """Largest |z| between the mean over chains' minibatches and the full potential."""
-    theta = np.tile(theta, (100_000, 1))
-    potential = target.draw(generator(3), theta)
-    scores = []
-    for batch, full in (
-        (potential.grad(theta), whole.grad(theta[0])),
-        (potential.value(theta), whole.value(theta[0])),
-        (potential.hessian_diagonal(theta), whole.hessian_diagonal(theta[0])),
-    ):
-        scores.append(np.abs((batch.mean(0) - full) / batch.std(0)).max() * len(batch) ** 0.5)
-    return max(scores)
-
-
-def test_minibatch_is_unbiased_and_chains_have_their_own():
-    target = model(batch=4)
-    theta = target.start(generator(2))
-    whole = model().draw(generator(0), theta)
-    assert unbiased_z(target, whole, theta) < Z_MOST
-    gradients = target.draw(generator(3), np.tile(theta, (10, 1))).grad(np.tile(theta, (10, 1)))
-    assert len(np.unique(gradients, axis=0)) == 10
 
 
 def test_the_check_rejects_a_weighted_prior():
@@ -137,26 +78,6 @@ def test_metropolis_meets_the_moments_of_quadrature():
     assert theta.var() == pytest.approx(variance, rel=0.05)
 
 
-@pytest.mark.parametrize("batch", [None, 5])
-def test_float32_stays_float32(batch):
-    target = model(batch, np.float32)
-    rng = generator(0)
-    for chains in ((), (2,)):
-        theta = target.start(rng, chains)
-        potential = target.draw(rng, theta)
-        metric = potential.metric(theta)
-        for array in (
-            theta,
-            potential.grad(theta),
-            potential.value(theta),
-            potential.hessian_diagonal(theta),
-            metric.g,
-            metric.slope,
-            target.predict(theta, target.features),
-        ):
-            assert array.dtype == np.float32
-
-
 def test_refuses_what_does_not_fit():
     a, y = np.ones((4, 2)), np.ones(4)
     with pytest.raises(AlphaMFError, match=r"not \(4, 2\), \(3,\)"):
@@ -165,8 +86,6 @@ def test_refuses_what_does_not_fit():
         LogisticRegression(a, -y)
     with pytest.raises(AlphaMFError, match="prior_variance must be positive, not 0"):
         LogisticRegression(a, y, prior_variance=0)
-    with pytest.raises(AlphaMFError, match="batch must be at least 1, not 0"):
-        LogisticRegression(a, y, batch=0)
 
 
 def newton(target, steps=20):

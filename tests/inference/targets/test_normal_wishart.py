@@ -11,47 +11,13 @@ from alphamf.inference.laws import P_LEAST, Z_MOST
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.langevin import SGLD
 from alphamf.inference.targets.normal_wishart import NormalWishart
+from tests.support.differences import central
 from tests.support.twins import Wrong
 
 
 def model(batch=None, dtype=np.float64, n=20):
     x = 0.5 + 1.5 * np.random.default_rng(3).standard_normal(n)
     return NormalWishart(x.astype(dtype), batch=batch)
-
-
-def central(function, theta, step=1e-5):
-    """Return derivatives along each coordinate of theta, on a new last axis."""
-    return np.stack(
-        [
-            (function(theta + step * e) - function(theta - step * e)) / (2 * step)
-            for e in np.eye(theta.shape[-1])
-        ],
-        -1,
-    )
-
-
-@pytest.mark.parametrize("batch", [None, 5])
-@pytest.mark.parametrize("chains", [(), (4,), (2, 3)])
-def test_derivatives(batch, chains):
-    target = model(batch)
-    rng = generator(1)
-    theta = target.start(rng, chains)
-    assert theta.shape == (*chains, 2)
-    potential = target.draw(rng, theta)
-    assert potential.value(theta).shape == chains
-    np.testing.assert_allclose(
-        potential.grad(theta), central(potential.value, theta), rtol=1e-6, atol=1e-6
-    )
-    second = central(potential.grad, theta)
-    np.testing.assert_allclose(
-        potential.hessian_diagonal(theta),
-        np.diagonal(second, axis1=-2, axis2=-1),
-        rtol=1e-6,
-        atol=1e-6,
-    )
-    metric = potential.metric(theta)
-    slope = np.moveaxis(central(lambda t: potential.metric(t).g, theta), -1, -2)
-    np.testing.assert_allclose(metric.slope, slope, rtol=1e-6, atol=1e-6)
 
 
 def test_value_is_the_log_density_of_the_model_with_its_jacobian():
@@ -161,42 +127,6 @@ def test_metric_is_the_expected_curvature():
     assert (np.abs(expected - np.diag(metric.g)) < Z_MOST * error + 1e-6).all()
 
 
-def test_minibatch_is_unbiased_and_chains_have_their_own():
-    target = model(batch=4)
-    theta = np.tile([0.1, 0.2], (200_000, 1))
-    potential = target.draw(generator(10), theta)
-    full = model().draw(generator(10), theta[0])
-    for batch, whole in (
-        (potential.grad(theta), full.grad(theta[0])),
-        (potential.value(theta), full.value(theta[0])),
-    ):
-        error = batch.std(0) / np.sqrt(len(batch))
-        assert np.abs((batch.mean(0) - whole) / error).max() < Z_MOST
-    assert len(np.unique(potential.grad(theta)[:10], axis=0)) == 10
-
-
-@pytest.mark.parametrize("batch", [None, 5])
-def test_float32_stays_float32(batch):
-    target = model(batch, np.float32)
-    rng = generator(0)
-    for chains in ((), (2,)):
-        theta = target.start(rng, chains)
-        potential = target.draw(rng, theta)
-        metric = potential.metric(theta)
-        for array in (
-            theta,
-            target.draw_exact(rng, chains),
-            target.mean,
-            target.variance,
-            potential.grad(theta),
-            potential.value(theta),
-            potential.hessian_diagonal(theta),
-            metric.g,
-            metric.slope,
-        ):
-            assert array.dtype == np.float32
-
-
 def test_float32_gradient_of_five_thousand_points_keeps_its_digits():
     x = np.random.default_rng(11).standard_normal(5000) + 10
     single, double = NormalWishart(x.astype(np.float32)), NormalWishart(x)
@@ -216,5 +146,3 @@ def test_a_wild_proposal_overflows_nothing():
 def test_refuses_what_does_not_fit():
     with pytest.raises(AlphaMFError, match=r"at least 3 points, not \(2,\)"):
         NormalWishart(np.ones(2))
-    with pytest.raises(AlphaMFError, match="batch must be at least 1, not 0"):
-        NormalWishart(np.arange(4.0), batch=0)

@@ -45,17 +45,6 @@ def started(chains=(), seed=1, **changes):
     return target, theta, target.draw(rng, theta)
 
 
-def central(function, theta, step=1e-5):
-    """Return derivatives along each coordinate of theta, on a new last axis."""
-    return np.stack(
-        [
-            (function(theta + step * e) - function(theta - step * e)) / (2 * step)
-            for e in np.eye(theta.shape[-1])
-        ],
-        -1,
-    )
-
-
 # The prior of the weights
 
 
@@ -86,21 +75,6 @@ def test_start_has_the_prior_mean_of_the_total_weight():
 
 
 # The potential
-
-
-@pytest.mark.parametrize("batch", [None, 2])
-@pytest.mark.parametrize("chains", [(), (3,), (2, 2)])
-def test_derivatives(batch, chains):
-    _, theta, potential = started(chains, batch=batch)
-    assert theta.shape == (*chains, 10)
-    assert potential.value(theta).shape == chains
-    np.testing.assert_allclose(
-        potential.grad(theta), central(potential.value, theta), rtol=1e-6, atol=1e-6
-    )
-    metric = potential.metric(theta)
-    assert (metric.g > 0).all()
-    slope = np.moveaxis(central(lambda t: potential.metric(t).g, theta), -1, -2)
-    np.testing.assert_allclose(metric.slope, slope, rtol=1e-5, atol=1e-6)
 
 
 def test_value_is_the_log_density_of_the_model():
@@ -333,29 +307,6 @@ def test_a_potential_that_forgets_the_lengths_is_rejected(monkeypatch):
 
 
 # As a target of the library
-
-
-@pytest.mark.parametrize("batch", [None, 2])
-def test_float32_stays_float32(batch):
-    for chains in ((), (2,)):
-        target, theta, potential = started(chains, batch=batch, dtype=np.float32)
-        metric = potential.metric(theta)
-        for array in (
-            theta,
-            potential.value(theta),
-            potential.grad(theta),
-            metric.g,
-            metric.slope,
-            target.dictionary(generator(0)),
-            *target.unpack(theta),
-        ):
-            assert array.dtype == np.float32
-        fine = TopicPotential(
-            model(batch), potential.tails.astype(float), potential.lengths, potential.repeats * 1.0
-        )
-        np.testing.assert_allclose(
-            potential.grad(theta), fine.grad(theta.astype(float)), rtol=1e-4, atol=1e-4
-        )
 
 
 def test_chains_are_each_alone():
