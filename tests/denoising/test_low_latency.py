@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pickle
 from concurrent.futures import CancelledError
 from dataclasses import replace
-from itertools import pairwise
 from threading import Event
 
 import numpy as np
@@ -57,28 +55,6 @@ def test_sound_is_out_within_forty_milliseconds_and_in_its_place(rate):
     out.append(stream.flush())
     # Nothing may be taken away: what comes out is what came in.
     np.testing.assert_allclose(np.concatenate(out), audio, atol=1e-6)
-
-
-@settings(max_examples=8, deadline=None)
-@given(st.lists(st.integers(0, 900), min_size=1, max_size=6), st.integers(1, 2))
-def test_chunks_of_any_size_give_the_same_bits(sizes, channels):
-    audio = noise(0.25, channels=channels)
-    stream = Stream(8000, channels, latency="low")
-    places = np.cumsum([0, *sizes]).clip(max=len(audio))
-    ends = [*places, len(audio)]
-    parts = [stream.process(audio[a:b]) for a, b in pairwise(ends)]
-    parts.append(stream.flush())
-    np.testing.assert_array_equal(np.concatenate(parts), fed(audio, 8000))
-
-
-def test_a_saved_stream_goes_on_to_the_same_bits():
-    audio = noise(0.6, channels=2)
-    stream = Stream(8000, 2, latency="low")
-    first = stream.process(audio[:2500])
-    copy = pickle.loads(pickle.dumps(stream))
-    rests = [np.concatenate([each.process(audio[2500:]), each.flush()]) for each in (stream, copy)]
-    np.testing.assert_array_equal(*rests)
-    np.testing.assert_array_equal(np.concatenate([first, rests[0]]), fed(audio, 8000))
 
 
 def test_without_a_compiler_one_sentence_says_so(monkeypatch):
@@ -144,14 +120,6 @@ def test_a_shared_voice_keeps_its_place():
     audio = np.stack([voice, 0.25 * voice], axis=1)
     out = fed(audio, 8000)
     np.testing.assert_allclose(out[:, 1], 0.25 * out[:, 0], atol=1e-6)
-
-
-def test_integers_and_channels_first():
-    audio = (noise(0.3, channels=2) * 2**15).astype(np.int16)
-    stream = Stream(8000, 2, latency="low", channels_first=True)
-    out = np.concatenate([stream.process(audio.T), stream.flush()], axis=1)
-    assert out.dtype == np.int16 and out.shape == (2, len(audio))
-    np.testing.assert_array_equal(out.T, fed(audio, 8000))
 
 
 def test_segments_tell_the_gain_of_every_frame():

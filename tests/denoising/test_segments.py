@@ -48,19 +48,6 @@ def test_pieces_cover_the_stream(sizes, step, overlap):
         assert last.step > step // 2 + overlap
 
 
-@pytest.mark.slow
-@settings(deadline=None, derandomize=True, max_examples=80)
-@given(sizes=SIZES, step=st.integers(2, 150), overlap=st.integers(0, 60))
-def test_block_sizes_do_not_matter(sizes, step, overlap):
-    blocks, whole = stream(sizes)
-    pieces = list(cut(blocks, step, overlap))
-    for others in ([whole], [whole[k : k + 7] for k in range(0, len(whole), 7)]):
-        same = list(cut(others, step, overlap))
-        assert [p.step for p in same] == [p.step for p in pieces]
-        for piece, other in zip(pieces, same, strict=True):
-            np.testing.assert_array_equal(piece.audio, other.audio)
-
-
 def test_cutting_holds_little():
     """A piece comes as soon as the one after it cannot be too short."""
     asked = 0

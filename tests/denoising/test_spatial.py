@@ -9,7 +9,7 @@ import pytest
 import soundfile
 from typer.testing import CliRunner
 
-from alphamf import PRESETS, Stream, denoise
+from alphamf import PRESETS, denoise
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame, forward
 from alphamf.cli.app import app
@@ -19,7 +19,6 @@ from alphamf.denoising.gain import SegmentPosterior
 from alphamf.denoising.grids import Spectra, grid_of
 from alphamf.denoising.posterior import Posterior
 from alphamf.denoising.weights import find
-from alphamf.denoising.workers import Workers
 from alphamf.scores.score import si_sdr
 from tests.support.places import DATA
 
@@ -112,29 +111,6 @@ def test_those_that_share_a_voice_among_many(voice, noises):
         assert si_sdr(clean, found[:, k] if k != 2 else np.roll(found[:, k], -3)) > si_sdr(
             clean, alone[:, k] if k != 2 else np.roll(alone[:, k], -3)
         )
-
-
-@pytest.mark.parametrize("on_device", [False, True])
-def test_chunks_and_jobs_make_no_difference(voice, noises, monkeypatch, on_device):
-    clean, rate = voice
-    noisy = np.tile(clean[:, None] + noises[:2].T, (5, 1))
-    settings = replace(QUICK, warm_up=1, steps=3, keep=2, refine=False)
-    if on_device:
-        begin = Workers.__init__
-
-        def init(self, *arguments, **options):
-            begin(self, *arguments, **options)
-            self._together = True
-
-        monkeypatch.setattr(Workers, "__init__", init)
-    whole = denoise(noisy, rate, settings)
-    if not on_device:
-        side = denoise(noisy, rate, settings, jobs=3)
-        np.testing.assert_array_equal(side.audio, whole.audio)
-    with Stream(rate, 2, settings) as stream:
-        parts = [stream.process(noisy[k : k + 30011]) for k in range(0, len(noisy), 30011)]
-        parts.append(stream.flush())
-    np.testing.assert_array_equal(np.concatenate(parts), whole.audio)
 
 
 @pytest.mark.parametrize("preset", [QUICK, replace(QUICK, refine=False)])
