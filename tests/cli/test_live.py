@@ -90,7 +90,10 @@ def test_a_missing_library_is_one_sentence(monkeypatch, missing, sentence):
 
 
 @posix
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, 0), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)],
+)
 def test_a_signal_leaves_whole_recordings(tmp_path, number, code):
     with started("--record", str(tmp_path / "a.wav"), "--rate", "16000", cwd=tmp_path) as process:
         file = tmp_path / "a.denoised.wav"

@@ -40,7 +40,7 @@ DERIVED = {
 }
 """Names that a command chooses below a folder that the user named."""
 
-SLOW = {"normal-1d", "results.csv", "summary.md", "audio/noisy", "noisy/1_5dB"}
+SLOW = {"p.png", "normal-1d", "results.csv", "summary.md", "audio/noisy", "noisy/1_5dB"}
 
 
 KINDS = "file", "folder", "nowhere", "pipe"

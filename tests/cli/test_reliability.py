@@ -129,7 +129,13 @@ def test_a_temporary_file_is_written_through_its_descriptor(here):
 
 @posix
 @pytest.mark.parametrize(
-    ("mode", "more"), [(0o600, {"--plot": "p.png"}), (0o640, {}), (0o644, {}), (0o400, {})]
+    ("mode", "more"),
+    [
+        pytest.param(0o600, {"--plot": "p.png"}, marks=pytest.mark.slow),
+        (0o640, {}),
+        (0o644, {}),
+        (0o400, {}),
+    ],
 )
 def test_outputs_have_no_more_permissions_than_the_input(here, mode, more):
     os.chmod("in/0.wav", mode)

@@ -147,6 +147,7 @@ def test_the_variable_has_two_values(here, monkeypatch):
     assert error == "Error: ALPHAMF_SANDBOX must be on or off, not 'no'\n"
 
 
+@pytest.mark.slow
 def test_without_a_sandbox_the_result_is_the_same(here):
     words = ["denoise", "in/0.wav", "-q", *QUICK]
     made = []

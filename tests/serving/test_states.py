@@ -338,7 +338,7 @@ class Api(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize(
-    ("examples", "steps"), [(12, 25), pytest.param(100, 60, marks=pytest.mark.slow)]
+    ("examples", "steps"), [(6, 25), pytest.param(100, 60, marks=pytest.mark.slow)]
 )
 def test_the_api_is_as_its_model_in_any_order(examples, steps, monkeypatch):
     monkeypatch.setitem(PRESETS, "fast", replace(PRESETS["fast"], steps=4, keep=2))
