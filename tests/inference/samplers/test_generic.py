@@ -105,7 +105,7 @@ CASES = [
     (NaiveQN(0.01, memory=3), few),
     *((kind(), factors) for kind in (SGRLD, EM)),
     (SGRLD(0.3, freeze=3), factors),
-    (PositiveHAMCMC(0.2, memory=3, freeze=4), factors),
+    *((PositiveHAMCMC(0.2, memory=3, freeze=freeze), factors) for freeze in (1, 4)),
     (PositiveHMC(0.1, leaps=2, freeze=4), whole),
     *((SGHMC(0.1, 3, integrator=name, mass=mass), each)
       for name in ("euler", "splitting", "baoab")
@@ -119,6 +119,9 @@ CASES = [
       for each in (few, half, line)),
     *((kind, few) for kind in (SGRRLD(0.01), SGRRHMC(0.1), SGRRMLD(0.01), FULD(0.1, 1.7))),
     (ReplicaExchange(0.01), few),
+    (FLA(0.001), few),
+    (SGNHT(0.02, 3, mass=MassEM(samples=3, test="sgnht")), few),
+    (SGNPHMC(0.05, 3, mass=MassEM(samples=3), bath=MassEM(samples=3)), few),
     *((HMC(0.1, 3, mass=MassEM(samples=3, dense=dense, source=source, freeze=14)), few)
       for dense, source in ((False, "momenta"), (True, "momenta"), (False, "positions"))),
     (HMC(0.2, 3), SPACE),

@@ -10,7 +10,7 @@ from alphamf.inference.laws import CHAINS, Z_MOST, gaussian_draws, gaussian_z
 from alphamf.inference.random import generator, noise
 from alphamf.inference.records import Extrapolated
 from alphamf.inference.samplers import richardson
-from alphamf.inference.samplers.richardson import SGRRLD, SGRRMLD, totals, weights
+from alphamf.inference.samplers.richardson import SGRRMLD, totals, weights
 from alphamf.inference.targets.gaussian import LinearGaussian
 
 PRECISION = 2.0
@@ -124,10 +124,3 @@ def test_finer_levels_vary_less():
         state = last
     spreads = (state.fine**2 - state.coarse**2).var((1, 2))
     assert (spreads[1:] < 0.4 * spreads[:-1]).all()  # a quarter, by strong order one
-
-
-def test_sgrrld_still_has_its_estimate():
-    record = Extrapolated(lambda theta, target: theta**2, burn_in=20)
-    for _ in run(line(), SGRRLD(0.1), steps=100, seed=0, chains=(2000,), record=record):
-        pass
-    assert record.mean == pytest.approx(0.5, abs=0.02)

@@ -458,25 +458,20 @@ def test_mirror_turns_the_momenta(monkeypatch):
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("chains", [(), (2,), (2, 3)])
 @pytest.mark.parametrize("scalar", [False, True])
-def test_resumed_run_and_record_are_the_unbroken_ones(sampler, chains, scalar, tmp_path):
+def test_resumed_record_is_the_unbroken_one(sampler, chains, scalar, tmp_path):
     def record():
         return Extrapolated(lambda theta, target: theta[..., 0] if scalar else theta, burn_in=3)
 
     settings = {"seed": 5, "chains": chains, "segment": 5}
     target = plane(batch=4, dtype=np.float32)
     whole = record()
-    unbroken = list(run(target, sampler, steps=12, record=whole, **settings))
-    assert unbroken[-1].theta.shape == (*chains, 2)
-    assert all(np.asarray(f).dtype == np.float32 for f in joint(unbroken[-1]))
+    list(run(target, sampler, steps=12, record=whole, **settings))
     assert whole.mean.dtype == np.float32
     assert whole.mean.shape == (() if scalar else (2,))
     settings["checkpoint"] = tmp_path / "run.npz"
     list(run(target, sampler, steps=5, record=record(), **settings))
     resumed = record()
-    rest = list(run(target, sampler, steps=12, record=resumed, **settings))
-    for mine, other in zip(rest[-1], unbroken[-1], strict=True):
-        assert type(mine) is type(other)
-        np.testing.assert_array_equal(mine, other)
+    list(run(target, sampler, steps=12, record=resumed, **settings))
     np.testing.assert_array_equal(resumed.mean, whole.mean)
     assert resumed.weight == whole.weight
 

@@ -11,8 +11,6 @@ from alphamf.errors import AlphaMFError
 from alphamf.inference.chain import run
 from alphamf.inference.checks import check
 from alphamf.inference.laws import Z_MOST, discretised
-from alphamf.inference.random import generator
-from alphamf.inference.samplers.langevin import SGLD
 from alphamf.inference.samplers.registry import SAMPLERS
 from alphamf.inference.samplers.sghmc import SGHMC
 from tests.support.momenta import sghmc_law
@@ -108,27 +106,6 @@ def test_float32_stays_float32(name):
         assert state.theta.shape == (*chains, 3)
 
 
-@pytest.mark.parametrize("name", sorted(CASES))
-def test_resumed_run_is_the_unbroken_one_bit_for_bit(name, tmp_path):
-    target = posterior(batch=None if name in EXACT else 5)
-    sampler, _ = made(name, target)
-    settings = {"seed": 3, "chains": (2,), "segment": 20, "checkpoint": tmp_path / "run.npz"}
-    *_, unbroken = run(target, sampler, steps=50, seed=3, chains=(2,), segment=20)
-    for _ in zip(range(45), run(target, sampler, steps=50, **settings), strict=False):
-        pass
-    *_, resumed = run(target, sampler, steps=50, **settings)
-    np.testing.assert_equal(list(flat(resumed)), list(flat(unbroken)))
-
-
-def flat(state):
-    """Yield the arrays and numbers of a state and of the states within it."""
-    for value in state:
-        if hasattr(value, "_fields"):
-            yield from flat(value)
-        else:
-            yield value
-
-
 class Plain:
     """A potential of which only the gradient is known."""
 
@@ -166,10 +143,3 @@ def test_step_size_must_be_positive(name, size):
     target = posterior()
     with pytest.raises(AlphaMFError, match=f"step_size must be a positive number, not {size}"):
         list(run(target, SAMPLERS[name](size), steps=1, seed=0))
-
-
-def test_many_chains_are_one_array_operation():
-    target = posterior()
-    theta = target.start(generator(0), (10_000,))
-    state = SGLD(1e-3).step(generator(1), SGLD(1e-3).init(None, theta), target)
-    assert state.theta.shape == (10_000, 3)

@@ -16,6 +16,7 @@ from alphamf.inference.protocols import Parts
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.sgrld import EM, SGRLD
 from tests.support import paper
+from tests.support.twins import HalfNoise, twin
 
 
 class GammaLaw:
@@ -77,18 +78,6 @@ class NoCorrection(SGRLD):
         return super().step(rng, state, Twin())
 
 
-@dataclass(frozen=True)
-class HalfNoise(SGRLD):
-    """SGRLD whose noise lacks the factor 2."""
-
-    def step(self, rng, state, target):
-        class Quiet:
-            def standard_normal(self, shape, dtype):
-                return rng.standard_normal(shape, dtype=dtype) / np.sqrt(2)
-
-        return super().step(Quiet(), state, target)
-
-
 def moments_z(theta, mean, variance):
     """Largest |z| of the sample mean and second central moment."""
     centred = theta[:, 0] - mean
@@ -100,7 +89,8 @@ def moments_z(theta, mean, variance):
 
 
 @pytest.mark.parametrize(
-    ("sampler", "right"), [(SGRLD, True), (NoCorrection, False), (HalfNoise, False)]
+    ("sampler", "right"),
+    [(SGRLD(0.3), True), (NoCorrection(0.3), False), (twin(SGRLD(0.3), HalfNoise), False)],
 )
 def test_discretised_law_on_a_gamma_posterior(sampler, right):
     """The scheme keeps the mean and has variance shape / rate^2 / (1 - h / 2), as the mirror rests.
@@ -111,7 +101,7 @@ def test_discretised_law_on_a_gamma_posterior(sampler, right):
     target = GammaLaw(shape, rate)
     mean, variance = shape / rate, shape / rate**2 / (1 - h / 2)
     start = mean + (target.sample() - mean) / np.sqrt(1 - h / 2)
-    theta = step_many(target, sampler(h), start, steps=12)
+    theta = step_many(target, sampler, start, steps=12)
     z = moments_z(theta, mean, variance)
     assert (z < Z_MOST) == right, z
 

@@ -1,4 +1,4 @@
-"""HAMCMC without a wall: its coordinates, its Jacobian, laws on positive targets, broken twins."""
+"""HAMCMC and HMC without a wall: coordinates, Jacobian, laws on positive targets, broken twins."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from alphamf.factorization.alpha_mf import AlphaMF, Source
+from alphamf.factorization.alpha_mf import FLOOR, AlphaMF, Source
 from alphamf.factorization.priors import Gamma
 from alphamf.inference.chain import run
+from alphamf.inference.checks import check
 from alphamf.inference.laws import P_LEAST, Z_MOST, step_many
 from alphamf.inference.protocols import Parts
 from alphamf.inference.random import generator
+from alphamf.inference.samplers import metropolis
 from alphamf.inference.samplers.hamcmc import HAMCMC
+from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.samplers.langevin import SGLD
-from alphamf.inference.samplers.positive import PositiveHAMCMC
+from alphamf.inference.samplers.positive import PositiveHAMCMC, PositiveHMC
 from alphamf.inference.samplers.sgrld import SGRLD
-from alphamf.inference.targets.unbounded import LOWEST, UnboundedPotential, UnboundedTarget
+from alphamf.inference.targets.unbounded import FLAT, LOWEST, UnboundedPotential, UnboundedTarget
 from tests.support.posteriors import Quadrant
 
 FEW = 4000
@@ -39,6 +42,9 @@ class Factors:
     def parts(self, theta):
         plus = self.rate.astype(theta.dtype) * np.ones_like(theta)
         return Parts(plus, 0 * theta, self.shape.astype(theta.dtype), np.ones(3, theta.dtype))
+
+    def value(self, theta):
+        return (self.rate * theta - (self.shape - 1) * np.log(theta)).sum(-1)
 
     def sample(self, n=FEW, dtype=np.float64):
         return (generator(5).standard_gamma(self.shape, (n, 3)) / self.rate).astype(dtype)
@@ -158,32 +164,10 @@ def test_is_sgrld_and_then_hamcmc_in_frozen_coordinates():
     np.testing.assert_array_equal(found, space.position(chain.theta))
 
 
-def mixture(blocks=1):
-    power = generator(1).standard_exponential((12, 20)).astype(np.float32)
-    free = Source(2.0, 3, None, prior_gains=Gamma(0.3, 0.5))
-    return AlphaMF(power, [free, Source(1.7, 2)], blocks=blocks)
-
-
-@pytest.mark.parametrize("blocks", [1, 3])
-@pytest.mark.parametrize("chains", [(), (2,)])
-def test_keeps_dtype_shape_and_sign_where_rows_are_not_yet_read(blocks, chains):
-    target = mixture(blocks)
-    *_, state = run(
-        target,
-        PositiveHAMCMC(0.3, memory=3, freeze=1),
-        steps=40,
-        seed=0,
-        start=target.start(generator(3), chains),
-    )
-    assert state.theta.dtype == np.float32
-    assert state.theta.shape == (*chains, target.size)
-    assert np.isfinite(state.theta).all()
-    assert (state.theta > 0).all()
-
-
 def test_run_in_the_coordinates_resumes_with_the_latents_of_a_start_made_later(tmp_path):
     def go(steps, **settings):
-        target = mixture()
+        power = generator(1).standard_exponential((12, 20)).astype(np.float32)
+        target = AlphaMF(power, [Source(2.0, 3, prior_gains=Gamma(0.3, 0.5)), Source(1.7, 2)])
         space = UnboundedTarget(target, np.full(target.size, 0.1, np.float32))
         start = space.coordinates(target.start(generator(3)))
         states = run(space, SGLD(0.01), steps=steps, seed=0, start=start, segment=10, **settings)
@@ -202,3 +186,132 @@ def test_without_pairs_it_is_langevin_in_the_coordinates():
     rng = generator(1)
     plain = SGLD(0.1).step(rng, SGLD(0.1).init(None, u), space)
     np.testing.assert_allclose(state.theta, plain.theta, rtol=1e-12)
+
+
+def test_value_has_the_gradient():
+    space = UnboundedTarget(Factors(), np.array([0.3, 100.0, 0.2]))
+    u = np.linspace(-15, 20, 120).reshape(-1, 3)
+    potential, d = space.draw(None, u), 1e-4
+    assert np.isfinite(potential.value(u)).all()  # also before a gradient
+    for k, unit in enumerate(np.eye(3)):
+        slope = (potential.value(u + d * unit) - potential.value(u - d * unit)) / (2 * d)
+        np.testing.assert_allclose(slope, potential.grad(u)[:, k], rtol=1e-3, atol=1e-3)
+
+
+def test_value_is_a_line_below_where_priors_floor_theta():
+    """In single precision, with alpha-MF's priors, whose values end at 1e-12."""
+    target = AlphaMF(np.ones((4, 5), np.float32), [Source(2.0, 2, prior_gains=Gamma(0.1, 1))])
+    target.start(generator(0))
+    space = UnboundedTarget(target, np.ones(target.size, np.float32))
+    u = np.full((3, target.size), 2, np.float32)
+    u[:, -1] = FLAT, FLAT - 10, FLAT - 20
+    value = [space.draw(None, row).value(row) for row in u]
+    assert np.diff(value) == pytest.approx([2.0, 2.0], abs=1e-3)  # 2 x shape x 10
+
+
+LARGE = HMC(1.2, leaps=3)
+"""Of steps so large that a proposal in six or so is refused."""
+
+
+def least_p(monkeypatch, change=None):
+    target = Factors()
+    start = target.sample()
+    space = UnboundedTarget(target, 1 / target.rate)
+    if change is not None:
+        monkeypatch.setattr(*change)
+    return target.least_p(
+        space.position(step_many(space, LARGE, space.coordinates(start), steps=8))
+    )
+
+
+def test_law_is_exact_at_large_steps(monkeypatch):
+    assert least_p(monkeypatch) > P_LEAST
+
+
+def value_without_jacobian(potential, u):
+    return potential._potential.value(potential._space.position(u))
+
+
+def always(rng, before, after):
+    return np.isfinite(after)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [(UnboundedPotential, "value", value_without_jacobian), (metropolis, "metropolis", always)],
+)
+def test_value_without_jacobian_and_no_test_are_seen(change, monkeypatch):
+    assert least_p(monkeypatch, change) < P_LEAST
+
+
+CLIPS, BINS, FRAMES = 3000, 3, 4
+PRIORS = {"prior_basis": Gamma(2.0, 4.0), "prior_gains": Gamma(1.5, 2.0)}
+
+
+def draw_all(rng, alphas):
+    """Draw factors from their priors, Phi from its own, and |X|^2 given both, clip by clip."""
+    sources = [Source(alpha, 1, **PRIORS) for alpha in alphas]
+    target = AlphaMF(np.ones((CLIPS, BINS, FRAMES)), sources)
+    theta = target.start(rng)
+    for w, h in target.unpack(theta):
+        for factor, prior in zip((w, h), PRIORS.values(), strict=True):
+            factor[...] = rng.standard_gamma(prior.shape, factor.shape) / prior.rate
+    sigma2 = np.full(target.power.shape, FLOOR)
+    for s, (w, h) in enumerate(target.unpack(theta)):
+        sigma2 += target.latents.get(f"phi{s}", 2.0) * (w @ h) ** (2 / alphas[s])
+    target.power[...] = sigma2 * rng.standard_exponential(sigma2.shape)
+    return target, theta
+
+
+class Joint:
+    """Factors, Phi and |X|^2 of alpha-MF from their joint law, with a wall at zero or without."""
+
+    def __init__(self, alphas, wall):
+        self.alphas, self.wall = alphas, wall
+
+    def joint(self, rng, chains):
+        target, theta = draw_all(rng, self.alphas)
+        if self.wall:
+            return target, theta
+        space = UnboundedTarget(target, np.full(target.size, 0.3))
+        return space, space.coordinates(theta)
+
+
+@pytest.mark.parametrize("alphas", [(1.2, 1.89), (1.0, 2.0)])
+@pytest.mark.parametrize("wall", [False, True])
+def test_hmc_within_gibbs_keeps_the_joint_law_of_alpha_mf(alphas, wall):
+    """Geweke's test: a step moves Phi given W and H, then these given Phi, with a wall or not."""
+    sampler = HMC(0.04, leaps=4) if wall else HMC(0.5, leaps=4)
+    report = check(sampler, Joint(alphas, wall), steps=4, chains=CLIPS)
+    assert report.passed, report
+
+
+def test_a_phi_that_moves_under_the_energy_is_seen(monkeypatch):
+    """The value at the start of a step must be that at the Phi under which the step is made."""
+    rng = generator(1)
+    right = UnboundedPotential.value
+
+    def late(potential, u):
+        value = right(potential, u)
+        potential._potential.move_latents(rng, potential._space.position(u))
+        return value
+
+    monkeypatch.setattr(UnboundedPotential, "value", late)
+    assert not check(HMC(0.5, leaps=4), Joint((1.2, 1.89), False), steps=4, chains=CLIPS).passed
+
+
+def test_is_sgrld_and_then_hmc_in_frozen_coordinates():
+    target, theta = Factors(), Factors().sample(5)
+    sampler = PositiveHMC(0.4, leaps=2, warm_up=0.3, decay=0.5, freeze=4)
+    found = step_many(target, sampler, theta, steps=12)
+
+    rng = generator(0, 1)
+    warm = SGRLD(0.3, decay=0.5)
+    state = warm.init(rng, theta)
+    for _ in range(4):
+        state = warm.step(rng, state, target)
+    space, rest = UnboundedTarget(target, state.weight / state.plus), HMC(0.4, leaps=2)
+    chain = rest.init(rng, space.coordinates(state.theta))
+    for _ in range(8):
+        chain = rest.step(rng, chain, space)
+    np.testing.assert_array_equal(found, space.position(chain.theta))
