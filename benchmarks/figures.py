@@ -1,7 +1,7 @@
 """Draw figures of the pages, from the repository root.
 
-``sample`` denoises data/sample-noisy.wav with the default settings and seed 0, and draws its
-spectrograms before and after, docs/figures/sample.png, and what ``--plot`` draws,
+``sample`` denoises data/sample-noisy.wav with the default settings and seed 0, and writes its sound
+and spectrograms before and after, docs/figures/sample.mp4, and what ``--plot`` draws,
 docs/figures/plot.png. ``bars`` draws docs/figures/bars.png, the chart of README.md, of the figures
 in BENCHMARKS.md. ``full-band`` draws docs/figures/full-band.png: the first development mixture of
 ``benchmarks.full_band`` in hiss whose voice no network was trained on.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import av
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -18,7 +19,7 @@ from PIL import Image
 
 from alphamf.audio.reader import read
 from alphamf.audio.stft import Frame, forward
-from alphamf.batch.plot import Picture, Spectrogram
+from alphamf.batch.plot import Picture
 from alphamf.denoising.api import Denoised, denoise
 from alphamf.denoising.grids import native_grid
 from alphamf.learnt.dictionary import choose
@@ -30,8 +31,6 @@ from benchmarks.methods import one_gain
 from benchmarks.report import options_of, run_main
 
 REPOSITORY = Path(__file__).parents[1]
-DECIBELS = 70.0
-"""Range of the colours, below the loudest cell of the noisy recording."""
 BARS = {
     "fast": "alphamf",
     "dtln": "DTLN",
@@ -41,37 +40,9 @@ BARS = {
     "logmmse": "logMMSE",
 }
 """Methods of the chart of README.md, and their names there."""
+FRAMES_PER_SECOND = 8
 COLOURS = 96
 """Colours of the file, which keep it below 200 kB."""
-
-
-def power(audio: Floats, rate: int) -> Floats:
-    """Return the power spectrogram, shape (bins, columns), of `audio`, shape (samples, 1)."""
-    picture = Spectrogram(len(audio), rate)
-    picture.add(audio.astype(np.float32))
-    return picture.power()
-
-
-def draw(before: Floats, after: Floats, rate: int, seconds: float) -> Figure:
-    """Draw two power spectrograms beside each other, on one scale in decibels."""
-    figure = Figure(figsize=(9, 2.8), dpi=110, layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots(1, 2, sharey=True)
-    loudest = 10 * np.log10(before.max())
-    for panel, values, title in zip(axes, (before, after), ("before", "after"), strict=True):
-        image = panel.imshow(
-            10 * np.log10(np.maximum(values, 1e-20)) - loudest,
-            origin="lower",
-            aspect="auto",
-            extent=(0, seconds, 0, rate / 2000),
-            vmin=-DECIBELS,
-            vmax=0,
-            cmap="magma",
-        )
-        panel.set(title=title, xlabel="seconds")
-    axes[0].set_ylabel("kHz")
-    figure.colorbar(image, ax=axes, label="dB", pad=0.01)
-    return figure
 
 
 def plot(noisy: Floats, found: Denoised, rate: int, path: Path) -> None:
@@ -155,16 +126,34 @@ def draw_bars(path: Path) -> None:
 
 
 def draw_sample(folder: Path) -> None:
-    """Denoise the sample, and draw its spectrograms and what ``--plot`` draws."""
+    """Denoise the sample, and write its film and what ``--plot`` draws."""
     noisy, rate = read(REPOSITORY / "data" / "sample-noisy.wav")
     found = denoise(noisy, rate)
-    sample, picture = folder / "sample.png", folder / "plot.png"
-    figure = draw(power(noisy, rate), power(found.audio, rate), rate, len(noisy) / rate)
-    with atomic_file(sample) as part:
-        figure.savefig(part, format="png")
-    plot(noisy, found, rate, picture)
-    for path in (sample, picture):
-        small(path)
+    plot(noisy, found, rate, folder / "plot.png")
+    small(folder / "plot.png")
+    film({"before": noisy[:, 0], "after": found.audio[:, 0]}, rate, folder / "sample.mp4")
+
+
+def film(sounds: dict[str, Floats], rate: int, path: Path) -> None:
+    """Write an MP4 in which the sounds are played, and a line moves over their spectrograms."""
+    figure = spectrograms(sounds, rate)
+    canvas = FigureCanvasAgg(figure)
+    with av.open(path, "w") as container:
+        picture = container.add_stream("libx264", FRAMES_PER_SECOND, options={"crf": "30"})
+        picture.width, picture.height, picture.pix_fmt = *canvas.get_width_height(), "yuv420p"
+        track = container.add_stream("aac", rate, layout="mono")
+        for panel, sound in zip(figure.axes, sounds.values(), strict=True):
+            for k in range(len(sound) * FRAMES_PER_SECOND // rate):
+                line = panel.axvline(k / FRAMES_PER_SECOND, color="white")
+                canvas.draw()
+                line.remove()
+                still = np.asarray(canvas.buffer_rgba())[..., :3]
+                container.mux(picture.encode(av.VideoFrame.from_ndarray(still, format="rgb24")))
+        whole = np.concatenate(list(sounds.values())).astype(np.float32)
+        frame = av.AudioFrame.from_ndarray(whole[None], format="fltp", layout="mono")
+        frame.sample_rate = rate
+        for stream, last in ((track, frame), (track, None), (picture, None)):
+            container.mux(stream.encode(last))
 
 
 def main() -> None:
