@@ -67,7 +67,7 @@ static void fill_phi(struct chain *c, float *out, ptrdiff_t count) {
 struct chain *place_chain(struct memory *memory, const struct weights *weights, int channels,
                           double hop) {
     const struct header *header = &weights->header;
-    struct arena *constants = &memory->constants, *state = &memory->state;
+    struct arena *constants = &memory->constants, *words = &memory->words, *state = &memory->state;
     struct chain none, *placed = take(constants, 1, sizeof none);
     struct chain *c = placed ? placed : &none; /* which is only counted */
     ptrdiff_t bins = header->bins, columns = header->columns, context = header->context;
@@ -86,8 +86,8 @@ struct chain *place_chain(struct memory *memory, const struct weights *weights, 
     c->back = take(constants, (size_t)(context * pairs_of(bins) * c->wide), sizeof *c->back);
     c->kernel = take_floats(constants, (size_t)(2 * c->reach + 1));
 
-    c->counts = take(state, 1, sizeof *c->counts);
-    c->words = take(state, 4 * LANES, sizeof *c->words);
+    c->counts = take(words, 1, sizeof *c->counts);
+    c->words = take(words, 4 * LANES, sizeof *c->words);
     c->powers = take_floats(state, (size_t)(c->depth * cells));
     c->noises = take_floats(state, (size_t)(c->depth * cells));
     c->phi = take_floats(state, (size_t)(c->depth * cells));
@@ -98,8 +98,8 @@ struct chain *place_chain(struct memory *memory, const struct weights *weights, 
         *of_cells[k] = take_floats(state, (size_t)cells);
     int64_t **of_channels[] = {&c->frames, &c->response_frames};
     for (size_t k = 0; k < sizeof of_channels / sizeof *of_channels; k++)
-        *of_channels[k] = take(state, (size_t)channels, sizeof(int64_t));
-    place_extreme(memory, &c->loudest_level, -INFINITY, channels, 1,
+        *of_channels[k] = take(words, (size_t)channels, sizeof(int64_t));
+    place_extreme(memory, &c->loudest_level, -FLT_MAX, channels, 1,
                   frames_of(LEVEL_PART_SECONDS, hop));
     place_noise(memory, &c->noise, channels, bins, hop);
 

@@ -1,5 +1,7 @@
 /* The gain for faint, steady noise: denoising/faint_noise.py explains it. The least power is that of the
  * last seconds, and a cell's power is that of two frames: after a word it has to fall at once. */
+#include <float.h>
+
 #include "_float32.h"
 #include "_parts.h"
 
@@ -29,7 +31,7 @@ struct faint *place_faint(struct memory *memory, int channels, ptrdiff_t bins) {
     f->before = take_floats(&memory->state, cells);
     f->last = take_floats(&memory->state, cells);
     f->loud = take_floats(&memory->state, (size_t)channels);
-    f->count = take(&memory->state, 1, sizeof *f->count);
+    f->count = take(&memory->words, 1, sizeof *f->count);
     f->power = take_floats(&memory->constants, (size_t)bins + 2 * FAINT_AROUND);
     f->around = take_floats(&memory->constants, (size_t)bins);
     f->gain = take_floats(&memory->constants, cells);
@@ -100,7 +102,7 @@ static void channel_gain(struct faint *f, ptrdiff_t channel, const float *real, 
     }
     if (*f->count % FAINT_SPAN == 0) {
         memcpy(f->before + at, f->least + at, size);
-        for (ptrdiff_t k = 0; k < bins; k++) f->least[at + k] = INFINITY;
+        for (ptrdiff_t k = 0; k < bins; k++) f->least[at + k] = FLT_MAX;
     }
     follow(f->around, f->mean + at, f->least + at, bins);
     decide(lowest_gain(f, channel), f->around, f->least + at, f->before + at, f->last + at,

@@ -35,7 +35,7 @@ static float *advance(struct ring *ring) {
 
 static void place_ring(struct memory *memory, struct ring *ring, ptrdiff_t count, ptrdiff_t size) {
     *ring = (struct ring){take_floats(&memory->state, (size_t)(count * size)),
-                          take(&memory->state, 1, sizeof *ring->newest), count, size};
+                          take(&memory->words, 1, sizeof *ring->newest), count, size};
 }
 
 static ptrdiff_t distance_of(int block) { return (ptrdiff_t)1 << block % DILATIONS; }

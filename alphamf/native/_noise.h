@@ -47,7 +47,7 @@ static void place_extreme(struct memory *memory, struct extreme *e, float none, 
                           int count, int frames) {
     e->none = none, e->size = size, e->count = count, e->frames = frames;
     e->parts = take_floats(&memory->state, (size_t)((count + 1) * size));
-    e->clock = take(&memory->state, 2, sizeof *e->clock);
+    e->clock = take(&memory->words, 2, sizeof *e->clock);
 }
 
 static void start_extreme(struct extreme *e) {
@@ -97,7 +97,7 @@ struct noise {
 
 static void place_noise(struct memory *memory, struct noise *n, ptrdiff_t channels, ptrdiff_t bins,
                         double hop) {
-    struct arena *constants = &memory->constants, *state = &memory->state;
+    struct arena *constants = &memory->constants, *words = &memory->words, *state = &memory->state;
     size_t cells = (size_t)(channels * bins);
     n->channels = channels, n->bins = bins, n->cells = channels * bins;
     n->share = (float)forgetting(hop, NOISE_SECONDS);
@@ -107,11 +107,11 @@ static void place_noise(struct memory *memory, struct noise *n, ptrdiff_t channe
     n->settled = frames_of(SETTLED_SECONDS, hop);
     n->power = take_floats(state, cells), n->presence = take_floats(state, cells);
     n->smooth = take_floats(state, cells);
-    n->frames = take(state, 1, sizeof *n->frames);
-    n->calm_frames = take(state, (size_t)channels, sizeof *n->calm_frames);
-    n->since = take(state, (size_t)channels, sizeof *n->since);
-    place_extreme(memory, &n->least, INFINITY, n->cells, PARTS, n->part);
-    place_extreme(memory, &n->loudest, -INFINITY, n->cells, 1, frames_of(LOUD_PART_SECONDS, hop));
+    n->frames = take(words, 1, sizeof *n->frames);
+    n->calm_frames = take(words, (size_t)channels, sizeof *n->calm_frames);
+    n->since = take(words, (size_t)channels, sizeof *n->since);
+    place_extreme(memory, &n->least, FLT_MAX, n->cells, PARTS, n->part);
+    place_extreme(memory, &n->loudest, -FLT_MAX, n->cells, 1, frames_of(LOUD_PART_SECONDS, hop));
     n->most = take_floats(constants, cells), n->floor = take_floats(constants, cells);
     n->risen = take(constants, (size_t)channels, 1);
 }

@@ -23,9 +23,10 @@ static inline float *take_floats(struct arena *arena, size_t count) {
     return take(arena, count, sizeof(float));
 }
 
-/* What stays as it is, what `alphamf_save` copies, and room for a hop. */
+/* What stays as it is, and room for a hop; and what `alphamf_save` copies: first what is not made of
+ * floats, then floats, which are finite at all times. */
 struct memory {
-    struct arena constants, state;
+    struct arena constants, words, state;
 };
 
 /* The sizes of a network, as alphamf.learnt.network.Sizes; without blocks there is none. */

@@ -56,7 +56,8 @@ float alphamf_acceptance(const alphamf *engine);
 float alphamf_level(const alphamf *engine, int channel);
 
 /* Why the engine last reset itself: 0: it did not; 1: samples were above 1e12; 2: a number was no
- * longer finite. */
+ * longer finite, which is found within 32 hops: all sound was forgotten, and the output is silent for a
+ * latency. */
 int alphamf_reset_reason(const alphamf *engine);
 
 /* Copy the state of an engine out of it, or into one with the same arguments of `alphamf_create`. */

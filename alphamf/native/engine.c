@@ -6,7 +6,8 @@
  * the chain of gains (denoising/gain.py). tests/support/twin has the same in NumPy.
  *
  * An engine is one block of memory: constants, room for a hop, and the state, which is all that is
- * saved and what a reset begins anew.
+ * saved and what a reset begins anew. Numbers in 8 bits, which the networks compute with, would hide what
+ * is not finite: so a state that is loaded is scanned, and one that lives part by part, hop by hop.
  */
 #include "alphamf.h"
 
@@ -24,6 +25,7 @@ static const double ACTIVITY[] = WEIGHTS;
 
 enum { NOT_RESET, TOO_LARGE, NOT_FINITE };
 
+#define SCAN_HOPS 32 /* in which all of the state is scanned */
 #define LEAST_RATE 1000
 #define MOST_RATE 768000
 #define MOST_CHANNELS 65536
@@ -38,7 +40,7 @@ struct bins {
 
 /* What is remembered beside arrays. */
 struct counts {
-    int64_t hops;
+    int64_t hops, heard; /* `heard`: since the state was empty */
     int32_t unfit, reset_reason, place;
     float acceptance, strength;
     double loud, ratio, level;
@@ -63,8 +65,9 @@ struct alphamf {
     float *whole; /* what a hop that lacks a frame is multiplied by */
     /* State. */
     struct counts *counts;
-    float *past, *sum, *cross_real, *cross_imaginary, *cross_power, *inputs, *outputs;
+    float *past, *sum, *cross_real, *cross_imaginary, *cross_power;
     unsigned char *together;
+    float *inputs, *outputs; /* behind all that is scanned: the user's samples may be anything */
     /* Room for a hop. */
     float *real, *imaginary, *power, *filled_power, *model_power, *gain, *gain_std, *model_gain;
     float *model_std, *common, *total, *made, *pair;
@@ -167,7 +170,7 @@ static void place_band(struct alphamf *e, int rate) {
 /* Lay all out in `memory`: so much memory is needed. Without a start, it is only counted. */
 static void place(struct alphamf *e, struct memory *memory, int rate) {
     const struct header *header = &e->weights.header;
-    struct arena *constants = &memory->constants, *state = &memory->state;
+    struct arena *constants = &memory->constants, *words = &memory->words, *state = &memory->state;
     size_t cells = (size_t)(e->channels * e->bins), model = (size_t)(e->channels * header->bins);
     size_t samples = (size_t)(e->channels * e->length), hop = (size_t)(e->channels * e->hop);
     e->analysis = take_floats(constants, (size_t)e->length);
@@ -188,13 +191,12 @@ static void place(struct alphamf *e, struct memory *memory, int rate) {
     place_bins(memory, &e->outwards, header->rate, header->window, rate, (int)e->length);
     place_fft(constants, &e->fft, e->length);
 
-    e->counts = take(state, 1, sizeof *e->counts);
+    e->counts = take(words, 1, sizeof *e->counts);
     e->past = take_floats(state, samples), e->sum = take_floats(state, samples);
     float **of_cross[] = {&e->cross_real, &e->cross_imaginary, &e->cross_power};
     for (size_t k = 0; k < sizeof of_cross / sizeof *of_cross; k++)
         *of_cross[k] = e->linked ? take_floats(state, cells) : NULL;
-    e->together = take(state, (size_t)e->channels, 1);
-    e->inputs = take_floats(state, hop), e->outputs = take_floats(state, hop);
+    e->together = take(words, (size_t)e->channels, 1);
     double seconds = (double)e->hop / rate;
     e->chain = place_chain(memory, &e->weights, (int)e->channels, seconds);
     int channels = (int)e->channels;
@@ -207,6 +209,7 @@ static void place(struct alphamf *e, struct memory *memory, int rate) {
                    ? place_bands(memory, &e->weights, channels, e->bins, spacing, seconds)
                    : NULL;
     e->second = place_second(memory, &e->weights, channels, e->hop, rate);
+    e->inputs = take_floats(state, hop), e->outputs = take_floats(state, hop);
     e->span_share = forgetting(seconds, SPAN / 2.0);
     e->loud_decay = 1.0 - forgetting(seconds, LOUD_SPEECH_SECONDS);
     e->coherence_share = (float)forgetting(seconds, COHERENCE_SECONDS);
@@ -230,10 +233,10 @@ PUBLIC alphamf *alphamf_create(const void *weights, size_t size, int rate, int c
     e->length = FRAME_HOPS * e->hop, e->bins = e->length / 2 + 1, e->model_bins = header->bins;
     e->channels = channels, e->linked = linked && channels > 1;
     e->strength = 1.0f;
-    struct memory memory = {{NULL, 0}, {NULL, 0}};
+    struct memory memory = {{NULL, 0}, {NULL, 0}, {NULL, 0}};
     place(e, &memory, rate);
-    size_t constants = memory.constants.used;
-    e->state_size = memory.state.used;
+    size_t constants = memory.constants.used, words = memory.words.used;
+    e->state_size = words + memory.state.used;
     e->memory = calloc(1, constants + e->state_size + ALIGNMENT);
     if (!e->memory) {
         free(e);
@@ -241,7 +244,7 @@ PUBLIC alphamf *alphamf_create(const void *weights, size_t size, int rate, int c
     }
     touch(e->memory, constants + e->state_size + ALIGNMENT);
     char *start = e->memory + (ALIGNMENT - (uintptr_t)e->memory % ALIGNMENT) % ALIGNMENT;
-    memory = (struct memory){{start, 0}, {start + constants, 0}};
+    memory = (struct memory){{start, 0}, {start + constants, 0}, {start + constants + words, 0}};
     place(e, &memory, rate);
     fill_windows(e);
     place_band(e, rate);
@@ -272,10 +275,37 @@ static void reset_for(struct alphamf *e, int reason) {
     begin(e);
 }
 
-PUBLIC void alphamf_reset(alphamf *e) {
-    memset(e->counts, 0, e->state_size); /* the first of the state */
+/* Empty the first bytes of the state, of which the counts are the first. */
+static void empty(struct alphamf *e, size_t size) {
+    memset(e->counts, 0, size);
     e->counts->acceptance = 1.0f, e->counts->strength = e->strength;
     begin(e);
+}
+
+PUBLIC void alphamf_reset(alphamf *e) { empty(e, e->state_size); }
+
+/* Whether no exponent is the largest, which infinity and NaN have. */
+LOOP(int, are_finite, (const float *restrict x, ptrdiff_t count), (x, count)) {
+    uint32_t found = 0;
+    for (ptrdiff_t i = 0; i < count; i++) found |= (as_bits(x[i]) & 0x7fffffffu) + 0x00800000u;
+    return !(found >> 31);
+}
+
+/* Empty the state if a number in some of its floats, or a count, is not finite. The number of hops stays, so that as much sound comes
+ * out as came in: silence, until the first of the sound from here on is due. */
+static void check_state(struct alphamf *e, const float *from, const float *to) {
+    struct counts was = *e->counts;
+    double sum = was.loud + was.ratio + was.level + was.acceptance + was.strength;
+    if (fabs(sum) <= DBL_MAX && are_finite(from, to - from)) return;
+    empty(e, (size_t)((char *)e->inputs - (char *)e->counts));
+    e->counts->hops = was.hops, e->counts->place = was.place;
+    e->counts->reset_reason = NOT_FINITE;
+}
+
+static void check_part(struct alphamf *e) {
+    ptrdiff_t count = e->inputs - e->past, part = count / SCAN_HOPS + 1;
+    ptrdiff_t at = e->counts->hops % SCAN_HOPS * part, first = at < count ? at : count;
+    check_state(e, e->past + first, part < count - first ? e->past + first + part : e->inputs);
 }
 
 static float within(float x, float least, float most) {
@@ -317,7 +347,10 @@ PUBLIC size_t alphamf_state_size(const alphamf *e) { return e->state_size; }
 
 PUBLIC void alphamf_save(const alphamf *e, void *state) { memcpy(state, e->counts, e->state_size); }
 
-PUBLIC void alphamf_load(alphamf *e, const void *state) { memcpy(e->counts, state, e->state_size); }
+PUBLIC void alphamf_load(alphamf *e, const void *state) {
+    memcpy(e->counts, state, e->state_size);
+    check_state(e, e->past, e->inputs);
+}
 
 /* Samples of a hop, which lie `step` floats apart, and their channels `apart`. */
 struct samples {
@@ -338,7 +371,7 @@ static void shift_in(struct alphamf *e, const float *in, struct samples at) {
         }
     }
     struct counts *counts = e->counts;
-    counts->hops++;
+    counts->hops++, counts->heard++;
     if (largest >= HIGHEST_SAMPLE) counts->unfit = FRAME_HOPS;
     else if (counts->unfit && --counts->unfit == 0) {
         memset(e->sum, 0, sizeof(float) * (size_t)(e->channels * e->length)); /* rounding errors */
@@ -353,7 +386,7 @@ LOOP(void, square, (const float *restrict real, const float *restrict imaginary,
 }
 
 static void analyse_hop(struct alphamf *e) {
-    int64_t hops = e->counts->hops;
+    int64_t hops = e->counts->heard;
     float filled = e->filled[(hops < FRAME_HOPS ? hops : FRAME_HOPS) - 1];
     for (ptrdiff_t c = 0; c < e->channels; c++)
         analyse(&e->fft, e->past + c * e->length, e->analysis, e->real + c * e->bins,
@@ -516,7 +549,7 @@ static void synthesise_hop(struct alphamf *e) {
         memmove(sum, sum + hop, sizeof(float) * (size_t)rest);
         memset(sum + rest, 0, sizeof(float) * (size_t)hop);
     }
-    if (!e->second || e->counts->hops < SYNTHESIS_HOPS - 1) return;
+    if (!e->second || e->counts->heard < SYNTHESIS_HOPS - 1) return;
     struct due due = {e->past + oldest, e->pair, chain_levels(e->chain), e->length,
                       e->linked ? e->together : NULL, e->least};
     correct_hop(e->second, &due, e->made);
@@ -525,11 +558,12 @@ static void synthesise_hop(struct alphamf *e) {
 /* Write the hop, and mix the input in. */
 static void write_hop(struct alphamf *e, float *out, struct samples at) {
     ptrdiff_t oldest = e->length - SYNTHESIS_HOPS * e->hop;
+    int due = e->counts->heard >= SYNTHESIS_HOPS; /* else what frames spread before the sound begins */
     float before = e->counts->strength, change = (e->strength - before) / (float)e->hop;
     for (ptrdiff_t c = 0; out && c < e->channels; c++) {
         const float *past = e->past + c * e->length + oldest, *made = e->made + c * e->hop;
         for (ptrdiff_t i = 0; i < e->hop; i++) {
-            float strength = before + change * (float)(i + 1), speech = made[i];
+            float strength = before + change * (float)(i + 1), speech = due ? made[i] : 0.0f;
             if (before != 1.0f || change != 0.0f)
                 speech = strength * speech + (1.0f - strength) * past[i];
             out[c * at.apart + i * at.step] = speech;
@@ -565,6 +599,7 @@ static void restore_denormals(unsigned long before) {
 /* Process a hop; returns whether it wrote the sound of one, and in any case its gains are there. */
 static int process_hop(struct alphamf *e, const float *in, struct samples in_at, float *out,
                        struct samples out_at, float *activity) {
+    check_part(e);
     shift_in(e, in, in_at);
     analyse_hop(e);
     find_gains(e);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 import os
 import pickle
 import subprocess
@@ -28,6 +29,7 @@ from alphamf.learnt.causal import (
     CausalSecondStage,
 )
 from alphamf.learnt.dictionary import Dictionary
+from alphamf.learnt.packed import ALIGNMENT
 from alphamf.native import engine
 from alphamf.native.engine import Engine
 from alphamf.scores.score import si_sdr
@@ -193,6 +195,74 @@ def test_hard_events_are_met_alike(case):
     assert np.quantile(np.abs(found.gain - wanted.gain), 0.9 if case == "beyond" else 0.99) < 1e-4
 
 
+def newest_of(made, audio):
+    return audio[-8 * made.hop :, 0].tobytes()
+
+
+def floats_of(made, audio):
+    """Return the state of an engine, and where its floats are, given the sound so far."""
+    state = made.__getstate__()[1]
+    newest = newest_of(made, audio)  # which is the first of them
+    waiting = 2 * -(-4 * made.hop * audio.shape[1] // ALIGNMENT) * ALIGNMENT
+    return state, range(state.index(newest), len(state) - waiting, ALIGNMENT)
+
+
+@pytest.mark.parametrize("every", [23, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_number_that_is_not_finite_empties_the_state(every):
+    """Wherever it is: the engine goes on as a new one does, and says why."""
+    rate, channels = 11025, 2
+    audio = sound(rate, channels)
+    made = Engine(rate, channels, *small_models(1.2), **OPTIONS)
+    hop = made.hop
+    made.process(audio[: 20 * hop])
+    state, places = floats_of(made, audio[: 20 * hop])
+    rest = audio[20 * hop : 32 * hop]
+    wanted = Engine(rate, channels, *small_models(1.2), **OPTIONS).process(rest)
+    assert made.reset_reason is None and len(places) > 1000
+    for k, place in enumerate(places[::every]):
+        broken = bytearray(state)
+        broken[place : place + 4] = np.float32([np.nan, np.inf, -np.inf][k % 3]).tobytes()
+        engine._LIBRARY.alphamf_load(made._engine, bytes(broken))
+        found = made.process(rest[: hop if k % 20 else None])
+        assert made.reset_reason == engine.REASONS[2], place
+        hops = len(found.activity)
+        np.testing.assert_array_equal(found.gain, wanted.gain[..., :hops])
+        np.testing.assert_array_equal(found.activity, wanted.activity[:hops])
+        silence, speech = np.split(found.speech, [4 * hop])
+        assert len(found.speech) == hops * hop and not silence.any()
+        np.testing.assert_array_equal(speech, wanted.speech[: len(speech)])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks glibc for the size of a block")
+def test_a_number_that_becomes_infinite_is_found_within_32_hops():
+    audio = sound(11025, 1, seconds=0.5)
+    for far in (0.1, 0.3, 0.7, 0.99):
+        made = Engine(11025, 1, *small_models(1.2), **OPTIONS)
+        made.process(audio[: 20 * made.hop])
+        places = floats_of(made, audio[: 20 * made.hop])[1]
+        block = ctypes.c_void_p.from_address(made._engine).value  # the first of the engine
+        size = ctypes.CDLL(None).malloc_usable_size(ctypes.c_void_p(block))
+        first = ctypes.string_at(block, size).index(newest_of(made, audio[: 20 * made.hop]))
+        place = block + first + places[int(far * len(places))] - places[0]
+        ctypes.c_float.from_address(place).value = np.inf
+        made.process(audio[20 * made.hop :][: 33 * made.hop])
+        assert made.reset_reason == engine.REASONS[2], far
+
+
+def test_the_engine_in_numpy_empties_its_state_too():
+    audio = sound(11025, 2, seconds=0.4)
+    (made, _), (twin, _) = both(11025, 2, small_models(2.0), audio[:2000])
+    (_, wanted), _ = both(11025, 2, small_models(2.0), audio[2000:])
+    twin._second_stage._network._cells[0][1]._frames[0, 0, 3] = np.nan
+    found = twin.process(audio[2000 : 2000 + 40 * made.hop])
+    assert twin.reset_reason == engine.REASONS[2] and len(found.speech) == 40 * made.hop
+    delay = 4 * made.hop
+    assert not found.speech[:delay].any()
+    np.testing.assert_allclose(
+        found.speech[delay:], wanted.speech[: len(found.speech) - delay], atol=1e-5
+    )
+
+
 @pytest.mark.parametrize("least", [0.3, 1.0])
 def test_the_least_gain_is_a_limit(least):
     audio = sound(8000, 1)
@@ -244,6 +314,7 @@ import hashlib, sys
 import numpy as np
 from alphamf.denoising.weights import find_online
 from alphamf.native.engine import Engine
+
 audio = np.load(sys.argv[1])
 weights = find_online(44100)
 made = Engine(44100, 2, weights.dictionary, weights.online, linked=True, least=0.0, seed=0)

@@ -22,7 +22,8 @@ class Extreme:
 
     def __init__(self, function, shape, parts, frames):
         self._function, self._frames, self._count = function, frames, 0
-        self._none = np.float32(np.inf if function is np.minimum else -np.inf)
+        most = np.finfo(np.float32).max
+        self._none = most if function is np.minimum else -most
         self._parts = np.full((parts + 1, *shape), self._none)
 
     def add(self, values):
