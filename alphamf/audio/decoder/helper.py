@@ -58,9 +58,8 @@ def state() -> str:
     """Describe in a few words what confines the decoders, after a recording was read."""
     if os.environ.get(VARIABLE) == "off":
         return f"off (`no_sandbox`, or {VARIABLE})"
-    if not _layers:
-        return "none: this system has neither seccomp nor Landlock"
-    return " and ".join(name for bit, name in NAMES.items() if _layers & bit)
+    found = " and ".join(name for bit, name in NAMES.items() if (_layers or 0) & bit)
+    return found or "none: this system has neither seccomp nor Landlock"
 
 
 def prepare() -> None:
