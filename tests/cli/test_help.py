@@ -125,7 +125,6 @@ OTHERS = (
     "evaluation/page/text.py",
     "tools/extras.py",
     "training/refiner/command.py",
-    "training/refiner/packing.py",
 )
 """Files with names of a style sheet, and command lines that stand in the library."""
 
