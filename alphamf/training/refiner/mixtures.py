@@ -1,4 +1,8 @@
-"""Mixtures of speech and noise for training networks, made from the recipe of a configuration."""
+"""Mixtures of speech and noise for training networks, made from the recipe of a configuration.
+
+Functions that take a pair process the speech and the mixture in the same way, so that the speech is
+the ideal output of a denoiser, which should not remove rooms or telephones.
+"""
 
 from __future__ import annotations
 

@@ -63,6 +63,10 @@ def widen_band(rng: Rng, sound: Floats, rate: int, tilts: Sequence[float] = (0.0
     `sound`, `rate`: shape (samples,), and its sampling rate in Hz, of 16 kHz or more. `tilts`:
     range of how many dB the band rises where `KNOWN` rises over `LOWER` by one, as it does in
     sibilants: from 0 to .9 in most of the full-band voices of training.
+
+    Above 8 kHz a voice is noise, whose level follows that from 5 to 7.5 kHz. How much softer it is
+    in each band, how closely it follows, and how much louder it is in sibilants differ between
+    voices: the ranges are those of a regression on the full-band voices of training.
     """
     wide = resample(sound, rate, FULL_BAND)
     frequencies = Grid(FULL_BAND, FRAME).frequencies
