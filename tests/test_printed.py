@@ -18,10 +18,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+import soundfile
 import typer
 
 from alphamf.cli.app import app
-from tests.support.places import ROOT, checkout
+from tests.support.places import DATA, ROOT, checkout
 
 PAGES = [
     ROOT / "README.md",
@@ -159,8 +160,6 @@ class Clone(NamedTuple):
 
 def write_recordings(folder: Path) -> None:
     """Write recordings, a video, and folders of speech and noise."""
-    import soundfile
-
     clean, rate = soundfile.read(ROOT / "data" / "sample-clean.wav", frames=64000)
     noisy, _ = soundfile.read(ROOT / "data" / "sample-noisy.wav", frames=64000)
     sounds = {"noisy": noisy, "clean": clean, "noise": noisy - clean}
@@ -251,3 +250,47 @@ def test_every_printed_command_runs(clone):
                 why = "FAILED"
         print(f"{why or 'ok':40}{each.page}:{each.number}: {each.line}")
     assert not wrong, "\n\n".join(wrong)
+
+
+# The recipes of the guide.
+
+GUIDE = ROOT / "docs/guide"
+RECIPES = ("podcast", "interview", "room", "calls", "field", "obs", "corpus", "which")
+
+
+@pytest.mark.slow
+def test_a_corpus_is_sorted_by_its_noise(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("corpus").mkdir()
+    text = (GUIDE / "corpus.md").read_text(encoding="utf-8")
+    (program,) = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    clean, rate = soundfile.read(DATA / "sample-clean.wav", frames=24000)
+    noise = np.random.default_rng(0).standard_normal(len(clean))
+    noise *= np.sqrt(np.mean(clean**2) / np.mean(noise**2))
+    for name, decibels in (("quiet", 90), ("usable", 18), ("noisy", -5)):
+        soundfile.write(f"corpus/{name}.wav", clean + 10 ** (-decibels / 20) * noise, rate)
+    command = [sys.executable, "-c", program, "corpus", "sorted"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
+    found = [line.split(":")[0] for line in said.splitlines()]
+    assert found == ["noisy.wav", "quiet.wav", "usable.wav"]
+    assert "noisy.wav" not in {path.name for path in Path("sorted").iterdir()}
+    usable, before = (soundfile.read(f"{f}/usable.wav")[0] for f in ("sorted", "corpus"))
+    assert np.mean((usable - clean) ** 2) < np.mean((before - clean) ** 2) / 2
+
+
+def test_every_recipe_can_be_found_and_has_a_sound():
+    index = (GUIDE / "index.md").read_text(encoding="utf-8")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for name in (*RECIPES, "transcription"):
+        assert re.search(rf"^{name}$", index, re.MULTILINE), name
+        assert f"docs/guide/{name}.md" in readme, name
+    for name in RECIPES:
+        text = (GUIDE / f"{name}.md").read_text(encoding="utf-8")
+        sounds = re.findall(r"\]\(([^)]+\.(?:mp3|wav))\)", text)
+        assert len(sounds) >= 2, name
+        for sound in sounds:
+            assert soundfile.info(GUIDE / sound).duration > 3, sound
+    shipped = {path.name for path in (ROOT / "docs/listen").glob("*.mp3")}
+    assert sum(path.stat().st_size for path in (ROOT / "docs/listen").iterdir()) < 1_000_000
+    linked = "".join((GUIDE / f"{name}.md").read_text(encoding="utf-8") for name in RECIPES)
+    assert [name for name in sorted(shipped) if name not in linked] == []
