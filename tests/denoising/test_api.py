@@ -272,10 +272,11 @@ def test_files_that_cannot_be_read_and_rates_that_are_one_too_many_or_missing(tm
 
 
 def test_a_file_that_is_open_is_read():
-    path = DATA / "sample-noisy.wav"
-    data = BytesIO(path.read_bytes())
-    found = denoise(data, preset=QUICK)
-    np.testing.assert_array_equal(found.audio, denoise(path, preset=QUICK).audio)
+    data = BytesIO()
+    soundfile.write(data, sound(3000), RATE, "FLOAT", format="WAV")
+    data.seek(0)
+    found = denoise(data, preset=QUICK, model=TINY)
+    np.testing.assert_array_equal(found.audio, run(sound(3000)).audio)
     with pytest.raises(AlphaMFError, match="has its own rate; leave out rate"):
         denoise(data, RATE)
 
@@ -433,37 +434,6 @@ def test_one_silent_channel_leaves_the_other_alone():
     out = run(audio)
     assert not out.audio[:, 0].any()
     np.testing.assert_array_equal(out.audio[:, 1], run(audio[:, 1]).audio)
-
-
-@pytest.mark.parametrize("power", [-60, -12, 1, 15, 60])
-@pytest.mark.parametrize("rate", [8000, 16000])
-def test_level_does_not_matter(power, rate):
-    """A power of two scales the output exactly, and leaves the gain as it is."""
-    audio, factor = sound(3000), np.float32(2.0) ** power
-    out, scaled = run(audio, rate), run(audio * factor, rate)
-    np.testing.assert_array_equal(scaled.audio, out.audio * factor)
-    np.testing.assert_array_equal(scaled.gain, out.gain)
-
-
-def test_sign_does_not_matter():
-    audio = sound(3000)
-    np.testing.assert_array_equal(run(-audio).audio, -run(audio).audio)
-
-
-def test_channels_are_independent():
-    audio = sound(3000, 3)
-    out = run(audio)
-    for order in ([2, 0, 1], [1, 0, 2], [2]):
-        other = run(np.ascontiguousarray(audio[:, order]))
-        np.testing.assert_array_equal(other.audio, out.audio[:, order])
-        np.testing.assert_array_equal(other.gain, out.gain[order])
-
-
-def test_identical_channels_stay_identical():
-    audio = sound(3000)
-    out = run(np.stack([audio, audio], axis=1))
-    np.testing.assert_array_equal(out.audio[:, 0], out.audio[:, 1])
-    np.testing.assert_array_equal(out.audio[:, 0], run(audio).audio)
 
 
 @pytest.mark.parametrize("sampler", sorted(HYPERPARAMETERS))

@@ -34,7 +34,7 @@ LINKS = (posterior_mean, refine_gain, native_gain, limit_attenuation, correct_sp
 
 @pytest.mark.parametrize("refine", [True, False])
 def test_the_six_links_in_order_make_the_output(refine):
-    sound, rate = soundfile.read(ROOT / "data/sample-noisy.wav", frames=24000, dtype="float32")
+    sound, rate = soundfile.read(ROOT / "data/sample-noisy.wav", frames=12000, dtype="float32")
     settings = replace(PRESETS["fast"], refine=refine, max_attenuation=25.0, dry=0.1)
     weights, least = find(rate), least_gain(settings)
     model = weights.dictionary

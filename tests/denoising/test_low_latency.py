@@ -9,8 +9,6 @@ from threading import Event
 import numpy as np
 import pytest
 import soundfile
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from alphamf import PRESETS, AlphaMFError, Stream
 from alphamf.audio.resample import resample
@@ -20,7 +18,6 @@ from alphamf.denoising.weights import find_online
 from alphamf.native import engine
 from alphamf.scores.score import si_sdr
 from tests.support.places import DATA
-from tests.support.twin.engine import Frames
 from tests.support.twin.gains import Bins
 
 THROUGH = replace(PRESETS["fast"], max_attenuation=0.0)
@@ -157,16 +154,6 @@ def test_it_can_be_cancelled_and_tells_how_far_it_is():
 def test_what_low_latency_cannot_do(options, reason):
     with pytest.raises(AlphaMFError, match=reason):
         Stream(8000, 1, **options)
-
-
-@given(st.integers(1, 40))
-@settings(max_examples=10, deadline=None)
-def test_windows_reconstruct(hop):
-    frames, audio = Frames(hop, 1), noise(hop * 0.005)[: 40 * hop]
-    audio = audio[: len(audio) // hop * hop]
-    found = [frames.synthesise(frames.analyse(part)) for part in audio.reshape(-1, hop, 1)]
-    out = np.concatenate(found)
-    np.testing.assert_allclose(out, audio[: len(out)], atol=1e-6)
 
 
 @pytest.mark.parametrize("rates", [(16000, 48000), (48000, 16000), (8000, 11025), (8000, 8000)])

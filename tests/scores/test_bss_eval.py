@@ -81,6 +81,7 @@ def test_projections_written_out(taps, samples, level, seed):
     estimate = reference + 0.3 * noise + 0.2 * white
     noise = 10 ** (level / 20) * noise
     found = bss_eval(reference, noise, estimate, taps)
+    assert found.sdr == sdr(reference, estimate, taps)
     assert found == pytest.approx(written_out(reference, noise, estimate, taps), abs=1e-8)
 
 
