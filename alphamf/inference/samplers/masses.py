@@ -336,19 +336,14 @@ class MassEM:
                 *(xp.where(ready[..., None] if t.ndim > ready.ndim else ready, 0, t) for t in terms)
             )
         more = xp.ceil(state.goal / self.growth).astype(int)
-        return MassEMState(
-            steps=state.steps,
+        sums = ("mean", "samples", "offset", "taken", "momentum", "square")
+        return state._replace(
             inverse=inverse,
-            mean=xp.where(ready, 0, state.mean),
             scatter=xp.where(each, 0, state.scatter),
-            samples=xp.where(ready, 0, state.samples),
             goal=state.goal + xp.where(ready & inside, more, 0),
             rounds=state.rounds + ready,
-            offset=xp.where(ready, 0, state.offset),
-            taken=xp.where(ready, 0, state.taken),
-            momentum=xp.where(ready, 0, state.momentum),
-            square=xp.where(ready, 0, state.square),
             terms=terms,
+            **{name: xp.where(ready, 0, getattr(state, name)) for name in sums},
         )
 
     def _estimate(self, state: MassEMState) -> Array:

@@ -3,13 +3,16 @@ r"""Shared parts of the Metropolis-Hastings samplers: extended potential, leapfr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any
 
 from numpy.linalg import LinAlgError
 
 from alphamf.inference.metric import Dense, Metric, metric_of
 from alphamf.inference.random import noise
 from alphamf.tools.arrays import Array, dot, namespace
+
+Point = tuple[Array, Array, Array]
+"""Position, momentum and gradient of a trajectory, each of shape (*chains, D)."""
 
 
 class ExtendedPotential:
@@ -121,7 +124,7 @@ def leapfrog(
     leaps: int,
     velocity: Callable[[Array], Array],
     force: Callable[[Array], Array] = lambda gradient: gradient,
-) -> Iterator[tuple[Array, Array, Array]]:
+) -> Iterator[Point]:
     """Yield position, momentum and gradient after each leap of size h, with one gradient each.
 
     `theta`, `momentum`, `gradient`: start of the trajectory, shape (*chains, D).
@@ -161,40 +164,42 @@ def select_accepted(taken: Array, new: Array, old: Array | int) -> Array:
     return theta
 
 
-class InverseMass(Protocol):
-    """M^-1, such as a metric that does not depend on theta."""
-
-    def apply(self, v: Array) -> Array:
-        """M^-1 v."""
-        ...
-
-    def inverse_root(self, z: Array) -> Array:
-        """Return a draw from N(0, M) where z is standard normal."""
-        ...
-
-
-def move(
+def travel(
     rng: Any,
     potential: ExtendedPotential,
     origin: Array,
-    inverse: InverseMass,
+    inverse: Any,
     h: float,
     leaps: int,
-) -> tuple[Array, Array, Array]:
-    """Make one step of HMC; return which chains accept, and the resulting position and momentum.
+    product: Callable[[Array], Array] = lambda v: v,
+    path: list[Point] | None = None,
+) -> tuple[Array, Point, Point]:
+    """Return which chains accept a trajectory, its start and its end.
 
-    `origin`: start of the step, shape (*chains, D).
+    `inverse`: M^-1, with `apply` and `inverse_root` as a `Metric` has them. `product`: v -> C v,
+    which the dynamics apply to velocities and forces. `path` gets the points after the start.
     """
-    momentum = inverse.inverse_root(noise(rng, origin))
+    start = origin, inverse.inverse_root(noise(rng, origin)), potential.grad(origin)
 
-    def energy(theta: Array, momentum: Array) -> Array:
-        return potential.value(theta) + 0.5 * dot(momentum, inverse.apply(momentum))[..., 0]
+    def velocity(momentum: Array) -> Array:
+        return product(inverse.apply(momentum))
 
-    start = origin, momentum, potential.grad(origin)
-    for point in leapfrog(potential, *start, h, leaps, inverse.apply):
-        end = point
-    taken = metropolis(rng, energy(*start[:2]), energy(*end[:2]))
-    return taken, select_accepted(taken, end[0], origin), select_accepted(taken, end[1], momentum)
+    for end in leapfrog(potential, *start, h, leaps, velocity, product):
+        if path is not None:
+            path.append(end)
+    before, after = (
+        potential.value(theta) + 0.5 * dot(momentum, inverse.apply(momentum))[..., 0]
+        for theta, momentum, _ in (start, end)
+    )
+    return metropolis(rng, before, after), start, end
+
+
+def move(
+    rng: Any, potential: ExtendedPotential, origin: Array, inverse: Any, h: float, leaps: int
+) -> tuple[Array, Array, Array]:
+    """Make one step of HMC; return which chains accept, and the resulting position and momentum."""
+    taken, start, end = travel(rng, potential, origin, inverse, h, leaps)
+    return taken, select_accepted(taken, end[0], origin), select_accepted(taken, end[1], start[1])
 
 
 def count(accepted: Array, taken: Array) -> Array:

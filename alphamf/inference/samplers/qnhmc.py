@@ -8,16 +8,15 @@ from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
 from alphamf.inference.protocols import Need, Schedule, Target, ValuePotential
-from alphamf.inference.random import noise
 from alphamf.inference.ranges import NOT_NEGATIVE, POSITIVE, at_least, check_ranges
 from alphamf.inference.samplers import lbfgs
 from alphamf.inference.samplers.masses import ConstantMass, Mass, UnitMass
 from alphamf.inference.samplers.metropolis import (
     ExtendedPotential,
+    Point,
     count,
-    leapfrog,
-    metropolis,
     select_accepted,
+    travel,
 )
 from alphamf.inference.schedule import step_size_at
 from alphamf.tools.arrays import Array, dot, namespace
@@ -153,23 +152,15 @@ class QNHMC:
         origin = potential.unfold(rng, theta)
         mass: Mass = self.mass
         light = mass.inverse(mass.init(theta))  # M^-1
-        start = origin, light.inverse_root(noise(rng, theta)), potential.grad(origin)
-        apply = inverse.product()
-
-        def velocity(momentum: Array) -> Array:
-            return apply(light.apply(momentum))
-
-        path = [start, *leapfrog(potential, *start, h, self.leaps, velocity, apply)]
-        before, after = (
-            potential.value(position) + 0.5 * dot(momentum, light.apply(momentum))[..., 0]
-            for position, momentum, _ in (path[0], path[-1])
+        points: list[Point] = []
+        taken, start, end = travel(
+            rng, potential, origin, light, h, self.leaps, inverse.product(), points
         )
-        taken = metropolis(rng, before, after)
         if self.freeze is None or step < self.freeze:
-            folded = [(potential.fold(q), potential.turn_gradient(q, g)) for q, _, g in path]
+            points.insert(0, start)
+            folded = [(potential.fold(q), potential.turn_gradient(q, g)) for q, _, g in points]
             s = xp.stack([new[0] - old[0] for old, new in pairwise(folded)])
             y = xp.stack([new[1] - old[1] for old, new in pairwise(folded)])
             inverse = inverse.update(taken, s, y)
-        end = select_accepted(taken, path[-1][0], origin)
-        theta = potential.fold(end)
+        theta = potential.fold(select_accepted(taken, end[0], origin))
         return QNHMCState(theta, step + 1, count(accepted, taken), inverse)

@@ -15,30 +15,29 @@ class _Deferred:
         self.place, self.fixed = place, fixed
 
     def load(self) -> Callable[..., Any]:
+        """Return the class, or a function with its signature that builds it."""
         file, kind = self.place.split(".")
-        folder = import_module(f"alphamf.inference.samplers.{file}")
-        build: Callable[..., Any] = getattr(folder, kind)
-        return _with_fixed(build, self.fixed) if self.fixed else build
+        build = getattr(import_module(f"alphamf.inference.samplers.{file}"), kind)
+        if not self.fixed:
+            return build  # type: ignore[no-any-return]
+
+        @wraps(build, updated=())
+        def make(*values: Any, **named: Any) -> Any:
+            return build(*values, **{**{key: _made(each) for key, each in fixed}, **named})
+
+        fixed, shown = self.fixed.items(), signature(build)
+        known = {key: each for key, each in fixed if not isinstance(each, _Deferred)}
+        make.__signature__ = shown.replace(  # type: ignore[attr-defined]
+            parameters=[
+                each.replace(default=known.get(key, each.default))
+                for key, each in shown.parameters.items()
+            ]
+        )
+        return make
 
 
-def _with_fixed(build: Callable[..., Any], fixed: dict[str, Any]) -> Callable[..., Any]:
-    @wraps(build, updated=())
-    def make(*values: Any, **named: Any) -> Any:
-        ready = {
-            key: value.load()() if isinstance(value, _Deferred) else value
-            for key, value in fixed.items()
-        }
-        return build(*values, **{**ready, **named})
-
-    shown = signature(build)
-    known = {key: value for key, value in fixed.items() if not isinstance(value, _Deferred)}
-    make.__signature__ = shown.replace(  # type: ignore[attr-defined]
-        parameters=[
-            each.replace(default=known.get(key, each.default))
-            for key, each in shown.parameters.items()
-        ]
-    )
-    return make
+def _made(value: Any) -> Any:
+    return value.load()() if isinstance(value, _Deferred) else value
 
 
 class _Registry(UserDict[str, Any]):

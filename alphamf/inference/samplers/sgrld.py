@@ -146,21 +146,8 @@ class EM:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from alphamf.inference.chain import run
-    >>> from alphamf.inference.protocols import Parts
-    >>> class Gamma:
-    ...     # The Gamma law of shape 3 and mean 3: target and potential in one.
-    ...     size, positive, latents = 1, True, {}
-    ...     def draw(self, rng, theta):
-    ...         return self
-    ...     def grad(self, theta):
-    ...         return 1 - 2 / theta
-    ...     def parts(self, theta):
-    ...         return Parts(np.ones_like(theta), np.zeros_like(theta), np.full(1, 3.0), np.ones(1))
-    >>> *_, last = run(Gamma(), EM(), steps=20, seed=0, start=np.ones((1, 1)))
-    >>> last.theta  # the mode
-    array([[2.]])
+    >>> EM(relaxation=1.2).needs  # a target as in the example of `SGRLD`
+    ('parts',)
     """
 
     needs: ClassVar[tuple[Need, ...]] = ("parts",)

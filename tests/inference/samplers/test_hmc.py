@@ -129,7 +129,7 @@ def test_hmc_leaves_a_positive_law(mass):
 def mirrored(turn):
     """Return a leapfrog that mirrors its position at zero, and its momentum if it is to turn."""
 
-    def leaps_of(potential, theta, momentum, gradient, h, leaps, velocity):
+    def leaps_of(potential, theta, momentum, gradient, h, leaps, velocity, force):
         for _ in range(leaps):
             momentum = momentum - 0.5 * h * gradient
             theta = theta + h * velocity(momentum)
