@@ -1,5 +1,6 @@
 """Above the dictionary's band: which bands have sound, their rows, and where their gains go."""
 
+import io
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from alphamf.denoising.weights import find
 from alphamf.learnt.bands import ABOVE, edges
 from alphamf.learnt.dictionary import choose
 from alphamf.scores.score import si_sdr
+from tests.support.edges import MARGIN, NOTHING, edge, level_above
 
 DATA = Path(__file__).parents[2] / "data"
 MODEL = choose("auto", 48000)
@@ -221,14 +223,14 @@ def test_hiss_above_goes_and_what_is_not_there_does_not_appear(refine):
     tones = sum(np.sin(2 * np.pi * 150 * k * t) / k for k in range(1, 20))
     voice = (tones * (np.sin(2 * np.pi * 2 * t) > 0)).astype(np.float32)
     settings = replace(PRESETS["fast"], refine=refine)
-    for edge in (24000, 12000):
-        noisy = 0.1 * (voice + 0.1 * below(noise(2), edge))
+    for top in (24000, 12000):
+        noisy = 0.1 * (voice + 0.1 * below(noise(2), top))
         out = denoise(noisy, 48000, settings, seed=0).audio
         before, after = (np.abs(np.fft.rfft(each)) ** 2 for each in (noisy, out))
         frequencies = np.fft.rfftfreq(len(noisy), 1 / 48000)
-        hiss = (frequencies > 9000) & (frequencies < edge)
+        hiss = (frequencies > 9000) & (frequencies < top)
         assert after[hiss].sum() < 0.2 * before[hiss].sum()
-        if edge == 12000:
+        if top == 12000:
             nothing = frequencies > 12500  # but for the voice's onsets
             assert after[nothing].sum() < 1.01 * before[nothing].sum()
 
@@ -277,3 +279,54 @@ def test_a_grid_of_one_frame_is_spread(rate=48000):
     grid = Grid(rate, native_grid(MODEL, rate).frame)
     ones = np.ones((grid.frame.bins, 1), np.float32)
     assert high_bands.spread_band_gains(np.zeros((ABOVE, 1), np.float32), ones, grid)[-1, 0] == 0
+
+
+# Nothing appears above the edge of a sound whose band ends early ---------------------------------
+
+
+FAST = replace(PRESETS["fast"], steps=6, keep=4, warm_up=6)
+
+
+def sound(rate: int, seconds: float = 2.0) -> np.ndarray:
+    """Syllables of noise and of tones, over a hiss, up to half the rate."""
+    rng = np.random.default_rng(0)
+    time = np.arange(round(seconds * rate)) / rate
+    syllables = np.sin(2 * np.pi * 2 * time) ** 4
+    tones = sum(np.sin(2 * np.pi * 150 * k * time) / k for k in range(1, 40))
+    noise = rng.standard_normal((2, len(time)))
+    return (0.1 * syllables * (tones + noise[0]) + 0.02 * noise[1]).astype(np.float32)
+
+
+@pytest.mark.parametrize("before, rate", [(16000, 48000), (22050, 44100), (32000, 48000)])
+def test_upsampled_sound(before, rate):
+    upsampled = resample(sound(before), before, rate)
+    top = edge(upsampled, rate)
+    assert abs(top - before / 2) < 0.05 * before
+    found = denoise(upsampled, rate, FAST).audio
+    assert level_above(found, rate, top + MARGIN) < NOTHING
+
+
+def test_both_channels_of_upsampled_stereo():
+    one = resample(sound(16000), 16000, 48000)
+    found = denoise(np.stack([one, np.roll(one, 24) / 2], axis=1), 48000, FAST).audio
+    for channel in found.T:
+        assert level_above(np.ascontiguousarray(channel), 48000, 8000 + MARGIN) < NOTHING
+
+
+def test_mp3():
+    """What the codec's low-pass leaves above its edge does not grow."""
+    file = io.BytesIO()
+    soundfile.write(file, sound(48000), 48000, format="MP3", compression_level=0.8)
+    file.seek(0)
+    decoded = soundfile.read(file, dtype="float32")[0]
+    top = edge(decoded, 48000)
+    assert top < 20000
+    found = denoise(decoded, 48000, FAST).audio
+    assert level_above(found, 48000, top + MARGIN) < NOTHING
+
+
+def test_a_sound_without_an_edge_keeps_its_top():
+    """The check would find what is there: hiss up to 24 kHz stays where nothing is taken away."""
+    whole = sound(48000)
+    found = denoise(whole, 48000, replace(FAST, dry=0.1)).audio
+    assert level_above(found, 48000, 16000 + MARGIN) > NOTHING

@@ -10,6 +10,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import soundfile
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import signal
 
 from alphamf.audio import stft
@@ -24,7 +26,7 @@ from alphamf.denoising.weights import Weights, find
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.inference.random import generator
-from alphamf.learnt import layers, network, refiner
+from alphamf.learnt import layers, network, refiner, windows
 from alphamf.learnt.dictionary import choose as choose_dictionary
 from alphamf.learnt.refiner import Refiner
 from alphamf.scores.score import si_sdr
@@ -281,3 +283,42 @@ def test_refining_helps_on_telephone_speech(shared):
         gains.append(refined - plain)
     assert np.mean(gains) > 0.3
     assert np.mean(np.array(gains) > 0) > 0.7
+
+
+# Windows of a spectrogram ------------------------------------------------------------------------
+
+
+@given(st.integers(1, 500), st.integers(1, 60))
+def test_windows_reach_every_frame_and_overlap(frames, window):
+    read = []
+
+    def noted(x):
+        read.append((int(x[0, 0]), x.shape[-1]))
+        return x, -x
+
+    given = np.arange(frames, dtype=np.float32)[None]
+    one, other = windows.apply_in_windows(noted, (given,), window)
+    np.testing.assert_allclose(one, given, atol=1e-4)
+    np.testing.assert_allclose(other, -given, atol=1e-4)
+    length = min(frames, window)
+    starts = [start for start, _ in read]
+    assert {count for _, count in read} == {length}
+    assert (starts[0], starts[-1]) == (0, frames - length)
+    # Starts are rounded to frames, so that a step is less than one longer.
+    assert max(np.diff(starts), default=0) <= max(1, (1 - windows.OVERLAP) * length + 1)
+    assert len(starts) <= 1 + np.ceil((frames - length) / ((1 - windows.OVERLAP) * length))
+
+
+@pytest.mark.parametrize("frames", [7, 8, 20])
+def test_results_fade_from_one_window_into_the_next(frames):
+    """Two windows that say different things: in between it rises from one to the other."""
+    values = iter(range(100))
+
+    def counted(x):
+        value = np.full_like(x, next(values))
+        return value, value
+
+    found, _ = windows.apply_in_windows(counted, (np.zeros((1, frames), np.float32),), 8)
+    rises = np.diff(found[0])
+    assert (rises >= -1e-6).all() and found[0, 0] == 0 and found.max() == next(values) - 1
+    assert (rises <= 0.5).all()
