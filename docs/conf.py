@@ -115,7 +115,12 @@ html_js_files = [("players.js", {"defer": "defer"})]
 html_copy_source = False
 html_show_sourcelink = False
 html_math_renderer = "mathml"
+origin = ["git", "config", "remote.origin.url"]
+repository = subprocess.run(origin, cwd=HERE, capture_output=True, text=True).stdout.strip()
 html_theme_options = {
+    "icon_links": [{"name": "Repository", "url": repository, "icon": "fa-brands fa-git-alt"}]
+    if repository.startswith("https://")
+    else [],
     "logo": {"text": "alphamf"},
     "header_links_before_dropdown": 7,
     "navigation_with_keys": False,
