@@ -440,27 +440,6 @@ def test_folders_hold_media_files_where_they_can_be_read(tmp_path, monkeypatch):
         inputs.find([str(tmp_path)])
 
 
-def test_a_full_disk_is_reported_and_leaves_nothing(tmp_path):
-    resource = pytest.importorskip("resource", reason="limits of a process are POSIX")
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20000, limits[1]))
-    try:
-        for suffix, form in (("mp4", "MP4"), ("mkv", "MATROSKA")):
-            with (
-                pytest.raises(AlphaMFError, match=rf"a\.{suffix} cannot be written"),
-                open_writer(
-                    tmp_path / f"a.{suffix}", 48000, 1, format=form, subtype="AAC"
-                ) as writer,
-            ):
-                for _ in range(20):
-                    writer.write(
-                        np.random.default_rng(0).standard_normal((48000, 1), np.float32) / 4
-                    )
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_file_is_read_from_a_stream_too(tmp_path):
     path = tmp_path / "a.mp4"
     claps.make(path, "mp4", Sound())

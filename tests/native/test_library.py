@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,9 @@ import soundfile
 
 from alphamf import Stream
 from benchmarks import library
+from benchmarks.engine_constants import HEADER, header
 from tests.support.places import DATA, ROOT
+from tests.support.twin import constants
 
 EXAMPLE = ROOT / "docs" / "library" / "denoise.c"
 
@@ -83,3 +86,31 @@ def test_what_the_example_cannot_read_ends_in_one_sentence(example, tmp_path):
 def test_a_library_exports_what_the_header_has(target, tmp_path):
     """`build` raises otherwise."""
     assert library.build(target, tmp_path / target).stat().st_size > 50_000
+
+
+# Constants ---------------------------------------------------------------------------------------
+
+
+NATIVE = ROOT / "alphamf" / "native"
+
+
+def test_the_shared_header_is_the_one_that_is_made():
+    made = "run python -m benchmarks.engine_constants"
+    assert HEADER.read_text(encoding="utf-8") == header(), made
+
+
+def test_no_name_is_defined_twice():
+    names = [
+        name
+        for path in sorted(NATIVE.glob("*.h"))
+        if path.name in ("_constants.h", "_shared.h")
+        for name, _ in constants.LINE.findall(path.read_text(encoding="utf-8"))
+    ]
+    assert len(names) == len(set(names)) and len(names) > 80
+
+
+def test_every_constant_is_used_in_c():
+    """By the engine, or by the loops that it shares with the whole package."""
+    code = "".join(path.read_text(encoding="utf-8") for path in NATIVE.glob("*.[ch]"))
+    unused = [name for name in vars(constants.C) if len(re.findall(rf"\b{name}\b", code)) < 2]
+    assert not unused
