@@ -10,13 +10,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from alphamf.denoising.activity import SpeechRange, speech_ranges
-    from alphamf.denoising.agreement import Agreement
-    from alphamf.denoising.api import denoise, denoise_stream
-    from alphamf.denoising.denoised import Denoised
+    from alphamf.denoising.api import Denoised, denoise, denoise_stream
+    from alphamf.denoising.posterior import Agreement
     from alphamf.denoising.segments import Segment
     from alphamf.denoising.settings import PRESETS, Settings
     from alphamf.denoising.stream import Stream
+    from alphamf.denoising.uncertainty import SpeechRange, speech_ranges
     from alphamf.denoising.weights import Weights
     from alphamf.errors import AlphaMFError
     from alphamf.inference.samplers.registry import SAMPLERS

@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from alphamf.denoising.weights import find_online
-from alphamf.native.weights import pack
+from alphamf.native.engine import pack
 from alphamf.tools import tables
 from alphamf.tools.arrays import Floats
 from benchmarks.report import options_of, run_main

@@ -10,18 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.audio import floors
+from alphamf.audio import stft
 from alphamf.denoising import (
-    activity,
-    asymmetric_windows,
-    faint_noise,
+    gain,
     grids,
     high_bands,
     spatial,
     uncertainty,
 )
 from alphamf.factorization import cells
-from alphamf.learnt import bands, causal, high_band, network, packed, pauses, second_stage
+from alphamf.learnt import bands, causal, high_band, network, refiner, second_stage
 from alphamf.tools import arrays
 from benchmarks.report import options_of, run_main
 
@@ -53,7 +51,7 @@ TABLE: list[tuple[Any, dict[str, Any]]] = [
         | singles(network, NARROWEST="NARROWEST", SILENT="SILENT"),
     ),
     (causal, {"EDGE_LOW": causal.EDGE[0], "EDGE_HIGH": causal.EDGE[1]}),
-    (packed, plain(packed, ALIGNMENT="ALIGNMENT", PANEL="PANEL", BIAS="BIAS")),
+    (causal, plain(causal, ALIGNMENT="ALIGNMENT", PANEL="PANEL", BIAS="BIAS")),
     (
         second_stage,
         singles(second_stage, SILENT_PAIR="SILENT", MOST_SPEECH="MOST", CHANGE="CHANGE")
@@ -61,23 +59,27 @@ TABLE: list[tuple[Any, dict[str, Any]]] = [
         | {"START_OF_SPEECH": single(second_stage.START[1])},
     ),
     (
-        pauses,
-        {"AROUND": pauses.AROUND, "IN_PAUSES": single(pauses.IN_PAUSES)}
+        refiner,
+        {"AROUND": refiner.AROUND, "IN_PAUSES": single(refiner.IN_PAUSES)}
         | {"IN_PAUSES_ABOVE": single(high_band.IN_PAUSES)}
-        | singles(pauses, SPEECH_DB="SPEECH_DB", PAUSE_DB="PAUSE_DB", TINY_POWER="TINY"),
+        | singles(refiner, SPEECH_DB="SPEECH_DB", PAUSE_DB="PAUSE_DB", TINY_POWER="TINY"),
     ),
     (bands, plain(bands, BANDS="COUNT", BELOW="BELOW", FIRST_HZ="FIRST_HZ", LAST_HZ="LAST_HZ")),
     (high_bands, {"CROSSED_FROM": high_bands.CROSSED[0], "CROSSED_TO": high_bands.CROSSED[1]}),
     (grids, {"BAND_LOW": grids.BAND_TOP[0], "BAND_HIGH": grids.BAND_TOP[1]}),
     (
-        asymmetric_windows,
-        plain(asymmetric_windows, FRAME_HOPS="FRAME_HOPS", SYNTHESIS_HOPS="SYNTHESIS_HOPS"),
+        stft,
+        plain(stft, FRAME_HOPS="FRAME_HOPS", SYNTHESIS_HOPS="SYNTHESIS_HOPS"),
     ),
     (
-        activity,
-        {"SPEECH_LOW": activity.BAND[0], "SPEECH_HIGH": activity.BAND[1], "SPAN": activity.SPAN}
-        | {"RATIO_MOST": activity.RATIO[1], "LEVEL_LEAST": activity.LEVEL[0]}
-        | {"WEIGHTS": activity.WEIGHTS},
+        uncertainty,
+        {
+            "SPEECH_LOW": uncertainty.BAND[0],
+            "SPEECH_HIGH": uncertainty.BAND[1],
+            "SPAN": uncertainty.SPAN,
+        }
+        | {"RATIO_MOST": uncertainty.RATIO[1], "LEVEL_LEAST": uncertainty.LEVEL[0]}
+        | {"WEIGHTS": uncertainty.WEIGHTS},
     ),
     (spatial, {"SHARED": single(spatial.SHARED)}),
     (
@@ -86,7 +88,7 @@ TABLE: list[tuple[Any, dict[str, Any]]] = [
         | {"DEVIATION_LEAST": single(uncertainty.CHOSEN.least), "FAINT": uncertainty.CHOSEN.faint}
         | {"FAINT_STD": single(uncertainty.CHOSEN.faint_std), "BEND": uncertainty.CHOSEN.bend},
     ),
-    (faint_noise, singles(faint_noise, FAINT_MOST_DB="MOST_DB") | {"STEEPNESS": floors.STEEPNESS}),
+    (gain, singles(gain, FAINT_MOST_DB="MOST_DB") | {"STEEPNESS": gain.STEEPNESS}),
 ]
 
 

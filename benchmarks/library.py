@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from alphamf.denoising.weights import find_online
 from alphamf.errors import AlphaMFError
-from alphamf.native.weights import pack
+from alphamf.native.engine import pack
 from benchmarks.report import options_of, run_main
 
 NATIVE = Path(__file__).parents[1] / "alphamf" / "native"

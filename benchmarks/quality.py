@@ -39,7 +39,7 @@ from functools import partial
 from alphamf.audio.resample import resample
 from alphamf.tools import pool
 from alphamf.tools.arrays import Floats
-from alphamf.tools.blas import one_thread
+from alphamf.tools.machine import one_thread
 from benchmarks import cases, scored
 from benchmarks.clips import Clip
 from benchmarks.methods import names_of, run

@@ -41,7 +41,7 @@ from alphamf.evaluation.baselines.registry import METHODS
 from alphamf.evaluation.measure import measure_cost
 from alphamf.tools import pool
 from alphamf.tools.arrays import Floats
-from alphamf.tools.blas import one_thread
+from alphamf.tools.machine import one_thread
 from benchmarks.report import options_of, run_main
 from benchmarks.scored import publish
 

@@ -13,18 +13,18 @@ from alphamf.cli import (
     adapt,
     denoise,
     evaluate,
-    examples,
     experiment,
+    help,
     info,
     live,
     mix,
     plugin,
+    report,
     serve,
-    streams,
     train,
 )
 from alphamf.cli.help import Command, DenoiseCommand, Group
-from alphamf.tools import blas
+from alphamf.tools import machine
 from alphamf.tools.stopping import end_on_signals
 
 LOOPS = "default", "unfused", "v3", "v4", "bf16", "amx"
@@ -34,7 +34,7 @@ app = typer.Typer(
     name="alphamf",
     cls=Group,
     no_args_is_help=True,
-    epilog=examples.epilog("alphamf"),
+    epilog=help.epilog("alphamf"),
     rich_markup_mode=None,
     pretty_exceptions_show_locals=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -51,9 +51,9 @@ for command in (
     info.models,
 ):
     kind = DenoiseCommand if command is denoise.denoise else Command
-    app.command(cls=kind, epilog=examples.epilog(command.__name__))(command)
-app.add_typer(plugin.plugin, name="plugin", epilog=examples.epilog("plugin"))
-app.command(cls=Command, epilog=examples.epilog("experiment"))(experiment.experiment)
+    app.command(cls=kind, epilog=help.epilog(command.__name__))(command)
+app.add_typer(plugin.plugin, name="plugin", epilog=help.epilog("plugin"))
+app.command(cls=Command, epilog=help.epilog("experiment"))(experiment.experiment)
 
 
 def _version(wanted: bool) -> None:
@@ -76,7 +76,7 @@ def alphamf(
     """Remove noise from recorded speech, and report how certain the result is."""
     # One thread a process: files are worked on side by side, and the order of additions inside
     # a product, so the last bit of the result, must not depend on how many cores are free.
-    for name in blas.VARIABLES:
+    for name in machine.VARIABLES:
         os.environ.setdefault(name, "1")
     # What a stream has to say comes with its result.
     logging.getLogger("alphamf.denoising").addHandler(logging.NullHandler())
@@ -88,7 +88,7 @@ def alphamf(
 def main() -> None:
     """Run the command line (entry point of the console script)."""
     try:
-        output = streams.prepare()
+        output = report.prepare()
         # Half-written files go and the workers end.
         end_on_signals()
         app()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from alphamf.audio.decoder import helper
+from alphamf.audio.decoder import sandbox
 from alphamf.audio.search import describe_skipped
 from alphamf.batch.inputs import STREAM, Job, Plan
 from alphamf.cli import report
@@ -22,6 +22,15 @@ from alphamf.tools.outcomes import Outcome
 
 if TYPE_CHECKING:
     from alphamf.batch.request import Request
+import sys
+from typing import TYPE_CHECKING
+
+from alphamf.errors import AlphaMFError
+from alphamf.tools.files import reason
+
+if TYPE_CHECKING:
+    from alphamf.denoising.stream_options import StreamOptions
+
 
 COMPRESSION = {".flac": 2.0, ".mp3": 10.0, ".oga": 10.0, ".ogg": 10.0, ".opus": 15.0}
 """Approximate compression ratio relative to 16-bit samples, by suffix; 1 for other formats."""
@@ -131,7 +140,7 @@ def preload(files: Plan, *, device: str, workers: int | None, cluster: str | Non
 
         processes.preload("alphamf.batch.preload")
     else:
-        helper.prepare()
+        sandbox.prepare()
 
 
 def _size(job: Job) -> float:
@@ -202,3 +211,32 @@ def _agreement(found: Mapping[str, Any]) -> str:
         f"Warning: {chains} chains differ by {difference:.1f} dB; use more --steps or "
         "more --chains for a more reliable result"
     )
+
+
+def run_in_real_time(options: StreamOptions, raw: str | None, *, quiet: bool) -> None:
+    """Denoise standard input to standard output in real time."""
+    from alphamf.audio.live_input import raw_kind
+    from alphamf.batch import pipes
+
+    def write(data: bytes) -> None:
+        try:
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+        except BrokenPipeError as error:
+            raise typer.Exit(1) from error
+        except OSError as error:
+            raise AlphaMFError(f"cannot write standard output: {reason(error)}") from error
+
+    with report.user_errors():
+        try:
+            seconds, notes = pipes.run(
+                sys.stdin.fileno(),
+                write,
+                options,
+                raw_kind(raw) if raw is not None else None,
+            )
+        except OSError as error:
+            raise AlphaMFError(f"cannot read standard input: {reason(error)}") from error
+    if not quiet:
+        lines = [f"-: {seconds:.1f} s denoised in real time", *notes]
+        typer.echo("\n  ".join(lines), err=True)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from alphamf.audio.decoder import helper
+from alphamf.audio.decoder import sandbox
 from alphamf.batch.inputs import STREAM
-from alphamf.cli import report, streams
+from alphamf.cli import report
 from alphamf.cli.options import NoSandbox
 
 if TYPE_CHECKING:
@@ -40,9 +40,9 @@ def info(
         elif name in dictionary.shipped_dictionaries() or name.endswith(".npz"):
             _model(dictionary.load(name), as_json)
         else:
-            helper.prepare()
+            sandbox.prepare()
             if name == STREAM:
-                streams.check_input()
+                report.check_input()
             with open_reader(sys.stdin.buffer if name == STREAM else name) as reader:
                 _recording(reader, as_json)
                 if reader.cut:
@@ -50,7 +50,7 @@ def info(
 
 
 def _model(model: Dictionary | TrainedNetwork, as_json: bool) -> None:
-    from alphamf.learnt.description import details, facts
+    from alphamf.learnt.network_file import details, facts
 
     if as_json:
         report.json_line(facts(model))
@@ -59,8 +59,8 @@ def _model(model: Dictionary | TrainedNetwork, as_json: bool) -> None:
 
 
 def _recording(reader: Reader, as_json: bool) -> None:
-    from alphamf.learnt.description import summary
     from alphamf.learnt.dictionary import choose
+    from alphamf.learnt.network_file import summary
 
     model = choose("auto", reader.rate)
     if as_json:
@@ -82,7 +82,7 @@ def _recording(reader: Reader, as_json: bool) -> None:
             "model": f"{model.name} ({summary(model)})",
             **({"note": note} if (note := reader.cut or reader.note) else {}),
             **_described(_room(reader)),
-            "sandbox": report.with_options(helper.state()),
+            "sandbox": report.with_options(sandbox.state()),
         }
     )
 
@@ -173,7 +173,7 @@ def _level(amplitude: float) -> str:
 def models() -> None:
     """List the dictionaries and networks that come with alphamf."""
     from alphamf.learnt import dictionary, network_file
-    from alphamf.learnt.description import summary
+    from alphamf.learnt.network_file import summary
 
     rows = [("NAME", "WHAT", "SIZE")]
     with report.user_errors():

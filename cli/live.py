@@ -2,21 +2,160 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from alphamf.cli import keys, meter, report, streams
+if TYPE_CHECKING:
+    from alphamf.live.duplex import LostSound
+    from alphamf.live.monitor import Monitor
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Annotated
+
+from alphamf.cli import report
 from alphamf.cli.options import Quiet, check_least, parse_share
 from alphamf.errors import AlphaMFError
 
 if TYPE_CHECKING:
     from alphamf.live.devices import Line
     from alphamf.live.duplex import LostSound
-    from alphamf.live.monitor import Monitor, MonitorThread
-    from alphamf.live.take import RecordingPaths
+    from alphamf.live.monitor import Monitor, MonitorThread, RecordingPaths
+
+
+@contextmanager
+def read_keys() -> Iterator[Callable[[], str] | None]:
+    """Yield a function that returns the keys pressed since its last call.
+
+    It is None if standard input is not a terminal, or if this process is in the background.
+    """
+    if sys.stdin is None or not sys.stdin.isatty():
+        yield None
+    elif sys.platform == "win32":
+        yield _of_windows
+    else:
+        with _of_posix() as read:
+            yield read
+
+
+def _of_windows() -> str:
+    import msvcrt
+
+    found = ""
+    while msvcrt.kbhit():  # type: ignore[attr-defined, unused-ignore]
+        found += msvcrt.getwch()  # type: ignore[attr-defined, unused-ignore]
+    return found
+
+
+@contextmanager
+def _of_posix() -> Iterator[Callable[[], str] | None]:
+    if sys.platform == "win32":
+        raise NotImplementedError
+    import os
+    import select
+    import termios
+    import tty
+
+    number = sys.stdin.fileno()
+    with suppress(OSError):  # another terminal than that of the session
+        if os.tcgetpgrp(number) != os.getpgrp():  # changing it would stop this process
+            yield None
+            return
+
+    def read() -> str:
+        found = b""
+        while select.select([number], [], [], 0)[0] and (data := os.read(number, 64)):
+            found += data
+        return found.decode(errors="ignore")
+
+    before = termios.tcgetattr(number)
+    tty.setcbreak(number)
+    try:
+        yield read
+    finally:
+        termios.tcsetattr(number, termios.TCSADRAIN, before)
+
+
+EVERY = 5.0
+"""Seconds between two lines."""
+
+LOWEST = -70.0
+"""Level in dB at which a bar is empty."""
+
+KEYS = "+ and - strength   b bypass   q quit"
+
+
+def lost_words(lost: LostSound) -> str:
+    """Describe in words how much sound has been lost so far."""
+    return (
+        f"xruns {lost.overflows} in, {lost.underflows} out; "
+        f"late {lost.gaps} gaps, {lost.dropped} dropped"
+    )
+
+
+def strength_words(monitor: Monitor) -> str:
+    """Describe in words how strongly the sound is denoised."""
+    return "bypass" if monitor.bypass else f"strength {monitor.strength:.1f}"
+
+
+def line(monitor: Monitor, lost: LostSound) -> str:
+    """Format the state of a live session as one line."""
+    levels = monitor.levels
+    return (
+        f"{monitor.seconds:.0f} s: input {levels.input:.1f} dB, output {levels.output:.1f} dB, "
+        f"noise {levels.noise:.1f} dB, reduction {levels.reduction:.1f} dB, "
+        f"{strength_words(monitor)}, {lost_words(lost)}"
+        f"{f'; {monitor.note}' if monitor.note else ''}"
+    )
+
+
+def panel(monitor: Monitor, lost: LostSound, *, keys: bool) -> Any:
+    """Format the state of a live session as bars, for rich."""
+    from rich.console import Group
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    levels = monitor.levels
+    grid = Table.grid(padding=(0, 1))
+    rows = [(name, value, value - LOWEST) for name, value in levels._asdict().items()]
+    rows.append(("reduction", levels.reduction, levels.reduction))
+    for name, value, filled in rows:
+        total = -LOWEST if name != "reduction" else 40.0
+        bar = ProgressBar(total, min(max(filled, 0.0), total), width=40, finished_style="red")
+        grid.add_row(name, bar, f"{value:6.1f} dB")
+    seconds = int(monitor.seconds)
+    clock = f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+    lines = [Text(f"{clock}   {strength_words(monitor)}   {lost_words(lost)}")]
+    lines += [Text(monitor.note)] if monitor.note else []
+    return Group(grid, *lines, *([Text(KEYS, style="dim")] if keys else []))
+
+
+@contextmanager
+def live_display(
+    monitor: Monitor, lost: LostSound, *, quiet: bool, keys: bool
+) -> Iterator[Callable[[], None]]:
+    """Yield a function that shows the current state on standard output, for frequent calls."""
+    if quiet:
+        yield lambda: None
+    elif sys.stdout.isatty():
+        from rich.live import Live
+
+        with Live(panel(monitor, lost, keys=keys), auto_refresh=False, transient=True) as live:
+            yield lambda: live.update(panel(monitor, lost, keys=keys), refresh=True)
+    else:
+        last = [time.monotonic()]
+
+        def now() -> None:
+            if time.monotonic() - last[0] >= EVERY:
+                last[0] = time.monotonic()
+                typer.echo(line(monitor, lost))
+
+        yield now
+
 
 DEVICES = "Devices"
 
@@ -117,9 +256,9 @@ def live(
         check_least("--channels", channels, 1)
         if not 5 <= buffer <= 1000:
             raise AlphaMFError(f"--buffer must be from 5 to 1000 ms, not {buffer}")
-        with streams.suppress_stderr():  # ALSA and PortAudio tell more than anybody asked
+        with report.suppress_stderr():  # ALSA and PortAudio tell more than anybody asked
             from alphamf.live.devices import choose_lines, find
-            from alphamf.live.take import names
+            from alphamf.live.monitor import names
 
             source, target = find(input, "input"), find(output, "output")
             lines = choose_lines(source, target, channels, rate)
@@ -134,7 +273,7 @@ def live(
 def _virtual_microphone(given: list[str], strength: float, *, quiet: bool) -> None:
     """Have a virtual microphone until Ctrl-C; `given` are options that it cannot have."""
     from alphamf.cli.plugin import plugin_file
-    from alphamf.live.virtual_microphone import NAME, run_virtual_microphone
+    from alphamf.live.devices import NAME, run_virtual_microphone
 
     if given:
         raise AlphaMFError(
@@ -176,8 +315,7 @@ def _run(
     """Run until q, Ctrl-C or an error; then print how much sound was lost."""
     from alphamf.denoising.stream import Stream
     from alphamf.live.duplex import Duplex
-    from alphamf.live.monitor import Monitor, MonitorThread
-    from alphamf.live.take import Take
+    from alphamf.live.monitor import Monitor, MonitorThread, Take
 
     source, target = lines
     with ExitStack() as stack:
@@ -197,14 +335,14 @@ def _run(
         with suppress(KeyboardInterrupt):
             _watch(running, monitor, duplex.lost, quiet=quiet)
     if not quiet:
-        typer.echo(f"{monitor.seconds:.1f} s denoised; {meter.lost_words(duplex.lost)}")
+        typer.echo(f"{monitor.seconds:.1f} s denoised; {lost_words(duplex.lost)}")
         if files:
             typer.echo(f"Recorded in {files.before} and {files.after}")
 
 
 def _watch(running: MonitorThread, monitor: Monitor, lost: LostSound, *, quiet: bool) -> None:
     """Show levels and act on key presses until the user presses q."""
-    with keys.read_keys() as pressed, meter.live_display(
+    with read_keys() as pressed, live_display(
         monitor, lost, quiet=quiet, keys=pressed is not None
     ) as show:  # fmt: skip
         while handle_keys(pressed() if pressed else "", monitor):

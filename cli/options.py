@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import typer
 
-from alphamf.audio.decoder import helper
+from alphamf.audio.decoder import sandbox
 from alphamf.batch.inputs import STREAM, Job
-from alphamf.cli import report, streams
+from alphamf.cli import report
 from alphamf.errors import AlphaMFError
 from alphamf.tools import pool
 from alphamf.tools.outcomes import Outcome
@@ -68,7 +68,7 @@ Quiet = Annotated[
 def _decode_here(wanted: bool) -> bool:
     """Switch the sandbox off, in this process and in those that it starts."""
     if wanted:
-        os.environ[helper.VARIABLE] = "off"
+        os.environ[sandbox.VARIABLE] = "off"
     return wanted
 
 
@@ -122,14 +122,14 @@ def check_streams(jobs: Iterable[Job]) -> None:
     """Raise an AlphaMFError if audio would go through a closed standard stream or a terminal."""
     for job in jobs:
         if job.source == STREAM:
-            streams.check_input()
+            report.check_input()
             if sys.stdin.isatty():
                 raise AlphaMFError(
                     "- reads audio from standard input, but standard input is a terminal; use a "
                     "pipe or a file"
                 )
         if job.output == STREAM:
-            streams.check_output()
+            report.check_output()
             if sys.stdout.isatty():
                 raise AlphaMFError("audio cannot be written to a terminal; use -o FILE or a pipe")
 

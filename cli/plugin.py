@@ -52,8 +52,8 @@ def path() -> None:
 def plugin_file() -> bytes:
     """Return the content of the file that is both plug-ins, with the shipped networks."""
     from alphamf.denoising.weights import find_online
-    from alphamf.native import plugin, weights
+    from alphamf.native import engine, plugin
 
     found = [find_online(rate) for rate in (48000, 8000)]
-    wide, narrow = (weights.pack(each.dictionary, each.online, 0) for each in found)
+    wide, narrow = (engine.pack(each.dictionary, each.online, 0) for each in found)
     return plugin.plugin(wide, narrow)

@@ -4,31 +4,79 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 from alphamf.batch.inputs import STREAM, find, would_overwrite
 from alphamf.cli import report
-from alphamf.cli import train_options as options
-from alphamf.cli.options import Clean, NoSandbox, Quiet, check_least
+from alphamf.cli.options import Clean, NoSandbox, Quiet, check_least, seed_option
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import check_writable, exists_error, printable_name
+
+Output = Annotated[
+    str, typer.Option("--output", "-o", metavar="MODEL.npz", help="Output file for the model.")
+]
+
+Rate = Annotated[
+    int | None,
+    typer.Option(
+        metavar="HZ",
+        help="Sampling rate of the model, 4000 to 48000 (16000, or 8000 if a file has less "
+        "than 16000).",
+        show_default=False,
+    ),
+]
+
+Rank = Annotated[int, typer.Option(metavar="K", help="Number of spectra to learn.")]
+
+Alpha = Annotated[
+    float, typer.Option(metavar="A", help="Tail index, 0.5 to 2; values near 1 denoise best.")
+]
+
+Voices = Annotated[
+    str,
+    typer.Option(
+        metavar="file|folder|prefix",
+        help="What identifies a voice: the file, the first folder in which the paths "
+        "differ, or the part of the file's name before - or _.",
+    ),
+]
+
+Seconds = Annotated[float, typer.Option(metavar="S", help="Maximum speech per voice, in seconds.")]
+
+Sampler = Annotated[str, typer.Option(metavar="NAME", help="Sampler to train with; em: EM.")]
+
+Above = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MODEL",
+        help="Learn only the band above 7.5 kHz, from speech at 48 kHz, and add it to a "
+        "copy of this 16 kHz model. Only --seconds and --seed also apply.",
+        show_default=False,
+    ),
+]
+
+Steps = Annotated[int, typer.Option(metavar="N", help="Number of steps of the chain.")]
+
+Seed = Annotated[int, seed_option("model")]
+
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Overwrite the model if it exists.")]
 
 
 def train(
     clean: Clean,
-    output: options.Output,
-    rate: options.Rate = None,
-    rank: options.Rank = 60,
-    alpha: options.Alpha = 1.0,
-    voices: options.Voices = "file",
-    seconds: options.Seconds = 5.0,
-    sampler: options.Sampler = "em",
-    above: options.Above = None,
-    steps: options.Steps = 200,
-    seed: options.Seed = 0,
-    overwrite: options.Overwrite = False,
+    output: Output,
+    rate: Rate = None,
+    rank: Rank = 60,
+    alpha: Alpha = 1.0,
+    voices: Voices = "file",
+    seconds: Seconds = 5.0,
+    sampler: Sampler = "em",
+    above: Above = None,
+    steps: Steps = 200,
+    seed: Seed = 0,
+    overwrite: Overwrite = False,
     no_sandbox: NoSandbox = False,
     quiet: Quiet = False,
 ) -> None:
@@ -62,7 +110,7 @@ def _train(
     clean: list[str], output: str, given: dict[str, Any], *, overwrite: bool, quiet: bool
 ) -> None:
     """Train and write a model; files that cannot be used are reported, and give exit code 2."""
-    from alphamf.learnt.description import summary
+    from alphamf.learnt.network_file import summary
     from alphamf.training.dictionary.api import train
 
     started = time.perf_counter()

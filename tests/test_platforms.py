@@ -70,7 +70,7 @@ STORES = """
 import tempfile
 from pathlib import Path
 tempfile.tempdir = str(Path().resolve())
-from alphamf.tools.folders import temporary_folder
+from alphamf.tools.files import temporary_folder
 with temporary_folder("alphamf-serve-") as first:
     (first / "recording").write_text("")
     with temporary_folder("alphamf-serve-"):

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from alphamf.audio.file_pieces import Scan
-from alphamf.audio.layout import Extent, Pieces, replace_bytes, too_few_bytes
+from alphamf.audio.file_pieces import Extent, Pieces, Scan, replace_bytes, too_few_bytes
 from alphamf.errors import AlphaMFError
 
 Order = Literal["<", ">"]

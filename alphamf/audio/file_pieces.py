@@ -1,16 +1,177 @@
-"""Bytes of a file by position, and parts of a file as one file with some bytes replaced."""
+"""Files as decoders see them: bytes by position, pieces of a file as one, where recordings end."""
 
 from __future__ import annotations
 
 import io
 import os
 import re
+import sys
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any, BinaryIO, Literal, NamedTuple, Self
 
-from alphamf.audio.layout import Pieces
+from alphamf.errors import AlphaMFError
+from alphamf.tools.files import reason
+
+Pieces = Sequence[bytes | range]
+"""The file that a decoder reads: ranges of the original's bytes, and replacements of others."""
+
+
+class Extent(NamedTuple):
+    """Where the recording at the start of a file ends."""
+
+    end: int  # Position after the last byte that its header accounts for
+    # Pieces that the decoder has to read, if not the bytes as they are.
+    pieces: Pieces | None = None
+    stops: bool = True  # Whether the decoder stops there, so that it leaves out sound that follows
+    # Samples per channel that the recording must have, where the decoder does not see a promise
+    # of the header, or sees one that nobody made; None: what the decoder says.
+    frames: int | None = None
+    md5: bytes | None = None  # MD5 sum of the samples in the header of FLAC; None: not known
+    cut: str | None = None  # What is missing, to follow the file's name; otherwise None
+
+
+class FilePart(NamedTuple):
+    """A recording in a file; see `Extent`."""
+
+    pieces: Pieces | None = None  # None: the whole file
+    frames: int | None = None
+    md5: bytes | None = None
+
+
+class Layout(NamedTuple):
+    """The recordings in a file, and what is wrong with it."""
+
+    parts: Sequence[FilePart] = (FilePart(),)  # Its recordings
+    spare: int = 0  # Bytes after them that may be sound, and that no decoder reads
+    cut: str | None = None  # What is missing, to follow the file's name; otherwise None
+
+
+class DecodingError(Exception):
+    """Error for samples that a decoder cannot read; the message says why."""
+
+
+class OmissionError(DecodingError):
+    """Error for sound that is left out; the message continues after the file's name."""
+
+
+LEAST = 0.01
+"""Seconds of data after a recording from which on they are considered to be sound."""
+
+
+def excess_sentence(name: str, duration: float, spare: float) -> str:
+    """Return a sentence about sound beyond the length in a header."""
+    return (
+        f"{name} continues after the {duration:.2f} s that its header promises; "
+        f"{spare:.2f} s are left out"
+    )
+
+
+def replace_bytes(end: int, position: int, data: bytes) -> Pieces:
+    """Return the first bytes of a file with some of them replaced."""
+    after = min(position + len(data), end)
+    return (range(min(position, end)), data[: max(0, end - position)], range(after, end))
+
+
+def too_few_bytes(promised: int, there: int) -> str:
+    """Return what is missing from a file with fewer bytes of samples than its header promises."""
+    return (
+        f"is truncated: its header promises {promised} bytes of samples, but it "
+        f"has only {max(0, there)}"
+    )
+
+
+class Handle:
+    """An open file that can be opened again, each time at its start, without its name."""
+
+    def __init__(self, descriptor: int, name: str) -> None:
+        self._descriptor, self._name = descriptor, name
+
+    def open(self, mode: Literal["rb"], /) -> BinaryIO:
+        """Return a file at its start."""
+        return io.BufferedReader(_Raw(self._descriptor, self._name))
+
+
+class _Raw(io.RawIOBase):
+    """A file with a position of its own."""
+
+    def __init__(self, descriptor: int, name: str) -> None:
+        self._descriptor, self._at = descriptor, 0
+        self.name = name
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        if sys.platform == "win32":
+            raise OSError
+        count = os.preadv(self._descriptor, [buffer], self._at)
+        self._at += count
+        return count
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        start = self._size() if whence == os.SEEK_END else self._at if whence else 0
+        if start + offset < 0:
+            raise ValueError(f"negative position {start + offset}")
+        self._at = start + offset
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def _size(self) -> int:
+        """Return the file's size without `os.fstat`, which would give access to other files."""
+        place = os.lseek(self._descriptor, 0, os.SEEK_CUR)
+        size = os.lseek(self._descriptor, 0, os.SEEK_END)
+        os.lseek(self._descriptor, place, os.SEEK_SET)
+        return size
+
+
+class Sink(io.FileIO):
+    """A binary file for writing that keeps the first error instead of raising it.
+
+    libsndfile and its encoders ignore failed writes and seeks. After an error nothing more is
+    written; `check` raises it.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | int, name: str, *, new: bool = False) -> None:
+        self._called = name
+        self._error: OSError | None = None
+        file = path if isinstance(path, int) else os.fspath(path)
+        super().__init__(file, "x+" if new else "w+")
+
+    def write(self, data: Any) -> int:
+        """Write all of `data`, and return its length."""
+        left = memoryview(data)
+        try:
+            while len(left) and self._error is None:
+                left = left[super().write(left) :]
+        except OSError as error:
+            self._error = error
+        return len(data)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Move to a position, and return it."""
+        try:
+            return super().seek(offset, whence)
+        except OSError as error:
+            self._error = self._error or error
+            return 0
+
+    def tell(self) -> int:
+        """Return the position."""
+        return self.seek(0, os.SEEK_CUR)
+
+    def check(self) -> None:
+        """Raise the first error, if there was one."""
+        if self._error is not None:
+            what = f"{self._called} cannot be written: {reason(self._error)}"
+            raise AlphaMFError(what) from self._error
+
 
 _BLOCK = 1 << 16
 _KEPT = 4

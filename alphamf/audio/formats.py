@@ -15,11 +15,54 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from alphamf.audio import chunks, flac, headers, mp3, ogg, subtypes
-from alphamf.audio.file_pieces import Scan
-from alphamf.audio.layout import Extent, FilePart, Layout, Pieces
+from alphamf.audio import chunks, headers, mp3, ogg
+from alphamf.audio.file_pieces import Extent, FilePart, Layout, Pieces, Scan
 from alphamf.audio.media import kinds
 from alphamf.errors import AlphaMFError
+
+
+class Subtype(NamedTuple):
+    """A sample format."""
+
+    name: str  # As libsndfile names it
+    # Bits of an integer that `alphamf.audio.writer` rounds to; 0 where it does not round.
+    bits: int = 0
+    size: int = 1  # Bytes of a sample in a file, where it is not compressed
+    fine: bool = False  # Whether it resolves more than 16 bits do
+    companded: bool = False  # Whether larger values than full scale would wrap around
+    wide: bool = False  # Whether single precision does not hold its samples
+
+
+SUBTYPES = {
+    subtype.name: subtype
+    for subtype in (
+        Subtype("PCM_S8", 8),
+        Subtype("PCM_U8", 8),
+        Subtype("PCM_16", 16, size=2),
+        Subtype("PCM_24", 24, size=3, fine=True),
+        Subtype("PCM_32", 32, size=4, fine=True, wide=True),
+        Subtype("FLOAT", size=4, fine=True),
+        Subtype("DOUBLE", size=8, fine=True, wide=True),
+        Subtype("ULAW", companded=True),
+        Subtype("ALAW", companded=True),
+        Subtype("ALAC_16", 16),
+        Subtype("ALAC_20", fine=True),
+        Subtype("ALAC_24", 24, fine=True),
+        Subtype("ALAC_32", fine=True, wide=True),
+        *(
+            Subtype(f"{codec}_{bits}", bits, fine=bits > 16)
+            for codec in ("FLAC", "WAVPACK", "TTA", "APE", "TAK", "SHORTEN", "TRUEHD", "MLP")
+            for bits in (16, 24)
+        ),
+        Subtype("AMR_NB", 16),
+    )
+}
+"""The sample formats with properties beyond their names."""
+
+
+def subtype_named(name: str) -> Subtype:
+    """Return the record of a sample format; unknown formats get a minimal record."""
+    return SUBTYPES.get(name, Subtype(name))
 
 
 class Header(NamedTuple):
@@ -61,16 +104,16 @@ class Format:
     # Takes time and chance out of a written file, so that equal samples give equal bytes.
     make_reproducible: Callable[[Path], None] | None = None
     # FFmpeg's name of it, where it is a media container; then `subtypes` are keys of
-    # `alphamf.audio.media.codecs.CODECS`.
+    # `alphamf.audio.media.track.CODECS`.
     muxer: str | None = None
 
     def encoding(self, subtype: str, *, samples: int = 0) -> Encoding:
         """Return the best encoding in this format for samples of a subtype."""
         if subtype not in self.subtypes:
-            fine = "PCM_24" if subtypes.get(subtype).fine else "PCM_16"
-            exact = subtype in subtypes.SUBTYPES and fine in self.subtypes
+            fine = "PCM_24" if subtype_named(subtype).fine else "PCM_16"
+            exact = subtype in SUBTYPES and fine in self.subtypes
             subtype = fine if exact else self.subtypes[0]
-        size = samples * subtypes.get(subtype).size
+        size = samples * subtype_named(subtype).size
         return Encoding((size >= _4_GB and self.beyond_4_gb) or self.name, subtype)
 
 
@@ -107,7 +150,7 @@ FORMATS = {
             "FLAC",
             ("PCM_16", "PCM_24", "PCM_S8"),
             (".flac",),
-            headers=(Header(flac.START, b"", flac.check),),
+            headers=(Header(headers.FLAC, b"", headers.check_flac),),
         ),
         Format(
             "OGG",

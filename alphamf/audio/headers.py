@@ -1,4 +1,4 @@
-"""AU and NIST files, whose samples follow a single header: find their end."""
+"""AU, NIST and FLAC files: find their end, and the length and the MD5 sum in the header of FLAC."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 import struct
 from typing import Literal
 
-from alphamf.audio.file_pieces import Scan
-from alphamf.audio.layout import Extent, replace_bytes, too_few_bytes
+from alphamf.audio import mp3
+from alphamf.audio.file_pieces import Extent, Scan, replace_bytes, too_few_bytes
 
 
 def check_au(data: Scan, *, order: Literal["<", ">"]) -> Extent:
@@ -43,3 +43,26 @@ def check_nist(data: Scan) -> Extent:
     if promised > size - start:
         return Extent(size, cut=too_few_bytes(promised, size - start))
     return Extent(start + promised if promised else size, stops=False)
+
+
+FLAC = b"fLaC"
+
+_FIRST = re.compile(b"fLaC[\0\x80]\0\0\x22")
+"""The start, and the header of the first block of metadata, with or without others after it."""
+
+_COUNT = 2**36 - 1
+"""The bits of the number of samples."""
+
+
+def check_flac(data: Scan) -> Extent:
+    """Find the end of a recording, so that libsndfile reads all samples despite its header."""
+    start = mp3.tag_end(data)
+    head = data.get(start, 42)
+    if not head.startswith(FLAC) or len(head) < 42:
+        return Extent(data.size, stops=False)
+    number = int.from_bytes(head[18:26], "big")
+    following = data.find(_FIRST, 8, start + 42)
+    end = data.size if following < 0 else following
+    pieces = replace_bytes(end, start + 18, (number & ~_COUNT).to_bytes(8, "big"))
+    md5 = head[26:42] if any(head[26:42]) else None
+    return Extent(end, pieces, stops=False, frames=number & _COUNT or None, md5=md5)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import io
 import math
 import os
+import select
 import stat
 import struct
+import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,15 +18,97 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from alphamf.audio import chunks, subtypes
+from alphamf.audio import chunks, formats
 from alphamf.audio.chunks import is_placeholder
-from alphamf.audio.file_pieces import Scan
-from alphamf.audio.layout import LEAST, excess_sentence, too_few_bytes
-from alphamf.audio.reader import Reader, open_reader
-from alphamf.audio.spool import Spool, spool_pipe
-from alphamf.audio.survey import BLOCK, Samples, check_kind, check_samples, open_bytes
+from alphamf.audio.file_pieces import LEAST, Scan, excess_sentence, too_few_bytes
+from alphamf.audio.reader import (
+    BLOCK,
+    CHANNELS,
+    RATES,
+    Reader,
+    Samples,
+    check_kind,
+    check_samples,
+    open_bytes,
+    open_reader,
+)
 from alphamf.errors import AlphaMFError
-from alphamf.tools.stopping import finish_on_interrupt, finish_requested
+from alphamf.tools.arrays import Floats
+from alphamf.tools.files import reason, temporary_place
+from alphamf.tools.stopping import Stopwatch, finish_on_interrupt, finish_requested
+
+_LAST = 1.0
+"""Time that the writing process has after a Ctrl-C that asks to finish, in seconds."""
+
+_WAKE = 0.1
+"""Maximum time between this thread's checks whether to finish, in seconds."""
+
+
+class Spool:
+    """The data read from a pipe so far; made by `spool_pipe`."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        self.path: Path = path
+        self._name = name
+        self._changed = threading.Condition()
+        self._size = 0
+        self._ended = False
+        self._error: OSError | None = None
+        self._asked: Stopwatch | None = None
+
+    def copy(self, pipe: int) -> None:
+        """Read a pipe to its end and close its descriptor; runs in a thread."""
+        try:
+            with self.path.open("wb", buffering=0) as file:
+                while data := os.read(pipe, 1 << 16):
+                    left = memoryview(data)
+                    while left:
+                        left = left[file.write(left) :]
+                    with self._changed:
+                        self._size += len(data)
+                        self._changed.notify()
+        except OSError as error:
+            self._error = error
+        os.close(pipe)
+        with self._changed:
+            self._ended = True
+            self._changed.notify()
+
+    def wait(self, size: float) -> int:
+        """Wait for `size` bytes or the end of the pipe; return the number of bytes."""
+        with self._changed:
+            while self._size < size and not (self._ended or self._given_up()):
+                self._changed.wait(_WAKE)
+            if self._error is not None:
+                raise AlphaMFError(
+                    f"{self._name} cannot be copied to {temporary_place()}: {reason(self._error)}"
+                ) from self._error
+            return self._size
+
+    def _given_up(self) -> bool:
+        """Return whether the time that the pipe's writer has after Ctrl-C is over."""
+        if not finish_requested():
+            return False
+        self._asked = self._asked or Stopwatch()
+        return self._asked.seconds() > _LAST
+
+
+@contextmanager
+def spool_pipe(stream: BinaryIO, name: str) -> Iterator[Spool]:
+    """Start copying a pipe to a temporary file in a thread."""
+    try:
+        folder = tempfile.TemporaryDirectory(prefix="alphamf-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise AlphaMFError(
+            f"{name} cannot be copied to {temporary_place()}: {reason(error)}"
+        ) from error
+    with folder as parent:
+        spool = Spool(Path(parent, "audio"), name)
+        # A read of a pipe that gives nothing cannot be ended; a daemon ends with the process.
+        pipe = os.dup(stream.fileno())
+        threading.Thread(target=spool.copy, args=(pipe,), daemon=True).start()
+        yield spool
+
 
 NAME = "standard input"
 
@@ -79,7 +164,7 @@ class LiveRecording:
         `exact`: whether to yield float64 where float32 does not hold the samples.
         """
         start = len(self._header.data)
-        subtype = subtypes.get(self.subtype)
+        subtype = formats.subtype_named(self.subtype)
         wide, size = subtype.wide, subtype.size * self.channels
         promised, read = self._header.promised, 0
         most = _MOST if promised is None else promised
@@ -204,3 +289,146 @@ def wav_header(first: Callable[[int], bytes | None]) -> WavHeader | None:
             return None if size == 0 else WavHeader(data, None if is_placeholder(size) else size)
         position = end + size + size % 2
     return None
+
+
+MOST = 1 << 16
+"""Maximum number of bytes that are read at a time."""
+
+_TAIL = 1 << 20
+"""Bytes after the samples that are examined: chunks, or more samples than promised."""
+
+_CHECK = 0.1
+"""Maximum time between checks for Ctrl-C, in seconds."""
+
+RAW = {"u8": "PCM_U8", "s16": "PCM_16", "s24": "PCM_24", "s32": "PCM_32", "f32": "FLOAT"}
+"""Samples without a header, little-endian, and libsndfile's names of them."""
+
+
+class SampleFormat(NamedTuple):
+    """Format of raw samples: rate in Hz, channels, and libsndfile's name of the subtype."""
+
+    rate: int
+    channels: int
+    subtype: str
+
+    @property
+    def size(self) -> int:
+        """Bytes per frame: one sample of each channel."""
+        return formats.subtype_named(self.subtype).size * self.channels
+
+
+def raw_kind(text: str) -> SampleFormat:
+    """Parse RATE:CHANNELS:FORMAT, such as 48000:1:s16."""
+    rate, _, rest = text.partition(":")
+    channels, _, name = rest.partition(":")
+    try:
+        kind = SampleFormat(int(rate), int(channels), RAW[name])
+    except (ValueError, KeyError):
+        kind = None
+    if kind is None or not RATES[0] <= kind.rate <= RATES[1] or not 1 <= kind.channels <= CHANNELS:
+        raise AlphaMFError(
+            "`raw` must be RATE:CHANNELS:FORMAT, such as 48000:1:s16, where FORMAT is one "
+            f"of {', '.join(RAW)}; not {text!r}"
+        )
+    return kind
+
+
+class PipeStream:
+    """Samples that arrive through a pipe."""
+
+    def __init__(self, pipe: int, raw: SampleFormat | None = None) -> None:
+        self._pipe, self._held = pipe, b""
+        found = None if raw else wav_header(self._first)
+        if raw is None and found is None:
+            raise AlphaMFError(
+                f"{NAME} is not a WAV file; for headerless samples, give their format with `raw`"
+            )
+        self.header: bytes = found.data if found else b""
+        self.kind: SampleFormat = raw or _kind(self.header)
+        self._promised = found.promised if found else None
+        self._held = self._held[len(self.header) :]
+
+    def _first(self, count: int) -> bytes | None:
+        """Return the first `count` bytes, or None if there are fewer."""
+        while len(self._held) < count:
+            if not (data := self._read()):
+                return None
+            self._held += data
+        return self._held[:count]
+
+    def _read(self) -> bytes:
+        """Return the next bytes; empty at the end or after Ctrl-C."""
+        while not finish_requested():
+            if os.name != "posix" or select.select([self._pipe], [], [], _CHECK)[0]:
+                return os.read(self._pipe, MOST)
+        return b""
+
+    def blocks(self) -> Iterator[Floats]:
+        """Yield the samples as they arrive, shape (samples, channels)."""
+        size, read = self.kind.size, 0
+        data = self._held
+        while True:
+            rest = b""
+            if self._promised is not None:
+                left = self._promised - read
+                rest, data = data[left:], data[:left]
+            whole = len(data) // size * size
+            read += whole
+            if whole:
+                yield decode_raw(data[:whole], self.kind)
+            if self._promised is not None and read > self._promised - size:
+                return self._check_end(rest, read // size / self.kind.rate)
+            if not (new := self._read()):
+                break
+            data = data[whole:] + new
+        if self._promised is not None and not finish_requested():
+            raise AlphaMFError(f"{NAME} {too_few_bytes(self._promised, read)}")
+
+    def _check_end(self, rest: bytes, duration: float) -> None:
+        """Read to the pipe's end, and refuse sound that follows what the header promises."""
+        odd = (len(self.header) + (self._promised or 0)) % 2
+        rest, more = bytes(odd) + rest, 0
+        while data := self._read():
+            rest, more = (rest + data, more) if len(rest) < _TAIL else (rest, more + len(data))
+        spare = chunks.count_spare_bytes(Scan(io.BytesIO(rest), NAME), odd)
+        seconds = (spare + more) / self.kind.size / self.kind.rate
+        if spare and seconds >= LEAST:
+            raise AlphaMFError(excess_sentence(NAME, duration, seconds))
+
+
+def _kind(header: bytes) -> SampleFormat:
+    try:
+        with open_bytes(header, NAME) as file:
+            kind = SampleFormat(file.samplerate, file.channels, file.subtype)
+    except AlphaMFError:
+        kind = None
+    if kind is None or kind.subtype not in SIMPLE:
+        raise AlphaMFError(
+            f"{NAME} is a WAV file with compressed samples; low latency needs uncompressed samples"
+        )
+    return kind
+
+
+def _options(kind: SampleFormat) -> dict[str, Any]:
+    return {"format": "RAW", "subtype": kind.subtype, "endian": "LITTLE"}
+
+
+def decode_raw(data: bytes, kind: SampleFormat) -> Floats:
+    """Decode headerless samples to float32, shape (samples, channels)."""
+    import soundfile
+
+    with soundfile.SoundFile(
+        io.BytesIO(data), "r", kind.rate, kind.channels, **_options(kind)
+    ) as file:
+        found: Floats = file.read(dtype="float32", always_2d=True)
+    return found
+
+
+def encode_raw(audio: Floats, kind: SampleFormat) -> bytes:
+    """Encode float32 samples, shape (samples, channels), as bytes; PCM is clipped to its range."""
+    import soundfile
+
+    buffer = io.BytesIO()
+    with soundfile.SoundFile(buffer, "w", kind.rate, kind.channels, **_options(kind)) as file:
+        file.write(np.ascontiguousarray(audio))
+    return buffer.getvalue()

@@ -1,18 +1,22 @@
-"""Loudness and true peak as in ITU-R BS.1770-4, in blocks, and a limiter for true peaks."""
+"""Loudness and true peak as in ITU-R BS.1770-4, a limiter for true peaks, and a `Normalizer`."""
 
 from __future__ import annotations
 
 import math
 import re
+import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from alphamf.audio.writer import Writer
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 from alphamf.tools.extras import install_packages
+from alphamf.tools.files import reason, temporary_place
 
 CEILING = -1.0
 """Highest true peak of what is normalized, in dB of full scale, as in EBU R 128."""
@@ -248,3 +252,63 @@ def amplified(
 def amplitude_to_decibels(amplitude: float) -> float:
     """Convert an amplitude to dB of full scale."""
     return 20 * math.log10(max(amplitude, 1e-10))
+
+
+class Normalizer:
+    """Accepts samples like a `Writer`, and writes them when the recording is complete.
+
+    The samples are stored in a temporary file, with four bytes per sample.
+
+    `rate`, `channels`: sampling rate in Hz and number of channels of the recording. `loudness`: in
+    LUFS.
+    """
+
+    def __init__(
+        self, writer: Writer, rate: int, channels: int, loudness: float, stack: ExitStack
+    ) -> None:
+        check(rate, channels)
+        self._writer, self._rate, self._loudness = writer, rate, loudness
+        self._shape = 0, channels
+        try:
+            self._file = stack.enter_context(tempfile.TemporaryFile(prefix="alphamf-"))
+        except OSError as error:
+            raise _failed(error) from error
+
+    def write(self, block: Floats) -> None:
+        """Add samples, shape (n, channels)."""
+        try:
+            self._file.write(np.ascontiguousarray(block, np.float32).data)
+        except OSError as error:
+            raise _failed(error) from error
+        self._shape = self._shape[0] + len(block), self._shape[1]
+
+    def finish(self) -> dict[str, float] | None:
+        """Write all; return loudness before and after in LUFS, and the true peak in dB.
+
+        A recording that is too short to be measured, or silent, is written unchanged, and the
+        result is None.
+        """
+        try:
+            self._file.flush()
+        except OSError as error:
+            raise _failed(error) from error
+        audio: Floats = np.memmap(self._file, np.float32, "r", shape=self._shape)
+        levels = measure(audio, self._rate)
+        found = normalizing_gain(levels, self._loudness)
+        if found is None:
+            for _, block in parts(audio, 1):
+                self._writer.write(block)
+            return None
+        peak = 0.0
+        for block, highest in amplified(audio, levels, found):
+            peak = max(peak, highest)
+            self._writer.write(block)
+        return {
+            "before": found.before,
+            "after": found.after,
+            "true_peak_db": amplitude_to_decibels(peak),
+        }
+
+
+def _failed(error: OSError) -> AlphaMFError:
+    return AlphaMFError(f"cannot write a temporary copy in {temporary_place()}: {reason(error)}")

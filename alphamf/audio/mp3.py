@@ -6,8 +6,7 @@ import re
 import struct
 from typing import NamedTuple
 
-from alphamf.audio.file_pieces import Scan, is_tag
-from alphamf.audio.layout import Extent
+from alphamf.audio.file_pieces import Extent, Scan, is_tag
 
 STARTS = (b"ID3", *(bytes((0xFF, version | 0b10 | crc)) for version in (0xE0, 0xF0, 0xF8)
           for crc in (0, 1)))  # fmt: skip

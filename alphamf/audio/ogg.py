@@ -8,8 +8,7 @@ import zlib
 from pathlib import Path
 from typing import NamedTuple
 
-from alphamf.audio.file_pieces import Scan
-from alphamf.audio.layout import Extent
+from alphamf.audio.file_pieces import Extent, Scan
 
 _REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 _START = re.compile(b"OggS")

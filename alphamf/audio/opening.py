@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from contextlib import ExitStack, suppress
 from typing import Any, NamedTuple, Self
 
@@ -9,9 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alphamf.audio import formats
-from alphamf.audio.file_pieces import PiecedFile, Scan
-from alphamf.audio.flac import Sum
-from alphamf.audio.layout import DecodingError, FilePart, OmissionError
+from alphamf.audio.file_pieces import DecodingError, FilePart, OmissionError, PiecedFile, Scan
 from alphamf.audio.media import kinds
 from alphamf.audio.media.kinds import Openable
 from alphamf.audio.media.track import About, Track
@@ -125,7 +124,7 @@ class Sound:
         found = self._file.frames
         self._estimate: int = found if found < UNKNOWN else 1
         self._promised: int = self._part.frames or self._estimate
-        self._sum = Sum(self._file.subtype) if self._part.md5 else None
+        self._sum = _Sum(self._file.subtype) if self._part.md5 else None
 
     def _open(self, part: FilePart) -> Any:
         """Open a recording in libsndfile, or an audio track of a media file in PyAV."""
@@ -241,6 +240,25 @@ def _opened(source: Openable, stack: ExitStack, *words: Any, **named: Any) -> An
 
     stream = stack.enter_context(source.open("rb"))
     return stack.enter_context(soundfile.SoundFile(stream, *words, **named))
+
+
+class _Sum:
+    """The MD5 sum of samples, as FLAC defines it."""
+
+    def __init__(self, subtype: str) -> None:
+        self._md5 = hashlib.md5(usedforsecurity=False)
+        self._bits = formats.subtype_named(subtype).bits
+
+    def add(self, block: Floats) -> None:
+        """Add samples, shape (n, channels)."""
+        steps: Any = (block * np.float32(2 ** (self._bits - 1))).astype("<i4")
+        data = steps[..., None].view(np.uint8)[..., : self._bits // 8]
+        self._md5.update(np.ascontiguousarray(data).data)
+
+    @property
+    def digest(self) -> bytes:
+        """The sum so far."""
+        return self._md5.digest()
 
 
 def next_block(file: Any, size: int) -> Floats:

@@ -14,8 +14,7 @@ from typing import NamedTuple
 from alphamf.audio.formats import MEDIA_SUFFIXES, READ_SUFFIXES, SUFFIXES, is_known
 from alphamf.errors import AlphaMFError
 from alphamf.tools.extras import install_packages
-from alphamf.tools.files import is_special, printable_name, reason
-from alphamf.tools.paths import real_path
+from alphamf.tools.files import is_special, printable_name, real_path, reason
 
 RESULT = ".denoised"
 """End of the stem of a denoised file; searches skip such files."""

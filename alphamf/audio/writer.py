@@ -12,21 +12,50 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from alphamf.audio import chunks, formats, subtypes
-from alphamf.audio.decoder import helper
-from alphamf.audio.decoder.confined_process import NoSandboxError
-from alphamf.audio.decoder.muxing import ConfinedMuxer
+from alphamf.audio import chunks, formats, metadata, mp3, ogg
+from alphamf.audio.decoder import sandbox
+from alphamf.audio.decoder.client import ConfinedMuxer
+from alphamf.audio.decoder.sandbox import NoSandboxError
+from alphamf.audio.file_pieces import Scan, Sink
 from alphamf.audio.formats import final_name
 from alphamf.audio.live_input import Recording
-from alphamf.audio.media.copy import Original
-from alphamf.audio.media.muxer import Muxer
-from alphamf.audio.metadata import keep
-from alphamf.audio.rates import compression
+from alphamf.audio.media.muxer import Muxer, Original
 from alphamf.audio.reader import Reader, open_reader
-from alphamf.audio.sink import Sink
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import atomic_file, file_errors, printable_name
+
+
+def compression(
+    original: Recording | None, format: str, subtype: str, rate: int, channels: int
+) -> dict[str, Any]:
+    """Return the options of `soundfile.SoundFile` for about the input's bit rate."""
+    if original is None or (original.format, original.subtype) != (format, subtype):
+        return {}
+    size = original.path.stat().st_size
+    if format == "MP3":
+        with original.path.open("rb") as file:
+            start, variable = mp3.first_frame(Scan(file))
+        kilobits = 8e-3 * (size - start) / original.duration
+        least, most = (8, 64) if rate < 16000 else (8, 160) if rate < 32000 else (32, 320)
+        if not variable:
+            kilobits = max(kilobits, mp3.least_constant(rate, channels))
+        mode = "AVERAGE" if variable else "CONSTANT"
+        return {"compression_level": _level(kilobits, least, most), "bitrate_mode": mode}
+    if subtype == "OPUS":
+        with original.path.open("rb") as file:
+            start = ogg.first_sound_page(Scan(file))
+        kilobits = 8e-3 * (size - start) / original.duration / channels
+        return {"compression_level": _level(kilobits, 6, 256)}
+    return {}
+
+
+def _level(kilobits: float, least: int, most: int) -> float:
+    """Convert kb/s to libsndfile's compression level, from 0 for `most` to 1 for `least`.
+
+    The level is at most .9999, because libsndfile refuses to write MP3 at 1.
+    """
+    return min(0.9999, max(0.0, (most - kilobits) / (most - least)))
 
 
 class Destination(NamedTuple):
@@ -101,8 +130,8 @@ damage."""
 
 def _excess(reader: Recording, subtype: str) -> float:
     """Return the peak of a lossy input if it exceeds the range of a subtype; otherwise 1."""
-    form = subtypes.get(subtype)
-    if not isinstance(reader, Reader) or reader.subtype in subtypes.SUBTYPES:
+    form = formats.subtype_named(subtype)
+    if not isinstance(reader, Reader) or reader.subtype in formats.SUBTYPES:
         return 1.0
     if not (form.bits or form.companded):
         return 1.0
@@ -119,7 +148,7 @@ class Writer:
         self._file, self._gain = file, gain
         self._sink = sink
         self._name = name
-        self._subtype = subtypes.get(file.subtype)
+        self._subtype = formats.subtype_named(file.subtype)
         self.clipped = 0
         self.highest: float = 1.0
         self.frames = 0
@@ -195,7 +224,7 @@ def open_writer(
         name = printable_name(target)
         if "\0" in os.fspath(target):
             raise AlphaMFError(f"cannot write {name}: file names cannot contain a NUL character")
-    keep.check(format, history)
+    metadata.check(format, history)
     with (
         atomic_file(target, mode=mode, within=within, replace=replace) as part,
         ExitStack() as stack,
@@ -226,7 +255,7 @@ def open_writer(
             source, form_of_it = (original.path, original.format) if original else (None, "")
             if original and format in ("WAVEX", "RF64"):
                 chunks.copy_mask(original.path, part)
-            writer.lost = keep.keep(source, form_of_it, part, format, history)
+            writer.lost = metadata.keep(source, form_of_it, part, format, history)
         if form.encoder_hides_errors:
             _verify(part, name, writer.frames)
         if form.make_reproducible is not None:
@@ -243,7 +272,7 @@ def _muxer(
     options: dict[str, Any],
 ) -> ConfinedMuxer | Muxer:
     """Open a media file, in a confined process if it reads the tracks of an untrusted file."""
-    if original is not None and helper.is_enabled():
+    if original is not None and sandbox.is_enabled():
         try:
             return ConfinedMuxer(original, sink, name, rate, channels, **options)
         except NoSandboxError:

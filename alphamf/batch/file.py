@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import math
 import os
+import platform
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import replace
+from dataclasses import asdict, replace
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from alphamf.audio import formats
 from alphamf.audio.live_input import Recording, open_binary
-from alphamf.audio.normalizer import Normalizer
+from alphamf.audio.loudness import Normalizer
 from alphamf.audio.reader import open_reader
 from alphamf.audio.stft import Frame
 from alphamf.audio.writer import Destination, Writer, destination, open_writer
@@ -23,13 +27,13 @@ from alphamf.batch.inputs import STREAM, Job, would_overwrite
 from alphamf.batch.part import denoise_part, first_sample
 from alphamf.batch.request import Observer, Request
 from alphamf.batch.trim import Trimmer
-from alphamf.denoising.agreement import Agreement, sum_agreements
 from alphamf.denoising.grids import native_grid
 from alphamf.denoising.hints import Hints, hints_of
-from alphamf.denoising.samples import Samples
+from alphamf.denoising.posterior import Agreement, sum_agreements
 from alphamf.denoising.segments import Segment
-from alphamf.denoising.stream_options import StreamOptions
+from alphamf.denoising.stream_options import Samples, StreamOptions
 from alphamf.denoising.weights import (
+    NETWORKS,
     Weights,
     find,
     find_online,
@@ -37,9 +41,75 @@ from alphamf.denoising.weights import (
     narrow_recording_note,
 )
 from alphamf.errors import AlphaMFError
+from alphamf.factorization import compiled
+from alphamf.learnt import layers as layers
+from alphamf.tools.extras import installed_version
 from alphamf.tools.files import make_folder, permissions, printable_name
 from alphamf.tools.outcomes import Update
 from alphamf.tools.stopping import finish_requested, leave_if_stopped
+
+PACKAGES = "numpy", "scipy", "soxr", "soundfile"
+"""Packages whose computations affect the samples."""
+
+
+def about_run(weights: Weights, request: Request) -> dict[str, Any]:
+    """Return models, settings and environment of a run, as a result contains them."""
+    networks = {name: getattr(weights, name) for name in NETWORKS}
+    return {
+        "version": version("alphamf"),
+        "model": weights.dictionary.name,
+        "model_sha256": weights.dictionary.sha256,
+        **{name: network and network.name for name, network in networks.items()},
+        **{f"{name}_sha256": network and network.sha256 for name, network in networks.items()},
+        "preset": request.preset,
+        "seed": request.options.seed,
+        "device": request.options.device,
+        "settings": asdict(request.options.settings),
+        "environment": environment(),
+    }
+
+
+@cache
+def environment() -> dict[str, Any]:
+    """Return the processor, the compiled loops, the BLAS libraries, and versions.
+
+    It can be printed as JSON. Equal inputs, settings and environments give equal bits.
+    """
+    import numpy as np
+    import soundfile
+    from threadpoolctl import threadpool_info
+
+    extensions = np.show_config("dicts")["SIMD Extensions"]
+    libraries = [library for library in threadpool_info() if library["user_api"] == "blas"]
+    return {
+        "cpu": _cpu(),
+        "loops": compiled.variant(),
+        "networks": layers.variant(),
+        "numpy_features": [*extensions.get("baseline", ()), *extensions.get("found", ())],
+        "blas": [
+            {
+                "library": library["internal_api"],
+                "version": library["version"],
+                "core": library.get("architecture"),
+                "threads": library["num_threads"],
+            }
+            for library in libraries
+        ],
+        "python": platform.python_version(),
+        "libc": " ".join(platform.libc_ver()).strip() or None,
+        "libsndfile": soundfile.__libsndfile_version__,
+        "packages": {name: installed_version(name) for name in PACKAGES},
+    }
+
+
+def _cpu() -> str | None:
+    """Return the processor's name."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
+    except OSError:
+        lines = []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, None) or platform.processor() or platform.machine() or None
 
 
 def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]:
@@ -278,6 +348,5 @@ def _notes(
 def _about_run(weights: Weights, request: Request) -> dict[str, Any]:
     if not request.documented:  # reading the environment takes a quarter of a second
         return {}
-    from alphamf.batch.environment import about_run
 
     return about_run(weights, request)

@@ -10,8 +10,8 @@ import numpy as np
 
 from alphamf.audio.live_input import Recording
 from alphamf.audio.stft import Frame, frame_count
-from alphamf.denoising.samples import Samples
 from alphamf.denoising.segments import Segment
+from alphamf.denoising.stream_options import Samples
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 

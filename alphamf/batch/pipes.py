@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from alphamf.audio.live_input import NAME
-from alphamf.audio.pipe_stream import PipeStream, SampleFormat, encode_raw
+from alphamf.audio.live_input import NAME, PipeStream, SampleFormat, encode_raw
 from alphamf.denoising.segments import Segment
 from alphamf.denoising.stream import Stream, open_stream
 from alphamf.denoising.stream_options import StreamOptions

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from alphamf.audio.stft import Frame, sqrt_hann
 from alphamf.denoising.uncertainty import levels, powers
-from alphamf.tools import libraries
+from alphamf.tools import extras
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import atomic_file, file_errors
 
@@ -140,8 +140,8 @@ class Picture:
         self, path: str | os.PathLike[str], *, mode: int = 0o666, replace: bool = True
     ) -> None:
         """Draw the picture and write it as PNG."""
-        FigureCanvasAgg = libraries.load("matplotlib.backends.backend_agg").FigureCanvasAgg
-        Figure = libraries.load("matplotlib.figure").Figure
+        FigureCanvasAgg = extras.load_library("matplotlib.backends.backend_agg").FigureCanvasAgg
+        Figure = extras.load_library("matplotlib.figure").Figure
 
         before, after = self.before.power(), self.after.power()
         loudest = max(float(before.max()), _QUIETEST)
@@ -165,7 +165,7 @@ class Picture:
         figure.clear()
 
     def _spectrogram(self, axes: Any, data: Floats, title: str, **colours: Any) -> Any:
-        display = libraries.load("librosa.display")
+        display = extras.load_library("librosa.display")
 
         image = display.specshow(
             data,
@@ -182,9 +182,9 @@ class Picture:
 
     def _doubts(self, axes: Any, speech: Floats, error: Floats) -> None:
         """Draw the uncertainty of the speech: brighter means louder."""
-        ScalarMappable = libraries.load("matplotlib.cm").ScalarMappable
-        LinearSegmentedColormap = libraries.load("matplotlib.colors").LinearSegmentedColormap
-        Normalize = libraries.load("matplotlib.colors").Normalize
+        ScalarMappable = extras.load_library("matplotlib.cm").ScalarMappable
+        LinearSegmentedColormap = extras.load_library("matplotlib.colors").LinearSegmentedColormap
+        Normalize = extras.load_library("matplotlib.colors").Normalize
 
         colours = LinearSegmentedColormap.from_list("doubts", _DOUBTS)
         scale = Normalize(_SURE, 0.0, clip=True)

@@ -10,7 +10,7 @@ import os
 import sys
 from types import TracebackType
 
-from alphamf.audio.decoder import helper
+from alphamf.audio.decoder import sandbox
 from alphamf.batch.file import process
 from alphamf.denoising.weights import network
 from alphamf.learnt.high_band import HighBand
@@ -32,7 +32,7 @@ def _end_in_silence(
 
 sys.excepthook = _end_in_silence
 
-helper.prepare()  # one for all that are forked
+sandbox.prepare()  # one for all that are forked
 
 for rate in (8000, 16000):
     network(Refiner, "auto", rate)

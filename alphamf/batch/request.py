@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from alphamf.audio.live_input import Recording
 from alphamf.audio.stft import Frame
 from alphamf.batch.part import Part
-from alphamf.denoising.denoised import denoise_blocks
+from alphamf.denoising.api import denoise_blocks
 from alphamf.denoising.hints import TimeRanges
 from alphamf.denoising.segments import Segment
 from alphamf.denoising.stream_options import StreamOptions

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from alphamf.audio.stft import Frame
-from alphamf.denoising.activity import speech_ranges
 from alphamf.denoising.segments import Segment
+from alphamf.denoising.uncertainty import speech_ranges
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import reason, temporary_place

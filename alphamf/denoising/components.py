@@ -46,10 +46,9 @@ from numpy.typing import NDArray
 
 from alphamf.audio.stft import Complexes
 from alphamf.denoising import high_bands, spatial
-from alphamf.denoising.agreement import agreements
 from alphamf.denoising.gain import SegmentPosterior
 from alphamf.denoising.grids import grid_of
-from alphamf.denoising.posterior import Chains, Posterior, sample_posterior
+from alphamf.denoising.posterior import Chains, Posterior, agreements, sample_posterior
 from alphamf.denoising.sampling import QUIETEST, Progress
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights
@@ -57,7 +56,7 @@ from alphamf.factorization.alpha_mf import FLOOR
 from alphamf.inference.diagnostics import Moments
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Array, Floats, Reals, to_host
-from alphamf.tools.blas import one_thread
+from alphamf.tools.machine import one_thread
 
 LOADING = 1e-3
 """Added to the diagonal of a covariance, in units of its mean; also the least share of the speech

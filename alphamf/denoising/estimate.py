@@ -16,8 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alphamf.denoising import high_bands, uncertainty
-from alphamf.denoising.activity import probability
-from alphamf.denoising.agreement import Agreement, agreements
 from alphamf.denoising.components import sample_components
 from alphamf.denoising.gain import (
     SegmentPosterior,
@@ -30,16 +28,17 @@ from alphamf.denoising.gain import (
 )
 from alphamf.denoising.grids import Spectra, grid_of, native_grid
 from alphamf.denoising.hints import lowest_rows
-from alphamf.denoising.posterior import Posterior, sample_posterior
+from alphamf.denoising.posterior import Agreement, Posterior, agreements, sample_posterior
 from alphamf.denoising.sampling import Progress
 from alphamf.denoising.settings import METROPOLIS, PRESETS, Settings
 from alphamf.denoising.spatial import sharing_groups
+from alphamf.denoising.uncertainty import probability
 from alphamf.denoising.weights import Weights
 from alphamf.factorization.alpha_mf import FLOOR
 from alphamf.learnt.dictionary import Dictionary
-from alphamf.tools import allocator
+from alphamf.tools import machine
 from alphamf.tools.arrays import Array, Floats, Reals, parts, to_host
-from alphamf.tools.blas import one_thread
+from alphamf.tools.machine import one_thread
 
 FIRST = replace(PRESETS["fast"], refine=False)
 """Settings of the first estimate of channels that may share a voice, a sixteenth of the time of
@@ -85,7 +84,7 @@ def sample_gains(
 
     `sounds`: finite samples, float32, each of shape (samples,).
     """
-    allocator.configure_allocator()
+    machine.configure_allocator()
     # Powers of two, so that scaling is exact, and squares neither overflow nor vanish.
     scales = [np.float32(2.0) ** -int(np.frexp(np.abs(sound).max())[1]) for sound in sounds]
     spectra = [Spectra(sound * scale, rate) for sound, scale in zip(sounds, scales, strict=True)]

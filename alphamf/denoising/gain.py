@@ -9,7 +9,7 @@
    voice get one spatial filter in place of their gains (`spatial`).
 5. `correct_speech`: a network corrects the speech in windows of 16 ms, within the limit; another
    one predicts the gains above its band (the second stage, `coefficients`). What is no louder than
-   the pauses of a nearly clean recording is attenuated (`faint_noise`).
+   the pauses of a nearly clean recording is attenuated (`faint_noise_gain`).
 6. `mix_dry`: mixes a part of the input in.
 
 Segments are continued by their mirror images first (`segments.continue_mirrored`), which are cut
@@ -29,18 +29,238 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf.audio import stft
+from alphamf.audio.stft import Complexes, Frame
 from alphamf.denoising import high_bands, spatial
-from alphamf.denoising.agreement import Agreement
-from alphamf.denoising.coefficients import apply_coefficients, coefficients, shared_coefficients
-from alphamf.denoising.faint_noise import faint_noise_gain
-from alphamf.denoising.grids import Spectra, grid_of, interpolate_frames, native_grid, regrid
-from alphamf.denoising.posterior import Posterior
+from alphamf.denoising.grids import (
+    Spectra,
+    count_bins_within,
+    grid_of,
+    interpolate_frames,
+    native_grid,
+    regrid,
+)
+from alphamf.denoising.posterior import Agreement, Posterior
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights
+from alphamf.learnt import second_stage
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.refiner import Refiner
-from alphamf.learnt.second_stage import SecondStage
-from alphamf.tools.arrays import Array, Floats
+from alphamf.learnt.second_stage import Coefficients, SecondStage
+from alphamf.tools.arrays import Array, Floats, to_host
+
+WINDOW = 0.032
+"""Length of a window of `remove_floor` in seconds; they overlap by three quarters."""
+
+QUIET_SHARE = 0.1
+"""Share of the frames whose level in a bin is that of a pause or below."""
+
+ABOVE_FLOOR = 8.0
+"""Ratio of a cell's power to the floor at which `remove_floor` keeps half of its amplitude: 15 dB
+above the floor .14 dB are lost, 20 above .004, and at the floor 54."""
+
+STEEPNESS = 3
+"""Power of the quotient of both ratios in the gain."""
+
+AROUND = (5, 7)
+"""Bins and frames of 8 ms whose mean power is that of a cell: single cells of noise vary too
+much."""
+
+
+def smoothed(power: Floats) -> Floats:
+    """Return the mean power around each cell, shape (bins, frames); the ends go on as they are."""
+    return mean_around(mean_around(power, AROUND[0], axis=0), AROUND[1], axis=1)
+
+
+def mean_around(power: Floats, count: int, axis: int) -> Floats:
+    """Return the mean of so many cells around each, an odd number; the ends go on as they are."""
+    many = power.shape[axis]
+    places = (np.arange(many) + k - count // 2 for k in range(count))
+    found = np.zeros_like(power)
+    for place in places:
+        found += power.take(place, axis, mode="clip")
+    found /= count
+    return found
+
+
+def floor_of(power: Floats) -> Floats:
+    """Return the floor of each bin, shape (bins, 1), of a power as from `smoothed`."""
+    found: Floats = np.quantile(power, QUIET_SHARE, axis=1, keepdims=True)
+    return found
+
+
+def floor_gain(power: Floats, floor: Floats, above: float) -> Floats:
+    """Return a gain that is small where the power is no larger than the floor."""
+    ratio = np.minimum(above * floor / np.maximum(power, 1e-30), 1e6)
+    found: Floats = (1 / (1 + ratio**STEEPNESS)).astype(np.float32)
+    return found
+
+
+def remove_floor(sound: Floats, rate: int) -> Floats:
+    """Attenuate what is no louder than a recording's pauses, and leave the speech as it is.
+
+    So a network is not taught to keep the hiss of its targets.
+
+    `sound`, `rate`: clean speech with pauses, shape (samples,), and its sampling rate in Hz.
+    Returns: shape (samples,), float32.
+    """
+    hop = max(1, round(WINDOW * rate / 4))
+    frame = Frame(4 * hop, hop)
+    spectrum = stft.forward(sound.astype(np.float32, copy=False), frame)
+    power = smoothed(np.abs(spectrum) ** 2)
+    gain = floor_gain(power, floor_of(power), ABOVE_FLOOR)
+    return stft.inverse(spectrum * gain, frame, len(sound))
+
+
+ABOVE = 2.0
+"""Ratio of a cell's power to the least one at which half of its amplitude is kept. The mean power
+of steady noise is 1.4 times the least one, and 9.5 dB are taken from it."""
+
+MOST_DB = 12.0
+"""Largest attenuation, which comes on top of the networks' own."""
+
+DEPTH_DB = (20.0, 30.0, 36.0, 46.0)
+"""How far pauses lie below loud frames in dB: up to the first nothing is taken, from the second to
+the third all is, and beyond the last, where they are quiet enough, nothing; between them the
+largest attenuation in dB is linear."""
+
+PART = (0.0, 1.0, 1.0, 0.0)
+"""Part of the largest attenuation at each of `DEPTH_DB`."""
+
+LOUD_SHARE = 0.9
+"""Share of the frames that loud ones exceed."""
+
+EVERY = 4
+"""Every so many frames are read for the least power: they are means of several frames."""
+
+TINY = np.float32(1e-30)
+
+
+def faint_noise_gain(spectra: Sequence[Complexes]) -> Floats | None:
+    """Return the gain of each cell, or None where there is no faint noise.
+
+    The networks cannot tell the hiss of a nearly clean recording from that of their targets. It
+    shows in the pauses: there each bin has its least power. Cells that are hardly louder hold none
+    of the speech. In loud noise weak cells of the speech have no more power, so nothing is done.
+
+    `spectra`: those of a segment's channels that get one gain, in windows of 16 ms that overlap by
+    half, shape (bins, frames) each. Returns: shape (bins, frames), float32.
+    """
+    whole = np.sum([each.real**2 + each.imag**2 for each in spectra], axis=0)
+    power = smoothed(whole)
+    floor = floor_of(power[:, ::EVERY])
+    loud = np.quantile(whole.sum(axis=0), LOUD_SHARE)
+    lowest = lowest_gain(loud, floor.sum(), DEPTH_DB)
+    if lowest == 1:
+        return None
+    found: Floats = np.maximum(floor_gain(power, floor, ABOVE), lowest)
+    return found
+
+
+def lowest_gain(loud: Floats, floor: Floats, depths: tuple[float, ...]) -> Floats:
+    """Return the gain of the largest attenuation; 1 where none is taken.
+
+    `loud`, `floor`: power of loud frames, and of pauses, of the same shape.
+    """
+    depth = 10 * (np.log10(loud + TINY) - np.log10(floor + TINY))
+    most = MOST_DB * np.interp(depth, depths, PART)
+    return np.asarray(10 ** (-most / 20), np.float32)
+
+
+def coefficients(
+    spectra: Spectra,
+    first: Spectra,
+    high: Posterior,
+    network: SecondStage,
+    weights: Weights,
+    xp: Any,
+    *,
+    placed: bool = False,
+) -> Coefficients:
+    """Compute the coefficients of a segment and its first-stage speech, on the segment's own grid.
+
+    `high`: posterior of the wide bands above the dictionary that have sound, shape (bands, frames).
+    """
+    factors = second_stage_coefficients(spectra, first, network, xp)
+    if weights.high_band is None or not len(high.gain):
+        return factors
+    known = high_bands.features_of(spectra, first, factors, high, weights.dictionary, network)
+    gains = high_bands.gains(known, len(high.gain), weights.high_band, xp)
+    native = native_grid(network, spectra.rate)
+    shares = gains, np.zeros_like(gains)
+    if placed:
+        shares = high_bands.split_band_gains(
+            gains, spectra.spectrum_on(native), first.spectrum_on(native), native
+        )
+    of_noisy, of_first = (
+        high_bands.spread_band_gains(*each, native)
+        for each in zip(shares, factors[:2], strict=True)
+    )
+    for tap in factors.taps:
+        high_bands.fade(tap, native)
+    return Coefficients(of_noisy, of_first, factors.taps)
+
+
+def second_stage_coefficients(
+    spectra: Spectra, first: Spectra, network: SecondStage, xp: Any
+) -> Coefficients:
+    """Compute the coefficients of the second stage alone, without the high-band network."""
+    grid, native = grid_of(network), native_grid(network, spectra.rate)
+    inputs = (xp.asarray(each.spectrum_on(grid)) for each in (spectra, first))
+    *both, taps = network.coefficients(*inputs)
+    shape = spectra.spectrum_on(native).shape
+    of_noisy, of_first = (regrid(to_host(each), grid, native, shape) for each in both)
+    below = count_bins_within(grid, native), shape[1]
+    rows = list(taps)
+    del taps  # each is freed once it is interpolated: no other arrays of a segment are as large
+    for k, tap in enumerate(rows):
+        rows[k] = regrid(to_host(tap), grid, native, below)
+    return Coefficients(of_noisy, of_first, tuple(rows))
+
+
+def apply_coefficients(
+    spectra: Spectra,
+    first: Spectra,
+    factors: Coefficients,
+    network: SecondStage,
+    least: np.float32,
+    faint: Floats | None,
+) -> Floats:
+    """Combine a segment and its first-stage speech with the second stage's coefficients."""
+    native = native_grid(network, spectra.rate)
+    noisy = spectra.spectrum_on(native)
+    before = first.spectrum_on(native)
+    found = second_stage.speech(noisy, before, factors, np)
+    if spectra.rate < network.rate:
+        second_stage.keep_sibilants(found, noisy, before, native.frequencies)
+    if faint is not None:
+        found *= faint
+    if least:
+        found = np.where(np.abs(found) < least * np.abs(noisy), least * noisy, found)
+    return stft.inverse(found, native.frame, len(spectra.sound))
+
+
+def shared_coefficients(
+    channels: Sequence[Spectra],
+    firsts: Sequence[Spectra],
+    highs: Sequence[Posterior],
+    network: SecondStage,
+    weights: Weights,
+    xp: Any,
+) -> Coefficients:
+    """Return the mean of the channels' coefficients, weighted by their power in each cell."""
+    native = native_grid(network, channels[0].rate)
+    shares = spatial.power_shares([each.spectrum_on(native) for each in channels])
+    mean: list[Array] = []
+    for share, channel, first, high in zip(shares, channels, firsts, highs, strict=True):
+        found = coefficients(channel, first, high, network, weights, xp, placed=True)
+        weighted = [found.sound, found.speech, *found.taps]
+        for k, values in enumerate(weighted):
+            values *= share[: len(values)]
+            if mean:
+                mean[k] += values
+        mean = mean or weighted
+    return Coefficients(mean[0], mean[1], tuple(mean[2:]))
+
 
 MEAN_WEIGHT = np.float32(0.25)
 """Weight of the posterior mean beside the refined gain in linked channels: the two err in different

@@ -14,14 +14,13 @@ from alphamf.denoising.grids import Spectra
 from alphamf.denoising.sampling import bin_levels
 from alphamf.denoising.settings import Settings, kernel
 from alphamf.errors import AlphaMFError
-from alphamf.factorization.alpha_mf import AlphaMF, Source
-from alphamf.factorization.stacking import stack
+from alphamf.factorization.alpha_mf import AlphaMF, Source, stack
 from alphamf.inference.chain import run
 from alphamf.inference.random import START, Key, generator
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arguments import check_instance, shown_value
 from alphamf.tools.arrays import Floats, Reals
-from alphamf.tools.blas import one_thread
+from alphamf.tools.machine import one_thread
 
 SHORTEST = 0.2
 """Minimum length of a time range in seconds."""

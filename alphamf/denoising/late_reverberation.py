@@ -34,7 +34,7 @@ from alphamf.audio.room import estimate_room
 from alphamf.audio.stft import Complexes, Frame
 from alphamf.denoising.grids import nearest_hop
 from alphamf.tools.arrays import Floats, Reals, parts
-from alphamf.tools.blas import one_thread
+from alphamf.tools.machine import one_thread
 
 HOP_SECONDS = 0.021
 """Distance of the windows, which last three times as long: their thirds overlap."""

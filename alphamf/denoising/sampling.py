@@ -7,16 +7,78 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from alphamf.denoising.channel import Channel
 from alphamf.denoising.settings import METROPOLIS, Settings, kernel
 from alphamf.errors import AlphaMFError
-from alphamf.factorization.alpha_mf import AlphaMF, Source
-from alphamf.factorization.stacking import stack
+from alphamf.factorization.alpha_mf import AlphaMF, Source, stack
 from alphamf.inference.chain import run
 from alphamf.inference.random import START, Key, generator
 from alphamf.learnt.dictionary import Dictionary
-from alphamf.tools import memory
+from alphamf.tools import machine
 from alphamf.tools.arrays import Array, Floats, namespace
+
+SMOOTH_HZ = 60.0
+"""Standard deviation of the smoothing over frequency."""
+
+
+class Channel:
+    """Estimates the channel response d of a source, and rewrites its fixed basis in place.
+
+    `spacing`: distance between frequency bins in Hz.
+    """
+
+    target: AlphaMF  # The model
+    source: int  # Index of the source, that of the target's notes
+    context: int  # Frames stacked in a column
+
+    def __init__(
+        self,
+        target: AlphaMF,
+        source: int,
+        context: int,
+        spacing: float,
+        burn_in: int,
+        components: int = 1,
+    ) -> None:
+        xp = namespace(target.power)
+        self.target, self.source, self.context = target, source, context
+        self._components = components
+        self.steps: range = range(burn_in // 10 + 1, 3 * burn_in // 4 + 1, max(1, burn_in // 40))
+        reach = int(3 * SMOOTH_HZ / spacing)
+        distance = xp.arange(-reach, reach + 1) * (spacing / SMOOTH_HZ)
+        self._kernel = xp.exp(-0.5 * distance**2).astype(target.power.dtype)
+
+    def move(self, state: Any) -> None:
+        """Update d from the state of the chain, at the steps when it is due."""
+        if state.step not in self.steps:
+            return
+        xp = namespace(self.target.power)
+        found: Any = self.target.notes.rows
+        if found is None:
+            found = self.target.row_parts(state.theta, self.source)
+        plus, minus = (self._fold(rows) for rows in found)
+        tiny = xp.finfo(plus.dtype).tiny
+        log_ratio = xp.log((minus + tiny) / (plus + tiny))
+        log_ratio -= log_ratio.mean(-1, keepdims=True)
+        basis = self.target.sources[self.source].basis
+        basis *= xp.tile(xp.exp(log_ratio), self.context)[..., None]
+
+    def _fold(self, rows: Array) -> Array:
+        """Sum over chains and over the stacked frames, and smooth each component over frequency.
+
+        Returns: shape (*clips, components * bins).
+        """
+        xp = namespace(rows)
+        chains = rows.ndim - 1 - (self.target.power.ndim - 2)
+        rows = rows.sum(tuple(range(chains)))
+        frame = rows.reshape(*rows.shape[:-1], self.context, -1).sum(-2)
+        bins = frame.reshape(*frame.shape[:-1], self._components, -1)
+        reach = len(self._kernel) // 2
+        smooth: Array = xp.empty_like(bins)
+        for place in np.ndindex(bins.shape[:-1]):
+            padded = xp.pad(bins[place], reach, mode="edge")
+            smooth[place] = xp.convolve(padded, self._kernel, mode="valid")
+        return smooth.reshape(frame.shape)
+
 
 QUIETEST = 1e-6
 """Minimum mean power of a bin that counts as sound, as a fraction of the mean over bins."""
@@ -144,7 +206,7 @@ def check_memory(power: Array, dictionary: Dictionary, settings: Settings) -> No
 
     `power`: |X|^2, shape (bins, frames) or (clips, bins, frames).
     """
-    most = memory.total()
+    most = machine.total_memory()
     if most is None or not isinstance(power, np.ndarray):
         return
     rows = dictionary.context * power.shape[-2]
@@ -157,8 +219,8 @@ def check_memory(power: Array, dictionary: Dictionary, settings: Settings) -> No
         seconds = power.shape[-1] * dictionary.frame.hop_length / dictionary.rate
         raise AlphaMFError(
             f"chains = {settings.chains} and noise_rank = {settings.noise_rank} would need "
-            f"{memory.format_gigabytes(needed)} of memory for {clips * seconds:.1f} s of sound, "
-            f"but this machine has {memory.format_gigabytes(most)}"
+            f"{machine.format_gigabytes(needed)} of memory for {clips * seconds:.1f} s of sound, "
+            f"but this machine has {machine.format_gigabytes(most)}"
         )
 
 

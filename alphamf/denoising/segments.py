@@ -8,13 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from alphamf.audio.stft import Frame
-from alphamf.denoising.agreement import Agreement, sum_agreements
 from alphamf.denoising.estimate import ChannelEstimate
 from alphamf.denoising.gain import least_gain, mix_dry
 from alphamf.denoising.grids import native_grid
 from alphamf.denoising.hints import Hints
-from alphamf.denoising.samples import Samples, describe_samples
-from alphamf.denoising.stream_options import SoundProgress, StreamOptions
+from alphamf.denoising.posterior import Agreement, sum_agreements
+from alphamf.denoising.stream_options import Samples, SoundProgress, StreamOptions, describe_samples
 from alphamf.denoising.weights import Weights
 from alphamf.denoising.workers import Piece, Workers
 from alphamf.tools.arrays import Floats

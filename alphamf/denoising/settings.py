@@ -124,7 +124,7 @@ class Settings:
         Priors of H_speech, H_noise and W_noise; None for a sparse Gamma prior. Its shape is one if
         the sampler needs a bounded gradient.
     learn_channel
-        Whether the dictionary is fitted to the recording's frequency response (`channel`).
+        Whether the dictionary is fitted to the recording's frequency response (`sampling`).
     refine
         Whether the networks in `Weights` are used: the refiner, which reads the posterior, and the
         second stage; otherwise the gain is the posterior mean, and channels that share a voice are

@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from alphamf.audio.stft import Frame
-from alphamf.denoising.asymmetric_windows import frame_of
+from alphamf.audio.stft import Frame, frame_of
 from alphamf.errors import AlphaMFError
 from alphamf.learnt import dictionary as dictionaries
 from alphamf.learnt import network_file

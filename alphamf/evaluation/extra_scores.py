@@ -12,8 +12,7 @@ import numpy as np
 
 from alphamf.errors import AlphaMFError
 from alphamf.scores import dnsmos, recognisers
-from alphamf.scores.recognisers import recognise_words
-from alphamf.scores.words import error_rate, words
+from alphamf.scores.recognisers import error_rate, recognise_words, words
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import file_errors, printable_name
 

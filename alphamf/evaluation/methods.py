@@ -22,8 +22,7 @@ from alphamf.learnt import network_file
 from alphamf.learnt.causal import CausalRefiner
 from alphamf.learnt.dictionary import load, shipped_dictionaries
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import printable_name
-from alphamf.tools.paths import real_path
+from alphamf.tools.files import printable_name, real_path
 
 ENDINGS = (".denoised", "_denoised", "-denoised", "_enhanced", "-enhanced", ".enhanced")
 """Suffixes that systems add to the names of their outputs."""

@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from alphamf.batch.inputs import find
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import file_errors, is_special, printable_name
-from alphamf.tools.paths import real_path
+from alphamf.tools.files import file_errors, is_special, printable_name, real_path
 
 _SNR = re.compile(
     r"(?<![a-z0-9])snr?(?:[ _]?db)?[ _=]?(?P<after>-?\d+(?:\.\d+)?)(?:[ _]?db)?(?![a-z0-9])"

@@ -19,8 +19,7 @@ from alphamf.evaluation.methods import Entry
 from alphamf.evaluation.pairs import Pair
 from alphamf.evaluation.summary import Result
 from alphamf.tools import jobs
-from alphamf.tools.files import printable_name, reason
-from alphamf.tools.paths import Identity, identify
+from alphamf.tools.files import Identity, identify, printable_name, reason
 
 LINES = "results.jsonl"
 MADE = ("settings.json", "results.csv", "summary.md", "report.html", "audio")

@@ -7,14 +7,127 @@ H, while the tile is in the cache.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from math import prod
+from typing import Any, NamedTuple
 
-from alphamf.factorization.by_products import Notes
+import numpy as np
+
 from alphamf.factorization.cells import LARGEST, TINY, CellOutput, Cells
-from alphamf.factorization.model import Model
-from alphamf.factorization.tiles import Tile, Workspace, tiles
+from alphamf.factorization.priors import Model
 from alphamf.inference.protocols import Parts
 from alphamf.tools.arrays import Array, namespace
+
+CELLS = 80_000
+"""Maximum number of cells of a tile, except for longer rows: six arrays of this size take two
+megabytes."""
+
+
+class Tile(NamedTuple):
+    """Some cells of the matrix."""
+
+    # Place among the chains, and among the clips if it has cells of one only: an index of the
+    # leading axes of arrays with one axis of chains.
+    where: tuple[Any, ...]
+    clip: tuple[int, ...]  # Place among the clips: an index of the leading axes of the power
+    rows: slice  # Rows of the matrix
+
+
+def tiles(power: Array, chains: int, rows: slice) -> Iterator[Tile]:
+    """Yield the tiles of some rows of all chains: whole chains, or rows of one clip.
+
+    `power`: |X|^2, shape (*clips, rows, columns).
+    """
+    *clips, height, columns = power.shape
+    chosen = range(height)[rows]
+    of_chain = prod(clips) * len(chosen) * columns
+    if namespace(power) is not np or of_chain <= CELLS:
+        step = chains if namespace(power) is not np else max(1, CELLS // of_chain)
+        for first in range(0, chains, step):
+            yield Tile((slice(first, first + step),), (), rows)
+        return
+    step = max(1, CELLS // columns)
+    for chain in range(chains):
+        for clip in np.ndindex(*clips):
+            for first in range(0, len(chosen), step):
+                part = chosen[first : first + step]
+                yield Tile((chain, *clip), clip, slice(part.start, part.stop, part.step))
+
+
+class Workspace:
+    """Buffers that are allocated once and reused by each tile."""
+
+    def __init__(self) -> None:
+        self._buffers: dict[str, Array] = {}
+
+    def take(self, name: str, shape: tuple[int, ...], like: Array) -> Array:
+        """Return an uninitialised array of a shape, with the module and dtype of another.
+
+        `shape`: shape of the array. `like`: an array of the same module and dtype.
+        """
+        count = prod(shape)
+        flat = self._buffers.get(name)
+        if flat is None or flat.size < count:
+            flat = self._buffers[name] = namespace(like).empty(count, like.dtype)
+        return flat[:count].reshape(shape)
+
+
+class Notes:
+    """The gain and the row sums of a source, at the theta and Phi of the last draw.
+
+    A chain's step is a draw of Phi given theta, then a move of theta given Phi, so values between
+    the two belong to the posterior like values after them. The requested values are stored by
+    `AlphaMF.draw_parts` if it covers all rows; after other draws they are None.
+    """
+
+    def __init__(self, source: int = 0) -> None:
+        self.source = source
+        self.request()
+        self.gain: Array | None = None
+        self.rows: Array | None = None
+
+    def request(self, *, gain: bool = False, rows: bool = False) -> None:
+        """Choose the values that the next draws store."""
+        self._wants_gain, self._wants_rows = gain, rows
+
+    def forget(self) -> None:
+        """Clear all stored values."""
+        self.gain = self.rows = None
+
+    def start(self, theta: Array, power: Array) -> None:
+        """Allocate the requested arrays and clear the others.
+
+        `theta`: shape (*chains, *clips, D). `power`: shape (*clips, I, J).
+        """
+        xp, lead = namespace(theta), theta.shape[:-1]
+        self.forget()
+        if self._wants_gain:
+            self.gain = xp.empty((*lead, *power.shape[-2:]), theta.dtype)
+        if self._wants_rows:
+            self.rows = xp.empty((2, *lead, power.shape[-2]), theta.dtype)
+        axes = power.ndim - 2
+        self._gain: Any = None if self.gain is None else _one_axis(self.gain, 0, axes + 2)
+        self._rows: Any = None if self.rows is None else _one_axis(self.rows, 1, axes + 1)
+
+    def add(self, tile: Tile, sources: Sequence[Cells]) -> None:
+        """Store the values of a tile, whose outputs are the slopes at scale one."""
+        if self._gain is None and self._rows is None:
+            return
+        own = sources[self.source]
+        slopes: Any = own.out
+        if self._rows is not None:
+            sums = namespace(own.v).einsum("k...j,...j->k...", slopes, own.v)
+            self._rows[(slice(None), *tile.where)][..., tile.rows] = sums
+        if self._gain is not None:
+            gain = slopes[0] * own.v
+            gain *= own.alpha / 2
+            self._gain[tile.where][..., tile.rows, :] = gain
+
+
+def _one_axis(array: Array, first: int, last: int) -> Array:
+    """Return a view that merges the axes of chains, after the first `first` axes, into one."""
+    kept = array.ndim - last
+    return array.reshape(*array.shape[:first], -1, *array.shape[kept:])
+
 
 OUTPUTS = {
     CellOutput.MOVE: 0,

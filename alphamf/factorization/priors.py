@@ -6,10 +6,15 @@ Each prior returns -log p up to a constant, and its gradient in the form of ``pr
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from types import ModuleType
+from typing import Any, Protocol, runtime_checkable
 
+from alphamf.errors import AlphaMFError
+from alphamf.factorization import cells, compiled
 from alphamf.factorization.cells import TINY
+from alphamf.factorization.stable import check_alpha
 from alphamf.tools.arrays import LOG_LIMIT, Array, namespace
 
 
@@ -163,3 +168,110 @@ class GeneralizedGamma:
 def _add_inverse(factor: float, x: Array, out: Array) -> None:
     if factor:
         out += factor / namespace(x).maximum(x, TINY)
+
+
+@dataclass(frozen=True)
+class Source:
+    """One source of the mixture.
+
+    Attributes
+    ----------
+    alpha
+        Index of its stable law, from 0.5 to 2.
+    rank
+        Number of columns K of W.
+    basis
+        W held fixed, shape (I, K), or (*clips, I, K) with one for each clip; None to sample W.
+    prior_basis, prior_gains
+        Priors of the entries of W and of H.
+    level
+        Scale of the starting values of H, which are uniform on ``level * [0.1, 1.1]``; a free W
+        starts from columns that sum to one.
+
+    Examples
+    --------
+    >>> speech = Source(alpha=1.2, rank=60)
+    >>> speech.prior_gains
+    Flat(shape=1.0)
+    """
+
+    alpha: float
+    rank: int
+    basis: Array | None = None
+    prior_basis: Prior = Flat()
+    prior_gains: Prior = Flat()
+    level: float = 0.1
+
+
+class Model:
+    """The parts of the model that are constant during a chain.
+
+    `power`: |X|^2, shape (I, J) or (*clips, I, J). `shape`, `exponent`: `Parts.shape` and
+    `Parts.exponent`, shape (D,).
+    """
+
+    size: int  # D, the number of free entries of W and H of a clip
+
+    def __init__(self, power: Array, sources: Sequence[Source], blocks: int) -> None:
+        _check(power, sources, blocks)
+        self.power: Array = namespace(power).ascontiguousarray(power)
+        self.sources: tuple[Source, ...] = tuple(sources)
+        self.blocks = blocks
+        self.loops: ModuleType = compiled if compiled.supports(power, len(sources)) else cells
+        rows, columns = power.shape[-2:]
+        self.layout: list[tuple[slice | None, slice]] = []
+        self.size = 0
+        for source in self.sources:
+            basis = self._extend(rows * source.rank) if source.basis is None else None
+            self.layout.append((basis, self._extend(source.rank * columns)))
+        xp = namespace(power)
+        self.shape: Any = xp.empty(self.size, power.dtype)
+        self.exponent: Any = xp.empty(self.size, power.dtype)
+        for source, prior, block in self.priors():
+            self.shape[block] = prior.shape
+            # Majorisation-minimisation of log v^(2/alpha) + |X|^2 / v^(2/alpha) over one factor;
+            # where W and H move together, each goes half of the way.
+            together = 1 if source.basis is not None else 2
+            self.exponent[block] = source.alpha / (source.alpha + 2) / together
+
+    def _extend(self, count: int) -> slice:
+        block = slice(self.size, self.size + count)
+        self.size += count
+        return block
+
+    def priors(self) -> Iterator[tuple[Source, Prior, slice]]:
+        """Yield each block of theta with its source and prior."""
+        for source, (basis, gains) in zip(self.sources, self.layout, strict=True):
+            if basis is not None:
+                yield source, source.prior_basis, basis
+            yield source, source.prior_gains, gains
+
+    def unpack(self, theta: Array) -> list[tuple[Array, Array]]:
+        """Return (W, H) of each source as views of theta; a fixed W is returned unchanged.
+
+        A free W has shape (*chains, *clips, I, K), and H has shape (*chains, *clips, K, J).
+        """
+        rows, columns = self.power.shape[-2:]
+        chains = theta.shape[:-1]
+        factors = []
+        for source, (basis, gains) in zip(self.sources, self.layout, strict=True):
+            w: Any = source.basis
+            if basis is not None:
+                w = theta[..., basis].reshape(*chains, rows, source.rank)
+            factors.append((w, theta[..., gains].reshape(*chains, source.rank, columns)))
+        return factors
+
+
+def _check(power: Array, sources: Sequence[Source], blocks: int) -> None:
+    if power.ndim < 2 or not power.size:
+        raise AlphaMFError(f"power must be a non-empty matrix, not of shape {power.shape}")
+    *clips, rows, _ = power.shape
+    if not 1 <= blocks <= rows:
+        raise AlphaMFError(f"blocks must be from 1 to {rows}, not {blocks}")
+    for s, source in enumerate(sources):
+        check_alpha(source.alpha, f"alpha of source {s}")
+        if source.rank < 1:
+            raise AlphaMFError(f"rank of source {s} must be at least 1, not {source.rank}")
+        one = (rows, source.rank)
+        if source.basis is not None and source.basis.shape not in (one, (*clips, *one)):
+            raise AlphaMFError(f"basis of source {s} has shape {source.basis.shape}, not {one}")

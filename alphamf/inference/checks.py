@@ -24,7 +24,7 @@ from alphamf.inference.laws import CHAINS, P_LEAST, Z_MOST
 from alphamf.inference.protocols import Sampler
 from alphamf.inference.random import generator
 from alphamf.inference.ranges import POSITIVE, check_range
-from alphamf.tools import libraries
+from alphamf.tools import extras
 from alphamf.tools.arrays import Array
 
 REFERENCE = 400_000
@@ -106,7 +106,7 @@ class Report:
         """Draw the bias of the moment that is furthest off against the step size."""
         if not self.biases:
             raise AlphaMFError("there is no figure without the order of the bias")
-        Figure = libraries.load("matplotlib.figure").Figure
+        Figure = extras.load_library("matplotlib.figure").Figure
 
         worst = _worst(self.biases[0])
         sizes = np.array([each.step_size for each in self.biases])

@@ -269,7 +269,7 @@ static PyMethodDef methods[] = {
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "alphamf.learnt._network",
-    .m_doc = "See alphamf.learnt.compiled.",
+    .m_doc = "See alphamf.learnt.layers.",
     .m_size = -1,
     .m_methods = methods,
 };

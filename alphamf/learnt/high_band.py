@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from alphamf.audio.stft import Frame
-from alphamf.learnt import bands, layers, network, pauses
+from alphamf.learnt import bands, layers, network, refiner
 from alphamf.learnt.network_file import TrainedNetwork
+from alphamf.learnt.refiner import apply_in_windows
 from alphamf.learnt.second_stage import WINDOW
-from alphamf.learnt.windows import apply_in_windows
 from alphamf.tools.arrays import Array, namespace
 
 SILENT = 1e-6
@@ -21,7 +21,7 @@ SILENT = 1e-6
 
 IN_PAUSES, AROUND = 1.8, 6
 """Power of the gains where nothing of the speech is above 7.5 kHz, and the frames before and after
-such speech that keep the network's own power (`alphamf.learnt.pauses`)."""
+such speech that keep the network's own power (`alphamf.learnt.refiner`)."""
 
 
 class HighBand(TrainedNetwork):
@@ -41,7 +41,7 @@ class HighBand(TrainedNetwork):
         shape (bands.COUNT, frames) each.
         """
         (found,) = apply_in_windows(self._gains, inputs, WINDOW)
-        return pauses.raise_gain(
+        return refiner.raise_gain(
             found,
             inputs[0],
             self.exponent,

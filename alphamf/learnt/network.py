@@ -6,7 +6,7 @@ time and frequency combine them with the features of a cell and its neighbours. 
 output is a correction of the posterior mean on the logistic scale; its second is not used.
 
 This module describes the layers once: their order, names, shapes, distances and rectifiers. Three
-others run them: `alphamf.learnt.layers` in array code, `alphamf.learnt.compiled` in C, and
+others run them: `alphamf.learnt.layers` in array code, `alphamf.learnt.layers` in C, and
 `alphamf.training.refiner.torch_layers` in PyTorch, for training.
 
 References

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from alphamf.audio.stft import Frame
 from alphamf.errors import AlphaMFError
-from alphamf.learnt import compiled, layers, model_file, network
-from alphamf.learnt.dictionary import folder
+from alphamf.learnt import layers, model_file, network
+from alphamf.learnt.dictionary import Dictionary, folder
 from alphamf.tools.arrays import Array
-from alphamf.tools.files import is_file, printable_name
+from alphamf.tools.files import is_file, printable, printable_name
 
 MAX_BYTES = 64 * 2**20
 """Maximum number of bytes of all parameters, and of the header: checked before anything is read."""
@@ -43,7 +43,7 @@ class TrainedNetwork:
     rate: int
     frame: Frame  # Window length and hop in samples
     # The network's gain is raised to this power: below 1, less is taken away; a refiner does so
-    # only where there is speech (`alphamf.learnt.pauses`).
+    # only where there is speech (`alphamf.learnt.refiner`).
     exponent: float = 1.0
     about: dict[str, Any] = field(default_factory=dict)  # How it was made. For reading only.
     name: str = field(default="", compare=False)  # Name or path from which it was loaded
@@ -83,13 +83,13 @@ class TrainedNetwork:
 
         `features`: shape (..., frames, bins, features).
         """
-        if compiled.supports(features):
+        if layers.supports(features):
             return self._compiled.outputs(features)
         return layers.outputs(self.parameters, features, xp)
 
     @cached_property
-    def _compiled(self) -> compiled.CompiledNetwork:
-        return compiled.CompiledNetwork(self.parameters, self.cells(self.frame))
+    def _compiled(self) -> layers.CompiledNetwork:
+        return layers.CompiledNetwork(self.parameters, self.cells(self.frame))
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is made of the parameters: for this processor, or for the engine."""
@@ -186,3 +186,44 @@ def shipped_networks() -> dict[str, Path]:
 def find(name: str) -> Path:
     """Return the file of a shipped network by its name, or the given file."""
     return shipped_networks().get(name, Path(name))
+
+
+def summary(model: Dictionary | TrainedNetwork) -> str:
+    """Describe the rate and size of a model in a few words."""
+    if isinstance(model, TrainedNetwork):
+        window = f"{1000 * model.frame.n_fft / model.rate:g} ms"
+        return f"{model.rate} Hz, network for windows of {window}"
+    frames = f"{model.context} frames" if model.context > 1 else "1 frame"
+    return f"{model.rate} Hz, {model.rank} columns of {frames}, alpha {model.alpha:g}"
+
+
+def details(model: Dictionary | TrainedNetwork) -> dict[str, str]:
+    """Return the properties of a model, and the training details stored in its file.
+
+    Unprintable characters, such as terminal escapes, are escaped.
+    """
+    rate, (n_fft, hop_length) = model.rate, model.frame
+    lines = {
+        "rate": f"{rate} Hz",
+        "window": f"{n_fft} samples ({1000 * n_fft / rate:g} ms)",
+        "hop": f"{hop_length} samples ({1000 * hop_length / rate:g} ms)",
+    }
+    if isinstance(model, Dictionary):
+        lines |= {
+            "columns": str(model.rank),
+            "frames": f"{model.context} in a column",
+            "alpha": f"{model.alpha:g}",
+        }
+    return {
+        **lines,
+        **{printable(str(key)): printable(str(value)) for key, value in model.about.items()},
+    }
+
+
+def facts(model: Dictionary | TrainedNetwork) -> dict[str, Any]:
+    """Return the same properties as numbers for JSON."""
+    rate, (n_fft, hop_length) = model.rate, model.frame
+    found = {"name": model.name, "rate": rate, "n_fft": n_fft, "hop_length": hop_length}
+    if isinstance(model, Dictionary):
+        found |= {"columns": model.rank, "frames": model.context, "alpha": model.alpha}
+    return {**found, "sha256": model.sha256, "about": dict(model.about)}

@@ -1,13 +1,129 @@
-"""The refiner: a network that corrects the posterior mean of the gain."""
+"""The refiner, which corrects the posterior mean of the gain, and how networks read long segments.
+
+The power that a predicted gain is raised to is the network's own, and a larger one in pauses. A
+power below 1 softens the gain, which speech needs and hiss in a pause does not (docs/quality.md).
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from alphamf.learnt import layers, network, pauses
+from alphamf.learnt import layers, network
 from alphamf.learnt.network_file import TrainedNetwork
-from alphamf.learnt.windows import apply_in_windows, mean_level
 from alphamf.tools.arrays import Array, namespace
+
+OVERLAP = 0.15
+"""Minimum overlap of windows, as a fraction: a quarter takes a fifth longer, and is no better."""
+
+
+def apply_in_windows(
+    function: Callable[..., tuple[Array, ...]], inputs: Sequence[Array], window: int
+) -> tuple[Array, ...]:
+    """Apply a function to overlapping windows, and crossfade the results.
+
+    `function`: takes a window of each of `inputs`, and returns arrays of its shape. `inputs`: shape
+    (..., bins, frames) each. Returns: each of the shape of an input.
+    """
+    xp = namespace(inputs[0])
+    frames = inputs[0].shape[-1]
+    length = min(frames, window)
+    weight = 0.5 + xp.minimum(xp.arange(length), xp.arange(length)[::-1])
+    totals: list[Array] = []
+    known = 0  # frames that have a result
+    for first in _starts(frames, length):
+        found = function(*(each[..., first : first + length] for each in inputs))
+        totals = totals or [xp.empty(inputs[0].shape, each.dtype) for each in found]
+        both = known - first
+        new, old = weight[:both], weight[length - both :]
+        rise = (new / (new + old)).astype(inputs[0].real.dtype)
+        for total, each in zip(totals, found, strict=True):
+            shared = total[..., first:known]
+            shared += rise * (each[..., :both] - shared)
+            total[..., known : first + length] = each[..., both:]
+        known = first + length
+    return tuple(totals)
+
+
+def _starts(frames: int, length: int) -> list[int]:
+    """Return the starts of evenly spaced windows that cover all frames."""
+    steps = math.ceil((frames - length) / ((1 - OVERLAP) * length))
+    return [round(k * (frames - length) / max(steps, 1)) for k in range(steps + 1)]
+
+
+def mean_level(power: Array, xp: Any) -> Array:
+    """Return the mean over the cells that are not exactly zero.
+
+    `power`: |X|^2, shape (..., bins, frames). Returns: shape (..., 1, 1); 1 where all is silent.
+    """
+    level = power.sum((-2, -1), keepdims=True)
+    level = level / xp.maximum((power > 0).sum((-2, -1), keepdims=True), 1).astype(power.dtype)
+    mean: Array = xp.where(level > 0, level, 1)
+    return mean
+
+
+IN_PAUSES = 1.0
+"""Power of a refiner in pauses, unless the network's own is larger."""
+
+SPEECH_DB, PAUSE_DB = -12.0, -22.0
+"""How much of a frame's power the gain leaves in dB, from which on it is speech, and below which it
+is a pause; between the two the power changes gradually."""
+
+AROUND = 3
+"""Frames of a refiner before and after one of speech that are no pause: windows reach into them."""
+
+TINY = 1e-30
+
+
+def raise_gain(
+    gain: Array,
+    power: Array,
+    exponent: float,
+    *,
+    in_pauses: float = IN_PAUSES,
+    around: int = AROUND,
+    used: slice = slice(None),
+) -> Array:
+    """Raise a gain to the power of each frame.
+
+    `gain`, `power`: predicted gain, and |X|^2, shape (..., bins, frames).
+    """
+    if exponent >= in_pauses:
+        alike: Array = gain**exponent
+        return alike
+    xp: Any = namespace(power)
+    share = speech_share(gain[..., used, :], power[..., used, :])
+    found = exponents(largest_around(share, xp, around), exponent, xp, in_pauses)
+    raised: Array = gain ** found.astype(gain.dtype)[..., None, :]
+    return raised
+
+
+def speech_share(gain: Array, power: Array) -> Array:
+    """Return the part of each frame's power that a gain leaves.
+
+    `gain`, `power`: gain, and |X|^2, shape (..., bins, frames).
+    """
+    share: Array = (gain * gain * power).sum(-2) / (power.sum(-2) + TINY)
+    return share
+
+
+def exponents(share: Array, exponent: float, xp: Any, in_pauses: float = IN_PAUSES) -> Array:
+    """Return the power of the gain of each frame."""
+    decibels = 10 / math.log(10) * xp.log(share + TINY)
+    pause = xp.clip((SPEECH_DB - decibels) / (SPEECH_DB - PAUSE_DB), 0, 1)
+    found: Array = exponent + max(in_pauses - exponent, 0.0) * pause
+    return found
+
+
+def largest_around(share: Array, xp: Any, around: int = AROUND) -> Array:
+    """Return the largest share within so many frames of each frame, shape (..., frames)."""
+    found = share.copy()
+    for apart in range(1, around + 1):
+        found[..., apart:] = xp.maximum(found[..., apart:], share[..., :-apart])
+        found[..., :-apart] = xp.maximum(found[..., :-apart], share[..., apart:])
+    return found
+
 
 WINDOW = 160
 """Number of frames that the network reads at a time: 2.6 s, as in training. In longer segments its
@@ -28,7 +144,7 @@ class Refiner(TrainedNetwork):
         """
         inputs = (power, gain, gain_std, speech, noise)
         (found,) = apply_in_windows(self._predict, inputs, WINDOW)
-        return pauses.raise_gain(found, power, self.exponent)
+        return raise_gain(found, power, self.exponent)
 
     def _predict(
         self, power: Array, gain: Array, gain_std: Array, speech: Array, noise: Array

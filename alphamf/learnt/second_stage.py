@@ -21,7 +21,7 @@ import numpy as np
 from alphamf.audio.stft import Frame
 from alphamf.learnt import layers, network
 from alphamf.learnt.network_file import TrainedNetwork
-from alphamf.learnt.windows import apply_in_windows, mean_level
+from alphamf.learnt.refiner import apply_in_windows, mean_level
 from alphamf.tools.arrays import Array, namespace
 
 WINDOW = 326

@@ -18,7 +18,7 @@ import numpy as np
 from alphamf.errors import AlphaMFError
 from alphamf.live.devices import Line, failure, library
 from alphamf.tools.arrays import Floats
-from alphamf.tools.stopwatch import Stopwatch
+from alphamf.tools.stopping import Stopwatch
 
 BLOCK = 0.01
 """Seconds of sound per callback of a device."""

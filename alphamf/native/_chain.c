@@ -6,7 +6,7 @@
  * Metropolis, but only in the newest frame, whose gain is used: in the frames before, Phi stays as it
  * was. Each then moves h by the multiplicative rule of EM, with a Gamma prior on the amplitude ratio of
  * speech to noise. The gain is averaged over the last steps. W is multiplied by the recording's
- * frequency response, learned online as denoising/channel.py does. */
+ * frequency response, learned online as denoising/sampling.py does. */
 #include "_frame.h"
 #include "_noise.h"
 

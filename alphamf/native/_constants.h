@@ -80,7 +80,7 @@
 /* Most mean power of a frame in units of the level: what is louder is its own unit. */
 #define LOUDEST_FRAME 1e6f
 
-/* Faint noise (_faint.c): as ABOVE and DEPTH_DB of denoising/faint_noise.py. Bins on either side whose mean power is
+/* Faint noise (_faint.c): as ABOVE and DEPTH_DB of denoising/gain.py. Bins on either side whose mean power is
  * that of a cell; part of a running mean
  * that a new frame leaves; frames of 8 ms in which the least power is looked for, and as many before;
  * what becomes of the loudest frame, frame by frame: it falls by 1 dB a second. */

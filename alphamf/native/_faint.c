@@ -1,4 +1,4 @@
-/* The gain for faint, steady noise: denoising/faint_noise.py explains it. The least power is that of the
+/* The gain for faint, steady noise: denoising/gain.py explains it. The least power is that of the
  * last seconds, and a cell's power is that of two frames: after a word it has to fall at once. */
 #include <float.h>
 

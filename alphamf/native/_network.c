@@ -220,7 +220,7 @@ LOOP(void, predict, (const float *restrict logit, const float *restrict feature,
     }
 }
 
-/* The power of a channel's gain in the newest frame: alphamf.learnt.pauses. */
+/* The power of a channel's gain in the newest frame: alphamf.learnt.refiner. */
 static float exponent_of(struct network *n, ptrdiff_t channel, const float *left,
                          const float *power) {
     double speech = 0.0, all = TINY_POWER;

@@ -35,7 +35,7 @@ struct sizes {
     float exponent;
 };
 
-/* A file of weights begins with these numbers; alphamf/native/weights.py writes it. The arrays
+/* A file of weights begins with these numbers; alphamf/native/engine.py writes it. The arrays
  * follow, each at a multiple of ALIGNMENT: W of shape (context, columns, bins), and those of `struct
  * layers` of each network that there is, of matrices the words and then the units (_panels.h). */
 struct header {

@@ -11,7 +11,7 @@
 
 /* Zeros before the bins of every channel, and before the end of a frame: the farthest that a kernel
  * reaches; floats that the end of a channel is a multiple of; the most frames between taps. As
- * alphamf.learnt.planes has them. */
+ * alphamf.learnt.layers has them. */
 #define PAD 16
 #define TILE 48
 #define LATEST 1024

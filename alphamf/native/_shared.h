@@ -30,7 +30,7 @@
 #define EDGE_LOW 0.85
 #define EDGE_HIGH 0.9
 
-/* alphamf.learnt.packed */
+/* alphamf.learnt.causal */
 #define ALIGNMENT 64
 #define PANEL 64
 #define BIAS 128
@@ -42,7 +42,7 @@
 #define START_OF_SOUND (-4.0f)
 #define START_OF_SPEECH 0.6931472f
 
-/* alphamf.learnt.pauses */
+/* alphamf.learnt.refiner */
 #define AROUND 3
 #define IN_PAUSES 1.0f
 #define IN_PAUSES_ABOVE 1.8f
@@ -64,11 +64,11 @@
 #define BAND_LOW 0.85
 #define BAND_HIGH 0.95
 
-/* alphamf.denoising.asymmetric_windows */
+/* alphamf.audio.stft */
 #define FRAME_HOPS 8
 #define SYNTHESIS_HOPS 5
 
-/* alphamf.denoising.activity */
+/* alphamf.denoising.uncertainty */
 #define SPEECH_LOW 150.0
 #define SPEECH_HIGH 4000.0
 #define SPAN 0.14
@@ -87,7 +87,7 @@
 #define FAINT_STD 0.38f
 #define BEND 6000
 
-/* alphamf.denoising.faint_noise */
+/* alphamf.denoising.gain */
 #define FAINT_MOST_DB 12.0f
 #define STEEPNESS 3
 

@@ -1,5 +1,5 @@
 /* The way of a hop. The spectrum of its channels at their own rate, in asymmetric windows
- * (denoising/asymmetric_windows.py); power on the dictionary's bins; the gain of the online chain
+ * (audio/stft.py); power on the dictionary's bins; the gain of the online chain
  * (_chain.c), refined by a network (_network.c); interpolation to the rate's bins; the bands above the
  * dictionary's (_bands.c); one gain for channels that share a voice, as denoising/spatial.py but with
  * averages over the past; the limit; the sound; the second stage (_second.c). These are links 1 to 5 of
@@ -128,7 +128,7 @@ static void move_bins(struct bins *bins, const float *values, float *out, ptrdif
 
 static double squared_sine(double x) { return sin(x) * sin(x); }
 
-/* As alphamf.denoising.asymmetric_windows.windows. */
+/* As alphamf.audio.stft.windows. */
 static void fill_windows(struct alphamf *e) {
     ptrdiff_t used = SYNTHESIS_HOPS * e->hop, fall = used / 2, rise = e->length - fall;
     double quarter = TURN / 4.0, half = TURN / 2.0, energy = 0.0;
@@ -508,7 +508,7 @@ static double log_of_ratio(double x, double y, double least, double most) {
     return found < least ? least : found > most ? most : found;
 }
 
-/* The probability of speech, as denoising/activity.py, with averages over the past. */
+/* The probability of speech, as denoising/uncertainty.py, with averages over the past. */
 static double presence(struct alphamf *e) {
     struct counts *counts = e->counts;
     double speech = -1.0, noise = 0.0;

@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from alphamf.errors import AlphaMFError
-from alphamf.learnt.packed import aligned
+from alphamf.learnt.causal import aligned
 from alphamf.native.engine import library_file, no_compiler
 from alphamf.tools.files import atomic_file, make_folder, printable_name, reason, refuse_links
 

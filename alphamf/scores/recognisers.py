@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,25 @@ from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 from alphamf.tools.extras import require_package
 from alphamf.tools.files import printable_name, reason
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text in lower case, without punctuation except apostrophes."""
+    return re.findall(r"[^\W_]+(?:'[^\W_]+)*", text.lower().replace("’", "'"))  # noqa: RUF001
+
+
+def error_rate(reference: Sequence[str], transcript: Sequence[str]) -> float:
+    """Return the minimum number of substitutions, insertions and deletions per reference word."""
+    if not reference:
+        raise AlphaMFError("the clean speech contains no words to recognise")
+    row = list(range(len(transcript) + 1))
+    for k, word in enumerate(reference, 1):
+        before, row[0] = row[0], k
+        for j, other in enumerate(transcript, 1):
+            best = min(row[j] + 1, row[j - 1] + 1, before + (word != other))
+            before, row[j] = row[j], best
+    return row[-1] / len(reference)
+
 
 FILE = "{file}"
 """Stands for the sound file in a recogniser's command."""

@@ -18,8 +18,7 @@ from starlette.routing import Route
 from alphamf.serving.downloads import Downloads
 from alphamf.serving.limits import Limits
 from alphamf.serving.query import GONE
-from alphamf.serving.recording import FAULT
-from alphamf.serving.recordings import Recordings
+from alphamf.serving.recordings import FAULT, Recordings
 from alphamf.serving.routes import Api
 
 TYPES = {

@@ -16,18 +16,22 @@ from starlette.types import Receive, Scope, Send
 
 from alphamf.audio.formats import by_suffix
 from alphamf.errors import AlphaMFError
-from alphamf.serving import names
 from alphamf.serving.query import check_number, find, find_decoded, number
-from alphamf.serving.recording import ServerRecording
-from alphamf.serving.recordings import Recordings
-from alphamf.serving.render import Mix
-from alphamf.serving.sound import (
+from alphamf.serving.recordings import (
+    Recordings,
+    ServerRecording,
+    attachment,
+    distinct_names,
+    result_name,
+)
+from alphamf.serving.render import (
     ECHO_FREE,
     PART,
     SAMPLE,
     SOUND,
     SPEECH,
     Extract,
+    Mix,
     SoundShape,
     parts,
     preview_name,
@@ -85,7 +89,7 @@ class Downloads:
         (mix,) = _mixes(request, 1)
         async with AsyncExitStack() as stack:
             name, path = await self._file(recording, mix, stack)
-            headers = {"content-disposition": names.attachment(name)}
+            headers = {"content-disposition": attachment(name)}
             kind, found = "application/octet-stream", path.stat()
             answer = FileResponse(path, media_type=kind, headers=headers, stat_result=found)
             return _Held(answer, stack.pop_all())
@@ -103,10 +107,10 @@ class Downloads:
                 if recording is None:
                     raise HTTPException(404, "one of these recordings was removed or has expired")
                 files.append(await self._file(recording, mix, stack))
-            titles = names.distinct_names([each.name for each in files])
+            titles = distinct_names([each.name for each in files])
             members = list(zip(titles, [each.path for each in files], strict=True))
             body = stack.enter_context(closing(_zipped(members)))
-            headers = {"content-disposition": names.attachment("alphamf.zip")}
+            headers = {"content-disposition": attachment("alphamf.zip")}
             answer = StreamingResponse(body, media_type="application/zip", headers=headers)
             return _Held(answer, stack.pop_all())
 
@@ -123,7 +127,7 @@ class Downloads:
             raise HTTPException(
                 400, "format must be the extension of an audio format, such as flac"
             )
-        name = names.result_name(recording.name, own, mix.ending)
+        name = result_name(recording.name, own, mix.ending)
         if mix.echo:
             report = _check_echo_free(recording)
         if mix in (Mix(), Mix(echo=1.0)):

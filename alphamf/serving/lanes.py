@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from alphamf.serving.tasks import Task, work
 from alphamf.tools.outcomes import Outcome
 from alphamf.tools.processes import Worker, end, wait_for_workers
-from alphamf.tools.stopwatch import Stopwatch
+from alphamf.tools.stopping import Stopwatch
 
 _WAKE = 0.1
 """Maximum time between a lane's checks whether its task should stop, in seconds."""

@@ -7,8 +7,7 @@ from typing import TypeVar
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from alphamf.serving.recording import ServerRecording
-from alphamf.serving.recordings import Recordings
+from alphamf.serving.recordings import Recordings, ServerRecording
 
 GONE = "this recording does not exist: it was removed or has expired"
 

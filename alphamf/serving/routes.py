@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from importlib.util import find_spec
+from pathlib import Path
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -18,13 +19,79 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from alphamf.audio.formats import SUFFIXES, is_known
 from alphamf.denoising.settings import PRESETS
 from alphamf.errors import AlphaMFError
-from alphamf.serving import names, sound, upload
+from alphamf.serving import render
 from alphamf.serving.guard import guest
-from alphamf.serving.limits import Limits
+from alphamf.serving.limits import MB, Limits, has_room
 from alphamf.serving.picture import BAND_RECORD, RECORD
 from alphamf.serving.query import find, find_decoded, number
-from alphamf.serving.recordings import Recordings
-from alphamf.tools.stopwatch import elapsed_seconds
+from alphamf.serving.recordings import Recordings, sanitize_name, unnamed
+from alphamf.tools.stopping import STEP, Stopwatch, elapsed_seconds
+
+FULL = "the server's disk does not have enough free space for this file"
+
+KINDS = ("audio/", "video/", "application/octet-stream", "application/ogg")
+"""Accepted content types; a request without one is accepted, too."""
+
+
+def check(request: Request, limits: Limits, store: Path) -> None:
+    """Check the headers of an upload, and raise an error if it is not acceptable."""
+    kinds = request.headers.getlist("content-type")
+    if not all(kind.lower().startswith(KINDS) for kind in kinds if kind):
+        raise HTTPException(
+            415, "send the file as the request body, with the type application/octet-stream"
+        )
+    size = int(request.headers.get("content-length", "0"))
+    check_size(size, limits)
+    if not has_room(store, size, limits.spare):
+        raise HTTPException(507, FULL)
+
+
+def check_size(size: int, limits: Limits) -> None:
+    """Raise an error if an upload exceeds the maximum size."""
+    if size > limits.upload:
+        raise HTTPException(
+            413,
+            f"the file is larger than {limits.upload / MB:g} MB; start the server with a larger "
+            "`max_size`, or use `alphamf denoise`",
+        )
+
+
+async def receive(request: Request, path: Path, limits: Limits) -> None:
+    """Write the body of a request to a file."""
+    watch, before, size = Stopwatch(), 0, 0
+    stream = request.stream()
+    try:
+        with path.open("xb") as file:
+            while (chunk := await _next(stream, watch, limits.idle)) is not None:
+                size += len(chunk)
+                check_size(size, limits)
+                if not has_room(path.parent, len(chunk), limits.spare):
+                    raise HTTPException(507, FULL)
+                lasted = watch.seconds()
+                if lasted > limits.idle:
+                    if size - before < limits.least_rate * lasted:
+                        raise HTTPException(408, "the upload is too slow")
+                    watch, before = Stopwatch(), size
+                file.write(chunk)
+    except OSError as error:
+        raise HTTPException(507, FULL) from error
+    if not size:
+        raise HTTPException(400, "the file is empty (0 bytes)")
+
+
+async def _next(stream: AsyncIterator[bytes], watch: Stopwatch, idle: float) -> bytes | None:
+    """Return the next part of a body, or None at its end; check `watch` while waiting."""
+    part = asyncio.ensure_future(anext(stream, None))
+    begun = watch.seconds()
+    try:
+        while not part.done():
+            if watch.seconds() - begun > idle:
+                raise HTTPException(408, "the upload stalled")
+            await asyncio.wait([part], timeout=min(idle, STEP / 2))
+        return part.result()
+    finally:
+        part.cancel()
+
 
 INTERVAL = 0.15
 """Minimum time between two events of a recording, in seconds."""
@@ -39,9 +106,9 @@ DOWNLOADS = ("wav", "flac", "mp3", "m4a")
 """Endings that the page offers, beside that of the input."""
 
 PICTURES = {
-    "input": (sound.INPUT_PICTURE, RECORD),
-    "speech": (sound.SPEECH_PICTURE, RECORD),
-    "band": (sound.BAND, BAND_RECORD),
+    "input": (render.INPUT_PICTURE, RECORD),
+    "speech": (render.SPEECH_PICTURE, RECORD),
+    "band": (render.BAND, BAND_RECORD),
 }
 
 
@@ -63,7 +130,7 @@ class Api:
         if preset not in PRESETS:
             raise HTTPException(400, f"preset must be one of {', '.join(PRESETS)}")
         seed = number(request, "seed", int, 0, 2**63 - 1)
-        upload.check(request, self.limits, self.recordings.store)
+        check(request, self.limits, self.recordings.store)
         who = guest(request.scope) if self.limits.guests else ""
         most = self.limits.uploads
         if self.uploads.total() >= most or self.uploads[who] >= self.limits.part(most):
@@ -71,18 +138,18 @@ class Api:
                 503, "too many uploads at the same time; try again later", {"retry-after": "5"}
             )
         self._check_rate(who)
-        name = names.sanitize_name(request.query_params.get("name", ""))
+        name = sanitize_name(request.query_params.get("name", ""))
         if not self.limits.named:
-            name = names.unnamed(name)
+            name = unnamed(name)
         try:
             recording = self.recordings.create(name, preset, seed, who)
         except AlphaMFError as error:
             raise HTTPException(429, str(error)) from error
         except OSError as error:
-            raise HTTPException(507, upload.FULL) from error
+            raise HTTPException(507, FULL) from error
         self.uploads[who] += 1
         try:
-            await upload.receive(request, recording.folder / sound.SOURCE, self.limits)
+            await receive(request, recording.folder / render.SOURCE, self.limits)
         except (HTTPException, ClientDisconnect, asyncio.CancelledError) as error:
             self.recordings.remove(recording)
             if isinstance(error, ClientDisconnect):

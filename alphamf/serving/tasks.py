@@ -22,8 +22,7 @@ from alphamf.denoising.stream_options import StreamOptions
 from alphamf.errors import AlphaMFError
 from alphamf.serving.limits import check_room
 from alphamf.serving.picture import Band, SoundPicture
-from alphamf.serving.render import RenderTask
-from alphamf.serving.sound import (
+from alphamf.serving.render import (
     BAND,
     ECHO_FREE,
     INPUT_PICTURE,
@@ -31,6 +30,7 @@ from alphamf.serving.sound import (
     SOURCE,
     SPEECH,
     SPEECH_PICTURE,
+    RenderTask,
     SoundShape,
     preview_name,
     samples,

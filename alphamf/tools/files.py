@@ -1,4 +1,4 @@
-"""File names in messages, files that are written completely or not at all, and locks."""
+"""Files: which one a path leads to, names in messages, writing completely or not at all, locks."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import shutil
 import stat
 import sys
 import tempfile
+import unicodedata
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.paths import real_path
 from alphamf.tools.temporary import (
     claim_temporary,
     descriptor_path,
@@ -24,6 +25,129 @@ from alphamf.tools.temporary import (
     publish,
     sync_folder,
 )
+
+
+class Identity(NamedTuple):
+    """The identity of a file that exists or could be created, however its path is written."""
+
+    device: int  # Number of the device, the same under each mount
+    folder: int  # Number of the nearest folder that exists
+    name: str  # The rest of the path, in lower case where that folder ignores case
+
+
+def current_folder() -> str:
+    """Return the current folder."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        raise AlphaMFError("the current folder was removed; change to another one") from None
+
+
+def real_path(path: str | os.PathLike[str]) -> str:
+    """Return a path with links resolved, or the path itself if the current folder is gone."""
+    try:
+        return os.path.realpath(path)
+    except FileNotFoundError:
+        return os.fspath(path)
+
+
+def identify(path: str | os.PathLike[str]) -> Identity:
+    """Return the identity of the file that a path leads to; links are followed."""
+    folder, name = os.path.split(real_path(path))
+    while True:
+        try:
+            found = os.stat(folder or os.curdir)
+            break
+        except OSError:
+            above, last = os.path.split(folder)
+            if not last:  # the current folder was removed
+                return Identity(0, 0, os.path.join(folder, name))
+            folder, name = above, os.path.join(last, name)
+    if _ignores_case(folder, found.st_dev, found.st_ino):
+        name = unicodedata.normalize("NFC", name).casefold()
+    return Identity(found.st_dev, found.st_ino, name)
+
+
+@lru_cache(maxsize=1024)
+def _ignores_case(folder: str, device: int, number: int) -> bool:
+    """Return whether a folder ignores case: a file in it can be opened by an unlisted name."""
+    for place in (Path(folder), *Path(folder).parents):
+        try:
+            names = set(os.listdir(place))
+        except OSError:
+            continue
+        for name in names:
+            other = name.swapcase()
+            if name.isascii() and other not in names:
+                return os.path.lexists(place / other)
+    return False
+
+
+def lies_in(path: str | os.PathLike[str], folder: str | os.PathLike[str]) -> bool:
+    """Return whether a path leads into a folder, however both are written."""
+    try:
+        wanted = os.stat(folder)
+    except OSError:
+        return False
+    for place in Path(real_path(path)).parents:
+        try:
+            if os.path.samestat(os.stat(place), wanted):
+                return True
+        except OSError:
+            continue
+    return False
+
+
+_TRIES = 100
+"""Attempts to lock a new folder before another process takes it for that of a killed one."""
+
+
+@contextmanager
+def temporary_folder(prefix: str) -> Iterator[Path]:
+    """Yield a new folder that only the current user can read; delete it at the end if possible.
+
+    Folders of this user's killed processes, which are not locked, are deleted first.
+    """
+    _clear(prefix)
+    with ExitStack() as stack:
+        for _ in range(_TRIES):
+            if (folder := _locked_folder(prefix, stack)) is not None:
+                break
+        else:
+            raise AlphaMFError("cannot create a temporary folder that no other process deletes")
+        yield folder
+
+
+def _locked_folder(prefix: str, stack: ExitStack) -> Path | None:
+    """Make a folder, which the stack deletes; None if another process took it for a left one."""
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=prefix))
+    except OSError as error:
+        raise AlphaMFError(f"cannot create a temporary folder: {reason(error)}") from error
+    stack.callback(shutil.rmtree, folder, ignore_errors=True)
+    try:
+        stack.enter_context(exclusive_lock(folder, "", folder=True))
+    except AlphaMFError:
+        return None
+    return folder if folder.exists() else None
+
+
+def _clear(prefix: str) -> None:
+    """Delete the folders of killed processes."""
+    try:
+        place = Path(tempfile.gettempdir())
+        left = [place / name for name in os.listdir(place) if name.startswith(prefix)]
+    except OSError:
+        return
+    for folder in left:
+        with suppress(AlphaMFError, OSError):
+            found = folder.lstat()
+            own = not hasattr(os, "getuid") or found.st_uid == os.getuid()
+            if own and stat.S_ISDIR(found.st_mode):
+                with exclusive_lock(folder, "", folder=True) as locked:
+                    if locked:
+                        shutil.rmtree(folder, ignore_errors=True)
+
 
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 

@@ -20,6 +20,7 @@ from typing import Any
 from alphamf.tools.outcomes import Outcome, Update, Work, attempt
 from alphamf.tools.stopping import (
     GRACE,
+    Stopwatch,
     allow_stop,
     at_work,
     block_signals,
@@ -27,7 +28,6 @@ from alphamf.tools.stopping import (
     prepare_worker,
     stop_timeout,
 )
-from alphamf.tools.stopwatch import Stopwatch
 
 _INTERVAL = 0.1
 """Minimum time between two progress messages of a worker, in seconds."""

@@ -1,12 +1,17 @@
-"""Means with their standard errors, and Markdown tables."""
+"""Tables: means with standard errors as Markdown, and the manifest of a corpus."""
 
 from __future__ import annotations
 
+import csv
 import math
 import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import numpy as np
+
+from alphamf.errors import AlphaMFError
+from alphamf.tools.files import file_errors
 
 
 def mean_and_error(values: Iterable[float]) -> tuple[float, float]:
@@ -58,3 +63,24 @@ _ESCAPED = str.maketrans(
     {mark: f"\\{mark}" for mark in "#$%&_{}"}
     | {mark: rf"\text{word}{{}}" for mark, word in _WORDS.items()}
 )
+
+
+MANIFEST = "MANIFEST.csv"
+"""Name of the file that lists the recordings of a corpus, in its folder."""
+
+
+def read_manifest(folder: Path, columns: Sequence[str]) -> list[dict[str, str]]:
+    """Return the rows of a corpus's manifest."""
+    path = folder / MANIFEST
+    with (
+        file_errors(path, "read", AlphaMFError, UnicodeDecodeError, csv.Error),
+        path.open(newline="", encoding="utf-8") as file,
+    ):
+        reader = csv.DictReader(file)
+        rows = []
+        for row in reader:
+            for column in columns:
+                if row.get(column) is None:
+                    raise AlphaMFError(f"line {reader.line_num} has no {column}")
+            rows.append(row)
+    return rows

@@ -6,7 +6,7 @@ import sys
 if __name__ == "__main__" and not sys.flags.safe_path:
     del sys.path[0]  # the working directory, which may be a stranger's folder
 
-from alphamf.tools.blas import VARIABLES
+from alphamf.tools.machine import VARIABLES
 
 # One thread a process while mixtures are made side by side; steps have as many as --jobs says.
 for name in VARIABLES:

@@ -31,7 +31,7 @@ import numpy as np
 import psutil
 import soundfile
 
-from alphamf.live.take import RecordingPaths
+from alphamf.live.monitor import RecordingPaths
 from alphamf.tools import tables
 from benchmarks.attacks.commands import (
     ROOT,

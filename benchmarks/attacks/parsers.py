@@ -19,9 +19,8 @@ from typing import NamedTuple
 import numpy as np
 import soundfile
 
-from alphamf.audio import formats
+from alphamf.audio import formats, metadata
 from alphamf.audio.file_pieces import Scan
-from alphamf.audio.metadata import keep
 from alphamf.audio.reader import open_reader
 from alphamf.audio.stft import Frame
 from alphamf.evaluation import outputs, runner
@@ -68,7 +67,7 @@ def _metadata(data: bytes, folder: Path) -> None:
     form = forms.get(data[:4], "MP3")
     output = folder / "output"
     output.write_bytes(_outputs()[form])
-    keep.keep(_file(data, folder), form, output, form, None)
+    metadata.keep(_file(data, folder), form, output, form, None)
     with open_reader(output) as reader:
         assert reader.frames > 0
 

@@ -17,7 +17,7 @@ import psutil
 import pytest
 import soundfile
 
-from alphamf.audio.decoder import confined_process, helper
+from alphamf.audio.decoder import sandbox
 from alphamf.audio.decoder.client import open_confined
 from alphamf.audio.reader import open_reader
 from alphamf.errors import AlphaMFError
@@ -71,7 +71,7 @@ def spent(path: Path) -> tuple[int, float]:
 @pytest.mark.parametrize("kind", GARBAGE)
 def test_work_grows_no_faster_than_the_file(tmp_path, monkeypatch, capfd, kind):
     """Bytes are counted and bound by the size; the time of four times the size by 10 times."""
-    monkeypatch.setenv(helper.VARIABLE, "off")
+    monkeypatch.setenv(sandbox.VARIABLE, "off")
     path = tmp_path / "a"
     found = []
     for size in (UNIT, UNIT, 2 * UNIT, 4 * UNIT):  # the first imports what is needed
@@ -106,7 +106,7 @@ def test_parsers_take_no_more_than_linear_time(tmp_path, name):
 def decoders() -> list[psutil.Process]:
     """Return the processes that the helper of this process has forked."""
     running = [it for it in psutil.Process().children() if it.status() != psutil.STATUS_ZOMBIE]
-    ours = [it for it in running if helper._START in it.cmdline()]
+    ours = [it for it in running if sandbox._START in it.cmdline()]
     return [it for process in ours for it in process.children()]
 
 
@@ -117,8 +117,8 @@ def wav(tmp_path):
 
 
 def test_a_decoder_that_hangs_costs_one_sentence_and_is_killed(wav, monkeypatch):
-    monkeypatch.setattr(confined_process, "PATIENCE", 0.02)
-    monkeypatch.setattr(confined_process, "_TICK", 0.1)
+    monkeypatch.setattr(sandbox, "PATIENCE", 0.02)
+    monkeypatch.setattr(sandbox, "_TICK", 0.1)
     with open_confined(wav, "a.wav", None) as file:
         (process,) = decoders()
         process.suspend()
@@ -176,7 +176,7 @@ def test_a_decoder_has_nothing_of_the_caller(wav, monkeypatch):
         high = os.dup2(kept.fileno(), 290)
         resource.setrlimit(resource.RLIMIT_NOFILE, (200, hard))
         try:
-            helper._disconnect()
+            sandbox._disconnect()
             with open_confined(wav, "a.wav", None):
                 (process,) = decoders()
                 assert "SECRET" not in process.environ()

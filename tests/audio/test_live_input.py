@@ -13,8 +13,7 @@ import pytest
 import soundfile
 
 from alphamf.audio.live_input import open_binary
-from alphamf.audio.reader import read
-from alphamf.audio.survey import BLOCK
+from alphamf.audio.reader import BLOCK, read
 from alphamf.errors import AlphaMFError
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="pipes without names are POSIX")

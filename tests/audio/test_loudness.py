@@ -13,7 +13,7 @@ import soundfile
 from scipy.signal import resample_poly
 
 from alphamf.audio import loudness
-from alphamf.audio.normalizer import Normalizer
+from alphamf.audio.loudness import Normalizer
 from alphamf.audio.writer import open_writer
 from alphamf.errors import AlphaMFError
 from alphamf.tools.extras import install_packages

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 import soundfile
 
+from alphamf.audio import metadata as metadata_chunks
 from alphamf.audio import mp3
-from alphamf.audio.metadata import chunks as metadata_chunks
 from alphamf.audio.reader import open_reader
 from alphamf.audio.writer import destination, open_writer
 from alphamf.errors import AlphaMFError
@@ -541,7 +541,7 @@ def test_many_small_chunks_are_copied_without_a_record_of_each(tmp_path):
     data = source.read_bytes() + b"junk\0\0\0\0" * 5000
     source.write_bytes(data)
     tracemalloc.start()
-    metadata_chunks.keep(source, output, "<", None)
+    metadata_chunks.keep_chunks(source, output, "<", None)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert output.read_bytes()[8:] == data[8:] and peak < 1 << 19

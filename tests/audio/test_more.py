@@ -19,8 +19,7 @@ import soundfile
 from alphamf.audio import formats
 from alphamf.audio.file_pieces import Scan
 from alphamf.audio.ogg import checksum
-from alphamf.audio.reader import open_reader, read
-from alphamf.audio.survey import open_sound
+from alphamf.audio.reader import open_reader, open_sound, read
 from alphamf.audio.writer import open_writer
 from alphamf.errors import AlphaMFError
 

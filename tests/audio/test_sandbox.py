@@ -15,12 +15,11 @@ import pytest
 import soundfile
 
 from alphamf.audio import formats
-from alphamf.audio.decoder import confine, helper, messages
+from alphamf.audio.decoder import confine, sandbox
 from alphamf.audio.decoder.client import open_confined
-from alphamf.audio.decoder.confined_process import STARTED
+from alphamf.audio.decoder.sandbox import STARTED
 from alphamf.audio.opening import Sound, next_block
-from alphamf.audio.reader import open_reader, read
-from alphamf.audio.survey import open_sound
+from alphamf.audio.reader import open_reader, open_sound, read
 from alphamf.audio.writer import open_writer
 from alphamf.errors import AlphaMFError
 
@@ -143,10 +142,10 @@ def test_every_format_gives_the_same_samples_and_facts(tmp_path, monkeypatch, fo
         pytest.importorskip("av", reason="the extra media is not installed")
     path = written(tmp_path, form, subtype)
     found = []
-    for sandbox in ("on", "off"):
-        monkeypatch.setenv(helper.VARIABLE, sandbox)
+    for value in ("on", "off"):
+        monkeypatch.setenv(sandbox.VARIABLE, value)
         with open_reader(path) as reader:
-            assert helper.state().startswith("off") == (sandbox == "off")
+            assert sandbox.state().startswith("off") == (value == "off")
             blocks = list(reader.blocks(5000, exact=True))
         with open_sound(path, "a") as file:
             file.seek(777)
@@ -176,7 +175,7 @@ def header(kind, length):
     return struct.pack("=cQ", kind, length)
 
 
-CONFINED = header(messages.DONE, 5) + STARTED.pack(3, 2**22 + 1)
+CONFINED = header(sandbox.DONE, 5) + STARTED.pack(3, 2**22 + 1)
 KIND = {
     "samplerate": 16000, "channels": 2, "frames": 9, "format": "WAV", "subtype": "PCM_16",
     "has_tags": False, "media": True, "count": 1, "spare": 0, "cut": None,
@@ -185,24 +184,24 @@ KIND = {
 
 def told(**changes):
     facts = json.dumps({**KIND, **changes}).encode()
-    return CONFINED + header(messages.DONE, len(facts)) + facts
+    return CONFINED + header(sandbox.DONE, len(facts)) + facts
 
 
 LIES = {
     "ends": CONFINED,
     "answers something else": CONFINED + header(b"X", 0),
-    "promises without end": CONFINED + header(messages.DONE, 2**63),
-    "a sentence without end": CONFINED + header(messages.REFUSED, 2**40),
-    "no JSON": CONFINED + header(messages.DONE, 3) + b"{{{",
-    "deep JSON": CONFINED + header(messages.DONE, 10**5) + b"[" * 10**5,
-    "another type": CONFINED + header(messages.DONE, 2) + b"[]",
+    "promises without end": CONFINED + header(sandbox.DONE, 2**63),
+    "a sentence without end": CONFINED + header(sandbox.REFUSED, 2**40),
+    "no JSON": CONFINED + header(sandbox.DONE, 3) + b"{{{",
+    "deep JSON": CONFINED + header(sandbox.DONE, 10**5) + b"[" * 10**5,
+    "another type": CONFINED + header(sandbox.DONE, 2) + b"[]",
     "no channels": told(channels=0),
     "channels without end": told(channels=10**9),
     "words for numbers": told(frames="many"),
     "infinitely many": told(frames=float("inf")),
-    "too many samples": told() + header(messages.DONE, 10**12),
-    "half a sample": told() + header(messages.DONE, 7),
-    "fewer samples than it says": told() + header(messages.DONE, 16) + b"12345678",
+    "too many samples": told() + header(sandbox.DONE, 10**12),
+    "half a sample": told() + header(sandbox.DONE, 7),
+    "fewer samples than it says": told() + header(sandbox.DONE, 16) + b"12345678",
 }
 
 
@@ -214,7 +213,7 @@ def test_a_decoder_that_was_taken_over_costs_one_sentence(tmp_path, monkeypatch,
         while left:
             left = left[os.write(descriptors[1], left) :]
 
-    monkeypatch.setattr(helper, "request", request)
+    monkeypatch.setattr(sandbox, "request", request)
     path = tmp_path / "a.wav"
     soundfile.write(path, np.zeros((9, 2)), 16000)
     with pytest.raises(AlphaMFError, match=r"^a\.wav cannot be decoded: the decoder crashed$"):
@@ -224,8 +223,8 @@ def test_a_decoder_that_was_taken_over_costs_one_sentence(tmp_path, monkeypatch,
 
 def test_a_sentence_of_a_decoder_does_not_command_the_terminal(tmp_path, monkeypatch):
     sentence = b"\x1b[2J\n"
-    answer = CONFINED + header(messages.REFUSED, len(sentence)) + sentence
-    monkeypatch.setattr(helper, "request", lambda data, files: os.write(files[1], answer))
+    answer = CONFINED + header(sandbox.REFUSED, len(sentence)) + sentence
+    monkeypatch.setattr(sandbox, "request", lambda data, files: os.write(files[1], answer))
     with pytest.raises(AlphaMFError) as refused:
         open_confined(tmp_path, "a", None)
     assert str(refused.value) == r"\x1b[2J\n"
@@ -233,7 +232,7 @@ def test_a_sentence_of_a_decoder_does_not_command_the_terminal(tmp_path, monkeyp
 
 def helpers() -> list[psutil.Process]:
     """Return the processes that this one forks decoders with, ended ones too."""
-    return [it for it in psutil.Process().children() if helper._START in it.cmdline()]
+    return [it for it in psutil.Process().children() if sandbox._START in it.cmdline()]
 
 
 def test_the_helper_starts_again_after_it_was_killed_and_leaves_no_process(tmp_path):
@@ -245,8 +244,8 @@ def test_the_helper_starts_again_after_it_was_killed_and_leaves_no_process(tmp_p
     ours.wait(30)
     assert np.array_equal(read(path)[0], first)
     (other,) = helpers()
-    kept = os.dup(helper._control.fileno())  # as a fork of this process would
-    helper._disconnect()
+    kept = os.dup(sandbox._control.fileno())  # as a fork of this process would
+    sandbox._disconnect()
     os.close(kept)
     assert not other.is_running() and not helpers()
 
@@ -254,7 +253,7 @@ def test_the_helper_starts_again_after_it_was_killed_and_leaves_no_process(tmp_p
 @pytest.mark.parametrize("name", ["frozen", "embedded"])
 def test_where_there_is_no_python_one_sentence_says_what_to_do(tmp_path, monkeypatch, name):
     """A frozen program would start itself, again and again."""
-    helper._disconnect()
+    sandbox._disconnect()
     monkeypatch.setattr(sys, "executable", sys.executable if name == "frozen" else "/bin/true")
     monkeypatch.setattr(sys, "exec_prefix", str(tmp_path))
     if name == "frozen":
@@ -269,7 +268,7 @@ def test_the_helper_has_neither_the_current_folder_nor_more_descriptors(tmp_path
     (tmp_path / "json.py").write_text("raise SystemExit(9)")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    helper._disconnect()
+    sandbox._disconnect()
     soundfile.write("a.wav", np.zeros(80), 16000)
     with open(os.devnull) as kept:
         os.set_inheritable(kept.fileno(), True)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from alphamf.audio.times import seconds
+from alphamf.cli.denoise_request import seconds
 from alphamf.errors import AlphaMFError
 from tests.support.commands import QUICK, in_a_process, run
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from alphamf.audio import sink
+from alphamf.audio import file_pieces
 from alphamf.audio.writer import open_writer
 from alphamf.errors import AlphaMFError
 from tests.support.places import ROOT
@@ -37,7 +37,7 @@ def test_one_call_that_fails_is_enough(tmp_path, monkeypatch, form, what):
             self.fail_once("seek")
             return super().seek(*place)
 
-    class FailingSink(sink.Sink, Failing):
+    class FailingSink(file_pieces.Sink, Failing):
         pass
 
     monkeypatch.setattr("alphamf.audio.writer.Sink", FailingSink)

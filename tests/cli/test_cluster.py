@@ -18,7 +18,7 @@ from distributed import Client, Security, rpc
 from typer.testing import CliRunner
 
 from alphamf.cli.app import app
-from alphamf.tools import cluster, cluster_client
+from alphamf.tools import cluster
 from alphamf.tools.extras import install_extra
 from tests.support.commands import COMMAND, in_a_terminal, leave, sound
 from tests.support.commands import in_a_process as run
@@ -149,7 +149,7 @@ def test_a_lost_worker_loses_no_result(corpus, plain_page, remote):
 
 
 def test_nobody_answers(corpus, monkeypatch):
-    monkeypatch.setattr(cluster_client, "PATIENCE", 0.3)
+    monkeypatch.setattr(cluster, "PATIENCE", 0.3)
     address = "127.0.0.1:9"
     sentence = f"no Dask scheduler answered at --cluster {address} within 0.3 s"
     result = denoise("noisy", "--cluster", address)
@@ -177,7 +177,7 @@ def test_the_extra_is_missing(corpus, monkeypatch):
 
 
 def test_a_local_cluster_admits_nobody_else():
-    with cluster_client.connect_client("local", 1) as client:
+    with cluster.connect_client("local", 1) as client:
         info = client.scheduler_info(n_workers=-1)
         ((worker, about),) = info["workers"].items()
         for address in (info["address"], worker, about["nanny"]):
@@ -194,7 +194,7 @@ def test_a_local_cluster_admits_nobody_else():
 def test_a_local_cluster_works_in_a_folder_of_its_own(tmp_path, monkeypatch):
     # Dask's own is made by whoever comes first, who may put a module there.
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with cluster_client.connect_client("local", 1) as client:
+    with cluster.connect_client("local", 1) as client:
         ((_, about),) = client.scheduler_info(n_workers=-1)["workers"].items()
         folder = Path(about["local_directory"])
         own = folder.relative_to(tmp_path).parts[0]

@@ -15,8 +15,7 @@ import soundfile
 
 from alphamf.evaluation import runner
 from alphamf.evaluation.extra_scores import ExtraScores, read_transcripts
-from alphamf.scores.recognisers import recognise_words
-from alphamf.scores.words import error_rate, words
+from alphamf.scores.recognisers import error_rate, recognise_words, words
 from alphamf.tools import tables
 from tests.support.commands import COMMAND, in_a_terminal, leave, until
 from tests.support.evaluation_corpus import CORPUS, evaluate, lines, speech, table, write

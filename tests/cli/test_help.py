@@ -15,7 +15,7 @@ import typer
 
 import alphamf
 from alphamf.cli.app import app
-from alphamf.cli.examples import EXAMPLES
+from alphamf.cli.help import EXAMPLES
 from alphamf.cli.options import parse_share
 from alphamf.cli.report import with_options
 from alphamf.denoising.settings import Settings

@@ -9,7 +9,7 @@ import soundfile
 import typer
 
 from alphamf.batch.inputs import Job
-from alphamf.cli import batch, conflicts
+from alphamf.cli import batch, denoise_request
 from alphamf.cli.app import app
 from alphamf.denoising.settings import PRESETS
 from alphamf.tools import pool
@@ -95,8 +95,8 @@ def test_there_are_few_options_and_those_of_the_sampler_come_last():
 
 
 def test_conflicts_are_between_options_that_exist():
-    words = {name for each in conflicts.CONFLICTS for name in (each.option, *each.others)}
-    words -= {value for name, value in vars(conflicts).items() if name.isupper()}
+    words = {name for each in denoise_request.CONFLICTS for name in (each.option, *each.others)}
+    words -= {value for name, value in vars(denoise_request).items() if name.isupper()}
     assert {word.partition("=")[0] for word in words} <= {*parameters(), "output"}
 
 

@@ -12,7 +12,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import load
 from alphamf.learnt.network_file import find
 from alphamf.learnt.refiner import Refiner
-from alphamf.live.take import Take, names
+from alphamf.live.monitor import Take, names
 from alphamf.tools import files, temporary
 from tests.support.commands import QUICK, run, sound
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from alphamf.tools import paths
-from alphamf.tools.paths import identify, lies_in
+from alphamf.tools import files
+from alphamf.tools.files import identify, lies_in
 from tests.support.commands import COMMAND, QUICK, run, sound
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX paths")
@@ -109,7 +109,7 @@ def test_case_counts_where_the_file_system_says_so(here, monkeypatch):
     sound("talk.wav")
     assert identify("TALK.wav") != identify("talk.wav")
     monkeypatch.setattr(os.path, "lexists", ignoring)
-    paths._ignores_case.cache_clear()
+    files._ignores_case.cache_clear()
     assert identify("TALK.wav") == identify("talk.wav") != identify("walk.wav")
     before = Path("talk.wav").read_bytes()
     os.link("talk.wav", "Talk.wav")
@@ -120,7 +120,7 @@ def test_case_counts_where_the_file_system_says_so(here, monkeypatch):
     words = ["talk.wav", "more/Talk.wav", "--output-dir", "out", "--overwrite", *QUICK]
     assert "has the same output as talk.wav" in run("denoise", *words, code=2).stderr
     assert Path("talk.wav").read_bytes() == before
-    paths._ignores_case.cache_clear()
+    files._ignores_case.cache_clear()
 
 
 GONE = {

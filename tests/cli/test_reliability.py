@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from alphamf.audio.spool import spool_pipe
+from alphamf.audio.live_input import spool_pipe
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import atomic_file
 from tests.support.commands import COMMAND, QUICK, contents, run, sound

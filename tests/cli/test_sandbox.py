@@ -22,7 +22,7 @@ _START = """
 import os
 
 import av, soundfile
-from alphamf.audio.decoder import helper
+from alphamf.audio.decoder import sandbox
 
 def said(function, place):
     def call(*arguments, **options):
@@ -36,7 +36,7 @@ def said(function, place):
 soundfile.SoundFile.__init__ = said(soundfile.SoundFile.__init__, 2)
 av.open = said(av.open, 1)
 # The helper gets nothing of the environment.
-helper._START = helper._START.replace("; from", "; exec(" + repr(SPOIL) + "); from", 1)
+sandbox._START = sandbox._START.replace("; from", "; exec(" + repr(SPOIL) + "); from", 1)
 """
 
 CRASH = """

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from alphamf.audio.stft import Frame
-from alphamf.denoising.agreement import sum_agreements
 from alphamf.denoising.api import Settings, denoise, denoise_stream
+from alphamf.denoising.posterior import sum_agreements
 from alphamf.learnt.dictionary import Dictionary
 
 RATE = 8000

@@ -20,16 +20,16 @@ from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame, frame_count
 from alphamf.denoising.api import PRESETS, Settings, denoise, denoise_stream
 from alphamf.denoising.grids import BAND_TOP
-from alphamf.denoising.samples import from_float
 from alphamf.denoising.sampling import check_memory
 from alphamf.denoising.segments import OVERLAP_SECONDS, SEGMENT_SECONDS
 from alphamf.denoising.settings import HYPERPARAMETERS, choose_settings
 from alphamf.denoising.stream import Stream
+from alphamf.denoising.stream_options import from_float
 from alphamf.denoising.weights import find
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.scores.score import si_sdr
-from alphamf.tools import memory
+from alphamf.tools import machine
 from tests.support.places import DATA
 
 RATE = 8000
@@ -628,10 +628,10 @@ def test_settings_beyond_the_memory_are_refused_before_they_take_any(change):
 
 def test_the_need_of_memory_is_counted_from_settings_and_length(monkeypatch):
     power, settings = np.ones((65, 100), np.float32), replace(QUICK, chains=100)
-    monkeypatch.setattr(memory, "total", lambda: 4 * 100 * 6 * 130 * 101)
+    monkeypatch.setattr(machine, "total_memory", lambda: 4 * 100 * 6 * 130 * 101)
     with pytest.raises(AlphaMFError, match="chains = 100 "):
         check_memory(power, TINY, settings)
     check_memory(power[:, :50], TINY, settings)
     check_memory(power, TINY, replace(settings, chains=50))
-    monkeypatch.setattr(memory, "total", lambda: None)
+    monkeypatch.setattr(machine, "total_memory", lambda: None)
     check_memory(power, TINY, settings)

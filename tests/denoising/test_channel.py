@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from alphamf.denoising.channel import Channel
-from alphamf.factorization.alpha_mf import AlphaMF, Source
-from alphamf.factorization.stacking import stack
+from alphamf.denoising.sampling import Channel
+from alphamf.factorization.alpha_mf import AlphaMF, Source, stack
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.sgrld import EM
 

@@ -5,8 +5,8 @@ import pytest
 
 from alphamf import denoise
 from alphamf.audio import stft
-from alphamf.denoising import faint_noise
-from alphamf.denoising.faint_noise import faint_noise_gain
+from alphamf.denoising import gain
+from alphamf.denoising.gain import MOST_DB, faint_noise_gain
 from alphamf.denoising.weights import find_online
 from alphamf.learnt.second_stage import frame
 from alphamf.native import engine
@@ -50,7 +50,7 @@ def test_hiss_falls_in_pauses_and_words_stay(rate, gain_of):
     spectra = [stft.forward(each, windows) for each in (speech + noise, speech, noise)]
     gain = gain_of(spectra[0])
     assert gain.shape == spectra[0].shape and gain.dtype == np.float32
-    assert gain.min() >= 10 ** (-faint_noise.MOST_DB / 20) - 1e-6
+    assert gain.min() >= 10 ** (-MOST_DB / 20) - 1e-6
     said, rest = (stft.inverse(gain * each, windows, len(speech)) for each in spectra[1:])
     # From .15 s after the words of the last two seconds, when the online floor has had a pause.
     pause = (place > 0.75) & (place < 0.95) & (np.arange(len(place)) > 2 * rate)
@@ -110,7 +110,7 @@ def test_fast_leaves_less_of_a_hiss_in_pauses(monkeypatch, rate):
         return 20 * np.log10(np.std(denoise(noisy, rate, "fast").audio[pause]))
 
     found = left()
-    monkeypatch.setattr(faint_noise, "MOST_DB", 0.0)
+    monkeypatch.setattr(gain, "MOST_DB", 0.0)
     assert found < left() - 5
 
 

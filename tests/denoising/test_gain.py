@@ -26,7 +26,7 @@ from alphamf.denoising.grids import Spectra, grid_of
 from alphamf.denoising.posterior import Posterior, sample_posterior
 from alphamf.denoising.segments import continue_mirrored
 from alphamf.denoising.weights import find
-from alphamf.tools.blas import one_thread
+from alphamf.tools.machine import one_thread
 
 ROOT = Path(__file__).parents[2]
 LINKS = (posterior_mean, refine_gain, native_gain, limit_attenuation, correct_speech, mix_dry)

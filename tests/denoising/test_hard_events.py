@@ -16,7 +16,7 @@ from rich.console import Console
 
 from alphamf import PRESETS, Stream
 from alphamf.audio.resample import resample
-from alphamf.cli import meter
+from alphamf.cli import live
 from alphamf.live.duplex import LostSound
 from alphamf.live.monitor import Monitor
 from tests.support.commands import in_a_process
@@ -190,8 +190,8 @@ def said_live(folder):
     monitor.process(with_burst()[:, None])
     lost = LostSound()
     console = Console(width=200, record=True, file=io.StringIO())
-    console.print(meter.panel(monitor, lost, keys=False))
-    assert LARGE in meter.line(monitor, lost)
+    console.print(live.panel(monitor, lost, keys=False))
+    assert LARGE in live.line(monitor, lost)
     return console.export_text()
 
 

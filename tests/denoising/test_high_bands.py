@@ -12,7 +12,7 @@ from alphamf import Stream
 from alphamf.audio.resample import resample
 from alphamf.denoising import high_bands
 from alphamf.denoising.api import denoise
-from alphamf.denoising.coefficients import coefficients, second_stage_coefficients
+from alphamf.denoising.gain import coefficients, second_stage_coefficients
 from alphamf.denoising.grids import Grid, Spectra, grid_of, native_grid
 from alphamf.denoising.posterior import Posterior
 from alphamf.denoising.segments import continue_mirrored

@@ -10,7 +10,7 @@ import soundfile
 
 from alphamf import AlphaMFError, Settings, Stream, denoise
 from alphamf.audio.stft import Frame, forward
-from alphamf.audio.times import parse_range
+from alphamf.cli.denoise_request import parse_range
 from alphamf.denoising.hints import Hints, noise_spectra
 from alphamf.learnt.dictionary import Dictionary
 from tests.support.commands import QUICK, in_a_process, run

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from alphamf.errors import AlphaMFError
-from alphamf.factorization import tiles
+from alphamf.factorization import potential as tiled
 from alphamf.factorization.alpha_mf import FLOOR, AlphaMF, Source
 from alphamf.factorization.priors import Flat, Gamma, GeneralizedGamma
 from alphamf.inference.chain import run
@@ -316,7 +316,7 @@ def test_clips_move_by_themselves():
 def test_notes_are_the_gain_and_the_rows(chains, clips, dtype, large, monkeypatch):
     """Of a step's theta and Phi, whether tiles are whole chains or rows of a clip."""
     if large:
-        monkeypatch.setattr(tiles, "CELLS", 12)
+        monkeypatch.setattr(tiled, "CELLS", 12)
     power = np.random.default_rng(0).standard_exponential((*clips, ROWS, COLUMNS)).astype(dtype)
     target = AlphaMF(power, [Source(1.2, 2), Source(1.89, 2)])
     theta = target.start(generator(0), chains)
@@ -378,7 +378,7 @@ def test_tiles_of_any_size_give_the_same(chains, clips, blocks, monkeypatch):
     theta = target.start(generator(0), chains)
     found = []
     for size in (1, 12, 60, 1000):
-        monkeypatch.setattr(tiles, "CELLS", size)
+        monkeypatch.setattr(tiled, "CELLS", size)
         potential = target.potential(slice(blocks - 1, None, blocks))
         arrays = [potential.grad(theta), *potential.parts(theta)[:2], potential.value(theta)]
         found.append([*arrays, potential.gain(theta, 1), *potential.row_parts(theta, 0)])

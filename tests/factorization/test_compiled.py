@@ -11,7 +11,7 @@ import pytest
 
 from alphamf.factorization import cells, compiled
 from alphamf.factorization.cells import CellOutput, Cells
-from alphamf.factorization.model import Model, Source
+from alphamf.factorization.priors import Model, Source
 from alphamf.inference.random import generator, word_state
 from alphamf.tools.arrays import LOG_LIMIT
 
@@ -271,7 +271,7 @@ sys.modules["alphamf.learnt._network"] = None
 import numpy as np
 from alphamf import PRESETS, denoise
 from alphamf.factorization import cells, compiled
-from alphamf.factorization.model import Model, Source
+from alphamf.factorization.priors import Model, Source
 from alphamf.inference import leaps, random
 assert not (compiled.AVAILABLE or leaps.COMPILED or random.COMPILED)
 assert Model(np.ones((2, 2), np.float32), [Source(1.2, 1)], 1).loops is cells

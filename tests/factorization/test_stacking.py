@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from alphamf.factorization.stacking import stack, unstack
+from alphamf.factorization.alpha_mf import stack, unstack
 
 
 def power(bins, frames, seed=0):

@@ -11,16 +11,16 @@ from functools import cache
 import numpy as np
 import pytest
 
-from alphamf.learnt import compiled, layers, network
+from alphamf.learnt import layers, network
 
-if not compiled.AVAILABLE:
+if not layers.AVAILABLE:
     pytest.skip("the compiled layers were not built", allow_module_level=True)
 
 import alphamf.learnt._network as _network
 from tests.support.networks import NARROW_SIZES, SECOND_STAGE_SIZES, WIDE_SIZES
 
 COPIES = ("default", "unfused", "v3", "v4", "bf16", "amx")
-WITHIN = 2e-2 if compiled.variant() in compiled.ROUNDED else 2e-5
+WITHIN = 2e-2 if layers.variant() in layers.ROUNDED else 2e-5
 """Of the largest output: bfloat16 has 8 bits, of which a dozen layers leave 6."""
 SIZES = {
     "narrow": NARROW_SIZES,
@@ -57,7 +57,7 @@ def case(sizes, bins, shape, seed=0):
 def both(sizes, bins, shape, seed=0):
     """Return what the compiled network gives for some features, and what NumPy does in float64."""
     features, parameters, expected = case(sizes, bins, shape, seed)
-    return compiled.CompiledNetwork(parameters, bins).outputs(features), expected
+    return layers.CompiledNetwork(parameters, bins).outputs(features), expected
 
 
 @pytest.mark.parametrize("sizes", MORE)
@@ -118,9 +118,9 @@ def test_products_are_those_of_the_rounded_factors(rows, depth, columns):
     rng = np.random.default_rng(0)
     x, out = (rng.standard_normal((rows, n + 5)).astype(np.float32) for n in (depth, columns))
     before, right = out.copy(), rng.standard_normal((depth, columns)).astype(np.float32)
-    compiled.multiply(x[:, 2:-3], compiled.pack_matrix(right), out[:, 2:-3])
+    layers.multiply(x[:, 2:-3], layers.pack_matrix(right), out[:, 2:-3])
     factors = [x[:, 2:-3], right]
-    if compiled.variant() in compiled.ROUNDED:
+    if layers.variant() in layers.ROUNDED:
         factors = [rounded(each) for each in factors]
     np.testing.assert_allclose(out[:, 2:-3], factors[0] @ factors[1], atol=1e-4)
     np.testing.assert_array_equal(out[:, :2], before[:, :2])
@@ -128,12 +128,12 @@ def test_products_are_those_of_the_rounded_factors(rows, depth, columns):
 
 
 @pytest.mark.skipif(
-    compiled.variant() not in compiled.ROUNDED, reason="needs a processor that is fast at bfloat16"
+    layers.variant() not in layers.ROUNDED, reason="needs a processor that is fast at bfloat16"
 )
 def test_matrices_that_do_not_fit_are_refused():
     x, out = np.zeros((4, 64), np.float32), np.zeros((4, 32), np.float32)
     matrix = np.ones((64, 32), np.float32)
-    right = compiled.pack_matrix(matrix)
+    right = layers.pack_matrix(matrix)
     for refused in (
         lambda: _network.pack(16, matrix, right[1:]),
         lambda: _network.pack(0, matrix, right),
@@ -212,12 +212,12 @@ def test_a_kernel_farther_apart_than_there_are_frames():
 CODE = """
 import hashlib, sys
 import numpy as np
-from alphamf.learnt import compiled, planes
-within = 2e-2 if compiled.variant() in compiled.ROUNDED else 2e-5
+from alphamf.learnt import layers
+within = 2e-2 if layers.variant() in layers.ROUNDED else 2e-5
 for path in sys.argv[1:]:
     parameters = dict(np.load(path))
     features, expected = parameters.pop("features"), parameters.pop("expected")
-    made = compiled.CompiledNetwork(parameters, features.shape[-2])
+    made = layers.CompiledNetwork(parameters, features.shape[-2])
     np.testing.assert_allclose(
         made.outputs(features), expected, atol=within * np.abs(expected).max()
     )
@@ -225,14 +225,14 @@ rng = np.random.default_rng(0)
 x = rng.standard_normal((40, 37)).astype(np.float32)
 scale, shift = rng.standard_normal((2, 37)).astype(np.float32)
 taps, out = rng.standard_normal((5, 37)).astype(np.float32), np.empty_like(x)
-compiled._network.mix(4, x, scale, shift, taps, x.copy(), out)
-compiled._network.rectify(out, shift)
-compiled._network.add(out, x, scale)
+layers._network.mix(4, x, scale, shift, taps, x.copy(), out)
+layers._network.rectify(out, shift)
+layers._network.add(out, x, scale)
 cells = made.empty_cells(20)
-planes.cells_of(cells, 129)[...] = rng.standard_normal((20, 129, 9))
+layers.cells_of(cells, 129)[...] = rng.standard_normal((20, 129, 9))
 whole = made.correlate_cells(cells)
 digest = hashlib.sha256(out.tobytes() + whole.tobytes())
-print(compiled.variant(), digest.hexdigest())
+print(layers.variant(), digest.hexdigest())
 """
 
 
@@ -273,6 +273,6 @@ def test_without_a_compiler_numpy_does_the_work(monkeypatch):
     refiner = Refiner(drawn(NARROW_SIZES, FRAME.bins), 8000, FRAME)
     given = posterior((FRAME.bins, 200))
     found = refiner.refine(**given)
-    monkeypatch.setattr(compiled, "AVAILABLE", False)
-    assert compiled.variant() == "numpy"
+    monkeypatch.setattr(layers, "AVAILABLE", False)
+    assert layers.variant() == "numpy"
     np.testing.assert_allclose(found, refiner.refine(**given), atol=5 * WITHIN)

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from alphamf.learnt import bands, high_band, pauses
+from alphamf.learnt import bands, high_band
+from alphamf.learnt import refiner as pauses
 from alphamf.learnt.bands import ABOVE, BELOW, COUNT, Pooling, edges
 from alphamf.learnt.causal import CausalHighBand
 from alphamf.learnt.high_band import HighBand

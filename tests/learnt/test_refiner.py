@@ -26,7 +26,7 @@ from alphamf.denoising.weights import Weights, find
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.inference.random import generator
-from alphamf.learnt import layers, network, refiner, windows
+from alphamf.learnt import layers, network, refiner
 from alphamf.learnt.dictionary import choose as choose_dictionary
 from alphamf.learnt.refiner import Refiner
 from alphamf.scores.score import si_sdr
@@ -297,7 +297,7 @@ def test_windows_reach_every_frame_and_overlap(frames, window):
         return x, -x
 
     given = np.arange(frames, dtype=np.float32)[None]
-    one, other = windows.apply_in_windows(noted, (given,), window)
+    one, other = refiner.apply_in_windows(noted, (given,), window)
     np.testing.assert_allclose(one, given, atol=1e-4)
     np.testing.assert_allclose(other, -given, atol=1e-4)
     length = min(frames, window)
@@ -305,8 +305,8 @@ def test_windows_reach_every_frame_and_overlap(frames, window):
     assert {count for _, count in read} == {length}
     assert (starts[0], starts[-1]) == (0, frames - length)
     # Starts are rounded to frames, so that a step is less than one longer.
-    assert max(np.diff(starts), default=0) <= max(1, (1 - windows.OVERLAP) * length + 1)
-    assert len(starts) <= 1 + np.ceil((frames - length) / ((1 - windows.OVERLAP) * length))
+    assert max(np.diff(starts), default=0) <= max(1, (1 - refiner.OVERLAP) * length + 1)
+    assert len(starts) <= 1 + np.ceil((frames - length) / ((1 - refiner.OVERLAP) * length))
 
 
 @pytest.mark.parametrize("frames", [7, 8, 20])
@@ -318,7 +318,7 @@ def test_results_fade_from_one_window_into_the_next(frames):
         value = np.full_like(x, next(values))
         return value, value
 
-    found, _ = windows.apply_in_windows(counted, (np.zeros((1, frames), np.float32),), 8)
+    found, _ = refiner.apply_in_windows(counted, (np.zeros((1, frames), np.float32),), 8)
     rises = np.diff(found[0])
     assert (rises >= -1e-6).all() and found[0, 0] == 0 and found.max() == next(values) - 1
     assert (rises <= 0.5).all()

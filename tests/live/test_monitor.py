@@ -8,9 +8,8 @@ import soundfile
 
 from alphamf import Stream
 from alphamf.errors import AlphaMFError
-from alphamf.live import take
-from alphamf.live.monitor import Monitor
-from alphamf.live.take import Take, names
+from alphamf.live import monitor
+from alphamf.live.monitor import Monitor, Take, names
 from tests.support.places import DATA
 
 RATE = 16000
@@ -92,7 +91,7 @@ def test_names_of_recordings(tmp_path):
 
 
 def test_a_full_recording_is_told(monkeypatch, tmp_path):
-    monkeypatch.setattr(take, "MOST", 100)
+    monkeypatch.setattr(monitor, "MOST", 100)
     files = names(str(tmp_path / "a.wav"))
     block = np.zeros((40, 1), np.float32)
     with Take(files, RATE, 1) as both:

@@ -12,7 +12,7 @@ import pytest
 
 from alphamf.denoising.weights import find_online
 from alphamf.native import engine
-from alphamf.native.weights import pack
+from alphamf.native.engine import pack
 from benchmarks.engine import build
 
 if not engine.AVAILABLE or not shutil.which("gcc") or sys.platform != "linux":

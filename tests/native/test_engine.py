@@ -23,13 +23,13 @@ from alphamf.factorization import compiled
 from alphamf.learnt import network
 from alphamf.learnt.bands import COUNT
 from alphamf.learnt.causal import (
+    ALIGNMENT,
     CausalHighBand,
     CausalNetworks,
     CausalRefiner,
     CausalSecondStage,
 )
 from alphamf.learnt.dictionary import Dictionary
-from alphamf.learnt.packed import ALIGNMENT
 from alphamf.native import engine
 from alphamf.native.engine import Engine
 from alphamf.scores.score import si_sdr

@@ -7,7 +7,7 @@ import pytest
 import soundfile
 
 from alphamf.scores import recognisers
-from alphamf.scores.words import error_rate, words
+from alphamf.scores.recognisers import error_rate, words
 
 SAID = (
     "The magician is very busy, as I said, but if you will promise not to disturb him "

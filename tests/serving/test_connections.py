@@ -15,11 +15,10 @@ pytest.importorskip("uvicorn", reason="the extra web is not installed")
 import uvicorn
 from uvicorn.server import ServerState
 
-from alphamf.serving.connection import protocol
 from alphamf.serving.guard import Guard
 from alphamf.serving.limits import Limits
-from alphamf.serving.server import Serving, _listen
-from alphamf.serving.sound import PART
+from alphamf.serving.render import PART
+from alphamf.serving.server import Serving, _listen, protocol
 
 LIMITS = Limits(head=0.3, idle=0.3, connections=16)
 PATIENT = replace(LIMITS, head=600.0, idle=600.0)

@@ -9,7 +9,7 @@ pytest.importorskip("starlette", reason="the extra web is not installed")
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from alphamf.serving import upload
+from alphamf.serving import routes
 from alphamf.serving.guard import Guard
 from alphamf.serving.limits import Limits
 
@@ -87,5 +87,5 @@ def test_an_upload_of_several_types_has_none_of_another_kind(kind, order, tmp_pa
     headers = [(b"content-type", value.encode()) for value in values]
     request = Request({"type": "http", "method": "POST", "headers": headers})
     with pytest.raises(HTTPException) as refusal:
-        upload.check(request, Limits(spare=0), tmp_path)
+        routes.check(request, Limits(spare=0), tmp_path)
     assert refusal.value.status_code == 415

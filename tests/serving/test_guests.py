@@ -12,13 +12,13 @@ import soundfile
 pytest.importorskip("starlette", reason="the extra web is not installed")
 pytest.importorskip("uvicorn", reason="the extra web is not installed")
 
-from alphamf.audio import survey
+from alphamf.audio import reader
 from alphamf.audio.reader import open_reader
 from alphamf.errors import AlphaMFError
 from alphamf.serving.guard import Turnstile, guest
 from alphamf.serving.lanes import TOO_SLOW, Lanes, Ticket
 from alphamf.serving.limits import PUBLIC, Limits
-from alphamf.serving.sound import SOURCE
+from alphamf.serving.render import SOURCE
 from alphamf.serving.tasks import ReadTask
 from tests.support.page import Page
 
@@ -146,7 +146,7 @@ def test_a_guest_gets_half_of_the_uploads(page, tmp_path):
 def test_what_the_header_promises_is_refused_before_it_is_decoded(tmp_path, monkeypatch):
     soundfile.write(tmp_path / SOURCE, np.zeros(8000 * 120), 8000, format="FLAC")
     read = []
-    monkeypatch.setattr(survey, "next_block", lambda *about: read.append(about) or ())
+    monkeypatch.setattr(reader, "next_block", lambda *about: read.append(about) or ())
     with pytest.raises(AlphaMFError, match="lasts longer than 1 minutes, the most"):
         ReadTask(tmp_path, 8000 * 60, 0).run(None)
     assert not read
@@ -166,7 +166,7 @@ def test_what_is_longer_than_promised_is_refused_when_it_is(tmp_path):
         open_reader(tmp_path / "a.wav", limit=limit),
     ):
         pass
-    assert seen == [8000 * 120, survey.BLOCK, 2 * survey.BLOCK]
+    assert seen == [8000 * 120, reader.BLOCK, 2 * reader.BLOCK]
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,7 @@ from alphamf.denoising.api import PRESETS
 from alphamf.errors import AlphaMFError
 from alphamf.serving import limits
 from alphamf.serving.limits import Limits
-from alphamf.serving.render import Mix, RenderTask
-from alphamf.serving.sound import PART, SOURCE, SoundShape
+from alphamf.serving.render import PART, SOURCE, Mix, RenderTask, SoundShape
 from alphamf.serving.tasks import DenoiseTask, PreviewTask, ReadTask
 from tests.support.page import Page
 

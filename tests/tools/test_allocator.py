@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from alphamf.tools import memory
+from alphamf.tools import machine
 
 linux = pytest.mark.skipif(
     sys.platform != "linux", reason="glibc's allocator is the only one that is told"
@@ -13,7 +13,7 @@ linux = pytest.mark.skipif(
 
 KEPT = """
 import numpy as np
-from alphamf.tools import allocator
+from alphamf.tools import machine
 
 def held():
     with open("/proc/self/statm") as file:
@@ -27,7 +27,7 @@ def left():
     return round(held() - before)
 
 print(left())
-with allocator.keep_freed_memory() as kept:
+with machine.keep_freed_memory() as kept:
     print(kept, left())
 print(left(), round(held()))
 """
@@ -36,7 +36,7 @@ FAULTS = """
 import resource
 import numpy as np
 import alphamf
-from alphamf.tools import allocator
+from alphamf.tools import machine
 
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -45,7 +45,7 @@ sound = np.random.default_rng(0).standard_normal(4 * 16000).astype(np.float32)
 alphamf.denoise(sound, 16000, "fast")
 before = faults()
 alphamf.denoise(sound, 16000, "fast")
-print(allocator.configure_allocator(), faults() - before)
+print(machine.configure_allocator(), faults() - before)
 """
 
 
@@ -70,6 +70,6 @@ def test_a_sound_is_denoised_in_the_memory_of_the_one_before():
 
 
 def test_the_memory_of_this_machine_is_known():
-    assert 2**27 < memory.total() < 2**50
-    shown = [memory.format_gigabytes(size) for size in (1.5e9, 2.5e15)]
+    assert 2**27 < machine.total_memory() < 2**50
+    shown = [machine.format_gigabytes(size) for size in (1.5e9, 2.5e15)]
     assert shown == ["1.5 GB", "2,500,000 GB"]

@@ -11,7 +11,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import alphamf
-from alphamf.tools.blas import one_thread
+from alphamf.tools.machine import one_thread
 
 
 def threads() -> set[int]:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools import folders
-from alphamf.tools.folders import temporary_folder
+from alphamf.tools import files
+from alphamf.tools.files import temporary_folder
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_a_folder_is_its_owners_and_goes_at_the_end(place):
 def test_what_a_kill_left_goes_and_what_is_in_use_or_no_folder_stays(place):
     code = (
         "import sys, tempfile, time; tempfile.tempdir = sys.argv[1]\n"
-        "from alphamf.tools.folders import temporary_folder\n"
+        "from alphamf.tools.files import temporary_folder\n"
         "with temporary_folder('alphamf-test-') as folder:\n"
         "    (folder / 'file').touch(); print(folder, flush=True); time.sleep(100)\n"
     )
@@ -75,7 +75,7 @@ def test_a_process_that_takes_a_new_folder_for_a_left_one_costs_nothing(place, m
             if holds:
                 fcntl.flock(others[-1], fcntl.LOCK_EX)
             else:
-                folders._clear("alphamf-test-")
+                files._clear("alphamf-test-")
         return str(folder)
 
     monkeypatch.setattr(tempfile, "mkdtemp", made)

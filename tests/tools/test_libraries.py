@@ -10,15 +10,15 @@ import pytest
 from tests.support.places import DATA
 
 CACHE = """
-from alphamf.tools import libraries
-libraries.load("librosa.util")
+from alphamf.tools import extras
+extras.load_library("librosa.util")
 import numba, os
 print(numba.config.CACHE_DIR, oct(os.stat(numba.config.CACHE_DIR).st_mode)[-3:])
 """
 
 RATIO = """
-from alphamf.tools import libraries
-print(libraries.load("matplotlib").rcParams["figure.dpi"])
+from alphamf.tools import extras
+print(extras.load_library("matplotlib").rcParams["figure.dpi"])
 """
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from alphamf.audio.spool import Spool
+from alphamf.audio.live_input import Spool
 from alphamf.serving.lanes import Lanes, Ticket
-from alphamf.tools import stopwatch
+from alphamf.tools import stopping
 from alphamf.tools.processes import Worker, end
 from tests.support.tasks import busy
 
@@ -22,14 +22,14 @@ SLEEP = 0.8
     [
         ([], 0),
         ([0.25, 0.5], 0.75),
-        ([1000], stopwatch.STEP),
-        ([0.5, 1000, 0.5], 1 + stopwatch.STEP),
+        ([1000], stopping.STEP),
+        ([0.5, 1000, 0.5], 1 + stopping.STEP),
     ],
 )
 def test_a_long_time_between_two_looks_counts_as_one_step(monkeypatch, gaps, seconds):
     times = [0.0]
     monkeypatch.setattr("time.monotonic", lambda: times[-1])
-    watch = stopwatch.Stopwatch()
+    watch = stopping.Stopwatch()
     for gap in gaps:
         times.append(times[-1] + gap)
         watch.seconds()
@@ -74,8 +74,8 @@ def test_a_limit_does_not_pass_while_the_process_is_suspended(monkeypatch, goes_
     real, gone = time.monotonic, [0.0]
     monkeypatch.setattr("time.monotonic", lambda: real() + gone[0])
     monkeypatch.setattr("alphamf.serving.lanes.work", busy)
-    monkeypatch.setattr("alphamf.audio.spool.finish_requested", lambda: True)
-    monkeypatch.setattr("alphamf.audio.spool._LAST", 2.0)
+    monkeypatch.setattr("alphamf.audio.live_input.finish_requested", lambda: True)
+    monkeypatch.setattr("alphamf.audio.live_input._LAST", 2.0)
     timer = threading.Timer(SLEEP / 4, lambda: gone.append(gone.pop() + 1000))
     assert goes_on(timer.start)
     timer.join()

@@ -1,4 +1,4 @@
-"""A recording decoded by another process."""
+"""A recording that another process decodes, and a media file that another process writes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from alphamf.audio.decoder import messages
-from alphamf.audio.decoder.confined_process import ConfinedProcess, NoSandboxError
+from alphamf.audio.decoder import sandbox
+from alphamf.audio.decoder.sandbox import ConfinedProcess, NoSandboxError
+from alphamf.audio.file_pieces import Sink
+from alphamf.audio.media.muxer import Original
 from alphamf.audio.media.track import About
 from alphamf.audio.opening import Ending
 from alphamf.tools.files import file_errors, printable_name
@@ -63,7 +65,7 @@ class ConfinedSound:
         """Return the next samples, shape (n, channels); fewer than asked for at the end."""
         if self._media:
             dtype = "float32"
-        kind, size = (messages.READ_WIDE, 8) if dtype == "float64" else (messages.READ, 4)
+        kind, size = (sandbox.READ_WIDE, 8) if dtype == "float64" else (sandbox.READ, 4)
         length = self._decoder.ask(kind, number=frames)
         size *= self.channels
         if length > frames * size or length % size:
@@ -75,11 +77,11 @@ class ConfinedSound:
 
     def seek(self, frames: int) -> None:
         """Skip samples from the start."""
-        self._decoder.ask(messages.SEEK, number=frames)
+        self._decoder.ask(sandbox.SEEK, number=frames)
 
     def ending(self) -> Ending:
         """Return what is known after the samples were read."""
-        facts = self._decoder.facts(self._decoder.ask(messages.ENDING, number=0))
+        facts = self._decoder.facts(self._decoder.ask(sandbox.ENDING, number=0))
         try:
             about = facts["about"]
             return Ending(int(facts["promised"]), bool(facts["wrong"]), about and _about(about))
@@ -134,3 +136,63 @@ def open_bytes_confined(data: bytes, name: str) -> ConfinedSound:
         file.write(data)
         file.flush()
         return ConfinedSound(file.fileno(), name)
+
+
+class ConfinedMuxer:
+    """A `Muxer` in a confined process that can use only the original and the output."""
+
+    def __init__(
+        self,
+        original: Original,
+        sink: Sink,
+        output: str,
+        rate: int,
+        channels: int,
+        *,
+        muxer: str,
+        subtype: str,
+        history: str | None,
+    ) -> None:
+        about = {**vars(original.track), "others": ()}
+        about["start"] = original.track.start.as_integer_ratio()
+        asked = {
+            "name": original.name,
+            "ending": "",
+            "output": output,
+            "rate": rate,
+            "channels": channels,
+            "muxer": muxer,
+            "subtype": subtype,
+            "history": history,
+            "about": about,
+            "cut": original.cut,
+        }
+        self.subtype: str = subtype
+        with original.path.open("rb") as file:
+            files = [file.fileno(), sink.fileno()]
+            self._process = ConfinedProcess(asked, files, f"{output} cannot be written")
+        try:
+            found = self._process.facts(self._process.answer())
+            self.omitted_tracks: tuple[str, ...] = tuple(
+                printable_name(str(words)) for words in found
+            )
+        except BaseException:
+            self._process.close()
+            raise
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        """Write the end, unless something failed."""
+        try:
+            if kind is None:
+                self._process.ask(sandbox.FINISH)
+        finally:
+            self._process.close()
+
+    def write(self, data: Any) -> None:
+        """Append samples, shape (n, channels): float32, or int32 that uses the upper bits."""
+        kind = sandbox.INTEGERS if data.dtype == np.int32 else sandbox.FLOATS
+        self._process.ask(kind, np.ascontiguousarray(data))

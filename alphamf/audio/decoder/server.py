@@ -21,15 +21,14 @@ import numpy as np
 import soundfile
 
 from alphamf.audio import tags
-from alphamf.audio.decoder import messages, tasks
+from alphamf.audio.decoder import sandbox, tasks
 from alphamf.audio.decoder.confine import confine, end_with_parent, prepare
-from alphamf.audio.decoder.confined_process import STARTED
-from alphamf.audio.handle import Handle
+from alphamf.audio.decoder.sandbox import STARTED
+from alphamf.audio.file_pieces import Handle, Sink
 from alphamf.audio.media import kinds
-from alphamf.audio.sink import Sink
 
 CONTROL = 3
-"""Descriptor through which requests arrive; see `alphamf.audio.decoder.helper.request`."""
+"""Descriptor through which requests arrive; see `alphamf.audio.decoder.sandbox.request`."""
 
 _MOST = 1 << 17
 """Maximum number of bytes of a request."""
@@ -99,7 +98,7 @@ def _work(asked: dict[str, Any], descriptors: list[int]) -> None:
     tagged = open(_OUTPUT, "r+b") if "tags" in asked else None
     number = os.getpid()
     layers = confine(writes=sink is not None or tagged is not None)
-    messages.send(channel, messages.DONE, STARTED.pack(layers, number))
+    sandbox.send(channel, sandbox.DONE, STARTED.pack(layers, number))
     if tagged is not None:
         tasks.tag(channel, source, tagged, asked["tags"])
     elif sink is None:

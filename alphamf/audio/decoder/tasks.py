@@ -13,14 +13,11 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from alphamf.audio import tags
-from alphamf.audio.decoder import messages
-from alphamf.audio.handle import Handle
-from alphamf.audio.layout import DecodingError
-from alphamf.audio.media.copy import Original
-from alphamf.audio.media.muxer import Muxer
+from alphamf.audio.decoder import sandbox
+from alphamf.audio.file_pieces import DecodingError, Handle, Sink
+from alphamf.audio.media.muxer import Muxer, Original
 from alphamf.audio.media.track import About
 from alphamf.audio.opening import Sound
-from alphamf.audio.sink import Sink
 from alphamf.errors import AlphaMFError
 
 FACTS = (
@@ -42,7 +39,7 @@ def decode(channel: io.FileIO, source: Handle, asked: dict[str, Any]) -> None:
     _answer(channel, first)
     with suppress(EOFError):
         while sound is not None:
-            kind, number = messages.header(channel)
+            kind, number = sandbox.header(channel)
             _answer(channel, partial(_decode, sound, kind, number))
 
 
@@ -58,9 +55,9 @@ def copy(channel: io.FileIO, source: Handle, sink: Sink, asked: dict[str, Any]) 
     _answer(channel, first)
     with suppress(EOFError):
         while muxer is not None:
-            kind, length = messages.header(channel)
+            kind, length = sandbox.header(channel)
             data = bytearray(length)
-            messages.fill(channel, memoryview(data))
+            sandbox.fill(channel, memoryview(data))
             _answer(channel, partial(_write, muxer, sink, kind, data, asked["channels"]))
 
 
@@ -82,23 +79,23 @@ def tag(channel: io.FileIO, source: Handle, output: BinaryIO, asked: dict[str, A
 
     _answer(channel, first)
     with suppress(EOFError):
-        messages.header(channel)
+        sandbox.header(channel)
         _answer(channel, write)
 
 
 def _answer(channel: io.FileIO, work: Callable[[], Any]) -> None:
     """Send the result of a function, or the message of its exception."""
     try:
-        answer = messages.DONE, work()
+        answer = sandbox.DONE, work()
     except AlphaMFError as error:
-        answer = messages.REFUSED, _text(error)
+        answer = sandbox.REFUSED, _text(error)
     except DecodingError as error:
-        answer = messages.UNDECODABLE, _text(error)
+        answer = sandbox.UNDECODABLE, _text(error)
     except ValueError as error:
-        answer = messages.INVALID, _text(error)
+        answer = sandbox.INVALID, _text(error)
     except MemoryError:
-        answer = messages.MEMORY, b""
-    messages.send(channel, *answer)
+        answer = sandbox.MEMORY, b""
+    sandbox.send(channel, *answer)
 
 
 def _text(sentence: object) -> bytes:
@@ -106,11 +103,11 @@ def _text(sentence: object) -> bytes:
 
 
 def _decode(sound: Sound, kind: bytes, number: int) -> Any:
-    if kind == messages.READ:
+    if kind == sandbox.READ:
         return sound.read(number)
-    if kind == messages.READ_WIDE:
+    if kind == sandbox.READ_WIDE:
         return sound.read(number, "float64")
-    if kind == messages.SEEK:
+    if kind == sandbox.SEEK:
         sound.seek(number)
         return b""
     ending = sound.ending()
@@ -133,10 +130,10 @@ def _muxer(source: Handle, sink: Sink, asked: dict[str, Any]) -> Muxer:
 
 
 def _write(muxer: Muxer, sink: Sink, kind: bytes, data: bytearray, channels: int) -> bytes:
-    if kind == messages.FINISH:
+    if kind == sandbox.FINISH:
         muxer.__exit__(None)
     else:
-        block = np.frombuffer(data, np.float32 if kind == messages.FLOATS else np.int32)
+        block = np.frombuffer(data, np.float32 if kind == sandbox.FLOATS else np.int32)
         muxer.write(block.reshape(-1, channels))
     sink.check()
     return b""

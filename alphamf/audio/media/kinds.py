@@ -13,8 +13,7 @@ from functools import partial
 from typing import BinaryIO, Literal, NamedTuple, Protocol
 
 from alphamf.audio import chunks
-from alphamf.audio.file_pieces import Scan
-from alphamf.audio.layout import Extent, replace_bytes, too_few_bytes
+from alphamf.audio.file_pieces import Extent, Scan, replace_bytes, too_few_bytes
 from alphamf.errors import AlphaMFError
 
 

@@ -35,7 +35,7 @@ import numpy as np
 from alphamf.audio import stft
 from alphamf.audio.resample import resample
 from alphamf.evaluation.baselines.base import Clip, fit
-from alphamf.factorization.stacking import stack, unstack
+from alphamf.factorization.alpha_mf import stack, unstack
 from alphamf.inference.random import generator
 from alphamf.learnt.dictionary import Dictionary, choose
 from alphamf.tools.arrays import Floats

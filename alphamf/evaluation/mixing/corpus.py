@@ -21,8 +21,7 @@ from alphamf.evaluation.mixing import mixture
 from alphamf.evaluation.mixing.table import Mixture
 from alphamf.inference.random import generator
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import make_folder, printable_name
-from alphamf.tools.paths import real_path
+from alphamf.tools.files import make_folder, printable_name, real_path
 
 SNR_LIMIT = 100.0
 """Highest and, with a minus, lowest signal-to-noise ratio, in dB."""

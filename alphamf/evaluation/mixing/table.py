@@ -10,8 +10,8 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from alphamf.errors import AlphaMFError
+from alphamf.tools import files as file_tools
 from alphamf.tools.files import atomic_file, file_errors, make_folder, printable_name, refuse_links
-from alphamf.tools.paths import identify, lies_in
 
 TABLE, PARTS = "pairs.csv", ("clean", "noisy")
 """Files and folders of a corpus."""
@@ -43,9 +43,13 @@ def claim(
     for name in (TABLE, *PARTS):
         refuse_links(folder / name, folder)
     written = list(corpus_files(folder / TABLE)) if overwrite else []
-    ours = {identify(folder / name) for name in (*written, *chain.from_iterable(planned))}
+    ours = {
+        file_tools.identify(folder / name) for name in (*written, *chain.from_iterable(planned))
+    }
     for path in inputs:
-        if identify(path) in ours or any(lies_in(path, folder / part) for part in PARTS):
+        if file_tools.identify(path) in ours or any(
+            file_tools.lies_in(path, folder / part) for part in PARTS
+        ):
             raise AlphaMFError(
                 f"{printable_name(path)} is in the folder of the corpus "
                 f"{printable_name(folder)}; choose another "

@@ -11,16 +11,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from alphamf.audio.layout import DecodingError
+from alphamf.audio.file_pieces import DecodingError
 from alphamf.audio.opening import next_block
-from alphamf.audio.survey import open_sound
+from alphamf.audio.reader import open_sound
 from alphamf.batch.plot import Spectrogram
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.page.charts import round_numbers
 from alphamf.evaluation.page.text import Style, number
 from alphamf.evaluation.runner import audio_name
 from alphamf.evaluation.summary import SCORES, Result
-from alphamf.tools import libraries
+from alphamf.tools import extras
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import printable_name
 
@@ -106,7 +106,7 @@ def png(power: NDArray[np.float32], loudest: float) -> str:
 
 
 def _palette() -> bytes:
-    colormaps = libraries.load("matplotlib").colormaps
+    colormaps = extras.load_library("matplotlib").colormaps
 
     colours = colormaps["magma"](np.arange(RANGE + 1) / RANGE, bytes=True)
     return bytes(colours[:, :3])

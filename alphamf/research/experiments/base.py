@@ -17,7 +17,7 @@ from unittest.mock import patch
 
 from alphamf.inference import leaps
 from alphamf.inference.blocks.ranks import Ranks
-from alphamf.tools import libraries, tables
+from alphamf.tools import extras, tables
 
 Job = dict[str, Any]
 """The settings that identify a job: JSON values only, among them its sizes and its seed."""
@@ -67,7 +67,7 @@ def in_numpy() -> Iterator[None]:
 
 def blank_figure(width: float, height: float) -> Any:
     """Return an empty figure of Matplotlib, in inches."""
-    figure = libraries.load("matplotlib.figure").Figure
+    figure = extras.load_library("matplotlib.figure").Figure
     return figure(figsize=(width, height), layout="constrained")
 
 

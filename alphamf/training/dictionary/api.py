@@ -16,10 +16,9 @@ from alphamf.batch.inputs import find
 from alphamf.denoising.sampling import warm_up
 from alphamf.denoising.settings import kernel
 from alphamf.errors import AlphaMFError
-from alphamf.factorization.alpha_mf import AlphaMF, Source
+from alphamf.factorization.alpha_mf import AlphaMF, Source, stack
 from alphamf.factorization.likelihood import log_density
 from alphamf.factorization.stable import ALPHAS
-from alphamf.factorization.stacking import stack
 from alphamf.inference.chain import run
 from alphamf.inference.random import START, Key, generator
 from alphamf.inference.records import Mean

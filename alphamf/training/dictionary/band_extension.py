@@ -18,8 +18,7 @@ from alphamf.denoising import high_bands as of_sound
 from alphamf.denoising.grids import Spectra
 from alphamf.denoising.settings import kernel
 from alphamf.errors import AlphaMFError
-from alphamf.factorization.alpha_mf import AlphaMF, Source
-from alphamf.factorization.stacking import stack
+from alphamf.factorization.alpha_mf import AlphaMF, Source, stack
 from alphamf.inference.chain import run
 from alphamf.inference.records import Mean
 from alphamf.learnt import bands

@@ -14,12 +14,11 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 
 from alphamf.audio import stft
-from alphamf.audio.reader import Reader, open_reader
+from alphamf.audio.reader import Reader, open_reader, open_sound
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame
-from alphamf.audio.survey import open_sound
 from alphamf.errors import AlphaMFError
-from alphamf.tools import libraries
+from alphamf.tools import extras
 from alphamf.tools.arguments import file_name, shown_value
 from alphamf.tools.arrays import Floats
 
@@ -139,7 +138,7 @@ def _check_rate(reader: Reader, rate: int) -> None:
 
 
 def _trimmed(sound: Floats, rate: int, frame: Frame, seconds: float) -> Floats:
-    trim = libraries.load("librosa.effects").trim
+    trim = extras.load_library("librosa.effects").trim
 
     sound, _ = trim(sound, top_db=QUIET_DB, frame_length=frame.n_fft, hop_length=frame.hop_length)
     return sound[: int(seconds * rate)]

@@ -13,8 +13,8 @@ from alphamf.learnt.dictionary import folder as models
 from alphamf.learnt.dictionary import load as load_dictionary
 from alphamf.learnt.network_file import find
 from alphamf.learnt.refiner import Refiner
-from alphamf.tools import allocator
-from alphamf.tools.folders import temporary_folder
+from alphamf.tools import machine
+from alphamf.tools.files import temporary_folder
 from alphamf.training.refiner import config_file, shards
 from alphamf.training.refiner.config import Config, Data
 from alphamf.training.refiner.run import NETWORK, Run, check_installed, prepare_clips, train
@@ -182,7 +182,7 @@ def _measured(run: Run) -> tuple[Scores, float]:
     clips, dev = prepare_clips(run, TIMED)
     _, before = fit.validate(dev)
     assert before is not None, "a refiner's clips have sound"
-    with allocator.keep_freed_memory():
+    with machine.keep_freed_memory():
         fit.advance(clips)  # the first step is slower
         began = time.monotonic()
         for _ in range(TIMED - 1):

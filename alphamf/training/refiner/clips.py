@@ -10,18 +10,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf.audio import stft
-from alphamf.audio.stft import Complexes, Frame
-from alphamf.denoising import high_bands
-from alphamf.denoising.asymmetric_windows import (
+from alphamf.audio.stft import (
     FRAME_HOPS,
     SYNTHESIS_HOPS,
+    Complexes,
+    Frame,
     frame_of,
     power_share,
     spectra,
 )
-from alphamf.denoising.coefficients import second_stage_coefficients
+from alphamf.denoising import high_bands
 from alphamf.denoising.estimate import sample_gains
-from alphamf.denoising.gain import native_gain, refine_gain
+from alphamf.denoising.gain import native_gain, refine_gain, second_stage_coefficients
 from alphamf.denoising.grids import Grid, Spectra, native_grid
 from alphamf.denoising.late_reverberation import late_reverberation
 from alphamf.denoising.posterior import Posterior, sample_posterior
@@ -236,7 +236,7 @@ def _read(engine: Engine, sound: Floats, *, bands: bool = False) -> Floats:
     rows = []
     for block in sound[: len(sound) // engine.hop * engine.hop].reshape(-1, engine.hop, 1):
         engine.process(block)
-        rows.append(engine.read(bands=bands))
+        rows.append(engine.read(bands=high_band))
     return np.stack(rows)
 
 

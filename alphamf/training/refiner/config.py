@@ -6,8 +6,8 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, get_args
 
+from alphamf.audio import stft
 from alphamf.audio.stft import Frame
-from alphamf.denoising import asymmetric_windows
 from alphamf.denoising.settings import Settings
 from alphamf.learnt import second_stage
 from alphamf.learnt.bands import FULL_BAND
@@ -86,7 +86,7 @@ class CausalKind(_AnyKind):
 
     def frame(self, dictionary: Dictionary) -> Frame:
         """Return the windows that the network reads, next to a dictionary."""
-        return asymmetric_windows.frame_of(dictionary.frame)
+        return stft.frame_of(dictionary.frame)
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class CausalHighBandKind(HighBandKind):
 
     def frame(self, dictionary: Dictionary) -> Frame:
         """Return the windows that the network reads, next to a dictionary."""
-        return asymmetric_windows.frame_of(dictionary.frame)
+        return stft.frame_of(dictionary.frame)
 
 
 Kind = (
@@ -234,7 +234,7 @@ class Data:
     # Take voices only whose quietest tenth of frames lies at least so many dB below the loudest
     # tenth, by the manifest's columns level_p10_db and level_p90_db; 0: all.
     quiet: float = 0.0
-    # Whether the targets are the voices without their own hiss (`alphamf.audio.floors`).
+    # Whether the targets are the voices without their own hiss (`alphamf.denoising.gain`).
     # Mixtures keep it, so that it counts as noise.
     floorless: bool = False
 

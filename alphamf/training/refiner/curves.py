@@ -6,7 +6,7 @@ import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from alphamf.tools import libraries
+from alphamf.tools import extras
 from alphamf.tools.files import atomic_file
 
 TABLE, PICTURE = "curves.csv", "curves.png"
@@ -31,8 +31,8 @@ def write(folder: Path, rows: Sequence[Mapping[str, float]]) -> None:
 
 def _draw(path: Path, rows: Sequence[Mapping[str, float]], names: Sequence[str]) -> None:
     """Draw one panel per quantity over the steps, with the dev clips in the same panel."""
-    FigureCanvasAgg = libraries.load("matplotlib.backends.backend_agg").FigureCanvasAgg
-    Figure = libraries.load("matplotlib.figure").Figure
+    FigureCanvasAgg = extras.load_library("matplotlib.backends.backend_agg").FigureCanvasAgg
+    Figure = extras.load_library("matplotlib.figure").Figure
 
     panels = list(dict.fromkeys(name.removeprefix("dev ") for name in names))
     panels = [name for name in panels if name not in ("step", "seconds")]

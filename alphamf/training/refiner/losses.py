@@ -45,7 +45,7 @@ class TrainingGrid(NamedTuple):
     frame: Frame  # Window and hop in samples
     rate: int
     causal: bool = False  # Whether the network's taps all lie in the past
-    # Whether the windows are those of `alphamf.denoising.asymmetric_windows`.
+    # Whether the windows are those of `alphamf.audio.stft`.
     asymmetric: bool = False
 
     def forward(self, sounds: Tensor) -> Tensor:

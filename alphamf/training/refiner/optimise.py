@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from alphamf.denoising.asymmetric_windows import frame_of
+from alphamf.audio.stft import frame_of
 from alphamf.errors import AlphaMFError
 from alphamf.learnt import network, second_stage
 from alphamf.learnt.dictionary import Dictionary

@@ -16,18 +16,18 @@ from typing import NamedTuple
 import numpy as np
 
 from alphamf.audio import stft
-from alphamf.audio.floors import remove_floor
 from alphamf.audio.reader import read
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame
 from alphamf.batch.inputs import find
+from alphamf.denoising.gain import remove_floor
 from alphamf.denoising.grids import Grid
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.bands import FULL_BAND
 from alphamf.tools import pool
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import atomic_file, printable_name, reason
-from alphamf.tools.manifest import MANIFEST, read_manifest
+from alphamf.tools.tables import MANIFEST, read_manifest
 from alphamf.training.refiner.config import Data
 from alphamf.training.refiner.shaping import Rng
 

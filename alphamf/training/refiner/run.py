@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from alphamf.audio.stft import Frame
-from alphamf.denoising.asymmetric_windows import frame_of
+from alphamf.audio.stft import Frame, frame_of
 from alphamf.errors import AlphaMFError
 from alphamf.learnt import second_stage
 from alphamf.learnt.causal import CausalRefiner
@@ -25,18 +24,18 @@ from alphamf.learnt.network import shapes
 from alphamf.learnt.network_file import TrainedNetwork, find
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
-from alphamf.tools import allocator
+from alphamf.tools import machine
 from alphamf.tools.arrays import Array
 from alphamf.tools.extras import install_torch
 from alphamf.tools.files import (
     atomic_file,
+    current_folder,
     exclusive_lock,
     file_errors,
     make_folder,
     printable_name,
     refuse_links,
 )
-from alphamf.tools.paths import current_folder
 from alphamf.training.refiner import curves, shards
 from alphamf.training.refiner.config import (
     CausalHighBandKind,
@@ -104,7 +103,7 @@ def train(run: Run, until: int | None = None) -> list[dict[str, float]]:
         from alphamf.training.refiner.optimise import Fit
 
         torch.set_num_threads(run.jobs)
-        with allocator.keep_freed_memory():
+        with machine.keep_freed_memory():
             return _steps(run, Fit(config, dictionary, start, run.device), (clips, dev), last)
 
 

@@ -6,8 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from alphamf.audio.stft import Frame, frame_count, sqrt_hann
-from alphamf.denoising.asymmetric_windows import SYNTHESIS_HOPS, windows
+from alphamf.audio.stft import SYNTHESIS_HOPS, Frame, frame_count, sqrt_hann, windows
 from alphamf.tools.arrays import Floats
 
 
@@ -53,7 +52,7 @@ def inverse(spectra: Tensor, frame: Frame) -> Tensor:
 
 
 def causal_forward(sounds: Tensor, hop: int) -> Tensor:
-    """Compute spectra of complete hops in the windows of `alphamf.denoising.asymmetric_windows`.
+    """Compute spectra of complete hops in the windows of `alphamf.audio.stft`.
 
     `sounds`: shape (clips, samples). `hop`: in samples. Returns `Tensor`: shape (clips, bins,
     frames), complex.

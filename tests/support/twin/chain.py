@@ -4,11 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from alphamf.denoising.asymmetric_windows import frame_of
+from alphamf.audio.stft import frame_of
 from alphamf.factorization import cells, compiled
 from alphamf.factorization.cells import FLOOR, TINY, CellOutput, Cells
 from alphamf.inference.random import START, Key, generator
-from alphamf.native.weights import unit_columns
+from alphamf.native.engine import unit_columns
 from tests.support.twin.constants import C
 
 

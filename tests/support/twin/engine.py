@@ -10,11 +10,11 @@ from functools import partial
 
 import numpy as np
 
-from alphamf.audio.stft import Frame
-from alphamf.denoising.asymmetric_windows import (
+from alphamf.audio.stft import (
     FRAME_HOPS,
     SILENT,
     SYNTHESIS_HOPS,
+    Frame,
     frame_of,
     windows,
 )

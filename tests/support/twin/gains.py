@@ -2,14 +2,13 @@
 
 import numpy as np
 
-from alphamf.audio.floors import floor_gain, mean_around
-from alphamf.audio.stft import sqrt_hann
-from alphamf.denoising import faint_noise
-from alphamf.denoising.activity import BAND, LEVEL, RATIO, SPAN, WEIGHTS
-from alphamf.denoising.asymmetric_windows import SILENT, power_share
+from alphamf.audio.stft import SILENT, power_share, sqrt_hann
+from alphamf.denoising import gain
+from alphamf.denoising.gain import floor_gain, mean_around
 from alphamf.denoising.grids import BAND_TOP
 from alphamf.denoising.high_bands import high_pooling, low_pooling, spread_band_gains
 from alphamf.denoising.spatial import SHARED
+from alphamf.denoising.uncertainty import BAND, LEVEL, RATIO, SPAN, WEIGHTS
 from alphamf.learnt import bands
 from tests.support.twin.chain import NoiseVariance, forgetting_factor
 from tests.support.twin.constants import C
@@ -153,7 +152,7 @@ class FaintNoise:
         loud = self._mean.sum(axis=1, keepdims=True)
         self._loud = np.maximum(loud, np.float32(C.FAINT_DECAY) * self._loud)
         pauses = floor.sum(axis=1, keepdims=True)
-        lowest = faint_noise.lowest_gain(self._loud, pauses, C.FAINT_DEPTH_DB)
+        lowest = gain.lowest_gain(self._loud, pauses, C.FAINT_DEPTH_DB)
         cell = (self._last + around) / np.float32(2)
         self._last = around
         found = np.maximum(floor_gain(cell, floor, C.FAINT_ABOVE), lowest)

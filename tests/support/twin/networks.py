@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from alphamf.learnt import bands, high_band, layers, network, packed, pauses, second_stage
+from alphamf.learnt import bands, causal, high_band, layers, network, refiner, second_stage
 from alphamf.learnt.causal import CausalHighBand, fill_band_end
 
 
 def rounded(parameters):
     """Return the parameters of a network with its matrices in 8 bits, as the engine has them."""
     return {
-        name: np.multiply(*packed.in_bytes(value)) if name.endswith(packed.MATRICES) else value
+        name: np.multiply(*causal.in_bytes(value)) if name.endswith(causal.MATRICES) else value
         for name, value in parameters.items()
     }
 
@@ -44,7 +44,7 @@ class FrameNetwork:
             (each, Ring(2 * each.apart[0] + 1, (channels, bins, each.inputs)))
             for each in network.correlations(sizes)
         ]
-        self._shares = Ring(pauses.AROUND + 1, (channels,))
+        self._shares = Ring(refiner.AROUND + 1, (channels,))
 
     def outputs(self, features):
         """Return `layers.outputs` of the newest frame, shape (channels, bins, features)."""
@@ -83,10 +83,10 @@ class FrameNetwork:
         logit = network.logits(self.outputs(features)[:, None], features[:, None])[:, 0]
         found = layers.logistic(logit, np)
         used = slice(bands.BELOW if self._wide else 0, None)
-        share = pauses.speech_share(found.T[used], power.T[used])
-        largest = np.max(self._shares.taps(share, pauses.AROUND + 1, 1), axis=0)
-        in_pauses = high_band.IN_PAUSES if self._wide else pauses.IN_PAUSES
-        exponents = pauses.exponents(largest, self.trained.exponent, np, in_pauses)
+        share = refiner.speech_share(found.T[used], power.T[used])
+        largest = np.max(self._shares.taps(share, refiner.AROUND + 1, 1), axis=0)
+        in_pauses = high_band.IN_PAUSES if self._wide else refiner.IN_PAUSES
+        exponents = refiner.exponents(largest, self.trained.exponent, np, in_pauses)
         return found ** exponents.astype(np.float32)[:, None]
 
     def coefficients(self, noisy, first):

@@ -7,9 +7,8 @@ import pytest
 import soundfile
 
 from alphamf import Stream
-from alphamf.audio.stft import Frame
+from alphamf.audio.stft import Frame, frame_of
 from alphamf.denoising import high_bands
-from alphamf.denoising.asymmetric_windows import frame_of
 from alphamf.denoising.grids import Grid, Spectra, native_grid
 from alphamf.denoising.weights import find, find_online
 from alphamf.errors import AlphaMFError

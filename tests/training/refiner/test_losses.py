@@ -8,8 +8,7 @@ from alphamf.audio import stft
 from alphamf.audio.reader import read
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame
-from alphamf.denoising import asymmetric_windows
-from alphamf.learnt import compiled, layers, network, second_stage
+from alphamf.learnt import layers, network, second_stage
 from alphamf.learnt.causal import CausalRefiner, fill_band_end
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
@@ -94,11 +93,11 @@ def test_the_causal_spectra_are_those_of_denoising():
     sound, hop = voice(0, 0.61), 16
     whole = len(sound) // hop * hop
     found = spectra.causal_forward(torch.from_numpy(sound)[None], hop)
-    ours = asymmetric_windows.spectra(sound, hop).T
+    ours = stft.spectra(sound, hop).T
     np.testing.assert_allclose(found[0].numpy()[:, 7:], ours[:, 7:], atol=1e-5)
     again = spectra.causal_inverse(found, hop)[0].numpy()
     np.testing.assert_allclose(again, sound[: len(again)], atol=1e-5)
-    assert whole - len(again) == (asymmetric_windows.SYNTHESIS_HOPS - 1) * hop
+    assert whole - len(again) == (stft.SYNTHESIS_HOPS - 1) * hop
 
 
 def test_a_refiner_in_training_is_the_one_that_denoises():
@@ -156,7 +155,7 @@ def test_a_second_stage_in_training_is_the_one_that_denoises(monkeypatch, sizes)
     factors = SecondStage(values, RATE, short).coefficients(*spectra_)
     unit = np.sqrt((np.abs(spectra_[0]) ** 2).mean())
     expected = second_stage.speech(*spectra_, factors, np) / unit
-    rounded = 2e-2 if compiled.variant() in compiled.ROUNDED else 0
+    rounded = 2e-2 if layers.variant() in layers.ROUNDED else 0
     np.testing.assert_allclose(made.estimate[0].numpy(), expected, rtol=rounded, atol=2e-2)
     found = losses.losses(made, grid, ("distortion",))
     spoken = stft.forward(clean, short) / unit

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import soundfile
 
-from alphamf.audio import floors, stft
+from alphamf.audio import stft
 from alphamf.audio.resample import resample
+from alphamf.denoising import gain
 from alphamf.errors import AlphaMFError
 from alphamf.learnt import network
 from alphamf.learnt.refiner import Refiner
@@ -475,7 +476,7 @@ def test_a_floor_is_taken_away_and_the_speech_left(rate):
     for seed in range(4):
         for hiss_db in (-60, -45, -30):
             speech, heard = spoken(seed, rate, hiss_db)
-            kept = floors.remove_floor(heard, rate)
+            kept = gain.remove_floor(heard, rate)
             assert kept.shape == heard.shape and kept.dtype == np.float32
             pause = slice(int(1.1 * rate), int(1.9 * rate))
             fallen = shaping.rms(kept[pause]) / shaping.rms(heard[pause])
@@ -491,9 +492,9 @@ def test_a_floor_is_taken_away_and_the_speech_left(rate):
 
 def test_a_recording_without_a_floor_stays_as_it_is():
     speech, _ = spoken(0, RATE, -60)
-    kept = floors.remove_floor(speech, RATE)
+    kept = gain.remove_floor(speech, RATE)
     assert shaping.rms(kept - speech) < 1e-3 * shaping.rms(speech)
-    np.testing.assert_array_equal(floors.remove_floor(0 * speech, RATE), 0 * speech)
+    np.testing.assert_array_equal(gain.remove_floor(0 * speech, RATE), 0 * speech)
 
 
 def test_a_mixture_keeps_the_hiss_that_its_target_does_not_have():
@@ -536,4 +537,4 @@ def test_targets_without_hiss_are_prepared_with_their_voices(tmp_path):
         found = recordings.open_recordings(tmp_path / "made", split)
         assert len(found.targets) == len(found.voices) == count
         for target, each in zip(found.targets, found.voices, strict=True):
-            np.testing.assert_array_equal(target, floors.remove_floor(each, RATE))
+            np.testing.assert_array_equal(target, gain.remove_floor(each, RATE))

@@ -34,7 +34,7 @@ from alphamf.research.corpora import CORPORA, find
 from alphamf.research.experiments.hamcmc.gibbs import Gibbs
 from alphamf.scores.score import sdr
 from alphamf.tools.arrays import Floats
-from alphamf.tools.manifest import read_manifest
+from alphamf.tools.tables import read_manifest
 from alphamf.training.dictionary.api import train
 
 SPEECH_PRIOR = Gamma(1.0, 300.0)

@@ -1,1 +1,0 @@
-"""Metadata of files: tags, pictures, cues and history; copied to the outputs."""
