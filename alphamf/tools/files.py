@@ -90,11 +90,9 @@ def lies_in(path: str | os.PathLike[str], folder: str | os.PathLike[str]) -> boo
     except OSError:
         return False
     for place in Path(real_path(path)).parents:
-        try:
+        with suppress(OSError):
             if os.path.samestat(os.stat(place), wanted):
                 return True
-        except OSError:
-            continue
     return False
 
 
@@ -151,8 +149,7 @@ def _clear(prefix: str) -> None:
 
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 
-MOST_NAME = 600
-"""Maximum number of characters of a file name in a message."""
+MOST_NAME = 600  # Maximum number of characters of a file name in a message
 
 
 def printable(text: str) -> str:
@@ -264,10 +261,9 @@ def refuse_links(path: str | os.PathLike[str], within: str | os.PathLike[str]) -
 
 def temporary_place() -> str:
     """Return the folder for temporary files for use in messages, even if no such folder exists."""
-    try:
+    with suppress(OSError):
         return printable_name(tempfile.gettempdir())
-    except OSError:
-        return "a temporary folder"
+    return "a temporary folder"
 
 
 def make_folder(path: str | os.PathLike[str], within: str | os.PathLike[str] | None = None) -> None:

@@ -23,7 +23,6 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
@@ -272,11 +271,10 @@ def _command(name: str) -> str:
     return f"`alphamf {TASKS[name].arguments if name in TASKS else OTHERS[name][0]}`"
 
 
-def with_others(
-    section: str, rows: dict[str, list[str]], commands: Iterable[str]
-) -> list[list[str]]:
-    """Return rows of a table; commands that did not run keep theirs of the page."""
-    rows = {command: cells for command, *cells in rows_of(PAGE, section)} | rows
+def _with_others(rows: dict[str, list[str]]) -> list[list[str]]:
+    """Return rows of the table; commands that were not stopped keep theirs of the page."""
+    rows = {command: cells for command, *cells in rows_of(PAGE, "kills")} | rows
+    commands = map(_command, [*TASKS, *OTHERS])
     return [[command, *rows[command]] for command in commands if command in rows]
 
 
@@ -306,8 +304,8 @@ def main() -> None:
     arguments = ["--cycles", str(asked.cycles), "--seed", str(asked.seed)]
     arguments += ["--only", asked.only] if asked.only else []
     made = caption("benchmarks.attacks.kills", arguments, ("alphamf", "numpy", "soundfile"))
-    table = with_others("kills", rows, map(_command, [*TASKS, *OTHERS]))
-    publish(PAGE, "kills", f"{tables.markdown(headings, table)}\n\n{made}", write=asked.write)
+    text = f"{tables.markdown(headings, _with_others(rows))}\n\n{made}"
+    publish(PAGE, "kills", text, write=asked.write)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ keeps what was synced, and of all other changes any part in any order, as file s
 and others, OSDI 2014). So after each call must hold: a file was synced before it got the name of an
 output; an output that a line of standard output, standard error or a table of results names, and
 every output when the command has ended well, was synced, and so were its name and those of its
-folders. With ``--write`` the rows in docs/reliability.md are replaced. Linux only.
+folders. Linux only.
 """
 
 from __future__ import annotations
@@ -23,27 +23,20 @@ from pathlib import Path
 
 from alphamf.tools import tables
 from benchmarks.attacks.commands import FEWER_TASKS, Task, prepare_fewer, start
-from benchmarks.attacks.kills import LIVE, PAGE, with_others
-from benchmarks.report import caption, options_of, publish, run_main
+from benchmarks.attacks.kills import LIVE
+from benchmarks.report import options_of, run_main
 
-CUT_TASKS = {**FEWER_TASKS, "live": LIVE._replace(before=LIVE.before.replace("1000", "1"))}
+CUT_TASKS = {
+    **{name: task for name, task in FEWER_TASKS.items() if name != "adapt"},
+    "live": LIVE._replace(before=LIVE.before.replace("1000", "1")),
+}
+"""Commands; `adapt` writes its model as `train` does."""
 CALLS = (
     "open,openat,creat,write,pwrite64,writev,pwritev,pwritev2,ftruncate,fallocate,sendfile,"
     "copy_file_range,rename,renameat,renameat2,link,linkat,unlink,unlinkat,mkdir,mkdirat,rmdir,"
     "fsync,fdatasync"
 )
-STRACE = (
-    "strace",
-    "-f",
-    "--seccomp-bpf",
-    "-y",
-    "-s",
-    "100000",
-    "-e",
-    f"trace={CALLS}",
-    "-e",
-    "status=successful",
-)
+STRACE = ("strace", "-f", "--seccomp-bpf", "-y", "-s", "100000", "-e", f"trace={CALLS}")
 
 _CALL = re.compile(r"^(\w+)\((.*)\) += (\d+)(?:<(.*)>)?$")
 _DESCRIPTOR = re.compile(r"\d+<([^<>]*)>")
@@ -163,7 +156,8 @@ def follow(lines: Iterable[str], folder: Path) -> Disk:
     begun: dict[str, str] = {}
     for line in lines:
         process, _, call = line.partition(" ")
-        call = re.sub(r"<\.\.\. \w+ resumed>", lambda _, by=process: begun.pop(by, ""), call)
+        if resumed := re.match(r" *<\.\.\. \w+ resumed>", call):
+            call = begun.pop(process, "") + call[resumed.end() :]
         if "<unfinished ...>" in call:  # while another process calls
             begun[process] = call.partition("<unfinished ...>")[0]
         else:
@@ -189,32 +183,24 @@ def cut(name: str, task: Task, place: Path) -> Disk:
         return follow(lines, folder)
 
 
-def rows(names: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield commands and the cells of their rows."""
+def rows(names: Iterable[str]) -> Iterator[list[str]]:
+    """Yield the rows of commands."""
     for name in names:
         task = CUT_TASKS[name]
         with tempfile.TemporaryDirectory(prefix="power-cuts-") as place:
             disk = cut(name, task, Path(place).resolve())
         print(name, *disk.problems, sep="\n  ", file=sys.stderr, flush=True)
         numbers = disk.calls, disk.syncs, disk.promises, len(disk.problems)
-        yield f"`alphamf {task.arguments}`", list(map(str, numbers))
+        yield [f"`alphamf {task.arguments}`", *map(str, numbers)]
 
 
 def main() -> None:
     """Cut the power of all commands, and print the table."""
     parser = options_of("benchmarks.attacks.power_cuts", __doc__)
     parser.add_argument("--only", default=",".join(CUT_TASKS), help="commands")
-    parser.add_argument("--write", action="store_true", help="put the table into the page")
-    asked = parser.parse_args()
-    found = dict(rows(asked.only.split(",")))
-    commands = [f"`alphamf {task.arguments}`" for task in CUT_TASKS.values()]
-    text = tables.markdown(
-        ["command", "cuts", "syncs", "promises", "problems"],
-        with_others("power_cuts", found, commands),
-    )
-    made = caption("benchmarks.attacks.power_cuts", [], ("alphamf", "numpy"))
-    publish(PAGE, "power_cuts", f"{text}\n\n{made}", write=asked.write)
-    raise SystemExit(any(cells[-1] != "0" for cells in found.values()))
+    found = list(rows(parser.parse_args().only.split(",")))
+    print(tables.markdown(["command", "cuts", "syncs", "promises", "problems"], found))
+    raise SystemExit(any(cells[-1] != "0" for cells in found))
 
 
 if __name__ == "__main__":

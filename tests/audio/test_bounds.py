@@ -16,10 +16,12 @@ import numpy as np
 import psutil
 import pytest
 import soundfile
+from typer.testing import CliRunner
 
 from alphamf.audio.decoder import sandbox
 from alphamf.audio.decoder.client import open_confined
 from alphamf.audio.reader import open_reader
+from alphamf.cli.app import app
 from alphamf.errors import AlphaMFError
 from benchmarks.attacks.parsers import PARSERS
 from tests.support.commands import until
@@ -81,6 +83,38 @@ def test_work_grows_no_faster_than_the_file(tmp_path, monkeypatch, capfd, kind):
         parts = len(data) / len(FLAC) if kind == "joined FLAC" else 1
         assert read < 20 * len(data) + 2_000_000 + 200_000 * parts, (kind, size, read)
     assert found[3] < 10 * found[1] + 0.3, (kind, found)
+
+
+COMMANDS = {
+    "info": ["info", "a"],
+    "mix": ["mix", "a", "--noise", "a", "-o", "mix", "--snr", "0", "--overwrite", "-q"],
+    "evaluate": ["evaluate", "--clean", "a", "--noisy", "a", "--method", "noisy", "--jobs", "1"],
+}
+"""Commands that read all of a recording, here the file `a`, and do little with it."""
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_command_takes_more_than_linear_time_and_memory(tmp_path, monkeypatch, name):
+    """Of three more units of garbage: 10 times the time, and 15 bytes per byte of the file."""
+    monkeypatch.setenv(sandbox.VARIABLE, "off")
+    monkeypatch.chdir(tmp_path)
+    unit = 5 * UNIT
+    for kind, garbage in GARBAGE.items():
+        seconds, most = [], []
+        for size in (unit, unit, 4 * unit):  # the first imports what is needed
+            Path("a").write_bytes(garbage(size))
+            Path("/proc/self/clear_refs").write_text("5")
+            begun = time.process_time()
+            done = CliRunner().invoke(app, COMMANDS[name])
+            seconds.append(time.process_time() - begun)
+            assert done.exit_code in (0, 2), (kind, done.output)
+            status = Path("/proc/self/status").read_text()
+            most.append(1024 * int(status.partition("VmHWM:")[2].split()[0]))
+        assert seconds[2] < 10 * seconds[1] + 0.5, (kind, seconds)
+        parts = 3 * unit / len(FLAC) if kind == "joined FLAC" else 0
+        assert most[2] - most[1] < 15 * 3 * unit + 6_000_000 + 3000 * parts, (kind, most)
 
 
 @pytest.mark.slow

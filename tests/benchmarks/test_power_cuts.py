@@ -73,7 +73,5 @@ def test_what_all_writers_share_keeps_its_promise(tmp_path):
 @strace
 @pytest.mark.parametrize("name", CUT_TASKS)
 def test_no_command_promises_what_a_power_cut_takes(tmp_path, name):
-    if name == "adapt":
-        pytest.importorskip("torch", reason="training needs PyTorch: pip install 'alphamf[learn]'")
     disk = cut(name, CUT_TASKS[name], tmp_path)
     assert disk.problems == [] and disk.promises
