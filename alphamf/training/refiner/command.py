@@ -4,7 +4,7 @@ For example::
 
     python -m alphamf.training models/refiner-8k.toml --run RUN -o refiner-8k.npz
 
-RUN then contains the mixtures, a checkpoint, the curves (curves.csv and curves.png) and the network
+RUN then contains the mixtures, a checkpoint, a table of the losses (curves.csv) and the network
 at the last score (network.npz). The same command continues a stopped run. With --check it stops at
 the step of the configuration's [ladder] and compares its loss with the recorded one.
 Needs PyTorch: pip install 'alphamf[learn]'.

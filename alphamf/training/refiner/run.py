@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import time
@@ -36,7 +37,7 @@ from alphamf.tools.files import (
     printable_name,
     refuse_links,
 )
-from alphamf.training.refiner import curves, shards
+from alphamf.training.refiner import shards
 from alphamf.training.refiner.config import (
     CausalHighBandKind,
     CausalSecondStageKind,
@@ -51,7 +52,8 @@ if TYPE_CHECKING:
     from alphamf.training.refiner.optimise import Fit
 
 CHECKPOINT, NETWORK, CONFIGURATION = "checkpoint.pt", "network.npz", "config.json"
-"""Files of a run's folder, beside those of `curves`."""
+TABLE = "curves.csv"
+"""Files of a run's folder."""
 
 Tell = Callable[[str], None]
 """Receives a line about the progress of the run."""
@@ -88,8 +90,8 @@ def check_installed(device: str = "cpu") -> None:
 def train(run: Run, until: int | None = None) -> list[dict[str, float]]:
     """Train the network of a configuration, or resume a stopped run; return the rows of the log.
 
-    The folder then holds the checkpoint, the curves and ``network.npz``, the running mean of the
-    parameters, as of the last score. `until` is the step to stop at; None: the last.
+    The folder then holds the checkpoint, a table of the losses and ``network.npz``, the running
+    mean of the parameters, as of the last score. `until` is the step to stop at; None: the last.
     """
     check_installed(run.device)
     config = run.config
@@ -115,8 +117,19 @@ def _steps(run: Run, fit: Fit, sets: tuple[Clips, Clips], last: int) -> list[dic
     while fit.step < last and not fit.over:
         rows.append(_stretch(run, fit, clips, dev, rows))
         fit.save(checkpoint, rows)
-        curves.write(run.folder, rows)
+        _write_table(run.folder, rows)
     return rows
+
+
+def _write_table(folder: Path, rows: Sequence[Mapping[str, float]]) -> None:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    with (
+        atomic_file(folder / TABLE, within=folder) as part,
+        part.open("w", newline="", encoding="utf-8") as file,
+    ):
+        writer = csv.DictWriter(file, names, restval="")
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def check(run: Run) -> str:
@@ -204,7 +217,7 @@ def _claimed(run: Run) -> Iterator[None]:
     make_folder(written)
     sentence = f"another run is training in {printable_name(run.folder)}"
     with exclusive_lock(run.folder, sentence, folder=True):
-        others = [run.folder / name for name in (CHECKPOINT, NETWORK, curves.TABLE, curves.PICTURE)]
+        others = [run.folder / name for name in (CHECKPOINT, NETWORK, TABLE)]
         for path in (written, *others):
             refuse_links(path, run.folder)
         with file_errors(written, "read", UnicodeDecodeError):

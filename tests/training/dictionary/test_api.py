@@ -22,7 +22,7 @@ BINS = np.arange(257)
 PLANTED = np.exp(-0.5 * ((BINS[:, None] - np.array([40, 90, 180])) / 25) ** 2) + 1e-3
 """Power spectra, one in a column, which overlap."""
 
-QUICK = {"rank": 3, "context": 1, "steps": 40, "keep": 10}
+QUICK = {"rank": 3, "context": 1, "steps": 40}
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def files(tmp_path_factory):
 @pytest.mark.parametrize("sampler", ["em", pytest.param("sgrld", marks=pytest.mark.slow)])
 def test_planted_spectra_are_found(files, alpha, sampler):
     """The dispersion of a power spectrum P is in proportion to P^(alpha/2)."""
-    model = train(files, alpha=alpha, sampler=sampler, rank=3, context=1, steps=400, keep=50)
+    model = train(files, alpha=alpha, sampler=sampler, rank=3, context=1, steps=400)
     assert model.basis.dtype == np.float32
     assert cosines(model.basis, PLANTED ** (alpha / 2)).min() > 0.97
     # Which the exponent makes a difference to.
@@ -75,7 +75,7 @@ def test_objective_falls(files):
         return float(target.draw(generator(0), state.theta).value(state.theta))
 
     values = [
-        objective(train(files, **QUICK | {"alpha": 2.0, "steps": steps, "keep": 1}).basis)
+        objective(train(files, **QUICK | {"alpha": 2.0, "steps": steps}).basis)
         for steps in (1, 5, 20, 80)
     ]
     assert (np.diff(values) < 0).all()
@@ -97,7 +97,7 @@ def test_what_is_told(files, tmp_path):
     assert np.mean([p.objective for p in told[:5]]) < np.mean([p.objective for p in told[-5:]])
     assert model.about["files"] == 2
     assert model.about["seconds"] == pytest.approx(8, abs=0.5)
-    assert {model.about[key] for key in ("sampler", "steps", "keep", "seed")} == {"em", 40, 10, 3}
+    assert {model.about[key] for key in ("sampler", "steps", "keep", "seed")} == {"em", 40, 13, 3}
     model.save(tmp_path / "model.npz")
     assert dictionary.load(tmp_path / "model.npz").about == model.about
 
@@ -166,7 +166,7 @@ def test_a_late_start_counts_in_full(files, tmp_path):
 def test_other_rates(tmp_path, rate, frame):
     path = tmp_path / "speech.wav"
     soundfile.write(path, coloured(PLANTED[:, 1], 1, np.random.default_rng(0), 44100), 44100)
-    model = train([path], rate=rate, rank=2, context=2, steps=5, keep=1)
+    model = train([path], rate=rate, rank=2, context=2, steps=5)
     assert (model.rate, model.frame) == (rate, frame)
     assert model.basis.shape == (2 * model.bins, 2)
 
@@ -174,7 +174,7 @@ def test_other_rates(tmp_path, rate, frame):
 def test_a_click_is_enough(tmp_path):
     """A file shorter than a window is a file."""
     soundfile.write(tmp_path / "click.wav", np.float32([0, 0, 0.5, -0.5, 0]), RATE)
-    assert train([tmp_path / "click.wav"], rank=1, steps=3, keep=1).about["files"] == 1
+    assert train([tmp_path / "click.wav"], rank=1, steps=3).about["files"] == 1
 
 
 def test_silent_files_are_passed_over(files, tmp_path):
@@ -235,9 +235,6 @@ def test_files_that_do_not_do_are_passed_over_where_somebody_listens(files, tmp_
         ("alpha", 2.1),
         ("context", 0),
         ("sampler", "gibbs"),
-        ("steps", 5),
-        ("keep", 0),
-        ("keep", 41),
         ("seconds", 0),
         ("seconds", float("inf")),
         ("seconds", float("nan")),
@@ -265,7 +262,7 @@ def test_the_rate_is_that_of_the_voices(files, tmp_path):
         high.append(tmp_path / f"{rate}.wav")
         soundfile.write(high[-1], coloured(PLANTED[:, 1], 1, np.random.default_rng(0), rate), rate)
     (tmp_path / "text.wav").write_text("not audio")
-    quick = QUICK | {"steps": 3, "keep": 1, "skipped": lambda sentence: None}
+    quick = QUICK | {"steps": 3, "skipped": lambda sentence: None}
     assert train([*high, tmp_path / "text.wav"], **quick).rate == 16000
     assert train([*high, files[0]], **quick).rate == 8000
     assert train(high, **quick, rate=8000).rate == 8000
@@ -282,10 +279,10 @@ def test_memory_is_bounded(files, tmp_path, monkeypatch):
     monkeypatch.setattr(api, "MOST_CELLS", 257 * 156)  # 2.5 s
     for seed in range(4):
         shapes.clear()
-        model = train(paths, **QUICK | {"steps": 3, "keep": 1}, seconds=1.0, seed=seed)
+        model = train(paths, **QUICK | {"steps": 3}, seconds=1.0, seed=seed)
         assert model.about["files"] == 3 and model.about["seconds"] == pytest.approx(2.5, abs=0.02)
         assert sum(shapes) <= 156 + 3 * 4
         found.append(model.basis)
     assert len({basis.tobytes() for basis in found}) == 4
-    whole = train(paths[:2], **QUICK | {"steps": 3, "keep": 1}, seconds=1.0)
+    whole = train(paths[:2], **QUICK | {"steps": 3}, seconds=1.0)
     assert whole.about["files"] == 2
