@@ -46,19 +46,19 @@ __all__ = [
 _HOME = {
     "PRESETS": "denoising.settings",
     "SAMPLERS": "inference.samplers.registry",
-    "Agreement": "denoising.agreement",
+    "Agreement": "denoising.posterior",
     "AlphaMFError": "errors",
-    "Denoised": "denoising.denoised",
+    "Denoised": "denoising.api",
     "Dictionary": "learnt.dictionary",
     "Segment": "denoising.segments",
     "Settings": "denoising.settings",
     "Stream": "denoising.stream",
-    "SpeechRange": "denoising.activity",
+    "SpeechRange": "denoising.uncertainty",
     "Weights": "denoising.weights",
     "denoise": "denoising.api",
     "denoise_stream": "denoising.api",
     "load": "learnt.dictionary",
-    "speech_ranges": "denoising.activity",
+    "speech_ranges": "denoising.uncertainty",
     "train": "training.dictionary.api",
 }
 

@@ -78,7 +78,7 @@ class OnlineBands:
 
 
 class Presence:
-    """Computes the probability of speech frame by frame, as `denoising.activity`."""
+    """Computes the probability of speech frame by frame, as `denoising.uncertainty`."""
 
     def __init__(self, grid, hop):
         spacing = grid.rate / grid.frame.n_fft
