@@ -22,7 +22,7 @@ SMALLEST, LARGEST = (2.5, 2.0, 2.2), (10.0, 8.0, 4.5)
 """Ranges of the room's sides in metres."""
 
 REFLECTIONS = 40
-"""The most reflections at walls that a path has; what is missing is 50 dB below the direct sound."""
+"""The most reflections at walls that a path has; all others are 50 dB below the direct sound."""
 
 MOVED = 0.05
 """How far each image is moved at random, in metres: walls that are not perfectly straight give no
