@@ -35,7 +35,7 @@ def core(name: str) -> str:
 
 
 def speeches(name: str) -> Iterator[str]:
-    """Yield candidates for the `core` of the clean file, best first."""
+    """Yield what the clean file's `core` may be, given the name of the noisy one, best first."""
     stem = core(name)
     yield stem
     joints = [k for k, letter in enumerate(stem) if letter in _JOINTS]

@@ -85,7 +85,7 @@ class ConstantMass:
 
 
 class ForceTerms(NamedTuple):
-    """Sums over the subsamples of SGNHT's test function; of size 0 in another test."""
+    """Sums over the subsamples of SGNHT's test function; of size 0 where another is used."""
 
     # damped, outer: sums of xi p, shape (*chains, D), and of p p', of the shape of
     # `MassEMState.inverse`.

@@ -238,7 +238,7 @@ class SGNPHMC:
 
 
 class SGRNPHMCState(NamedTuple):
-    """Position, number of steps, physical momentum and thermostat's momentum, as above."""
+    """Position, number of steps, momentum r and the thermostat's momentum q."""
 
     theta: Array  # Position, shape (*chains, D)
     step: int  # Number of steps made

@@ -148,8 +148,8 @@ def _in_units_of_first(each: list[Tensor]) -> list[Tensor]:
 def losses(found: NetworkSpeech, grid: TrainingGrid, wanted: Collection[str]) -> dict[str, Tensor]:
     """Compute terms of the objective, each a mean over clips.
 
-    `wanted`: names: ``distortion``, log of the squared error over the clean speech's power, which
-    saturates at 30 dB.
+    `wanted`: names of terms. ``distortion`` is the log of the squared error over the clean
+    speech's power, and saturates at 30 dB.
     """
     clean, estimate = (grid.inverse(x) for x in (found.clean, found.estimate))
     terms = {
