@@ -47,7 +47,7 @@ def run_band_network(
 def losses(made: NetworkBandGains, wanted: Collection[str]) -> dict[str, Tensor]:
     """Compute terms of the objective, each a mean over clips.
 
-    `wanted`: names of terms: ``distortion``, log of a band's squared error over its speech's energy, which
+    `wanted`: ``distortion`` is the log of a band's squared error over its speech's energy, which
     saturates at 30 dB; ``distance``, log-spectral distance in dB, in which what is lost counts
     `LOST` times, the root of the mean square over bands, mean over frames.
     """
