@@ -1,20 +1,20 @@
-"""The command line. Heavy libraries are imported only by the commands that need them."""
+"""The command line, and how its help is printed; commands import heavy libraries when they run."""
 
 from __future__ import annotations
 
 import logging
 import os
 import signal
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from alphamf.cli import (
     adapt,
     denoise,
     evaluate,
     experiment,
-    help,
     info,
     live,
     mix,
@@ -23,18 +23,140 @@ from alphamf.cli import (
     serve,
     train,
 )
-from alphamf.cli.help import Command, DenoiseCommand, Group
 from alphamf.tools import machine
+from alphamf.tools.files import printable_name
 from alphamf.tools.stopping import end_on_signals
 
 LOOPS = "default", "unfused", "v3", "v4", "bf16", "amx"
 """Copies of the compiled loops, of which the environment variable ALPHAMF_LOOPS may name one."""
 
+EXAMPLES = {
+    "alphamf": (
+        "alphamf denoise talk.wav",
+        "alphamf live",
+        "alphamf serve",
+        "alphamf COMMAND --help",
+    ),
+    "denoise": (
+        "alphamf denoise talk.wav",
+        "alphamf denoise talk.mp4 --strength 80% --normalize podcast",
+        "alphamf denoise talks/ --output-dir clean/",
+        "alphamf denoise talk.wav --dereverb",
+        "alphamf denoise call.wav --noise-from 0:00-0:03 --plot call.png",
+        "alphamf denoise - -o - --latency low < talk.wav > clean.wav",
+    ),
+    "live": (
+        "alphamf live",
+        "alphamf live --list-devices",
+        "alphamf live --input headset --strength 80% --record takes/",
+    ),
+    "serve": ("alphamf serve", "alphamf serve --port 8000 --no-browser"),
+    "train": (
+        "alphamf train clean-speech/ -o mine.npz",
+        "alphamf train voices/ -o mine.npz --voices folder --rate 8000",
+    ),
+    "adapt": (
+        "alphamf adapt --clean my-voices/ --noise my-noises/ -o mine.npz",
+        "alphamf adapt --clean calls/ --noise hum.wav -o mine.npz --minutes 30",
+    ),
+    "mix": (
+        "alphamf mix clean-speech/ --noise my-noises/ -o corpus --snr 0,5,10",
+        "alphamf mix clean-speech/ --noise fan.wav -o corpus --count 100 --rate 16000",
+    ),
+    "evaluate": (
+        "alphamf evaluate --pairs corpus/pairs.csv --method noisy,logmmse,fast",
+        "alphamf evaluate --clean clean/ --noisy 'noisy/*' --method fast,other=out/",
+    ),
+    "info": ("alphamf info talk.wav", "alphamf info speech-16k"),
+    "models": ("alphamf models", "alphamf info refiner-16k"),
+    "plugin": ("alphamf plugin install", "alphamf plugin path"),
+    "experiment": ("alphamf experiment list", "alphamf experiment hamcmc-gaussian"),
+}
+"""Command lines by the name of the command, the one that most people need first."""
+
+
+def epilog(command: str) -> str:
+    """Return the end of a command's help: its examples, one a line."""
+    return "\n".join(["\b", "Examples:", *(f"  {line}" for line in EXAMPLES[command])])
+
+
+COLUMN = 26
+"""Most characters of an option's name and value, before its text begins on the next line."""
+
+
+class Command(TyperCommand):
+    """A command that lists its options by the heading that each names."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments and the options of each group, in two columns."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for each in self.get_params(ctx):
+            if (record := each.get_help_record(ctx)) is None:
+                continue
+            heading = getattr(each, "rich_help_panel", None) or "Options"
+            if not isinstance(each, TyperOption):
+                heading, record = "Arguments", (record[0].partition(" ")[0], record[1])
+            groups.setdefault(heading, []).append(record)
+        for heading, rows in groups.items():
+            with formatter.section(heading):
+                formatter.write_dl(rows, col_max=COLUMN)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words of the command line; an error is a sentence of its own."""
+        ctx.allow_extra_args = True  # refused here, with the right form
+        try:
+            extra = super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")
+            raise
+        if extra and not ctx.resilient_parsing:
+            forms = ", or ".join(EXAMPLES.get(self.name or "", ()))
+            words = " ".join(map(printable_name, extra))
+            ctx.fail(f"unexpected {words}" + (f"; write, for example: {forms}" if forms else ""))
+        return extra
+
+
+class Group(TyperGroup):
+    """Commands that are listed with the whole first sentence of their help."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the name and the sentence of each command."""
+        commands = self.commands.items()
+        rows = [(name, (each.help or "").partition("\n\n")[0]) for name, each in commands]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, " ".join(text.split())) for name, text in rows])
+
+
+class DenoiseCommand(Command):
+    """The command ``denoise``, whose option --dereverb may stand without a value."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Give --dereverb the value 1 where no share follows."""
+        given: list[str] = []
+        for k, word in enumerate(args):
+            given.append(word)
+            if word == "--" or (word == "--dereverb" and _is_share(args[k + 1 : k + 2])):
+                given += args[k + 1 :]
+                break
+            if word == "--dereverb":
+                given.append("1")
+        return super().parse_args(ctx, given)
+
+
+def _is_share(following: list[str]) -> bool:
+    """Return whether the word after an option is a number, or a percentage."""
+    try:
+        float("".join(following).removesuffix("%"))
+    except ValueError:
+        return False
+    return True
+
+
 app = typer.Typer(
     name="alphamf",
     cls=Group,
     no_args_is_help=True,
-    epilog=help.epilog("alphamf"),
+    epilog=epilog("alphamf"),
     rich_markup_mode=None,
     pretty_exceptions_show_locals=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -51,9 +173,9 @@ for command in (
     info.models,
 ):
     kind = DenoiseCommand if command is denoise.denoise else Command
-    app.command(cls=kind, epilog=help.epilog(command.__name__))(command)
-app.add_typer(plugin.plugin, name="plugin", epilog=help.epilog("plugin"))
-app.command(cls=Command, epilog=help.epilog("experiment"))(experiment.experiment)
+    app.command(cls=kind, epilog=epilog(command.__name__))(command)
+app.add_typer(plugin.plugin, name="plugin", cls=Group, epilog=epilog("plugin"))
+app.command(cls=Command, epilog=epilog("experiment"))(experiment.experiment)
 
 
 def _version(wanted: bool) -> None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import typer
 
 from alphamf.cli import report
-from alphamf.cli.help import Group
 
 plugin = typer.Typer(
-    cls=Group,
     rich_markup_mode=None,
     no_args_is_help=True,
     help="Install alphamf as a plug-in (LADSPA and LV2) for other programs: docs/plugins.md.",

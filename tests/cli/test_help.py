@@ -14,8 +14,7 @@ import soundfile
 import typer
 
 import alphamf
-from alphamf.cli.app import app
-from alphamf.cli.help import EXAMPLES
+from alphamf.cli.app import EXAMPLES, app
 from alphamf.cli.options import parse_share
 from alphamf.cli.report import with_options
 from alphamf.denoising.settings import Settings
