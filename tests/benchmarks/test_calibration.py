@@ -1,7 +1,5 @@
 """Predicted and true errors of the gain, on made-up cells."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from benchmarks import calibration

@@ -1,7 +1,5 @@
 """Time and memory of a command."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -1,7 +1,5 @@
 """The counterexamples to the papers' theorems: each command shows what its page says."""
 
-from __future__ import annotations
-
 import re
 import sys
 

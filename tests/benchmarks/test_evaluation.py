@@ -1,7 +1,5 @@
 """The commands that lead to an evaluation and from it into docs/benchmarks."""
 
-from __future__ import annotations
-
 import csv
 import sys
 

@@ -1,7 +1,5 @@
 """Scores from 8 to 20 kHz on made-up speech, and the mixtures that they are measured on."""
 
-from __future__ import annotations
-
 from collections import namedtuple
 
 import numpy as np

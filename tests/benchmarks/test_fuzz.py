@@ -1,7 +1,5 @@
 """Damaged and hostile files: a small part of what ``python -m benchmarks.attacks.fuzz`` tries."""
 
-from __future__ import annotations
-
 import struct
 import sys
 from collections import Counter

@@ -1,7 +1,5 @@
 """A benchmark explains itself when asked to, and what is missing is one sentence."""
 
-from __future__ import annotations
-
 import runpy
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Hostile requests to the page: fewer than the benchmark sends, of every kind."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("uvicorn", reason="the extra web is not installed")

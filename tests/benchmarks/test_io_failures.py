@@ -1,7 +1,5 @@
 """Calls to the system that fail: a part of what `benchmarks.attacks.io_failures` tries."""
 
-from __future__ import annotations
-
 import io
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Parsers and what a coverage-guided fuzzer has found for them."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """What is left in pauses, and weak onsets, on sounds that are known."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

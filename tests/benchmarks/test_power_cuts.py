@@ -1,7 +1,5 @@
 """Power cuts at every call to the system: what is promised is on the disk."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

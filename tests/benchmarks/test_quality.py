@@ -1,7 +1,5 @@
 """Clips of the tables of quality, and the tables themselves."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

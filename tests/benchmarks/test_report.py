@@ -1,7 +1,5 @@
 """Sections of a page."""
 
-from __future__ import annotations
-
 from benchmarks.report import write_section
 
 

@@ -1,7 +1,5 @@
 """Responses, clips and scores of rooms, on sounds that are known."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

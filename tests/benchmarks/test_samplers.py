@@ -1,7 +1,5 @@
 """The comparison of samplers: which ones, what is measured of a short clip, and its table."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from alphamf.denoising.settings import HYPERPARAMETERS

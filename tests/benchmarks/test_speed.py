@@ -1,7 +1,5 @@
 """Processor time beside other denoisers."""
 
-from __future__ import annotations
-
 import pytest
 
 from alphamf.errors import AlphaMFError

@@ -1,7 +1,5 @@
 """One clip and one method: scores, costs, kept sounds, and methods that misbehave."""
 
-from __future__ import annotations
-
 import multiprocessing
 import shutil
 import time

@@ -1,7 +1,5 @@
 """Which noisy file belongs to which clean one, in the layouts of known corpora."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

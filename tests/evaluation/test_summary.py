@@ -1,7 +1,5 @@
 """Means, intervals and tables of results."""
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import replace

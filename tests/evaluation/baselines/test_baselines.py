@@ -1,7 +1,5 @@
 """The built-in methods of comparison: their mathematics, and what all have in common."""
 
-from __future__ import annotations
-
 import csv
 import subprocess
 import sys

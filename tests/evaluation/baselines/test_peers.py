@@ -1,7 +1,5 @@
 """Peers, real where they are installed: in time with the input, failures told in a sentence."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 import warnings

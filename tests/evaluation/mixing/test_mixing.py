@@ -1,7 +1,5 @@
 """Speech and noise are added at the ratio that was asked for."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

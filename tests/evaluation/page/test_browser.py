@@ -1,7 +1,5 @@
 """report.html: it stands alone, and works in a browser."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

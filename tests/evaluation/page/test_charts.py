@@ -1,7 +1,5 @@
 """Charts are drawn where their numbers are: places are read back from the SVG."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """report.html: names of files and methods, and sentences, are text and nothing else."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st

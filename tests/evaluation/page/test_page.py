@@ -1,7 +1,5 @@
 """report.html: its numbers, its sentences, and what it makes of few results or none."""
 
-from __future__ import annotations
-
 import math
 import re
 import statistics

@@ -1,7 +1,5 @@
 """report.html: the sounds and spectrograms in it are those of the files, or a note is."""
 
-from __future__ import annotations
-
 import io
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A dictionary is learnt from files: the spectra that they hold, whatever their form."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import soundfile
@@ -15,6 +13,7 @@ from alphamf.inference.random import generator
 from alphamf.learnt import dictionary
 from alphamf.training.dictionary import api
 from alphamf.training.dictionary.api import train
+from alphamf.training.dictionary.speech import Voice
 from tests.support.planted import coloured, cosines
 
 RATE = 8000
@@ -286,3 +285,25 @@ def test_memory_is_bounded(files, tmp_path, monkeypatch):
     assert len({basis.tobytes() for basis in found}) == 4
     whole = train(paths[:2], **QUICK | {"steps": 3}, seconds=1.0)
     assert whole.about["files"] == 2
+
+
+@pytest.mark.parametrize(("voices", "held"), [(4, 0), (5, 1), (14, 2), (60, api.TRIED)])
+def test_a_fifth_of_the_voices_is_held_back(voices, held):
+    groups = [Voice(str(k), (f"{k}/a", f"{k}/b")) for k in range(voices)]
+    files, tried = api.hold_back(groups)
+    assert len(files) == 2 * (voices - held) and len(tried) == held
+    assert not {file.partition("/")[0] for file in files} & {
+        file.partition("/")[0] for file in tried
+    }
+
+
+@pytest.mark.slow
+def test_the_shipped_model_gains_nothing_over_itself(tmp_path):
+    audio, rate = soundfile.read("data/sample-clean.wav", frames=24000)
+    soundfile.write(tmp_path / "a.wav", audio, rate)
+    said = []
+    found = api.gains_over_shipped(
+        dictionary.load("speech-16k"), [tmp_path / "a.wav", "gone.wav"], said.append
+    )
+    assert found == {"plain": (0.0, 0.0), "fast": (0.0, 0.0)}
+    assert said == ["gone.wav does not exist"]

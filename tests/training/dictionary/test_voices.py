@@ -1,7 +1,5 @@
 """Whose voice a file holds."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
