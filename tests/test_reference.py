@@ -5,6 +5,7 @@ import re
 from importlib import import_module
 from typing import Any
 
+import numpy as np
 import pytest
 
 import alphamf
@@ -58,7 +59,7 @@ def test_public_names_have_examples_that_hold(dotted, monkeypatch):
     subject = named(dotted)
     home = vars(import_module(subject.__module__))
     example = doctest.DocTestParser().get_doctest(
-        subject.__doc__, dict(home), dotted, subject.__module__, 0
+        subject.__doc__, {"np": np, **home}, dotted, subject.__module__, 0
     )
     assert example.examples, f"{dotted} has no example"
     assert outcome(example) == ""

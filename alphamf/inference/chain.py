@@ -78,7 +78,6 @@ def run(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from alphamf.inference.records import Mean
     >>> from alphamf.inference.samplers.langevin import SGLD
     >>> from alphamf.inference.targets.gaussian import LinearGaussian

@@ -37,7 +37,6 @@ def ess(draws: Array) -> Array:
 
     Examples
     --------
-    >>> import numpy as np
     >>> draws = np.random.default_rng(0).standard_normal((1000, 4))  # independent, four chains
     >>> bool(3000 < ess(draws) < 5000)
     True
@@ -53,7 +52,6 @@ def mcse(draws: Array) -> Array:
 
     Examples
     --------
-    >>> import numpy as np
     >>> draws = np.random.default_rng(0).standard_normal((1000, 4))  # independent, four chains
     >>> round(float(mcse(draws)), 3)  # 1 / sqrt(4000) = 0.0158
     0.016
@@ -70,7 +68,6 @@ def rhat(draws: Array) -> Array:
 
     Examples
     --------
-    >>> import numpy as np
     >>> draws = np.random.default_rng(0).standard_normal((1000, 4))  # independent, four chains
     >>> round(float(rhat(draws)), 2), float(rhat(draws + np.arange(4))) > 1.5
     (1.0, True)
@@ -83,7 +80,6 @@ def summarise(draws: Array) -> Summary:
 
     Examples
     --------
-    >>> import numpy as np
     >>> draws = np.random.default_rng(0).standard_normal((1000, 4))  # independent, four chains
     >>> found = summarise(draws)
     >>> round(float(found.std), 1), round(float(found.rhat), 2)
@@ -122,7 +118,6 @@ def separate_chains(draws: Array, count: int) -> Array:
 
     Examples
     --------
-    >>> import numpy as np
     >>> separate_chains(np.arange(6)[:, None], 3)  # three chains that moved in turn
     array([[0, 1, 2],
            [3, 4, 5]])
@@ -159,7 +154,6 @@ def acceptance(state: Any) -> float:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from alphamf.inference.chain import run
     >>> from alphamf.inference.samplers.hmc import HMC
     >>> from alphamf.inference.targets.gaussian import LinearGaussian

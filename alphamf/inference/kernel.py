@@ -36,7 +36,6 @@ class Kernel:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from alphamf.inference.checks import check
     >>> from alphamf.inference.targets.gaussian import LinearGaussian
     >>> target = LinearGaussian(np.eye(2), np.zeros(2), 1.0)  # its posterior is N(0, I/2)

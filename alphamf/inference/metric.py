@@ -25,7 +25,6 @@ class Diagonal(NamedTuple):
 
     Examples
     --------
-    >>> import numpy as np
     >>> metric = Diagonal(np.array([1.0, 4.0]))
     >>> metric.solve(np.array([1.0, 1.0])), metric.log_det().round(3)
     (array([1.  , 0.25]), np.float64(1.386))
@@ -88,7 +87,6 @@ class Dense(NamedTuple):
 
     Examples
     --------
-    >>> import numpy as np
     >>> metric = Dense(np.array([[2.0, 1.0], [1.0, 2.0]]))
     >>> metric.apply(np.array([1.0, 0.0])), metric.log_det().round(3)
     (array([2., 1.]), np.float64(1.099))

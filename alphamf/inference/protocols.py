@@ -34,7 +34,6 @@ class Parts(NamedTuple):
 
     Examples
     --------
-    >>> import numpy as np
     >>> theta = np.array([2.0])
     >>> parts = Parts(np.array([1.0]), np.array([0.0]), np.array([3.0]), np.array([1.0]))
     >>> parts.plus - parts.minus + (1 - parts.shape) / theta  # the gradient
@@ -104,7 +103,6 @@ class Target(Protocol[P]):
 
     Examples
     --------
-    >>> import numpy as np
     >>> class Normal:
     ...     # The standard normal law: target and potential in one.
     ...     size, positive, latents = 1, False, {}
@@ -182,7 +180,6 @@ class Sampler(Protocol[S]):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from dataclasses import dataclass
     >>> from alphamf.inference.samplers.langevin import SGLDState
     >>> @dataclass(frozen=True)
@@ -221,7 +218,6 @@ class Record(Protocol):
 
     Examples
     --------
-    >>> import numpy as np
     >>> class Largest:
     ...     # The largest theta so far.
     ...     largest = -np.inf

@@ -49,7 +49,6 @@ class Mean:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from alphamf.inference.samplers.langevin import SGLDState
     >>> record = Mean(lambda theta, target: theta, burn_in=0)
     >>> for step, theta in enumerate([1.0, 2.0, 3.0], start=1):
@@ -157,7 +156,6 @@ class Trace:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from alphamf.inference.samplers.langevin import SGLDState
     >>> record = Trace(lambda theta, target: theta**2, thin=2)
     >>> for step, theta in enumerate([1.0, 2.0, 3.0, 4.0], start=1):
@@ -229,7 +227,6 @@ class Extrapolated:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from alphamf.inference.samplers.richardson import SGRRLDState
     >>> record = Extrapolated(lambda theta, target: theta, burn_in=0)
     >>> fine, middle, coarse = np.array([1.1]), np.array([1.0]), np.array([1.2])

@@ -32,7 +32,6 @@ class Samples(NamedTuple):
 
     Examples
     --------
-    >>> import numpy as np
     >>> found = sample(lambda theta: -theta, np.zeros((4, 1)), sampler=SGLD(0.1), steps=5000)
     >>> found.draws.shape, found.summary().std.round(1)
     ((4000, 4, 1), array([1.]))
@@ -97,7 +96,6 @@ def sample(
 
     Examples
     --------
-    >>> import numpy as np
     >>> x = 3 + np.random.default_rng(0).standard_normal((1000, 1))
     >>> found = sample(
     ...     lambda theta, x: (x - theta).sum(0),  # of log N(x; theta, 1)

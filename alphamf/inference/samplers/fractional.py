@@ -152,7 +152,7 @@ class FLA:
 
 
 class FULDState(NamedTuple):
-    """Position, number of steps and momentum."""
+    """State of `FULD`."""
 
     theta: Array  # Position, shape (*chains, D)
     step: int  # Number of steps made

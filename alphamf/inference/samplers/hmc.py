@@ -51,10 +51,8 @@ class HMC:
 
     Attributes
     ----------
-    step_size
-        epsilon, a number or a function of the step index.
-    leaps
-        Leapfrog steps per step.
+    step_size, leaps
+        epsilon, a number or a function of the step index, and leapfrog steps per step.
     mass
         M: `masses.UnitMass` or `masses.MassEM`.
 
@@ -64,7 +62,6 @@ class HMC:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from alphamf.inference.chain import run
     >>> from alphamf.inference.targets.gaussian import LinearGaussian
     >>> target = LinearGaussian(np.eye(2), np.ones(2), 1.0)  # its posterior is N(1/2, I/2)
@@ -125,10 +122,8 @@ class RHMC:
 
     Attributes
     ----------
-    step_size
-        epsilon, a number or a function of the step index.
-    leaps
-        Leapfrog steps per step.
+    step_size, leaps
+        epsilon, a number or a function of the step index, and leapfrog steps per step.
     fixed_points
         n, iterations for each of the two implicit equations.
 
@@ -171,10 +166,7 @@ class RHMC:
     def flow(
         self, potential: ExtendedPotential, metric: Metric, theta: Array, momentum: Array, h: float
     ) -> tuple[Array, Array]:
-        """Return the end point of `leaps` leaps of size h from theta, with the metric function G.
-
-        `theta`, `momentum`: start of the leaps, shape (*chains, D).
-        """
+        """Return the end of the leaps of size h from theta and momentum, shape (*chains, D)."""
         gradient = potential.grad(theta)
         for _ in range(self.leaps):
             half = momentum
@@ -222,10 +214,8 @@ class HMCBFGS:
 
     Attributes
     ----------
-    step_size
-        epsilon, a number or a function of the step index.
-    leaps
-        Leapfrog steps per step.
+    step_size, leaps
+        epsilon, a number or a function of the step index, and leapfrog steps per step.
     ensemble
         K, at least 3.
     gamma

@@ -49,7 +49,6 @@ class SGLD:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from alphamf.inference.chain import run
     >>> from alphamf.inference.targets.gaussian import LinearGaussian
     >>> target = LinearGaussian(np.eye(2), np.ones(2), 1.0)  # its posterior is N(1/2, I/2)

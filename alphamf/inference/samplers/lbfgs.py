@@ -1,15 +1,9 @@
-r"""The limited-memory BFGS inverse Hessian H as products, without forming the matrix.
+"""The limited-memory BFGS inverse Hessian H as products, without forming the matrix.
 
-From pairs (s, y) of displacements and gradient differences, oldest first, and H = gamma I,
-
-.. math:: H \leftarrow (I - \rho s y^\top) H (I - \rho y s^\top) + \rho s s^\top,
-   \qquad \rho = 1 / s^\top y.
-
-A pair must have s'y > 0 for H to stay positive definite. Pairs without this property, beyond
-rounding, are skipped (rho = 0), in each chain separately; a pair of zeros is therefore an empty
-slot.
-
-Vectors have shape (*chains, D).
+It is made from pairs (s, y) of displacements and gradient differences, oldest first, and H = gamma
+I (Nocedal & Wright, 2006, eq. 6.17). A pair must have s'y > 0 for H to stay positive definite; a
+pair without, beyond rounding, is skipped (rho = 0 in the place of 1 / s'y), in each chain
+separately, so that a pair of zeros is an empty slot. Vectors have shape (*chains, D).
 """
 
 from __future__ import annotations

@@ -26,10 +26,7 @@ class Mass(Protocol):
         ...
 
     def update(self, rng: Any, state: Any, theta: Array, momentum: Array) -> Any:
-        """Return the state after a step of the sampler that ended at theta and momentum.
-
-        `theta`, `momentum`: end of the step, shape (*chains, D).
-        """
+        """Return the state after a step that ended at theta and momentum, shape (*chains, D)."""
         ...
 
 
@@ -64,7 +61,6 @@ class ConstantMass:
 
     Examples
     --------
-    >>> import numpy as np
     >>> mass = ConstantMass(np.array([1.0, 4.0]))
     >>> mass.inverse(mass.init(np.zeros(2))).apply(np.ones(2))  # a velocity
     array([1., 4.])
@@ -139,14 +135,10 @@ class MassEM:
     :math:`\sum_{i \le s} (1 + \mathrm{Poisson}(\nu i^d))`.
 
     Momenta in equilibrium have covariance M whatever M is, so the mean of :math:`\hat M^{-1}` is
-    c M^-1, with a number c that does not depend on the target:
-
-    .. math:: c \approx \frac{(1 + y)(\sqrt{1 + 4 y^2} - 1)}{2 y^2} \le \tfrac54, \qquad
-       y = \frac{D}{S_\mathrm{count}}
-
-    (1 + y for small y; about 1 + 2 / S_count with a diagonal mass). No law is left invariant while
-    the mass adapts: freeze it after the burn-in. SGHMC by Euler's scheme and SGNHT need h C M^-1
-    below 2 everywhere. An update costs O(D), or O(D^2) with a dense mass and O(D^3) in an M step.
+    c M^-1, with a number c that does not depend on the target: about 1 + D / S_count, at most 5/4
+    (1 + 2 / S_count with a diagonal mass). No law is left invariant while the mass adapts: freeze
+    it after the burn-in. SGHMC by Euler's scheme and SGNHT need h C M^-1 below 2 everywhere. An
+    update costs O(D), or O(D^2) with a dense mass and O(D^3) in an M step.
 
     Attributes
     ----------
@@ -225,7 +217,6 @@ class MassEM:
         )
 
     def inverse(self, state: MassEMState) -> Metric:
-        """Return M^-1."""
         return self._metric(state.inverse)
 
     def update(
@@ -238,9 +229,8 @@ class MassEM:
     ) -> MassEMState:
         """Add the end of a step, and make the M step for chains that have enough samples.
 
-        `theta`, `momentum`: end of the step, shape (*chains, D). `force`: gradient of U, shape
-        (*chains, D), and friction xi, shape (*chains, 1), of SGNHT's last leap; needed for its
-        test.
+        `force`: gradient of U, shape (*chains, D), and friction xi, shape (*chains, 1), of SGNHT's
+        last leap; needed for its test.
         """
         if self.freeze is not None and state.steps >= self.freeze:
             return state

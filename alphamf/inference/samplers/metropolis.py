@@ -157,8 +157,7 @@ def metropolis(rng: Any, before: Array, after: Array) -> Array:
 def select_accepted(taken: Array, new: Array, old: Array | int) -> Array:
     """Return `new` for the chains that accept and `old` for the others, shape (*chains, D).
 
-    `taken`: whether each chain accepts, shape (*chains,). `new`, `old`: values of the proposal and
-    of the present state, shape (*chains, D).
+    `taken`: whether each chain accepts, shape (*chains,); `new` and `old` have shape (*chains, D).
     """
     theta: Array = namespace(new).where(taken[..., None], new, old)
     return theta

@@ -1,8 +1,4 @@
-"""HAMCMC and HMC on positive factors, in unbounded coordinates.
-
-For `freeze` steps both are `SGRLD`, which learns c. From then on they move u, a coordinate of
-`UnboundedTarget`, in which SGRLD's metric is the identity and there is no wall to mirror at.
-"""
+"""HAMCMC and HMC on positive factors, in unbounded coordinates."""
 
 from __future__ import annotations
 
@@ -33,9 +29,9 @@ class PositiveHAMCMCState(NamedTuple):
 class PositiveHAMCMC:
     r"""HAMCMC on positive factors with SGRLD's metric as H_0, without mirroring.
 
-    For `freeze` steps it is `SGRLD`, which learns c. After that `HAMCMC` moves u in
-    :math:`\theta = \frac c4 \log(1 + e^u)^2` (`UnboundedTarget`), with gamma = 1. u has no wall, so
-    a dense H is right: what remains is the bias of a discretisation, O(h), and of HAMCMC's memory.
+    For `freeze` steps it is `SGRLD`, which learns c; after that `HAMCMC`, with gamma = 1, of u in
+    :math:`\theta = \frac c4 \log(1 + e^u)^2` (`UnboundedTarget`), where a dense H is right: what
+    remains is the bias of a discretisation, O(h), and of HAMCMC's memory.
 
     Attributes
     ----------
@@ -102,10 +98,9 @@ class PositiveHMCState(NamedTuple):
 class PositiveHMC:
     r"""HMC on positive factors with SGRLD's metric as its mass, without mirroring.
 
-    For `freeze` steps it is `SGRLD`, which learns c. From then on `HMC` moves u in :math:`\theta =
-    \frac c4 \log(1 + e^u)^2` (`UnboundedTarget`), and the law is exact at any step size; latents
-    that the target moves make it a step of Gibbs. A step then costs leaps + 1 gradients and two
-    values.
+    For `freeze` steps it is `SGRLD`; from then on `HMC` moves u as in `PositiveHAMCMC`, and the law
+    is exact at any step size; latents that the target moves make it a step of Gibbs. A step then
+    costs leaps + 1 gradients and two values.
 
     Attributes
     ----------

@@ -95,10 +95,8 @@ class QNHMC:
 
     Attributes
     ----------
-    step_size
-        epsilon, a number or a function of the step index.
-    leaps
-        Leapfrog steps per step.
+    step_size, leaps
+        epsilon, a number or a function of the step index, and leapfrog steps per step.
     memory
         Number of pairs of L-BFGS. None: BFGS, dense.
     freeze

@@ -52,10 +52,7 @@ def check_mirror_metric(metric: Metric, target: Target[Any]) -> Metric:
 def drift(
     theta: Array, p: Array, h: float, inverse: Metric, target: Target[Any]
 ) -> tuple[Array, Array]:
-    """Move theta by h M^-1 p, and reverse the momentum where theta is mirrored.
-
-    `theta`, `p`: position and momentum, shape (*chains, D).
-    """
+    """Move theta by h M^-1 p, shape (*chains, D), and reverse p where theta is mirrored."""
     if target.positive:
         p = p.copy()
     return reflect(theta + h * inverse.apply(p), target, p), p

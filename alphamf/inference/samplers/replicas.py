@@ -67,7 +67,6 @@ class ReplicaExchange:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from alphamf.inference.chain import run
     >>> class Hills:
     ...     # U = 8 (theta^2 - 1)^2: hills at -1 and 1.

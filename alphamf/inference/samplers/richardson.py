@@ -1,21 +1,11 @@
 r"""Richardson-Romberg extrapolation: chains at steps h, h / 2, ... whose errors cancel.
 
-A scheme of first order has a stationary law :math:`\pi_h(f) = \pi(f) + C_1 h + C_2 h^2 + \dots`, so
-that :math:`2 \pi_{h/2}(f) - \pi_h(f)` is right to second order. Both chains are driven by one
-Brownian motion,
+Both chains of a pair share one Brownian motion, so that the estimate's variance stays small,
 
 .. math:: Z^\mathrm{coarse} = \Sigma^\top (Z_1 + Z_2) / \sqrt 2
-   + (I - \Sigma^\top \Sigma)^{1/2} W, \qquad \Sigma = I \text{ unless set},
+   + (I - \Sigma^\top \Sigma)^{1/2} W, \qquad \Sigma = I \text{ unless set}.
 
-so that the estimate's variance stays small. Each gradient has its own minibatch, of one size, since
-its bias must be the same function of the step. With R step sizes h / n_r, n_r = 2^(r - 1),
-
-.. math:: \sum_{r=1}^R w_r\, \pi_{h / n_r}(f) = \pi(f) + O(h^R), \qquad
-   w_r = \prod_{s \ne r} \frac{n_r}{n_r - n_s},
-
-or, summed by parts with :math:`W_r = w_r + \dots + w_R`, the mean of one coarse chain and of
-differences that are small, :math:`\pi_h(f) + \sum_{r=2}^R W_r [\pi_{h / n_r}(f) - \pi_{h /
-n_{r-1}}(f)]`.
+Each gradient has its own minibatch, of one size, since its bias must be the same function of h.
 """
 
 from __future__ import annotations
@@ -75,7 +65,6 @@ class SGRRLD:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from alphamf.inference.chain import run
     >>> from alphamf.inference.records import Extrapolated
     >>> from alphamf.inference.targets.gaussian import LinearGaussian
@@ -268,13 +257,16 @@ class SGRRMLDState(NamedTuple):
 
 @dataclass(frozen=True)
 class SGRRMLD:
-    """Stochastic gradient multilevel Richardson-Romberg Langevin dynamics.
+    r"""Stochastic gradient multilevel Richardson-Romberg Langevin dynamics.
 
-    Level 1 is SGLD at h. Level r is a pair of SGLD chains at h / n_(r - 1) and at half of that,
-    which share their noise as in `SGRRLD`; levels are independent. A step is one coarse move and
-    two fine ones of each pair: 3 R - 2 gradients. `Extrapolated` makes of all an estimate with a
-    bias of O(h^R); theta alone is SGLD at h. The finest level needs 2^(R - 2) times the first one's
-    burn-in.
+    Level 1 is SGLD at h. Level r is a pair of SGLD chains at h / n_(r - 1), n_r = 2^(r - 1), and at
+    half of that, which share their noise as in `SGRRLD`; levels are independent. A step is one
+    coarse move and two fine ones of each pair: 3 R - 2 gradients. `Extrapolated` makes of all
+
+    .. math:: \pi_h(f) + \sum_{r=2}^R W_r\, [\pi_{h / n_r}(f) - \pi_{h / n_{r-1}}(f)]
+       = \pi(f) + O(h^R), \qquad W_r = \sum_{q \ge r} \prod_{s \ne q} \frac{n_q}{n_q - n_s};
+
+    theta alone is SGLD at h. The finest level needs 2^(R - 2) times the first one's burn-in.
 
     Attributes
     ----------
@@ -290,16 +282,8 @@ class SGRRMLD:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from alphamf.inference.chain import run
-    >>> from alphamf.inference.records import Extrapolated
-    >>> from alphamf.inference.targets.gaussian import LinearGaussian
-    >>> target = LinearGaussian(np.eye(2), np.zeros(2), 1.0)  # its posterior is N(0, I/2)
-    >>> record = Extrapolated(lambda theta, target: theta**2, burn_in=40)
-    >>> for _ in run(target, SGRRMLD(0.2), steps=200, seed=0, chains=(2000,), record=record):
-    ...     pass
-    >>> record.mean.round(2)
-    array([0.5, 0.5])
+    >>> SGRRMLD(0.2, levels=3).needs  # run as in the example of `SGRRLD`
+    ('bounded gradient', 'no latents')
     """
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "no latents")
@@ -331,7 +315,7 @@ class SGRRMLD:
 
 
 def weights(levels: int) -> tuple[float, ...]:
-    """Return w_r of all levels."""
+    """Return the products in W_r, of all levels."""
     sizes = [2**r for r in range(levels)]
     return tuple(prod(n / (n - m) for m in sizes if m != n) for n in sizes)
 

@@ -5,14 +5,9 @@ With :math:`E(\theta) = U + \frac12 \log |G|` and D dimensions, the Hamiltonian 
 .. math:: H = s \left[ E(\theta) + \tfrac12 r^\top G^{-1} r + \frac{q^2}{2 Q} + D \log s - H_0
    \right], \qquad r = p / s.
 
-Only on the surface H = 0 is its flow, in the physical momentum r, the one of Nose and Hoover,
-
-.. math:: \dot\theta = G^{-1} r, \qquad
-   \dot r = -\nabla (E + \tfrac12 r^\top G^{-1} r) - \tfrac qQ r, \qquad
-   \dot q = r^\top G^{-1} r - D,
-
-which leaves the posterior times N(0, G) for r times N(0, Q) for q invariant. Every leap draws a
-minibatch and begins on that surface, at s = 1; then r and q have exact Ornstein-Uhlenbeck moves,
+Only on the surface H = 0 is its flow, in the physical momentum r, the one of Nose and Hoover, which
+leaves the posterior times N(0, G) for r times N(0, Q) for q invariant. Every leap draws a minibatch
+and begins on that surface, at s = 1; then r and q have exact Ornstein-Uhlenbeck moves,
 
 .. math:: r' = e^{-B h} r + \mathcal{N}(0,\, (1 - e^{-2 B h})\, G), \qquad
    q' = e^{-A h} q + \mathcal{N}(0,\, (1 - e^{-2 A h})\, Q).
@@ -46,11 +41,9 @@ class Constant(NamedTuple):
     inverse: Metric
 
     def solve(self, p: Array) -> Array:
-        """Solve M x = p."""
         return self.inverse.apply(p)
 
     def root(self, z: Array) -> Array:
-        """Return a draw from N(0, M) where z is standard normal."""
         return self.inverse.inverse_root(z)
 
     def log_det(self) -> float:
@@ -150,10 +143,10 @@ RANGES = {
 
 
 class SGNPHMCState(NamedTuple):
-    """Position, number of steps, physical momentum, thermostat's momentum and the mass's state."""
+    """State of `SGNPHMC`."""
 
-    theta: Array
-    step: int
+    theta: Array  # Position, shape (*chains, D)
+    step: int  # Number of steps made
     momentum: Array  # r, of theta's shape
     thermostat: Array  # q, of shape (*chains, 1)
     mass: Any
@@ -175,10 +168,8 @@ class SGNPHMC:
 
     Attributes
     ----------
-    step_size
-        h, a number or a function of the step index.
-    leaps
-        Leaps per step.
+    step_size, leaps
+        h, a number or a function of the step index, and leaps per step.
     friction
         B, of r.
     thermostat_friction
@@ -285,10 +276,7 @@ class SGRNPHMC:
         check_ranges(self, **RANGES, fixed_points=at_least(1))
 
     def init(self, rng: Any, theta: Array) -> SGRNPHMCState:
-        """Return the state that starts at theta, of shape (*chains, D).
-
-        The momentum is drawn in the first step, where the metric is known.
-        """
+        # The momentum is drawn in the first step, where the metric is known.
         return SGRNPHMCState(theta, 0, namespace(theta).zeros_like(theta), _rest(theta))
 
     def step(

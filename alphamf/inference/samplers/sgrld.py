@@ -52,7 +52,6 @@ class SGRLD:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from alphamf.inference.chain import run
     >>> from alphamf.inference.protocols import Parts
     >>> class Gamma:

@@ -59,7 +59,6 @@ class BPMF:
 
     Examples
     --------
-    >>> import numpy as np
     >>> users, items = np.array([0, 0, 1]), np.array([0, 1, 1])
     >>> target = BPMF(users, items, np.array([5.0, 3.0, 4.0]), shape=(2, 2), rank=1, offset=4.0)
     >>> target.size  # one factor of each user and item
@@ -264,7 +263,6 @@ class HyperBPMF:
 
     Examples
     --------
-    >>> import numpy as np
     >>> users, items, ratings = np.array([0, 0, 1]), np.array([0, 1, 1]), np.array([5.0, 3.0, 4.0])
     >>> wide = {"variance_w": np.inf, "variance_h": np.inf, "variance_x": 0.5}
     >>> target = HyperBPMF(BPMF(users, items, ratings, shape=(2, 2), rank=1, offset=4.0, **wide))

@@ -174,7 +174,6 @@ class SAGA:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from alphamf.inference.random import generator
     >>> x = np.random.default_rng(0).standard_normal((100, 1))
     >>> def gradient(theta, x):

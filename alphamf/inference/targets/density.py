@@ -44,7 +44,6 @@ class NumPyDensity:
 
     Examples
     --------
-    >>> import numpy as np
     >>> density = NumPyDensity(lambda theta, x: (x - theta).sum(0))  # the mean of normal data
     >>> density.grad(np.zeros((1, 2)), (np.ones((5, 2)),), None)
     array([[5., 5.]])
@@ -127,7 +126,6 @@ class DensityTarget:
 
     Examples
     --------
-    >>> import numpy as np
     >>> x = np.array([[1.0], [3.0]])
     >>> target = DensityTarget(lambda theta, x: (x - theta).sum(0), np.zeros(1), data=x)
     >>> target.draw(None, np.zeros((1, 1))).grad(np.zeros((1, 1)))  # U's gradient

@@ -81,7 +81,6 @@ class JaxDensity(DerivedDensity):
 
     Examples
     --------
-    >>> import numpy as np
     >>> density = JaxDensity(lambda theta: -(theta**2).sum() / 2)
     >>> density.grad(np.array([[1.0, 2.0]]), (), None)
     array([[-1., -2.]])
@@ -90,7 +89,6 @@ class JaxDensity(DerivedDensity):
     package = "jax"
 
     def of_chains(self, function: Callable[..., Any]) -> tuple[Callable[..., Any], ...]:
-        """Return a function of one chain and its gradient, mapped over chains and compiled."""
         import jax
 
         return tuple(
@@ -105,7 +103,6 @@ class JaxDensity(DerivedDensity):
     def call(
         self, function: Callable[..., Any], positions: Array, data: Any, picks: Array | None
     ) -> Array:
-        """See `DerivedDensity`."""
         found: Array = namespace(positions).array(function(positions, data, picks), positions.dtype)
         return found
 
@@ -129,7 +126,6 @@ class TorchDensity(DerivedDensity):
 
     Examples
     --------
-    >>> import numpy as np
     >>> density = TorchDensity(lambda theta: -(theta**2).sum() / 2)
     >>> density.grad(np.array([[1.0, 2.0]]), (), None)
     array([[-1., -2.]])
@@ -138,7 +134,6 @@ class TorchDensity(DerivedDensity):
     package = "torch"
 
     def of_chains(self, function: Callable[..., Any]) -> tuple[Callable[..., Any], ...]:
-        """Return a function of one chain and its gradient, mapped over chains when called."""
         from torch.func import grad
 
         return function, grad(function)
@@ -151,7 +146,6 @@ class TorchDensity(DerivedDensity):
     def call(
         self, function: Callable[..., Any], positions: Array, data: Any, picks: Array | None
     ) -> Array:
-        """See `DerivedDensity`."""
         import torch
 
         flat = torch.from_dlpack(positions)

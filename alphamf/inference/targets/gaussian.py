@@ -45,7 +45,6 @@ class LinearGaussian:
 
     Examples
     --------
-    >>> import numpy as np
     >>> target = LinearGaussian(np.eye(2), np.array([1.0, 2.0]), 1.0)
     >>> target.mean, target.covariance.diagonal()
     (array([0.5, 1. ]), array([0.5, 0.5]))

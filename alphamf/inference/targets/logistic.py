@@ -45,7 +45,6 @@ class LogisticRegression:
 
     Examples
     --------
-    >>> import numpy as np
     >>> target = LogisticRegression(np.array([[1.0], [-1.0]]), np.array([1.0, 0.0]))
     >>> target.draw(None, np.zeros(1)).grad(np.zeros(1))  # downhill is to the right
     array([-1.])

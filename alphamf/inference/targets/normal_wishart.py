@@ -52,7 +52,6 @@ class NormalWishart:
 
     Examples
     --------
-    >>> import numpy as np
     >>> target = NormalWishart(np.random.default_rng(0).normal(3.0, 1.0, 1000))
     >>> target.mean.round(1)  # of the observations' mean and precision
     array([3., 1.])

@@ -90,11 +90,7 @@ def count_table(rows: Array, topics: Array, count: int, rank: int) -> Array:
 
 
 def flat_index(rows: Array, topics: Array, shape: tuple[int, ...]) -> Array:
-    """Index of each token's row and topic in a flattened table of shape (*chains, count, K).
-
-    `rows`: word or document of each token, shape (tokens,). `topics`: topic of each token, shape
-    (*chains, tokens). `shape`: shape of the table.
-    """
+    """Index of each token of `count_table` in the flattened table, whose shape is `shape`."""
     chains = np.arange(int(np.prod(shape[:-2]))).reshape(*shape[:-2], 1) * (shape[-2] * shape[-1])
     return (chains + rows.astype(np.int64) * shape[-1] + topics).reshape(-1)
 
@@ -181,7 +177,6 @@ class TopicModel:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from scipy.sparse import csr_array
     >>> counts = csr_array(np.array([[2, 1, 0], [0, 1, 3]]))  # two documents, three words
     >>> TopicModel(counts, rank=2, rounds=2).size

@@ -48,7 +48,6 @@ class UnboundedTarget:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from alphamf.inference.chain import run
     >>> from alphamf.inference.protocols import Parts
     >>> from alphamf.inference.samplers.langevin import SGLD
