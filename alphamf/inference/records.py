@@ -17,7 +17,28 @@ Statistic = Callable[[Array, Any], Array]
 """A function of theta and the target, whose value has theta's leading chain axes."""
 
 
-class Mean:
+class Kept:
+    """The steps that a record keeps: after `burn_in`, every `thin`-th of them."""
+
+    burn_in: int
+    thin: int
+
+    def __init__(self, burn_in: int, thin: int = 1) -> None:
+        check_range("burn_in", burn_in, NOT_NEGATIVE)
+        check_range("thin", thin, at_least(1))
+        self.burn_in, self.thin = burn_in, thin
+
+    def keeps(self, step: int) -> bool:
+        """Return whether the state after `step` steps is kept."""
+        return step > self.burn_in and (step - self.burn_in) % self.thin == 0
+
+    def _require(self, kept: Any) -> None:
+        """Refuse to make a statistic of nothing."""
+        if not kept:
+            raise AlphaMFError(f"no state was kept yet: burn_in is {self.burn_in}")
+
+
+class Mean(Kept):
     """Mean and standard deviation of a statistic, over kept steps and leading chain axes.
 
     Steps after `burn_in` are kept, every `thin`-th of them. Updated in place by Welford's method,
@@ -57,8 +78,6 @@ class Mean:
     (3, array([2.]), array([0.816]))
     """
 
-    burn_in: int
-    thin: int
     apart: int
 
     def __init__(
@@ -70,10 +89,8 @@ class Mean:
         apart: int = 0,
         weight: Callable[[int], float] | None = None,
     ) -> None:
-        check_kept(burn_in, thin)
-        self.statistic = statistic
-        self.burn_in, self.thin, self.apart = burn_in, thin, apart
-        self.weight = weight
+        super().__init__(burn_in, thin)
+        self.statistic, self.apart, self.weight = statistic, apart, weight
         self._total: float = 0  # sum of the weights of all values
         self.count: int = 0
         self._mean: Array
@@ -84,12 +101,7 @@ class Mean:
         weight = "" if self.weight is None else f", weight={self.weight!r}"
         return f"Mean({name}, burn_in={self.burn_in}, thin={self.thin}, apart={self.apart}{weight})"
 
-    def keeps(self, step: int) -> bool:
-        """Return whether the state after `step` steps is kept."""
-        return is_kept(step, self.burn_in, self.thin)
-
     def add(self, state: Any, target: Any) -> None:
-        """Add one state."""
         if not self.keeps(state.step):
             return
         value = self.statistic(state.theta, target)
@@ -115,36 +127,30 @@ class Mean:
     @property
     def mean(self) -> Array:
         """Mean of the kept values; its shape is that of the statistic without the averaged axes."""
-        self._require()
+        self._require(self.count)
         return self._mean.copy()
 
     @property
     def std(self) -> Array:
         """Posterior standard deviation: square root of the kept values' second central moment."""
-        self._require()
+        self._require(self.count)
         std: Array = namespace(self._square).sqrt(self._square / self._total)
         return std
 
-    def _require(self) -> None:
-        if not self.count:
-            raise AlphaMFError(f"no state was kept yet: burn_in is {self.burn_in}")
-
     def arrays(self) -> dict[str, Array]:
-        """Return what a checkpoint stores."""
         count = {"count": np.asarray(self.count)}
         if self.weight is not None:
             count["total"] = np.asarray(self._total)
         return {**count, "mean": self._mean, "square": self._square} if self.count else count
 
     def load(self, arrays: dict[str, Array]) -> None:
-        """Restore what `arrays` returned."""
         self.count = int(arrays["count"])
         self._total = self.count if self.weight is None else float(arrays["total"])
         if self.count:
             self._mean, self._square = arrays["mean"], arrays["square"]
 
 
-class Trace:
+class Trace(Kept):
     """Keeps every value of a statistic, copied to the CPU.
 
     Parameters
@@ -165,13 +171,9 @@ class Trace:
            [16.]])
     """
 
-    burn_in: int
-    thin: int
-
     def __init__(self, statistic: Statistic, *, burn_in: int = 0, thin: int = 1) -> None:
-        check_kept(burn_in, thin)
+        super().__init__(burn_in, thin)
         self.statistic = statistic
-        self.burn_in, self.thin = burn_in, thin
         self._values: list[Array] = []
 
     def __repr__(self) -> str:
@@ -179,27 +181,23 @@ class Trace:
         return f"Trace({name}, burn_in={self.burn_in}, thin={self.thin})"
 
     def add(self, state: Any, target: Any) -> None:
-        """Add one state."""
-        if is_kept(state.step, self.burn_in, self.thin):
+        if self.keeps(state.step):
             self._values.append(np.array(to_host(self.statistic(state.theta, target))))
 
     @property
     def values(self) -> Array:
         """The kept values, shape (kept, ...)."""
-        if not self._values:
-            raise AlphaMFError(f"no state was kept yet: burn_in is {self.burn_in}")
+        self._require(self._values)
         return np.stack(self._values)
 
     def arrays(self) -> dict[str, Array]:
-        """Return what a checkpoint stores."""
         return {"values": self.values} if self._values else {}
 
     def load(self, arrays: dict[str, Array]) -> None:
-        """Restore what `arrays` returned."""
         self._values = list(to_host(arrays["values"])) if arrays else []
 
 
-class Extrapolated:
+class Extrapolated(Kept):
     r"""Richardson-Romberg estimate of a statistic's mean, from the states of SGRRLD or SGRRHMC.
 
     .. math:: \hat\pi(f) = \frac{\sum_k h_k \left[ f(\theta_{k - 1/2}) + f(\theta_k)
@@ -236,18 +234,16 @@ class Extrapolated:
     """
 
     def __init__(self, statistic: Statistic, *, burn_in: int) -> None:
-        check_kept(burn_in)
+        super().__init__(burn_in)
         self.statistic = statistic
-        self.burn_in = burn_in
         self.weight: float = 0.0
-        self._mean: Array | None = None
+        self._mean: Any = None
 
     def __repr__(self) -> str:
         return f"Extrapolated({_identified(self.statistic)}, burn_in={self.burn_in})"
 
     def add(self, state: Any, target: Any) -> None:
-        """Add one state."""
-        if state.step <= self.burn_in:
+        if not self.keeps(state.step):
             return
         # The statistic may write into one buffer each time, so each value is scaled in a copy.
         value: Any = sum(weight * self.statistic(theta, target) for weight, theta in _terms(state))
@@ -261,19 +257,17 @@ class Extrapolated:
     @property
     def mean(self) -> Array:
         """The estimate, of the statistic's shape without the chain axes."""
-        if self._mean is None:
-            raise AlphaMFError(f"no state was kept yet: burn_in is {self.burn_in}")
-        return self._mean.copy()
+        self._require(self.weight)
+        mean: Array = self._mean.copy()
+        return mean
 
     def arrays(self) -> dict[str, Array]:
-        """Return what a checkpoint stores."""
         weight = {"weight": np.asarray(self.weight)}
         if self._mean is None:
             return weight
         return {**weight, "mean": namespace(self._mean).asarray(self._mean)}
 
     def load(self, arrays: dict[str, Array]) -> None:
-        """Restore what `arrays` returned."""
         self.weight = float(arrays["weight"])
         self._mean = arrays.get("mean")
 
@@ -295,14 +289,3 @@ def _identified(statistic: Statistic) -> str:
     constants = [each for each in code.co_consts if isinstance(each, (int, float, str))]
     text = repr((code.co_code, code.co_names, constants))
     return f"{name} {crc32(text.encode()):08x}"
-
-
-def check_kept(burn_in: int, thin: int = 1) -> None:
-    """Refuse a `burn_in` or `thin` with which no state can be kept."""
-    check_range("burn_in", burn_in, NOT_NEGATIVE)
-    check_range("thin", thin, at_least(1))
-
-
-def is_kept(step: int, burn_in: int, thin: int) -> bool:
-    """Return whether a record keeps the state after a number of steps."""
-    return step > burn_in and (step - burn_in) % thin == 0

@@ -62,13 +62,7 @@ def _remove_older(folder: Path, walk: Any) -> None:
 
 
 def load(folder: Path, walk: Any) -> None:
-    """Load the latest checkpoint into a walk, if there is one.
-
-    Raises
-    ------
-    AlphaMFError
-        The checkpoint cannot be read, or is of another run.
-    """
+    """Load the latest checkpoint, if there is one, into a walk; refuse one of another run."""
     index_file = folder / INDEX
     if not index_file.exists():
         return

@@ -37,11 +37,7 @@ class Walk:
        \frac{e_{ij}^2}{2 \sigma_x^2} + \frac{|W|^2}{2 \sigma_w^2} + \frac{|H|^2}{2 \sigma_h^2}.
 
     Random numbers come from streams with the key (step, block), so that they are the same on any
-    number of ranks.
-
-    References
-    ----------
-    Simsekli et al., ICML 2016, section 4.3; Gemulla et al., KDD 2011, for the blocks.
+    number of ranks (Simsekli et al., ICML 2016, section 4.3, after Gemulla et al., KDD 2011).
     """
 
     model: FactorModel  # The posterior

@@ -12,7 +12,7 @@ from alphamf.inference.random import noise
 from alphamf.inference.ranges import NOT_NEGATIVE, POSITIVE, at_least, check_ranges
 from alphamf.inference.samplers import lbfgs
 from alphamf.inference.samplers.reflect import reflect
-from alphamf.inference.schedule import Held, step_size_at
+from alphamf.inference.schedule import Held
 from alphamf.tools.arrays import Array, namespace
 
 
@@ -35,7 +35,55 @@ class HAMCMCState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class HAMCMC:
+class _QuasiNewton:
+    """A Langevin move from the sample `turns` steps back, under H of the latest pairs."""
+
+    needs: ClassVar[tuple[Need, ...]] = ("bounded gradient",)
+
+    step_size: Schedule = 1e-3
+    memory: int = 2
+    gamma: float = 1.0
+    trust: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_ranges(self, memory=at_least(2), gamma=POSITIVE, trust=NOT_NEGATIVE)
+
+    @property
+    def turns(self) -> int:
+        return 1
+
+    def init(self, rng: Any, theta: Array) -> HAMCMCState:
+        xp = namespace(theta)
+        s, y = (xp.zeros((self.memory - 1, *theta.shape), theta.dtype) for _ in range(2))
+        past = xp.stack([theta] * self.turns)
+        return HAMCMCState(theta, 0, past, s, y, lbfgs.products(s, y))
+
+    def step(self, rng: Any, state: HAMCMCState, target: Target[Potential]) -> HAMCMCState:
+        # The new sample and pair are written over the oldest ones.
+        _, step, past, s, y, products = state
+        h = Held(self.step_size, self.turns)(step)
+        place = step % len(s)
+        origin = past[step % len(past)]
+        potential, before = draw_gradient(target, rng, origin)
+        inverse = lbfgs.from_products(s, y, self.gamma, products, oldest=place)
+        new = inverse.apply(before)
+        new *= -h
+        new += origin
+        xp = namespace(past)
+        # One number for each pair, by age, so that the ring makes no difference.
+        kick = inverse.draw(noise(rng, origin), xp.roll(noise(rng, inverse.form.sy), place, -1))
+        kick *= sqrt(2 * h)
+        new += kick
+        reflect(new, target)
+        xp.subtract(new, origin, out=s[place])
+        xp.subtract(potential.grad(new), before, out=y[place])
+        if self.trust:
+            y[place] += self.trust * s[place]
+        past[step % len(past)] = new
+        return HAMCMCState(new, step + 1, past, s, y, lbfgs.update_products(products, s, y, place))
+
+
+class HAMCMC(_QuasiNewton):
     r"""Hessian approximated MCMC.
 
     .. math:: \theta_t = \theta_{t-M} - h H_t \nabla \tilde U_{\Omega_t}(\theta_{t-M})
@@ -76,30 +124,12 @@ class HAMCMC:
     3
     """
 
-    needs: ClassVar[tuple[Need, ...]] = ("bounded gradient",)
-
-    step_size: Schedule = 1e-3
-    memory: int = 2
-    gamma: float = 1.0
-    trust: float = 0.0
-
-    def __post_init__(self) -> None:
-        check_ranges(self, memory=at_least(2), gamma=POSITIVE, trust=NOT_NEGATIVE)
-
     @property
     def turns(self) -> int:
         return self.memory
 
-    def init(self, rng: Any, theta: Array) -> HAMCMCState:
-        return _init(theta, self.memory, self.memory - 1)
 
-    def step(self, rng: Any, state: HAMCMCState, target: Target[Potential]) -> HAMCMCState:
-        h = Held(self.step_size, self.memory)(state.step)
-        return _step(rng, state, target, h, self.gamma, self.trust)
-
-
-@dataclass(frozen=True)
-class NaiveQN:
+class NaiveQN(_QuasiNewton):
     """The naive quasi-Newton chain, which does *not* target the posterior: a baseline.
 
     Every step moves from the newest sample, which H depends on; attributes as in `HAMCMC`.
@@ -113,57 +143,3 @@ class NaiveQN:
     >>> NaiveQN(0.05, memory=3).needs
     ('bounded gradient',)
     """
-
-    needs: ClassVar[tuple[Need, ...]] = ("bounded gradient",)
-
-    step_size: Schedule = 1e-3
-    memory: int = 2
-    gamma: float = 1.0
-    trust: float = 0.0
-
-    def __post_init__(self) -> None:
-        check_ranges(self, memory=at_least(2), gamma=POSITIVE, trust=NOT_NEGATIVE)
-
-    def init(self, rng: Any, theta: Array) -> HAMCMCState:
-        return _init(theta, 1, self.memory - 1)
-
-    def step(self, rng: Any, state: HAMCMCState, target: Target[Potential]) -> HAMCMCState:
-        h = step_size_at(self.step_size, state.step)
-        return _step(rng, state, target, h, self.gamma, self.trust)
-
-
-def _init(theta: Array, lag: int, pairs: int) -> HAMCMCState:
-    xp = namespace(theta)
-    s, y = (xp.zeros((pairs, *theta.shape), theta.dtype) for _ in range(2))
-    return HAMCMCState(theta, 0, xp.stack([theta] * lag), s, y, lbfgs.products(s, y))
-
-
-def _step(
-    rng: Any,
-    state: HAMCMCState,
-    target: Target[Potential],
-    h: float,
-    gamma: float,
-    trust: float,
-) -> HAMCMCState:
-    """Move from the oldest sample, and overwrite the oldest sample and pair with the new ones."""
-    _, step, past, s, y, products = state
-    place = step % len(s)
-    origin = past[step % len(past)]
-    potential, before = draw_gradient(target, rng, origin)
-    inverse = lbfgs.from_products(s, y, gamma, products, oldest=place)
-    new = inverse.apply(before)
-    new *= -h
-    new += origin
-    xp = namespace(past)
-    # One number for each pair, by age, so that the ring makes no difference.
-    kick = inverse.draw(noise(rng, origin), xp.roll(noise(rng, inverse.form.sy), place, -1))
-    kick *= sqrt(2 * h)
-    new += kick
-    reflect(new, target)
-    xp.subtract(new, origin, out=s[place])
-    xp.subtract(potential.grad(new), before, out=y[place])
-    if trust:
-        y[place] += trust * s[place]
-    past[step % len(past)] = new
-    return HAMCMCState(new, step + 1, past, s, y, lbfgs.update_products(products, s, y, place))

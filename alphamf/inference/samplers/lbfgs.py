@@ -35,11 +35,7 @@ class CompactHessian(NamedTuple):
     .. math:: H = \gamma (I - P^\top Y^\top)(I - Y P) + P^\top D P.
 
     So H g and a draw from N(0, H) are sums of the pairs, under weights made of their inner products
-    with g and with the noise.
-
-    References
-    ----------
-    Byrd, Nocedal & Schnabel, Mathematical Programming 63 (1994), eq. 2.6.
+    with g and with the noise (Byrd, Nocedal & Schnabel, Math. Programming 63, 1994, eq. 2.6).
     """
 
     gamma: float  # H where there are no pairs

@@ -83,13 +83,11 @@ class LogisticRegression:
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
         """Draw at a tenth of the prior's width, so that few predictions are certain."""
-        theta = noise(rng, namespace(self.features).empty((*chains, self.size), self._dtype))
+        theta = noise(
+            rng, namespace(self.features).empty((*chains, self.size), self.features.dtype)
+        )
         theta *= 0.1 * self.prior_variance**0.5
         return theta
-
-    @property
-    def _dtype(self) -> Any:
-        return self.features.dtype
 
     def draw(self, rng: Any, theta: Array) -> LogisticPotential:
         if self.batch is None:

@@ -9,7 +9,7 @@ import numpy as np
 from alphamf.errors import AlphaMFError
 from alphamf.inference.random import generator
 from alphamf.inference.ranges import at_least, check_range
-from alphamf.inference.records import check_kept, is_kept
+from alphamf.inference.records import Kept
 from alphamf.inference.targets.bpmf import products
 from alphamf.inference.targets.topics import TopicModel, assign, count_table, tokens
 from alphamf.tools.arrays import Array
@@ -36,7 +36,7 @@ def split(rng: Any, counts: Any, share: float = 0.8) -> tuple[Any, Any]:
     return part(observed), part(~observed)
 
 
-class Perplexity:
+class Perplexity(Kept):
     r"""A record of how well held-out words of documents are predicted from their other words.
 
     For each kept state, phi is drawn, `sweeps` Gibbs sweeps move the topics of the observed words
@@ -45,16 +45,11 @@ class Perplexity:
 
     .. math:: \exp\!\Big(-\frac{1}{\sum y} \sum_{vn} y_{vn} \log f_{vn}\Big), \qquad
        f_{vn} = \frac{\sum_m \sum_k \phi^m_{vk} \vartheta^m_{kn}}
-       {\sum_m \sum_k \vartheta^m_{kn}}.
+       {\sum_m \sum_k \vartheta^m_{kn}}
 
-    References
-    ----------
-    Zhou & Carin, IEEE TPAMI 37 (2015), section 6.
+    (Zhou & Carin, IEEE TPAMI 37 (2015), section 6).
     """
 
-    # burn_in, thin: as in `records.Mean`.
-    burn_in: int
-    thin: int
     sweeps: int  # Gibbs sweeps per kept state; the observed topics stay from one to the next
     seed: int  # Seed of the draws, together with the step
 
@@ -72,9 +67,9 @@ class Perplexity:
             raise AlphaMFError(
                 f"observed and held must have the same shape, not {observed.shape} and {held.shape}"
             )
-        check_kept(burn_in, thin)
+        super().__init__(burn_in, thin)
         check_range("sweeps", sweeps, at_least(1))
-        self.burn_in, self.thin, self.sweeps, self.seed = burn_in, thin, sweeps, seed
+        self.sweeps, self.seed = sweeps, seed
         self._words, self._offsets = tokens(observed)
         self._held = held.tocoo()
         self._arrays: dict[str, Array] = {}
@@ -86,7 +81,7 @@ class Perplexity:
         )
 
     def add(self, state: Any, target: TopicModel) -> None:
-        if not is_kept(state.step, self.burn_in, self.thin):
+        if not self.keeps(state.step):
             return
         rng = generator(self.seed, state.step)
         phi, r = target.dictionary(rng), target.unpack(state.theta).r[..., None, :]
@@ -120,8 +115,7 @@ class Perplexity:
     @property
     def perplexity(self) -> float:
         """Perplexity of the held-out words, over the states kept so far."""
-        if not self._arrays:
-            raise AlphaMFError(f"no state was kept yet: burn_in is {self.burn_in}")
+        self._require(self._arrays)
         f = self._arrays["rates"] / self._arrays["totals"][self._held.row]
         return float(np.exp(-(self._held.data * np.log(f)).sum() / self._held.data.sum()))
 
