@@ -117,7 +117,7 @@ def run(
                 stream = generator(seed, Key.CHAIN + chain, state.step // segment + 1, xp=xp)
             state = sampler.step(stream, state, target)
             if xp is np or state.step % CHECK_EVERY == 0 or state.step == steps:
-                _check_finite(state, sampler)
+                check_finite(float(state.theta.sum()), sampler, state.step)
             if record is not None:
                 record.add(state, target)
             if state.step % segment == 0:
@@ -142,11 +142,10 @@ def _resumed(
     return state, lambda state: saved.save(path, identity, state, target, record)
 
 
-def _check_finite(state: State, sampler: Sampler[Any]) -> None:
-    # A sum is finite only where all its terms are, and needs no array of its own.
-    total = float(state.theta.sum())
+def check_finite(total: float, sampler: Any, step: int) -> None:
+    """Refuse a sum of theta that is not finite: it is only where all terms are."""
     if not isfinite(total):
         raise DivergenceError(
-            f"the {type(sampler).__name__} chain diverged at step {state.step} (theta is "
+            f"the {type(sampler).__name__} chain diverged at step {step} (theta is "
             f"{total}); use a smaller step_size, or another sampler"
         )

@@ -50,12 +50,7 @@ def load(
     whose identity differs, raises an AlphaMFError.
     """
     arrays, saved = _read(path)
-    for name, value in identity.items():
-        if saved.get(name) != value:
-            raise AlphaMFError(
-                f"checkpoint {path} belongs to another run: its {name} is "
-                f"{saved.get(name)}, not {value}"
-            )
+    check_identity(str(path), saved, identity)
     groups: dict[str, dict[str, Array]] = {"state": {}, "latent": {}, "record": {}}
     for name, array in arrays.items():
         group, _, field = name.partition(".")
@@ -75,6 +70,16 @@ def load(
     }
     restored: S = _nested(expected, values)
     return restored
+
+
+def check_identity(path: str, saved: dict[str, Any], identity: dict[str, Any]) -> None:
+    """Refuse a checkpoint of another run."""
+    for name, value in identity.items():
+        if saved.get(name) != value:
+            raise AlphaMFError(
+                f"checkpoint {path} belongs to another run: its {name} is "
+                f"{saved.get(name)}, not {value}"
+            )
 
 
 def _flat(state: Any, prefix: str = "") -> dict[str, Any]:

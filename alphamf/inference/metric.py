@@ -133,10 +133,7 @@ class Dense(NamedTuple):
         return total
 
     def divergence(self) -> Array | float:
-        r""":math:`\Gamma_i = \sum_j \partial_j (G^{-1})_{ij}`, shape (*chains, D) or a scalar.
-
-        :math:`\partial_j G^{-1} = -G^{-1} (\partial_j G) G^{-1}`.
-        """
+        r""":math:`\Gamma_i = \sum_j \partial_j (G^{-1})_{ij}`, shape (*chains, D) or a scalar."""
         if self.slope is None:
             return 0.0
         xp = namespace(self.g)

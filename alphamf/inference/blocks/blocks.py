@@ -46,10 +46,7 @@ class BlockLikelihood:
         self._across = self._matrix.T
 
     def gradient(self, w: Array, h: Array, weight: float) -> tuple[Array, Array]:
-        """Return the gradients by W, (I_b, K), and by H, (J_b, K), times `weight`.
-
-        `w`, `h`: rows of W, shape (I_b, K), and of the transpose of H, shape (J_b, K).
-        """
+        """Return the gradients by W, shape (I_b, K), and by H', (J_b, K), times `weight`."""
         rows, columns, values = self.entries
         error = products(w, h, rows, columns, self._scratch)
         error -= values
@@ -58,10 +55,7 @@ class BlockLikelihood:
 
 
 def products(w: Array, h: Array, rows: Array, columns: Array, scratch: Scratch) -> Array:
-    """Return inner products of rows of w and rows of h in ``scratch.error``, shape (n,).
-
-    `rows`, `columns`: row of w and row of h of each rating, shape (n,).
-    """
+    """Return inner products of the given rows of w and of h in ``scratch.error``, shape (n,)."""
     out = scratch.error[: len(rows)]
     for first in range(0, len(rows), CHUNK):
         part = slice(first, min(first + CHUNK, len(rows)))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.checkpoint import fingerprint
+from alphamf.inference.checkpoint import check_identity, fingerprint
 from alphamf.tools.files import atomic_file, file_errors, make_folder, printable_name, refuse_links
 
 INDEX = "checkpoint.json"
@@ -68,13 +68,7 @@ def load(folder: Path, walk: Any) -> None:
         return
     try:
         index = json.loads(index_file.read_text(encoding="utf-8"))
-        for name, value in _identity(walk).items():
-            found = index["identity"].get(name)
-            if found != value:
-                raise AlphaMFError(
-                    f"checkpoint {printable_name(folder)} belongs to another run: its {name} is "
-                    f"{found}, not {value}"
-                )
+        check_identity(printable_name(folder), index["identity"], _identity(walk))
         for chain, part in zip(walk.chains, index["parts"], strict=True):
             chain.part = part
             chain.columns = {}

@@ -10,7 +10,7 @@ import numpy as np
 from alphamf.errors import AlphaMFError
 from alphamf.inference.random import Key, generator
 from alphamf.inference.ranges import at_least, check_ranges
-from alphamf.inference.targets.bpmf import VARIANCES
+from alphamf.inference.targets.bpmf import VARIANCES, check_index
 from alphamf.tools.arrays import Array
 
 
@@ -82,8 +82,8 @@ class ListedRatings:
 
     def _sort(self, rows: Array, columns: Array, values: Array) -> tuple[Entries, Array]:
         """Sort entries block by block; return them, and the start of each block."""
-        _check_index("rows", rows, self.shape[0])
-        _check_index("columns", columns, self.shape[1])
+        check_index("rows", rows, self.shape[0])
+        check_index("columns", columns, self.shape[1])
         of_rows, of_columns = (bounds(n, self.blocks) for n in self.shape)
         rows, columns = self.order[0][rows], self.order[1][columns]
         down: Array = np.searchsorted(of_rows, rows, "right") - 1
@@ -160,13 +160,6 @@ class SyntheticRatings:
         factors: Array = rng.standard_normal((self.rank, count), dtype=np.float32)
         factors *= self.rank**-0.25
         return factors
-
-
-def _check_index(name: str, index: Array, count: int) -> None:
-    if len(index) and (index.min() < 0 or index.max() >= count):
-        raise AlphaMFError(
-            f"{name} must be from 0 to {count - 1}, not {index.min()} to {index.max()}"
-        )
 
 
 def _check(shape: tuple[int, int], blocks: int) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from math import isfinite
 from operator import index
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from alphamf.errors import AlphaMFError, DivergenceError
+from alphamf.errors import AlphaMFError
 from alphamf.inference.blocks.blocks import (
     BlockLikelihood,
     Chain,
@@ -22,6 +21,7 @@ from alphamf.inference.blocks.blocks import (
 from alphamf.inference.blocks.ranks import Ranks, SingleProcess
 from alphamf.inference.blocks.ratings import Entries, FactorModel, Ratings, bounds
 from alphamf.inference.blocks.samplers import StateLayout, layout, step
+from alphamf.inference.chain import check_finite
 from alphamf.inference.random import generator, noise
 from alphamf.inference.ranges import NOT_NEGATIVE, check_range
 from alphamf.tools.arrays import Array
@@ -135,10 +135,7 @@ class Walk:
         return generator(self.seed, 1 + self.steps, key, draw)
 
     def noise(self, key: int, shape: tuple[int, ...], draw: int = 0) -> Array:
-        """Return standard normal noise for a block in this step.
-
-        `shape`: shape of the noise.
-        """
+        """Return standard normal noise of this shape for a block in this step."""
         return noise(self.stream(key, draw), np.empty(shape, np.float32))
 
     def pair_blocks(self, chain: Chain, draw: int = 0) -> None:
@@ -194,11 +191,7 @@ class Walk:
         newest = self.layout.positions - 1
         for chain in self.chains:
             total = sum(float(x[newest].sum()) for _, x in chain.halves())
-            if not isfinite(total):
-                raise DivergenceError(
-                    f"the {type(self.sampler).__name__} chain diverged at step {self.steps + 1} "
-                    f"(theta is {total}); use a smaller step_size, or another sampler"
-                )
+            check_finite(total, self.sampler, self.steps + 1)
 
     def factors(self) -> list[tuple[Array, Array]] | None:
         """Return W, (I, K), and H', (J, K), of each chain on rank 0; None on the others."""

@@ -17,11 +17,7 @@ from alphamf.tools.arrays import Array, namespace
 
 
 class HAMCMCState(NamedTuple):
-    """Newest sample, number of steps, and the memory, in ring buffers.
-
-    A step reuses the memory of its input state and writes into it: after the next step, only theta
-    and step of a state are still valid.
-    """
+    """Newest sample, number of steps, and the memory, in ring buffers that the next step reuses."""
 
     theta: Array  # Newest sample, shape (*chains, D)
     step: int  # Number of steps made

@@ -86,10 +86,7 @@ def products(s: Array, y: Array) -> Products:
 
 
 def update_products(known: Products, s: Array, y: Array, place: int) -> Products:
-    """Update the products after only the pair at `place` has changed, in O(m D).
-
-    `s`, `y`: pairs, shape (m, *chains, D).
-    """
+    """Update the products of pairs after only the one at `place` has changed, in O(m D)."""
     new_s, new_y = s[place], y[place]
     s, y = chains_first(s), chains_first(y)
     sy, yy, ss = (each.copy() for each in known)
@@ -108,11 +105,7 @@ def chains_first(vectors: Array) -> Array:
 def compact_hessian(
     known: Products, gamma: float, age: Array, resolution: float | None = None
 ) -> CompactHessian:
-    """Return H from the inner products of its pairs.
-
-    `age`: number of each pair in the order of age, the oldest 0, shape (m,). `resolution`:
-    resolution of the vectors, 1e-7 for float32.
-    """
+    """Return H from the products of its pairs, numbered by `age`, shape (m,), the oldest 0."""
     cross, yy, ss = known
     xp = namespace(cross)
     sy = xp.diagonal(cross, axis1=-2, axis2=-1)
@@ -211,9 +204,6 @@ def inverse_hessian(s: Array, y: Array, gamma: float) -> InverseHessian:
 def from_products(
     s: Array, y: Array, gamma: float, known: Products, oldest: int = 0
 ) -> InverseHessian:
-    """Return H from pairs whose inner products are known.
-
-    `s`, `y`: pairs, shape (m, *chains, D), in a ring.
-    """
+    """Return H from pairs in a ring, shape (m, *chains, D), whose inner products are known."""
     age = (namespace(s).arange(len(s)) - oldest) % len(s)
     return InverseHessian(chains_first(s), chains_first(y), compact_hessian(known, gamma, age))

@@ -125,10 +125,7 @@ def leapfrog(
     velocity: Callable[[Array], Array],
     force: Callable[[Array], Array] = lambda gradient: gradient,
 ) -> Iterator[Point]:
-    """Yield position, momentum and gradient after each leap of size h, with one gradient each.
-
-    `theta`, `momentum`, `gradient`: start of the trajectory, shape (*chains, D).
-    """
+    """Yield the point after each leap of size h from a point, with one gradient each."""
     kick = force(gradient)
     for _ in range(leaps):
         momentum = momentum - 0.5 * h * kick
@@ -140,11 +137,9 @@ def leapfrog(
 
 
 def metropolis(rng: Any, before: Array, after: Array) -> Array:
-    """Decide which chains accept the energies `after`, shape (*chains,), if finite.
+    """Decide which chains accept the energies `after`, if finite; all of shape (*chains,).
 
     A chain whose energy before the move is not finite accepts any finite energy.
-
-    `before`, `after`: energies of the present state and of the proposal, shape (*chains,).
     """
     xp = namespace(after)
     finite = xp.isfinite(after)
@@ -155,10 +150,7 @@ def metropolis(rng: Any, before: Array, after: Array) -> Array:
 
 
 def select_accepted(taken: Array, new: Array, old: Array | int) -> Array:
-    """Return `new` for the chains that accept and `old` for the others, shape (*chains, D).
-
-    `taken`: whether each chain accepts, shape (*chains,); `new` and `old` have shape (*chains, D).
-    """
+    """Return `new` for chains that are `taken`, shape (*chains,), or `old`, shape (*chains, D)."""
     theta: Array = namespace(new).where(taken[..., None], new, old)
     return theta
 

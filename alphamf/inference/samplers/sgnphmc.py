@@ -56,10 +56,7 @@ class Constant(NamedTuple):
 
 
 class Point(NamedTuple):
-    """A point of the extended phase space: theta and p of shape (*chains, D), s and q (*chains, 1).
-
-    p is the momentum conjugate to theta, p / s the physical one.
-    """
+    """A point of the extended phase space; p is conjugate to theta, p / s the physical momentum."""
 
     # theta, p: shape (*chains, D).
     theta: Array

@@ -97,10 +97,7 @@ class BPMF:
                 f"not {users.shape}, {items.shape}, {ratings.shape}"
             )
         for name, index, count in zip(("users", "items"), (users, items), shape, strict=True):
-            if index.min() < 0 or index.max() >= count:
-                raise AlphaMFError(
-                    f"{name} must be from 0 to {count - 1}, not {index.min()} to {index.max()}"
-                )
+            check_index(name, index, count)
         self.users, self.items = users.astype(np.int32), items.astype(np.int32)
         self.residual: Array = ratings - offset
         self.shape, self.rank, self.offset, self.batch = shape, rank, offset, batch
@@ -133,11 +130,7 @@ class BPMF:
         return BPMFPotential(self, *data)
 
     def predict(self, theta: Array, users: Array, items: Array) -> Array:
-        """Return the expected ratings of pairs, shape (*chains, n), from indices of shape (n,).
-
-        `theta`: shape (*chains, D). `users`, `items`: row of W and row of H of each rating, shape
-        (n,).
-        """
+        """Return the expected ratings of pairs, shape (*chains, n), from indices of shape (n,)."""
         w, h = self.unpack(theta)
         predicted = np.empty((*theta.shape[:-1], len(users)), theta.dtype)
         for chain in np.ndindex(theta.shape[:-1]):
@@ -146,12 +139,16 @@ class BPMF:
         return predicted
 
 
-def products(w: Array, h: Array, users: Array, items: Array) -> Array:
-    """Inner products of rows of w and rows of h, shape (n,).
+def check_index(name: str, index: Array, count: int) -> None:
+    """Refuse indices that are not from 0 to below `count`."""
+    if len(index) and (index.min() < 0 or index.max() >= count):
+        raise AlphaMFError(
+            f"{name} must be from 0 to {count - 1}, not {index.min()} to {index.max()}"
+        )
 
-    `w`, `h`: shapes (I, K) and (J, K). `users`, `items`: row of w and row of h of each product,
-    shape (n,).
-    """
+
+def products(w: Array, h: Array, users: Array, items: Array) -> Array:
+    """Inner products, shape (n,), of the given rows of w, shape (I, K), and of h, shape (J, K)."""
     out = np.empty(len(users), w.dtype)
     ones = np.ones(w.shape[1], w.dtype)
     for part in parts(len(users), CHUNK):

@@ -21,10 +21,7 @@ class Density(Protocol):
     def place(self, data: tuple[Any, ...]) -> tuple[Any, ...]: ...
 
     def grad(self, theta: Array, data: tuple[Any, ...], chosen: Array | None) -> Array:
-        """Gradient of log p, a new array of the shape (*chains, D) and dtype of theta.
-
-        `chosen`: rows of the data that each chain reads, shape (*chains, n).
-        """
+        """Gradient of log p, new, like theta; each chain reads its `chosen` rows, (*chains, n)."""
         ...
 
     def value(self, theta: Array, data: tuple[Any, ...], chosen: Array | None) -> Array: ...
@@ -168,10 +165,7 @@ class DensityTarget:
 
 
 class DensityPotential:
-    """U of a minibatch.
-
-    `chosen`: rows of each chain, shape (*chains, n).
-    """
+    """U of a minibatch: of the rows `chosen`, shape (*chains, n)."""
 
     def __init__(self, target: DensityTarget, chosen: Array | None) -> None:
         self.target: DensityTarget = target

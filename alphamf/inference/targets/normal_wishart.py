@@ -113,10 +113,7 @@ class NormalWishart:
 
 
 class NormalWishartPotential:
-    """U given the mean of the points, and the mean of their squared deviations times N.
-
-    Both are numbers, or arrays of shape (*chains,).
-    """
+    """U given the mean of the points, and the mean of their squared deviations times N."""
 
     centre: Array | float  # Mean of the points, shape (*chains,), or one number
     scatter: Array | float  # Mean squared deviation from it, times N, likewise

@@ -16,10 +16,7 @@ from alphamf.tools.arrays import Array
 
 
 def split(rng: Any, counts: Any, share: float = 0.8) -> tuple[Any, Any]:
-    """Split each document's tokens at random: a fraction `share`, rounded down, and the rest.
-
-    `counts`: counts of words by document: a scipy.sparse CSR array of shape (N, V).
-    """
+    """Split tokens of documents (`TopicModel`) at random: a `share`, rounded down, and the rest."""
     from scipy.sparse import csr_array
 
     words, offsets = tokens(counts)

@@ -7,8 +7,8 @@ The count of word v in document n is the sum over topics k of Poisson counts x_v
    \vartheta_{kn} \sim \mathrm{Gamma}\!\left(r_k, \text{scale } \tfrac{p_n}{1-p_n}\right), \qquad
    p_n \sim \mathrm{Beta}(a_0, b_0),
 
-with weights r_k from the construction of Roychowdhury & Kulis: in round i = 1, 2, ... there are
-Poisson(gamma) atoms, each of weight
+with weights r_k from the construction of Roychowdhury & Kulis (AISTATS 2015): in round i = 1, 2,
+... there are Poisson(gamma) atoms, each of weight
 
 .. math:: r = E e^{-T}, \qquad E \sim \mathrm{Exp}(c), \qquad T \sim \mathrm{Gamma}(i, \alpha)
 
@@ -23,11 +23,7 @@ the rounds cut off; its variance is smaller, as the numbers of atoms do not vary
 process depends on alpha and gamma by their product alone, so gamma is held fixed, while alpha and c
 have Exp(1) priors: choices of ours, as are eta, a_0 and b_0, since the paper states none.
 
-References
-----------
-Roychowdhury & Parthasarathy, NIPS 2017, section 4.3. Roychowdhury & Kulis, "Gamma processes,
-stick-breaking, and variational inference", AISTATS 2015. Zhou & Carin, "Negative binomial process
-count and mixture modeling", IEEE TPAMI 37 (2015).
+Roychowdhury & Parthasarathy, NIPS 2017, section 4.3; Zhou & Carin, IEEE TPAMI 37 (2015).
 """
 
 from __future__ import annotations
