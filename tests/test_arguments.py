@@ -61,7 +61,7 @@ CALLS = {
         {"basis": TINY.basis, "alpha": 1.2, "rate": RATE, "frame": Frame(64, 32)},
     ),
     "load": (alphamf.load, {"model": "speech-8k"}),
-    "train": (train, {"paths": [DATA / "sample-clean.wav"], "rank": 2, "steps": 1, "keep": 1}),
+    "train": (train, {"paths": [DATA / "sample-clean.wav"], "rank": 2, "steps": 1}),
     "speech_ranges": (
         alphamf.speech_ranges,
         {"activity": np.full(9, 0.9), "frame_times": np.arange(9) / 50},
@@ -142,7 +142,6 @@ BAD = {
     "Settings.keep": ANY_COUNT,
     "train.rate": [value for value in COUNT if value is not None],
     "train.steps": ANY_COUNT,
-    "train.keep": [value for value in ANY_COUNT if value is not None],
     "seconds": REAL,
     "voices": WORD,
     "skipped": FUNCTION,
