@@ -262,7 +262,7 @@ def test_nothing_is_removed_or_written_through_a_link_in_the_corpus(here):
         (["--noise", "-"], "standard input cannot be used as speech or noise"),
         (["-"], "standard input cannot be used as speech or noise"),
         (["-o", "speech/a.wav"], "--output-dir speech/a.wav is not a folder"),
-        (["-o", "speech/a.wav/b"], "speech/a.wav/b cannot be written"),
+        (["-o", "speech/a.wav/b"], "speech/a.wav/b cannot be created"),
     ],
 )
 def test_what_cannot_be_met_is_one_sentence(here, arguments, sentence):

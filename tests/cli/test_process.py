@@ -191,7 +191,7 @@ def test_ctrl_c_while_the_command_line_is_imported_leaves_no_traceback():
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize("moment", ["streams.prepare", "end_on_signals", "app"])
+@pytest.mark.parametrize("moment", ["report.prepare", "end_on_signals", "app"])
 def test_ctrl_c_before_a_command_has_begun_is_no_traceback(moment):
     code = (
         "from alphamf.cli import app\n"

@@ -236,7 +236,7 @@ def _read(engine: Engine, sound: Floats, *, bands: bool = False) -> Floats:
     rows = []
     for block in sound[: len(sound) // engine.hop * engine.hop].reshape(-1, engine.hop, 1):
         engine.process(block)
-        rows.append(engine.read(bands=high_band))
+        rows.append(engine.read(bands=bands))
     return np.stack(rows)
 
 
