@@ -5,28 +5,70 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-from alphamf.inference.protocols import FactorPotential, Need, Schedule, Target
+from alphamf.inference.protocols import Need, Schedule, Target
 from alphamf.inference.ranges import at_least, check_ranges
-from alphamf.inference.samplers.hamcmc import HAMCMC, HAMCMCState
-from alphamf.inference.samplers.hmc import HMC, HMCState
+from alphamf.inference.samplers.hamcmc import HAMCMC
+from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.samplers.sgrld import SGRLD, SGRLDState, learnt_scale
 from alphamf.inference.schedule import step_size_at
 from alphamf.inference.targets.unbounded import UnboundedTarget
 from alphamf.tools.arrays import Array, namespace
 
 
-class PositiveHAMCMCState(NamedTuple):
-    """Newest sample, number of steps, and the states of both phases (before, after `freeze`)."""
+class PositiveState(NamedTuple):
+    """State of `PositiveHAMCMC` and of `PositiveHMC`: of both phases, before and after `freeze`."""
 
     theta: Array  # Newest sample, shape (*chains, D)
     step: int  # Number of steps made
     warm: SGRLDState  # SGRLD's state, which rests from `freeze` on
-    # HAMCMC's state in the coordinates of `UnboundedTarget`, without meaning before.
-    chain: HAMCMCState
+    # The other sampler's, in the coordinates of `UnboundedTarget`, without meaning before.
+    chain: Any
+
+    @property
+    def accepted(self) -> Array:
+        """Number of accepted steps of each chain of HMC; those of SGRLD all are."""
+        accepted: Array = self.chain.accepted
+        return accepted
+
+
+class _TwoPhases:
+    """`SGRLD` for `freeze` steps, and from then on another sampler without a wall."""
+
+    step_size: Schedule
+    freeze: int
+
+    def __post_init__(self) -> None:
+        check_ranges(self, freeze=at_least(1))
+        self._phases()
+
+    def _phases(self) -> tuple[SGRLD, Any]:
+        raise NotImplementedError
+
+    def init(self, rng: Any, theta: Array) -> PositiveState:
+        warm, moved = self._phases()
+        chain = moved.init(rng, namespace(theta).zeros_like(theta))
+        return PositiveState(theta, 0, warm.init(rng, theta), chain)
+
+    def step(self, rng: Any, state: PositiveState, target: Target[Any]) -> PositiveState:
+        step_size_at(self.step_size, state.step)  # refuses one that is not positive at once
+        theta, step, learnt, chain = state
+        counts = hasattr(chain, "accepted")
+        warm, moved = self._phases()
+        if step < self.freeze:
+            learnt = warm.step(rng, learnt, target)
+            if counts:
+                chain = chain._replace(accepted=chain.accepted + 1)
+            return PositiveState(learnt.theta, step + 1, learnt, chain)
+        space = UnboundedTarget(target, learnt_scale(learnt))
+        if step == self.freeze:
+            kept = {"step": step} | ({"accepted": chain.accepted} if counts else {})
+            chain = moved.init(rng, space.coordinates(theta))._replace(**kept)
+        chain = moved.step(rng, chain, space)
+        return PositiveState(space.position(chain.theta), chain.step, learnt, chain)
 
 
 @dataclass(frozen=True)
-class PositiveHAMCMC:
+class PositiveHAMCMC(_TwoPhases):
     r"""HAMCMC on positive factors with SGRLD's metric as H_0, without mirroring.
 
     For `freeze` steps it is `SGRLD`, which learns c; after that `HAMCMC`, with gamma = 1, of u in
@@ -62,10 +104,6 @@ class PositiveHAMCMC:
     decay: float = 0.9
     freeze: int = 100
 
-    def __post_init__(self) -> None:
-        check_ranges(self, freeze=at_least(1))
-        self._phases()
-
     def _phases(self) -> tuple[SGRLD, HAMCMC]:
         moved = HAMCMC(self.step_size, memory=self.memory, gamma=1.0, trust=self.trust)
         return SGRLD(self.step_size, decay=self.decay), moved
@@ -74,28 +112,9 @@ class PositiveHAMCMC:
     def turns(self) -> int:
         return self.memory
 
-    def init(self, rng: Any, theta: Array) -> PositiveHAMCMCState:
-        return PositiveHAMCMCState(theta, 0, *_start(self._phases(), rng, theta))
-
-    def step(
-        self, rng: Any, state: PositiveHAMCMCState, target: Target[FactorPotential]
-    ) -> PositiveHAMCMCState:
-        return PositiveHAMCMCState(*_step(self, rng, state, target))
-
-
-class PositiveHMCState(NamedTuple):
-    """Position, number of steps, acceptances, and the states before and after `freeze`."""
-
-    theta: Array  # Position, shape (*chains, D)
-    step: int  # Number of steps made
-    # Number of accepted steps of each chain, shape (*chains,); those of SGRLD all are.
-    accepted: Array
-    warm: SGRLDState  # SGRLD's state, which rests from `freeze` on
-    chain: HMCState  # HMC's state in the coordinates of `UnboundedTarget`, without meaning before
-
 
 @dataclass(frozen=True)
-class PositiveHMC:
+class PositiveHMC(_TwoPhases):
     r"""HMC on positive factors with SGRLD's metric as its mass, without mirroring.
 
     For `freeze` steps it is `SGRLD`; from then on `HMC` moves u as in `PositiveHAMCMC`, and the law
@@ -131,46 +150,5 @@ class PositiveHMC:
     decay: float = 0.9
     freeze: int = 100
 
-    def __post_init__(self) -> None:
-        check_ranges(self, freeze=at_least(1))
-        self._phases()
-
     def _phases(self) -> tuple[SGRLD, HMC]:
         return SGRLD(self.warm_up, decay=self.decay), HMC(self.step_size, leaps=self.leaps)
-
-    def init(self, rng: Any, theta: Array) -> PositiveHMCState:
-        warm, chain = _start(self._phases(), rng, theta)
-        return PositiveHMCState(theta, 0, chain.accepted, warm, chain)
-
-    def step(self, rng: Any, state: PositiveHMCState, target: Target[Any]) -> PositiveHMCState:
-        step_size_at(self.step_size, state.step)  # refuses one that is not positive at once
-        theta, step, learnt, chain = _step(self, rng, state, target)
-        if state.step < self.freeze:
-            chain = chain._replace(accepted=state.accepted + 1)
-        return PositiveHMCState(theta, step, chain.accepted, learnt, chain)
-
-
-def _start(phases: Any, rng: Any, theta: Array) -> tuple[SGRLDState, Any]:
-    """Return the first states of both phases."""
-    warm, moved = phases
-    chain = moved.init(rng, namespace(theta).zeros_like(theta))
-    return warm.init(rng, theta), chain
-
-
-def _step(
-    sampler: Any, rng: Any, state: Any, target: Target[Any]
-) -> tuple[Array, int, SGRLDState, Any]:
-    """Make a step of the present phase; return theta, its number and the states of both."""
-    learnt, chain, step = state.warm, state.chain, state.step
-    warm, moved = sampler._phases()
-    if step < sampler.freeze:
-        learnt = warm.step(rng, learnt, target)
-        return learnt.theta, step + 1, learnt, chain
-    space = UnboundedTarget(target, learnt_scale(learnt))
-    if step == sampler.freeze:
-        before = chain
-        chain = moved.init(rng, space.coordinates(state.theta))._replace(step=step)
-        if hasattr(before, "accepted"):
-            chain = chain._replace(accepted=before.accepted)
-    chain = moved.step(rng, chain, space)
-    return space.position(chain.theta), chain.step, learnt, chain
