@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from alphamf.errors import AlphaMFError
+from alphamf.inference.metric import Metric
 from alphamf.inference.protocols import FactorPotential, P, Parts, Target
 from alphamf.tools.arrays import Array
 
@@ -37,10 +38,21 @@ def draw_parts(
 
 def parts_of(potential: Any, theta: Array) -> Parts:
     """Return the gradient's positive parts."""
-    if not hasattr(potential, "parts"):
+    parts: Parts = ask(potential, "parts", theta, "a sampler of positive factors")
+    return parts
+
+
+def metric_of(potential: Any, theta: Array) -> Metric:
+    """Return the potential's metric at theta."""
+    metric: Metric = ask(potential, "metric", theta, "a Riemannian sampler")
+    return metric
+
+
+def ask(potential: Any, method: str, theta: Array, asker: str) -> Any:
+    """Return what a method of the potential finds at theta, if it has one."""
+    if not hasattr(potential, method):
         raise AlphaMFError(
-            "a sampler of positive factors needs a target whose potential has parts(theta), "
+            f"{asker} needs a target whose potential has {method}(theta), "
             f"which {type(potential).__name__} does not have"
         )
-    parts: Parts = potential.parts(theta)
-    return parts
+    return getattr(potential, method)(theta)

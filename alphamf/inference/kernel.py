@@ -58,11 +58,9 @@ class Kernel:
         return f"{self.name}({self.step_size:g})"
 
     def init(self, rng: Any, theta: Array) -> KernelState:
-        """Return the state that starts at theta, of shape (chains, D)."""
         return KernelState(theta, 0, self.start(_seed(rng), theta))
 
     def step(self, rng: Any, state: KernelState, target: Target[Any]) -> KernelState:
-        """Make one step of the kernel."""
         inner, theta = self.move(_seed(rng), state.inner, self.step_size)
         return KernelState(theta, state.step + 1, inner)
 

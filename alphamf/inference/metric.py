@@ -7,9 +7,8 @@ it is the same for all chains.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Array, namespace
 
 
@@ -76,7 +75,7 @@ class Diagonal(NamedTuple):
 
 
 class Dense(NamedTuple):
-    r"""A symmetric positive definite G.
+    r"""A symmetric positive definite G, with the methods of `Diagonal`.
 
     Attributes
     ----------
@@ -105,35 +104,29 @@ class Dense(NamedTuple):
         )
 
     def apply(self, v: Array) -> Array:
-        """G v."""
         product: Array = namespace(v).matmul(self.g, v[..., None])[..., 0]
         return product
 
     def solve(self, v: Array) -> Array:
-        """Solve G x = v."""
         return _solve(self.g, v)
 
     def root(self, z: Array) -> Array:
-        """Return a draw from N(0, G) where z is standard normal."""
         xp = namespace(z)
         product: Array = xp.matmul(xp.linalg.cholesky(self.g), z[..., None])[..., 0]
         return product
 
     def inverse_root(self, z: Array) -> Array:
-        """Return a draw from N(0, G^-1) where z is standard normal."""
         xp = namespace(z)
         upper = xp.swapaxes(xp.linalg.cholesky(self.g), -1, -2)
         return _solve(upper, z)
 
     def log_det(self) -> Array:
-        """Return log det G, shape (*chains,)."""
         xp = namespace(self.g)
         roots = xp.diagonal(xp.linalg.cholesky(self.g), axis1=-2, axis2=-1)
         total: Array = 2 * xp.log(roots).sum(-1)
         return total
 
     def divergence(self) -> Array | float:
-        r""":math:`\Gamma_i = \sum_j \partial_j (G^{-1})_{ij}`, shape (*chains, D) or a scalar."""
         if self.slope is None:
             return 0.0
         xp = namespace(self.g)
@@ -143,7 +136,6 @@ class Dense(NamedTuple):
         return gamma
 
     def force(self, p: Array) -> Array | float:
-        r"""Gradient in theta of :math:`\frac12 p^\top G^{-1} p + \frac12 \log |G|`."""
         if self.slope is None:
             return 0.0
         xp = namespace(p)
@@ -164,14 +156,3 @@ def _solve(matrix: Array, v: Array) -> Array:
 
 
 Metric = Diagonal | Dense
-
-
-def metric_of(potential: Any, theta: Array) -> Metric:
-    """Return the potential's metric at theta."""
-    if not hasattr(potential, "metric"):
-        raise AlphaMFError(
-            "a Riemannian sampler needs a target whose potential has metric(theta), "
-            f"which {type(potential).__name__} does not have"
-        )
-    metric: Metric = potential.metric(theta)
-    return metric

@@ -155,9 +155,7 @@ class Trace(Kept):
 
     Parameters
     ----------
-    statistic
-        Function of theta and the target.
-    burn_in, thin
+    statistic, burn_in, thin
         As in `Mean`.
 
     Examples
@@ -208,10 +206,8 @@ class Extrapolated(Kept):
 
     Parameters
     ----------
-    statistic
-        Function of theta and the target, of shape (*chains, ...).
-    burn_in
-        Number of steps that are dropped first.
+    statistic, burn_in
+        As in `Mean`.
 
     Attributes
     ----------

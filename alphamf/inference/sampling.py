@@ -69,14 +69,8 @@ def sample(
         `TorchDensity`, or a `Target`, which has its own data.
     theta0
         Where chains start, shape (D,) for one chain or (chains, D).
-    data
-        An array or several, whose first axes are the data points; None: `density` is the whole
-        log density.
-    batch
-        Number of data points per gradient, chosen with replacement, for each chain its own; the
-        gradient is scaled up to all data. None: all of them.
-    prior
-        Log density of theta alone, of the kind of `density`; None: flat.
+    data, batch, prior
+        As in `DensityTarget`; a gradient of a minibatch is scaled up to all data.
     sampler
         Sampler, such as ``SGLD(step_size=1e-3)``; None: `SGLD` with its default step.
     steps

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.metric import Dense, Diagonal, metric_of
+from alphamf.inference.draws import metric_of
+from alphamf.inference.metric import Dense, Diagonal
 from alphamf.inference.random import generator
 
 SIZE = 3

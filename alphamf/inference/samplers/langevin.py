@@ -12,9 +12,9 @@ from math import sqrt
 from typing import Any, ClassVar, NamedTuple
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.draws import draw_gradient
+from alphamf.inference.draws import ask, draw_gradient, metric_of
 from alphamf.inference.leaps import Leap, leap_many
-from alphamf.inference.metric import Dense, metric_of
+from alphamf.inference.metric import Dense
 from alphamf.inference.protocols import Need, Potential, RiemannianPotential, Schedule, Target
 from alphamf.inference.random import noise
 from alphamf.inference.ranges import NOT_NEGATIVE, POSITIVE, SHARE, check_ranges
@@ -171,7 +171,7 @@ class PSGLD:
         xp.divide(1.0, metric, out=metric)
         new = gradient * metric
         if self.correction:
-            mean *= _hessian_diagonal(potential, theta)
+            mean *= ask(potential, "hessian_diagonal", theta, "correction")
             mean *= (1 - self.decay) * 2 / self.scale
             slope = slope * self.decay + mean
             new += metric * metric * slope / (2 * root)
@@ -182,16 +182,6 @@ class PSGLD:
         kick *= xp.sqrt(metric, out=metric)
         new += kick
         return PSGLDState(reflect(new, target), step + 1, square, slope)
-
-
-def _hessian_diagonal(potential: Any, theta: Array) -> Array:
-    if not hasattr(potential, "hessian_diagonal"):
-        raise AlphaMFError(
-            "correction needs a potential with hessian_diagonal(theta), "
-            f"which {type(potential).__name__} does not have"
-        )
-    diagonal: Array = potential.hessian_diagonal(theta)
-    return diagonal
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from typing import Any
 
 from numpy.linalg import LinAlgError
 
-from alphamf.inference.metric import Dense, Metric, metric_of
+from alphamf.inference.draws import metric_of
+from alphamf.inference.metric import Dense, Metric
 from alphamf.inference.random import noise
 from alphamf.tools.arrays import Array, dot, namespace
 

@@ -25,7 +25,8 @@ from functools import partial
 from math import exp, expm1, sqrt
 from typing import Any, ClassVar, NamedTuple
 
-from alphamf.inference.metric import Metric, metric_of
+from alphamf.inference.draws import metric_of
+from alphamf.inference.metric import Metric
 from alphamf.inference.protocols import Need, RiemannianPotential, Schedule, Target, ValuePotential
 from alphamf.inference.random import noise
 from alphamf.inference.ranges import FINITE, NOT_NEGATIVE, at_least, check_ranges
