@@ -15,7 +15,7 @@ from alphamf.audio.stft import Frame
 from alphamf.batch.inputs import find
 from alphamf.denoising.api import denoise
 from alphamf.denoising.sampling import warm_up
-from alphamf.denoising.settings import kernel
+from alphamf.denoising.settings import PRESETS, kernel
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.alpha_mf import AlphaMF, Source, stack
 from alphamf.factorization.likelihood import log_density
@@ -278,7 +278,7 @@ def gains_over_shipped(
         noisy = (clean + noise).astype(np.float32)
         for preset, found in changes.items():
             own, shipped = (
-                si_sdr(clean, denoise(noisy, model.rate, preset, model=name).audio)
+                si_sdr(clean, denoise(noisy, model.rate, PRESETS[preset], model=name).audio)
                 for name in (model, "auto")
             )
             found.append(own - shipped)
