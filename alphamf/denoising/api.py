@@ -83,6 +83,9 @@ class Denoised(NamedTuple):
     rate: int = 0
     dry: float = 0.0
 
+    def __dir__(self) -> list[str]:
+        return [name for name in object.__dir__(self) if name not in ("count", "index")]
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Samples:
         return np.array(self.audio, dtype) if copy else np.asarray(self.audio, dtype)
 
@@ -96,16 +99,13 @@ class Denoised(NamedTuple):
         """Return players with the first minute before and after, for notebooks."""
         import soundfile
 
-        players = []
-        after, noise = (
-            to_float(_by_sample(each, len(self.gain))[: 60 * self.rate])
-            for each in (self.audio, self.noise)
-        )
+        players, count = [], 60 * self.rate
+        after = to_float(_by_sample(self.audio, len(self.gain))[:count])
+        noise = to_float(_by_sample(self.noise, len(self.gain))[:count])
         for name, sound in (("Before", after + (1 - self.dry) * noise), ("After", after)):
             file = BytesIO()
             soundfile.write(file, sound, self.rate, format="WAV")
-            data = b64encode(file.getvalue()).decode()
-            source = f"data:audio/wav;base64,{data}"
+            source = f"data:audio/wav;base64,{b64encode(file.getvalue()).decode()}"
             players.append(f'<p>{name}<br><audio controls src="{source}"></audio></p>')
         return escape(repr(self)) + "".join(players)
 

@@ -1,7 +1,5 @@
 """What comes out of the denoiser, seen from outside: shapes, symmetries, joins, time and level."""
 
-from __future__ import annotations
-
 import re
 import tracemalloc
 from base64 import b64decode
@@ -344,6 +342,7 @@ def test_representations_have_one_line():
     sounds = sound(500, 2)
     found = run(sounds, settings=replace(QUICK, chains=2))
     assert repr(found) == f"Denoised({500 / RATE:.2f} s, {RATE} Hz, 2 channels, float32)"
+    assert {"save", "count", "index"} & set(dir(found)) == {"save"}  # none of a tuple
     (segment,) = denoise_stream([sounds], RATE, QUICK, model=TINY)
     assert repr(segment) == "Segment(500 samples, 2 channels, float32)"
     assert repr(found.agreement).startswith("Agreement(2 chains, difference ")
