@@ -36,9 +36,7 @@ MISTAKES = (
     'denoise_stream([x], 16000, "fast", latency="short")',
     'Stream(16000, 1, "best")',
     'Stream(16000, 1, device="CUDA")',
-    'Settings(sampler="nuts")',
     'Settings(channels="link")',
-    'train(["clean/"], sampler="EM")',
     'train(["clean/"], voices="speaker")',
 )
 """Calls that it refuses."""

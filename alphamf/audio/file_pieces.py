@@ -182,7 +182,8 @@ class Scan:
     """The bytes of a file from a position on, each of which a forward scan reads about once."""
 
     def __init__(self, file: BinaryIO, name: str = "", size: int | None = None) -> None:
-        self.name, self._start, self._file = name, 0, file
+        self.name = name
+        self._start, self._file = 0, file
         self.size: int = file.seek(0, os.SEEK_END) if size is None else size
         self._blocks: dict[int, bytes] = {}
 

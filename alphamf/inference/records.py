@@ -90,7 +90,9 @@ class Mean(Kept):
         weight: Callable[[int], float] | None = None,
     ) -> None:
         super().__init__(burn_in, thin)
-        self.statistic, self.apart, self.weight = statistic, apart, weight
+        self.statistic = statistic
+        self.weight = weight
+        self.apart: int = apart
         self._total: float = 0  # sum of the weights of all values
         self.count: int = 0
         self._mean: Array

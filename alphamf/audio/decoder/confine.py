@@ -7,8 +7,6 @@ calls, and Landlock denies files, the network and signals, whatever the system c
 Both are called through ctypes; kernels guarantee that these system calls do not change.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import platform

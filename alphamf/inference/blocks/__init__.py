@@ -10,8 +10,6 @@ key, products are computed block by block, and sums over all blocks are added in
 blocks. So B determines the results, and the number of ranks, which must divide B, only the time.
 """
 
-from __future__ import annotations
-
 from alphamf.inference.blocks.ranks import Ranks, SingleProcess, launched_ranks
 from alphamf.inference.blocks.ratings import FactorModel, ListedRatings, Ratings, SyntheticRatings
 from alphamf.inference.blocks.walk import Walk

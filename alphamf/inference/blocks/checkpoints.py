@@ -1,7 +1,5 @@
 """Checkpoints over ranks: a file for each row block, and an index of the latest complete step."""
 
-from __future__ import annotations
-
 import json
 import zipfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The papers' experiments by name, grouped by paper."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from alphamf.research.experiments.base import Experiment

@@ -16,8 +16,6 @@ root mean square, plus 5: that is 5 to four digits, so it is DSGLD at 2e-4. *sea
 sizes chosen on training ratings (``work(job, hold_out=0.1)``): docs/experiments/searches.md.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from pathlib import Path
 from typing import Any

@@ -11,8 +11,6 @@ that the printed ones do not suit; the naive quasi-Newton chain of eq. 7; and, s
 that chain vanishes at constant curvature, E |theta|^2 under exp(-|theta|^4 / 4).
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable

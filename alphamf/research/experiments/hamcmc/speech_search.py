@@ -20,8 +20,6 @@ lambda of PSGLD           1e-1 to 1e4              :math:`c^{-0.6}`
 PSGLD's alpha is the .9 that is printed.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -9,8 +9,6 @@ another quantity; the first row is the RMSE of exact draws.
 eps / 2, a misprint (see ``HMC``): steps are those of the usual leapfrog.
 """
 
-from __future__ import annotations
-
 from math import log10
 from typing import Any
 

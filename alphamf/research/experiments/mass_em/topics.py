@@ -104,8 +104,11 @@ class OneBatch:
     positive = False
 
     def __init__(self, target: TopicModel, leaps: int) -> None:
-        self.target, self.leaps, self.calls = target, leaps, 0
-        self.size, self.latents = target.size, target.latents
+        self.target: TopicModel = target
+        self.leaps: int = leaps
+        self.calls: int = 0
+        self.size: int = target.size
+        self.latents: bool = target.latents
         self.potential: Any = None
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:

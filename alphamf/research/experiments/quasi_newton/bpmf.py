@@ -14,8 +14,6 @@ coordinates of about (step x frequency)^2 / 8. So all samplers start slightly ou
 set: at the mode, plus noise scaled by the second derivatives there.
 """
 
-from __future__ import annotations
-
 import time
 from math import inf
 from typing import Any

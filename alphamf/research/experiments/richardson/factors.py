@@ -42,7 +42,9 @@ class TimedTarget:
 
     def __init__(self, target: Any) -> None:
         self.target = target
-        self.size, self.positive, self.latents = target.size, target.positive, target.latents
+        self.size: int = target.size
+        self.positive: bool = target.positive
+        self.latents: bool = target.latents
         self.times: list[float] = []
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:

@@ -118,9 +118,10 @@ class ErrorMoments:
     """
 
     def __init__(self, target: Any, burn_in: int, steps: int) -> None:
-        self.target, self.burn_in = target, burn_in
+        self.target: Any = target
+        self.burn_in: int = burn_in
         self.steps: list[int] = sorted({(steps - burn_in) >> k for k in range(6)} - {0})
-        self.count = 0
+        self.count: int = 0
         self.first: Any = 0.0
         self.second: Any = 0.0
         self.covariances: list[Array] = []
