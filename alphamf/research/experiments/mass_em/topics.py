@@ -108,7 +108,7 @@ class OneBatch:
         self.leaps: int = leaps
         self.calls: int = 0
         self.size: int = target.size
-        self.latents: bool = target.latents
+        self.latents: dict[str, Array] = target.latents
         self.potential: Any = None
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:

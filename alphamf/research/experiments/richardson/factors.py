@@ -44,7 +44,7 @@ class TimedTarget:
         self.target = target
         self.size: int = target.size
         self.positive: bool = target.positive
-        self.latents: bool = target.latents
+        self.latents: dict[str, Array] = target.latents
         self.times: list[float] = []
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
