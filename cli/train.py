@@ -137,18 +137,20 @@ def _train(
 
 def _tell_gains(model: Any, tried: list[str], skip: Callable[[str], None]) -> None:
     """Say what a model changes on voices that were held back."""
+    from alphamf.tools.tables import format_mean, mean_and_error
     from alphamf.training.dictionary.api import TRIED_SNR, gains_over_shipped
 
-    gains = gains_over_shipped(model, tried, skip)
-    if not gains:
+    changes = gains_over_shipped(model, tried, skip)
+    if not (count := len(changes["fast"])):
         typer.echo("What it gains was not measured: that takes five voices of a second and more.")
         return
-    said = [f"{mean:+.2f} ± {error:.2f} dB ({name})" for name, (mean, error) in gains.items()]
+    gains = {name: mean_and_error(found) for name, found in changes.items()}
+    said = [f"{format_mean(*gain, 2, '+')} dB ({name})" for name, gain in gains.items()]
     mean, error = gains["fast"]
     typer.echo(
-        f"In noise at {TRIED_SNR:g} dB, on {len(tried)} voices that were held back, it changes "
-        f"SI-SDR by {' and '.join(said)}, against the model that comes with alphamf"
-        + ("." if mean > error else ": denoise without it.")
+        f"In noise at {TRIED_SNR:g} dB, on {f'{count} voices' if count > 1 else 'a voice'} held "
+        f"back, it changes SI-SDR by {' and '.join(said)}, against the model of the package"
+        + ("." if mean > (error if count > 1 else 0) else ": denoise without it.")
     )
 
 
@@ -172,11 +174,9 @@ def _extend(
         extended = extend(load(name), clean, seconds=seconds, seed=seed, progress=progress)
     extended.save(output, replace=overwrite)
     if not quiet:
-        elapsed = time.perf_counter() - started
         typer.echo(
             f"{printable_name(output)}: {printable_name(name)} with rows above its band, "
-            f"from {len(clean)} "
-            f"files in {elapsed:.1f} s"
+            f"from {len(clean)} files in {time.perf_counter() - started:.1f} s"
         )
 
 

@@ -70,7 +70,7 @@ class Samples:
 
 
 class Survey(NamedTuple):
-    """Properties of a file found by decoding it; see `alphamf.audio.reader.Reader`."""
+    """Properties of a file found by decoding it; see `Reader`."""
 
     rate: int
     channels: int

@@ -36,8 +36,7 @@ class Result:
     # By how many dB the pauses of the clean file lie below its speech, as from
     # `alphamf.audio.speech_level.pause_depth`; None if that is not known.
     pause_depth: float | None = None
-    # Name in `alphamf.evaluation.summary.SCORES` to value, None for an undefined score; empty after
-    # an error.
+    # Name in `SCORES` to value, None for an undefined score; empty after an error.
     scores: dict[str, float | None] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)  # For each score that is None, the reason
     # cpu_seconds, real_time_factor: CPU seconds, and wall-clock seconds per second of sound, of the

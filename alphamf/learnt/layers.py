@@ -95,8 +95,8 @@ def multiply(x: Floats, right: Array, out: Floats) -> None:
 class CompiledNetwork:
     """A network whose parameters are stored in the layout of the compiled layers.
 
-    It runs a window of a recording, frame after frame, whose cells lie in planes
-    (`alphamf.learnt.layers`); a causal network runs in the engine of low latency.
+    It runs a window of a recording, frame after frame, whose cells lie in planes (`cells_of`); a
+    causal network runs in the engine of low latency.
 
     `parameters`: as `network.shapes` names and shapes them, float32.
     """

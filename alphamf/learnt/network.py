@@ -5,8 +5,8 @@ dilated convolutions (as in Conv-TasNet), and computes a few feature maps; small
 time and frequency combine them with the features of a cell and its neighbours. A refiner's first
 output is a correction of the posterior mean on the logistic scale; its second is not used.
 
-This module describes the layers once: their order, names, shapes, distances and rectifiers. Three
-others run them: `alphamf.learnt.layers` in array code, `alphamf.learnt.layers` in C, and
+This module describes the layers once: their order, names, shapes, distances and rectifiers. Two
+others run them: `alphamf.learnt.layers`, in array code and in C, and
 `alphamf.training.refiner.torch_layers` in PyTorch, for training.
 
 References

@@ -69,7 +69,7 @@ MOST_CELLS = 125_000_000
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """Settings of a training run: the arguments of `alphamf.training.dictionary.api.train`."""
+    """Settings of a training run: the arguments of `train`."""
 
     rate: int
     rank: int
@@ -259,10 +259,10 @@ def hold_back(voices: Sequence[Voice]) -> tuple[list[str], list[str]]:
 
 def gains_over_shipped(
     model: Dictionary, files: Sequence[str], skipped: SkipCallback
-) -> dict[str, tuple[float, float]]:
-    """Return the change of SI-SDR in dB against the shipped model, and its standard error.
+) -> dict[str, list[float]]:
+    """Return the changes of SI-SDR in dB against the shipped model, by preset.
 
-    By preset, on 5 s of each voice in noise.
+    There is one for each voice that can be used, from 5 s of it in noise.
     """
     changes: dict[str, list[float]] = {"plain": [], "fast": []}
     for k, file in enumerate(files):
@@ -282,11 +282,7 @@ def gains_over_shipped(
                 for name in (model, "auto")
             )
             found.append(own - shipped)
-    return {
-        preset: (float(np.mean(found)), float(np.std(found) / max(1, len(found) - 1) ** 0.5))
-        for preset, found in changes.items()
-        if found
-    }
+    return changes
 
 
 def _files(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
