@@ -113,8 +113,8 @@ def test_no_command_takes_more_than_linear_time_and_memory(tmp_path, monkeypatch
             status = Path("/proc/self/status").read_text()
             most.append(1024 * int(status.partition("VmHWM:")[2].split()[0]))
         assert seconds[2] < 10 * seconds[1] + 0.5, (kind, seconds)
-        parts = 3 * unit / len(FLAC) if kind == "joined FLAC" else 0
-        assert most[2] - most[1] < 15 * 3 * unit + 6_000_000 + 3000 * parts, (kind, most)
+        parts = 3 * unit / len(FLAC) if kind == "joined FLAC" else 0  # a part takes 2 kB here
+        assert most[2] - most[1] < 15 * 3 * unit + 6_000_000 + 6000 * parts, (kind, most)
 
 
 @pytest.mark.slow
