@@ -90,7 +90,7 @@ class AlphaMF:
         self.accepted: list[Any] = [0] * len(sources)
         self.proposed: list[int] = [0] * len(sources)
         self.notes: Notes = Notes()
-        self._workspace = Workspace()
+        self._workspace = Workspace(self.model.xp)
         self._device_rng: Any = None
         self._host_rng: Any = None
 

@@ -40,8 +40,9 @@ def tiles(power: Array, chains: int, rows: slice) -> Iterator[Tile]:
     *clips, height, columns = power.shape
     chosen = range(height)[rows]
     of_chain = prod(clips) * len(chosen) * columns
-    if namespace(power) is not np or of_chain <= CELLS:
-        step = chains if namespace(power) is not np else max(1, CELLS // of_chain)
+    on_host = isinstance(power, np.ndarray)
+    if not on_host or of_chain <= CELLS:
+        step = max(1, CELLS // of_chain) if on_host else chains
         for first in range(0, chains, step):
             yield Tile((slice(first, first + step),), (), rows)
         return
@@ -53,22 +54,17 @@ def tiles(power: Array, chains: int, rows: slice) -> Iterator[Tile]:
                 yield Tile((chain, *clip), clip, slice(part.start, part.stop, part.step))
 
 
-class Workspace:
-    """Buffers that are allocated once and reused by each tile."""
+class Workspace(dict[tuple[str, tuple[int, ...], Any], Array]):
+    """Buffers by name, shape and dtype, allocated where first asked for and reused by each tile."""
 
-    def __init__(self) -> None:
-        self._buffers: dict[str, Array] = {}
+    def __init__(self, xp: Any) -> None:
+        super().__init__()
+        self._xp = xp
 
-    def take(self, name: str, shape: tuple[int, ...], like: Array) -> Array:
-        """Return an uninitialised array of a shape, with the module and dtype of another.
-
-        `shape`: shape of the array. `like`: an array of the same module and dtype.
-        """
-        count = prod(shape)
-        flat = self._buffers.get(name)
-        if flat is None or flat.size < count:
-            flat = self._buffers[name] = namespace(like).empty(count, like.dtype)
-        return flat[:count].reshape(shape)
+    def __missing__(self, key: tuple[str, tuple[int, ...], Any]) -> Array:
+        made: Array = self._xp.empty(*key[1:])
+        self[key] = made
+        return made
 
 
 class Notes:
@@ -177,7 +173,7 @@ class AlphaMFPotential:
         counts: list[Any] | None = None,
     ) -> Iterator[tuple[Tile, list[tuple[Array, Array]], list[Cells], Array]]:
         """Evaluate tile by tile; yield the tile, its factors, its cells, and its power."""
-        model, xp = self.model, namespace(theta)
+        model, buffers, xp = self.model, self._workspace, self.model.xp
         flat = self._chains(theta, 1)
         every = model.unpack(flat)
         phis = [
@@ -185,23 +181,25 @@ class AlphaMFPotential:
             for s, source in enumerate(model.sources)
         ]
         for tile in tiles(model.power, len(flat), self.rows):
-            factors = [
-                (self._place(w, source.basis is not None, tile), h[tile.where])
-                for source, (w, h) in zip(model.sources, every, strict=True)
-            ]
             power = xp.ascontiguousarray(model.power[tile.clip][..., tile.rows, :])
-            cells = []
-            for s, (w, h) in enumerate(factors):
+            factors, cells = [], []
+            for s, (source, (w, h)) in enumerate(zip(model.sources, every, strict=True)):
+                if source.basis is None:
+                    w = w[tile.where]
+                elif w.ndim > 2:  # a fixed W has no axis of chains, and may have one of clips
+                    w = w[tile.clip]
+                w, h = w[..., tile.rows, :], h[tile.where]
                 shape = (*h.shape[:-2], w.shape[-2], h.shape[-1])
-                v = self._workspace.take(f"v{s}", shape, theta)
+                v = buffers[f"v{s}", shape, theta.dtype]
                 xp.matmul(w, h, out=v)
                 phi, latent = None, phis[s]
                 if latent is not None:
                     phi = xp.ascontiguousarray(latent[tile.where][..., tile.rows, :])
                 out: Any = None
                 if OUTPUTS[want] and (asked is None or s in asked):
-                    out = self._workspace.take(f"out{s}", (OUTPUTS[want], *shape), theta)
-                cells.append(Cells(model.sources[s].alpha, v, phi, out))
+                    out = buffers[f"out{s}", (OUTPUTS[want], *shape), theta.dtype]
+                factors.append((w, h))
+                cells.append(Cells(source.alpha, v, phi, out))
             accepted = model.loops.evaluate(
                 want, power, cells, scale=float(model.blocks), states=states
             )
@@ -212,14 +210,6 @@ class AlphaMFPotential:
                     if model.blocks > 1:
                         latent[tile.where][..., tile.rows, :] = cells[s].phi
             yield tile, factors, cells, power
-
-    def _place(self, w: Array, fixed: bool, tile: Tile) -> Array:
-        """Return W for a tile; a fixed W has no axis of chains, and may have no axis of clips."""
-        if not fixed:
-            w = w[tile.where]
-        elif w.ndim > 2:
-            w = w[tile.clip]
-        return w[..., tile.rows, :]
 
     def move_latents(
         self,
@@ -244,7 +234,7 @@ class AlphaMFPotential:
         self, theta: Array, want: CellOutput, notes: Notes | None = None, **moves: Any
     ) -> Array:
         """Backpropagate slopes through v = W H: shape (0, 1 or 2, *theta.shape)."""
-        xp = namespace(theta)
+        xp = self.model.xp
         sums: Array = xp.zeros((OUTPUTS[want], *theta.shape), theta.dtype)
         flat = sums.reshape(len(sums), *self._chains(theta, 1).shape)
         if notes is not None:
@@ -254,22 +244,26 @@ class AlphaMFPotential:
                 continue
             if notes is not None:
                 notes.add(tile, cells)
-            place = flat[(slice(None), *tile.where)]
-            for s, (w, h) in enumerate(factors):
-                self._push(place, tile, s, w, h, cells[s])
+            self._push(flat[(slice(None), *tile.where)], tile, factors, cells)
         return sums
 
-    def _push(self, place: Array, tile: Tile, s: int, w: Array, h: Array, cells: Cells) -> None:
-        """Add the contribution of a tile to the gradient sums of W and H of a source."""
-        xp = namespace(place)
-        basis, gains = self.model.layout[s]
-        slopes: Any = cells.out
-        view = place[..., gains].reshape(*place.shape[:-1], *h.shape[-2:])
-        product = self._workspace.take(f"product{s}", view.shape, place)
-        view += xp.matmul(xp.swapaxes(w, -1, -2), slopes, out=product)
-        if basis is not None:
-            view = place[..., basis].reshape(*place.shape[:-1], -1, w.shape[-1])
-            view[..., tile.rows, :] = xp.matmul(slopes, xp.swapaxes(h, -1, -2))
+    def _push(
+        self,
+        place: Array,
+        tile: Tile,
+        factors: Sequence[tuple[Array, Array]],
+        cells: Sequence[Cells],
+    ) -> None:
+        """Add the contribution of a tile to the gradient sums of W and H of all sources."""
+        xp = self.model.xp
+        for s, ((basis, gains), (w, h)) in enumerate(zip(self.model.layout, factors, strict=True)):
+            slopes: Any = cells[s].out
+            view = place[..., gains].reshape(*place.shape[:-1], *h.shape[-2:])
+            product = self._workspace[f"product{s}", view.shape, place.dtype]
+            view += xp.matmul(xp.swapaxes(w, -1, -2), slopes, out=product)
+            if basis is not None:
+                view = place[..., basis].reshape(*place.shape[:-1], -1, w.shape[-1])
+                view[..., tile.rows, :] = xp.matmul(slopes, xp.swapaxes(h, -1, -2))
 
     def grad(self, theta: Array) -> Array:
         """Gradient of U, shape (*chains, *clips, D)."""
@@ -295,7 +289,7 @@ class AlphaMFPotential:
 
     def row_parts(self, theta: Array, source: int) -> tuple[Array, Array]:
         """Positive parts by the log of a gain per row: see `AlphaMF.row_parts`."""
-        xp = namespace(theta)
+        xp = self.model.xp
         rows = xp.zeros((2, *theta.shape[:-1], self.model.power.shape[-2]), theta.dtype)
         flat = rows.reshape(2, *self._chains(rows[0], 1).shape)
         for tile, _, cells, _ in self._tiles(theta, CellOutput.SLOPES, [source]):
@@ -308,7 +302,7 @@ class AlphaMFPotential:
         """Return an array of the rows' cells, and a view with a single axis of chains."""
         rows = len(range(self.model.power.shape[-2])[self.rows])
         shape = (*theta.shape[:-1], rows, self.model.power.shape[-1])
-        found: Array = namespace(theta).empty(shape, theta.dtype)
+        found: Array = self.model.xp.empty(shape, theta.dtype)
         return found, self._chains(found, 2)
 
     def _within(self, tile: Tile) -> slice:
@@ -328,7 +322,7 @@ class AlphaMFPotential:
 
     def variance(self, theta: Array, source: int) -> Array:
         """See `AlphaMF.variance`; for the rows of this block."""
-        xp = namespace(theta)
+        xp = self.model.xp
         alpha = self.model.sources[source].alpha
         most = LARGEST ** (alpha / 2)  # as in the cells: beyond it, v^4 leaves single precision
         w, h = self.model.unpack(theta)[source]
@@ -339,7 +333,7 @@ class AlphaMFPotential:
 
     def value(self, theta: Array) -> Array:
         """U up to a constant, shape (*chains, *clips)."""
-        xp = namespace(theta)
+        xp = self.model.xp
         total: Array = xp.zeros(theta.shape[:-1], theta.dtype)
         flat = total.reshape(self._chains(theta, 1).shape[:-1])
         for tile, _, cells, power in self._tiles(theta, CellOutput.VARIANCE, [0]):

@@ -214,7 +214,8 @@ class Model:
 
     def __init__(self, power: Array, sources: Sequence[Source], blocks: int) -> None:
         _check(power, sources, blocks)
-        self.power: Array = namespace(power).ascontiguousarray(power)
+        self.xp = xp = namespace(power)
+        self.power: Array = xp.ascontiguousarray(power)
         self.sources: tuple[Source, ...] = tuple(sources)
         self.blocks = blocks
         self.loops: ModuleType = compiled if compiled.supports(power, len(sources)) else cells
@@ -224,7 +225,6 @@ class Model:
         for source in self.sources:
             basis = self._extend(rows * source.rank) if source.basis is None else None
             self.layout.append((basis, self._extend(source.rank * columns)))
-        xp = namespace(power)
         self.shape: Any = xp.empty(self.size, power.dtype)
         self.exponent: Any = xp.empty(self.size, power.dtype)
         for source, prior, block in self.priors():

@@ -144,8 +144,8 @@ def sizes_of(shapes: Mapping[str, tuple[int, ...]]) -> Sizes:
     """Return the sizes of a network, given the names and shapes of its parameters."""
     bins, (width, hidden) = bins_of(shapes), shapes["block0.up"]
     maps, local = shapes["map.bias"][0] // bins, shapes["local.bias"][0]
-    blocks = sum(name.endswith(".taps") for name in shapes)
-    deep = sum(name.startswith("deep") and name.endswith(".bias") for name in shapes)
+    blocks = len([name for name in shapes if name.endswith(".taps")])
+    deep = len([name for name in shapes if name.startswith("deep") and name.endswith(".bias")])
     features, outputs = shapes["in.weight"][0] // bins, shapes["out.bias"][0]
     return Sizes(width, hidden, blocks, maps, local, deep, features, outputs)
 
