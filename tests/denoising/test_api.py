@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.signal import correlate
 
-import alphamf
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame, frame_count
 from alphamf.denoising.api import PRESETS, Settings, denoise, denoise_stream
@@ -23,7 +22,6 @@ from alphamf.denoising.segments import OVERLAP_SECONDS, SEGMENT_SECONDS
 from alphamf.denoising.settings import HYPERPARAMETERS, choose_settings
 from alphamf.denoising.stream import Stream
 from alphamf.denoising.stream_options import from_float
-from alphamf.denoising.weights import find
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.scores.score import si_sdr
@@ -80,6 +78,7 @@ def stream(blocks, rate=RATE, settings=QUICK):
 )
 def test_shapes_and_sums(samples, channels, rate):
     audio = sound(samples, channels)
+    audio.setflags(write=False)
     out = run(audio, rate)
     assert out.audio.shape == out.noise.shape == audio.shape
     assert {x.dtype for x in out[:4]} == {np.dtype(np.float32)}
@@ -98,11 +97,6 @@ def test_axes_at_the_models_own_rate():
     out = run(sound(5000))
     np.testing.assert_allclose(out.frequencies, np.linspace(0, 4000, 65))
     np.testing.assert_allclose(out.frame_times, np.arange(frame_count(5000, FRAME)) * 0.004)
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_output_is_single_precision(dtype):
-    assert run(sound(2000).astype(dtype)).audio.dtype == np.float32
 
 
 @pytest.mark.parametrize(
@@ -338,27 +332,6 @@ def test_a_notebook_shows_players_before_and_after(dry):
     np.testing.assert_allclose(sounds[1], found.audio, atol=1)
 
 
-def test_representations_have_one_line():
-    sounds = sound(500, 2)
-    found = run(sounds, settings=replace(QUICK, chains=2))
-    assert repr(found) == f"Denoised({500 / RATE:.2f} s, {RATE} Hz, 2 channels, float32)"
-    assert {"save", "count", "index"} & set(dir(found)) == {"save"}  # none of a tuple
-    (segment,) = denoise_stream([sounds], RATE, QUICK, model=TINY)
-    assert repr(segment) == "Segment(500 samples, 2 channels, float32)"
-    assert repr(found.agreement).startswith("Agreement(2 chains, difference ")
-    assert (
-        repr(alphamf.load("speech-8k")) == "Dictionary('speech-8k', 8000 Hz, 60 columns, alpha 1)"
-    )
-    with Stream(RATE, 2, QUICK, model=TINY) as opened:
-        assert repr(opened) == f"Stream({RATE} Hz, 2 channels, latency {opened.latency:g} s)"
-    weights = find(48000)
-    networks = "refiner 'refiner-16k', second_stage 'second-stage-16k', high_band 'high-band-16k'"
-    assert repr(weights) == f"Weights({weights.dictionary!r}, {networks})"
-    assert repr(weights.refiner) == "Refiner('refiner-16k', 16000 Hz)"
-    for each in (found, segment, found.agreement, weights, PRESETS["fast"]):
-        assert "\n" not in repr(each)
-
-
 def test_a_stream_takes_blocks_in_one_axis():
     blocks = [sound(100), sound(50, seed=1)]
     found = stream(blocks)
@@ -367,14 +340,6 @@ def test_a_stream_takes_blocks_in_one_axis():
     assert found[0].shape == found[1].shape == (150,)
     with pytest.raises(AlphaMFError, match=r"shape \(samples,\) or \(samples, 1\), not \(\)"):
         list(denoise_stream([np.float32(0)], RATE, QUICK, model=TINY))
-
-
-def test_a_later_block_of_another_shape():
-    blocks = [np.zeros((1, 100), np.float32), np.zeros(50, np.float32)]
-    found = list(denoise_stream(blocks, RATE, QUICK, model=TINY, channels_first=True))
-    assert sum(part.audio.size for part in found) == 150
-    with pytest.raises(AlphaMFError, match="shape"):
-        list(denoise_stream([blocks[0].T, np.float32(0)], RATE, QUICK, model=TINY))
 
 
 @pytest.mark.parametrize("blocks", [[], [np.zeros((0, 1), np.float32)]], ids=["none", "empty"])
@@ -391,14 +356,6 @@ def test_a_stream_without_samples(blocks, model):
 def test_dry_is_the_input(channels):
     audio = sound(3000, channels)
     np.testing.assert_array_equal(run(audio, settings=replace(QUICK, dry=1.0)).audio, audio)
-
-
-def test_dry_mixes():
-    audio = sound(3000)
-    wet = run(audio)
-    mixed = run(audio, settings=replace(QUICK, dry=0.25))
-    np.testing.assert_allclose(mixed.audio, 0.25 * audio + 0.75 * wet.audio, atol=1e-6)
-    np.testing.assert_array_equal(mixed.noise, wet.noise)
 
 
 @pytest.mark.parametrize("decibels", [0.0, 1.0, 12.0])
@@ -427,14 +384,6 @@ def test_silence_stays_silence(channels, rate):
     assert np.isfinite(out.gain).all()
 
 
-def test_one_silent_channel_leaves_the_other_alone():
-    audio = sound(3000, 2)
-    audio[:, 0] = 0
-    out = run(audio)
-    assert not out.audio[:, 0].any()
-    np.testing.assert_array_equal(out.audio[:, 1], run(audio[:, 1]).audio)
-
-
 @pytest.mark.parametrize("sampler", sorted(HYPERPARAMETERS))
 def test_seeds(sampler):
     audio, choice = sound(3000), replace(QUICK, sampler=sampler)
@@ -444,33 +393,11 @@ def test_seeds(sampler):
     assert (run(audio, settings=choice, seed=2).audio != first.audio).mean() > 0.9
 
 
-def test_several_chains_average():
-    """They differ from one chain, and spread as one does."""
-    audio = sound(3000)
-    choice = replace(QUICK, steps=40, keep=20)
-    one, four = run(audio, settings=choice), run(audio, settings=replace(choice, chains=4))
-    assert (one.gain != four.gain).mean() > 0.9
-    assert np.abs(one.gain - four.gain).mean() < 0.1
-
-
 # Long input
 
 
 def long_sound(seconds, channels=1):
     return sound(seconds * RATE + 17, channels)
-
-
-@pytest.mark.slow
-def test_segments_add_up_to_the_input():
-    audio = long_sound(3 * SEGMENT_SECONDS + 2, channels=2)
-    segments = list(denoise_stream([audio], RATE, QUICK, model=TINY))
-    assert len(segments) == 3
-    assert sum(len(s.audio) for s in segments) == len(audio)
-    assert sum(s.gain.shape[2] for s in segments) == frame_count(len(audio), FRAME)
-    whole = run(audio)
-    assert whole.audio.shape == audio.shape
-    np.testing.assert_array_equal(np.concatenate([s.audio for s in segments]), whole.audio)
-    np.testing.assert_allclose(whole.audio + whole.noise, audio, atol=1e-6)
 
 
 @pytest.mark.parametrize("seconds", [4, pytest.param(26, marks=pytest.mark.slow)])
@@ -525,15 +452,6 @@ def test_a_stream_is_read_no_further_than_needed():
     assert read - first == SEGMENT_SECONDS
 
 
-@pytest.mark.slow
-def test_progress_is_told_in_seconds():
-    told = []
-    run(long_sound(16, channels=2), progress=told.append)
-    assert told == sorted(told)
-    assert told[0] > 0
-    assert told[-1] == pytest.approx(16 + 17 / RATE)
-
-
 # Other rates
 
 
@@ -559,9 +477,7 @@ def test_nothing_is_delayed(rate):
     assert np.argmax(correlate(out, audio, method="fft")) == len(audio) - 1
 
 
-@pytest.mark.parametrize(
-    "rate", [8000, *(pytest.param(x, marks=pytest.mark.slow) for x in (11025, 44100, 48000))]
-)
+@pytest.mark.parametrize("rate", [8000, pytest.param(44100, marks=pytest.mark.slow)])
 def test_the_gain_is_in_time(rate):
     """The gain opens around bursts of what the dictionary knows, as much before as after."""
     centres = 0.3 + 0.4 * np.arange(20)

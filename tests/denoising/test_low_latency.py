@@ -149,6 +149,7 @@ def test_it_can_be_cancelled_and_tells_how_far_it_is():
         ({"latency": "lower"}, "latency must be segments or low, not 'lower'"),
         ({"latency": "low", "jobs": 2}, "latency 'low' works on the CPU with one job only"),
         ({"latency": "low", "device": "cuda"}, "latency 'low' works on the CPU with one job only"),
+        ({"latency": "low", "dereverb": True}, "latency 'low' does not support dereverb"),
     ],
 )
 def test_what_low_latency_cannot_do(options, reason):

@@ -7,12 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import soundfile
-from typer.testing import CliRunner
 
 from alphamf import PRESETS, denoise
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame, forward
-from alphamf.cli.app import app
 from alphamf.denoising import spatial
 from alphamf.denoising.estimate import estimate_speech
 from alphamf.denoising.gain import SegmentPosterior
@@ -20,6 +18,8 @@ from alphamf.denoising.grids import Spectra, grid_of
 from alphamf.denoising.posterior import Posterior
 from alphamf.denoising.weights import find
 from alphamf.scores.score import si_sdr
+from tests.support.commands import QUICK as SIX
+from tests.support.commands import run
 from tests.support.places import DATA
 
 QUICK = replace(PRESETS["fast"], warm_up=8, steps=8, keep=4)
@@ -183,15 +183,12 @@ def test_the_command(wide, noises, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     clean, rate = wide
     soundfile.write("two.wav", clean[:, None] + noises[:2, :16000].T, rate, subtype="FLOAT")
-    common = ["denoise", "two.wav", "--preset", "fast", "--steps", "6", "-q"]
-    for name in ("linked", "separate"):
-        result = CliRunner().invoke(app, [*common, "--channels", name, "-o", f"{name}.wav"])
-        assert result.exit_code == 0, result.output
-    default = CliRunner().invoke(app, [*common, "-o", "default.wav"])
-    assert default.exit_code == 0
-    linked, separate, default = (
-        soundfile.read(f"{name}.wav")[0] for name in ("linked", "separate", "default")
-    )
+    for name, options in {
+        "a": (),
+        "b": ("--channels", "linked"),
+        "c": ("--channels", "separate"),
+    }.items():
+        run("denoise", "two.wav", "-o", f"{name}.wav", *SIX, *options)
+    default, linked, separate = (soundfile.read(f"{name}.wav")[0] for name in "abc")
     np.testing.assert_array_equal(linked, default)
     assert not np.array_equal(linked, separate)
-    assert CliRunner().invoke(app, [*common, "--channels", "mid", "--overwrite"]).exit_code == 2

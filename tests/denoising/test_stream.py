@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import os
 import pickle
-import re
 import threading
 import time
 from concurrent.futures import CancelledError
@@ -51,18 +50,22 @@ def fed(audio, sizes, **options):
     return np.concatenate(parts), np.array(ready)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "channels"), [(12, 2), pytest.param(37.5, 1, marks=pytest.mark.slow)]
-)
-def test_chunks_give_what_the_whole_gives(seconds, channels):
-    audio = sound(seconds, channels)
-    whole = denoise(audio, RATE, QUICK, model=TINY).audio
-    assert np.abs(whole - audio).max() > 0.01
-    sizes = [1000] * (len(audio) // 1000 + 1)
-    np.testing.assert_array_equal(fed(audio, sizes)[0], whole)
+def test_chunks_and_segments_side_by_side_give_what_the_whole_gives():
+    """In segments of the length that users get; any order of calls: `test_stream_model.py`."""
+    audio, told = sound(26, 2), []
+    whole, beside = (
+        denoise(audio, RATE, QUICK, model=TINY, jobs=jobs, progress=told.append) for jobs in (1, 2)
+    )
+    assert np.abs(whole.audio - audio).max() > 0.01
+    for name, value in whole._asdict().items():
+        np.testing.assert_array_equal(value, getattr(beside, name))
+    half = len(told) // 2
+    for seconds in (told[:half], told[half:]):
+        assert seconds == sorted(seconds) and seconds[-1] == pytest.approx(26)
+    np.testing.assert_array_equal(fed(audio, [1000] * (len(audio) // 1000 + 1))[0], whole.audio)
 
 
-@pytest.mark.parametrize("jobs", [2, *(pytest.param(x, marks=pytest.mark.slow) for x in (1, 3))])
+@pytest.mark.parametrize("jobs", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_sound_comes_out_within_the_latency(jobs):
     audio = sound(75)
     chunk = 400
@@ -71,21 +74,6 @@ def test_sound_comes_out_within_the_latency(jobs):
     behind = (np.arange(len(ready)) * chunk - ready).max() / RATE
     assert latency - 1 < behind <= latency
     assert len(out) == len(audio)
-
-
-@pytest.mark.slow
-def test_segments_side_by_side_change_nothing():
-    audio = sound(48, 2)
-    told = {1: [], 2: []}
-    one, two = (
-        denoise(audio, RATE, QUICK, model=TINY, jobs=jobs, progress=told[jobs].append)
-        for jobs in (1, 2)
-    )
-    for name, value in one._asdict().items():
-        np.testing.assert_array_equal(value, getattr(two, name))
-    for seconds in told.values():
-        assert seconds == sorted(seconds)
-        assert seconds[-1] == pytest.approx(48)
 
 
 @pytest.mark.parametrize("latency", ["segments", "low"])
@@ -137,38 +125,28 @@ def test_work_is_cancelled_from_another_thread(jobs):
 
 
 @pytest.mark.parametrize(
-    ("chunk", "reason"),
+    ("chunk", "first", "reason"),
     [
-        (np.zeros((5, 3)), r"shape \(samples, 2\), not \(5, 3\)"),
-        (np.zeros(5), r"shape \(samples, 2\), not \(5,\)"),
-        (np.full((5, 2), np.nan), "NaN or infinite"),
-        (np.full((5, 2), 1e300), "the range of float32"),
-        (np.zeros((5, 2), complex), "real numbers"),
-        (np.zeros((5, 2), object), "real numbers"),
-        (np.zeros((5, 2), np.int16), "started with float32, but this chunk is int16"),
-        (np.zeros((2, 5)), r"not \(2, 5\): give x\.T, or channels_first"),
+        (np.zeros((5, 3)), False, r"shape \(samples, 2\), not \(5, 3\)"),
+        (np.zeros(5), False, r"shape \(samples, 2\), not \(5,\)"),
+        (np.full((5, 2), np.nan), False, "NaN or infinite"),
+        (np.zeros((5, 2), np.int16), False, "started with float32, but this chunk is int16"),
+        (np.zeros((2, 5)), False, r"not \(2, 5\): give x\.T, or channels_first"),
+        (np.zeros((5, 2)), True, r"shape \(2, samples\), not \(5, 2\)"),
+        (np.zeros(5), True, r"shape \(2, samples\), not \(5,\)"),
     ],
 )
-def test_chunks_that_do_not_do(chunk, reason):
-    with Stream(RATE, 2, QUICK, model=TINY) as stream:
-        stream.process(np.zeros((5, 2)))
+def test_chunks_that_do_not_do(chunk, first, reason):
+    with Stream(RATE, 2, QUICK, model=TINY, channels_first=first) as stream:
+        stream.process(np.zeros((2, 5) if first else (5, 2)))
         with pytest.raises(AlphaMFError, match=reason):
             stream.process(chunk)
-
-
-def test_chunks_turned_round_are_refused_where_channels_come_first():
-    stream = Stream(RATE, 2, QUICK, model=TINY, channels_first=True)
-    for shape in ((5, 2), (5,)):
-        with pytest.raises(AlphaMFError, match=re.escape(f"shape (2, samples), not {shape}")):
-            stream.process(np.zeros(shape))
 
 
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
         ({"rate": 0}, "rate"),
-        ({"rate": 10**9}, "rate"),
-        ({"rate": np.nan}, "rate"),
         ({"channels": 0}, "channels"),
         ({"channels": 65}, "1 to 64 channels"),
         ({"jobs": 0}, "jobs must be from 1 to 4096, not 0"),
@@ -235,7 +213,7 @@ def together(monkeypatch):
     monkeypatch.setattr(Workers, "__init__", init)
 
 
-@pytest.mark.parametrize("jobs", [2, *(pytest.param(x, marks=pytest.mark.slow) for x in (1, 5))])
+@pytest.mark.parametrize("jobs", [2, pytest.param(5, marks=pytest.mark.slow)])
 def test_segments_that_move_together(together, jobs):
     """The sound adds up, silence and equal channels included, whatever the size of the chunks."""
     audio = sound(57, 3)
@@ -439,33 +417,10 @@ def test_pieces_cover_the_stream(sizes, step, overlap):
         assert last.step > step // 2 + overlap
 
 
-def test_cutting_holds_little():
-    """A piece comes as soon as the one after it cannot be too short."""
-    asked = 0
-
-    def blocks():
-        nonlocal asked
-        while True:
-            asked += 1
-            yield np.zeros((10, 1), np.float32)
-
-    next(cut(blocks(), 100, 20))
-    assert asked == 18  # the first sample beyond 100 + 20 + 50
-
-
 @pytest.mark.parametrize("n", [0, 1, 2, 100])
 def test_fade_sums_to_one(n):
-    one, nothing = np.ones((n, 2), np.float32), np.zeros((n, 2), np.float32)
-    up = np.concatenate([one, np.full((5, 2), 3, np.float32)])
-    down, both = nothing.copy(), one.copy()
-    fade_in(up, nothing)
-    fade_in(down, one)
-    fade_in(both, one)
-    np.testing.assert_allclose(up[:n] + down, 1, rtol=1e-6)
-    np.testing.assert_array_equal(both, one)
-    np.testing.assert_array_equal(up[n:], 3)
-    assert up.dtype == np.float32
-    if n:
-        steps = np.diff(up[:n, 0], prepend=0)
-        assert (steps > 0).all()
-        np.testing.assert_allclose(up[n - 1], 1 - 0.5 / n, rtol=1e-6)
+    up, down = np.ones((n + 5, 2), np.float32), np.zeros((n + 5, 2), np.float32)
+    fade_in(up, np.zeros((n, 2), np.float32))
+    fade_in(down, np.ones((n, 2), np.float32))
+    np.testing.assert_allclose(up + down, 1, rtol=1e-6)
+    assert (up[n:] == 1).all() and (np.diff(up[:n, 0], prepend=0) > 0).all()

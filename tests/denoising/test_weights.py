@@ -12,8 +12,6 @@ from alphamf.audio.stft import Frame
 from alphamf.denoising.weights import find, find_online
 from alphamf.errors import AlphaMFError
 from alphamf.learnt import dictionary as dictionaries
-from alphamf.learnt import network_file
-from alphamf.learnt.refiner import Refiner
 from tests.support.commands import run
 
 FAST = ("--preset", "fast", "--steps", 4, "--json")
@@ -108,22 +106,6 @@ def test_a_refiner_for_other_windows_is_not_chosen():
 
 
 @pytest.mark.slow
-def test_files_are_read_once_a_run(monkeypatch):
-    """Not once for every channel and segment."""
-    from alphamf import PRESETS, denoise
-
-    folders = []
-    shipped = network_file.shipped_networks
-    monkeypatch.setattr(network_file, "shipped_networks", lambda: folders.append(1) or shipped())
-    settings = replace(PRESETS["fast"], steps=2, keep=1)
-    noise = 0.1 * np.random.default_rng(0).standard_normal((8000 * 35, 2))
-    denoise(noise[:4000, 0], 8000, settings)
-    once = len(folders)
-    denoise(noise, 8000, settings)
-    assert once <= 4 and len(folders) == 2 * once
-
-
-@pytest.mark.slow
 def test_the_command_takes_networks_or_none(sample, tmp_path):
     output = tmp_path / "b.wav"
     report = {}
@@ -146,23 +128,7 @@ def test_the_command_takes_networks_or_none(sample, tmp_path):
 
 
 def test_the_command_refuses_a_network_that_does_not_exist(sample):
-    result = run("denoise", sample, "--network", "nowhere.npz", code=2)
-    assert result.stderr == "Error: the network nowhere.npz does not exist\n"
-
-
-def test_networks_move_to_a_device_once():
-    """`Weights.on` hands a module every parameter, and leaves NumPy's as they are."""
-
-    class Device:
-        moved = 0
-
-        @classmethod
-        def asarray(cls, array):
-            cls.moved += 1
-            return array
-
-    weights = find(16000)
-    assert weights.to_module(np) is weights
-    assert isinstance(weights.to_module(Device).refiner, Refiner)
-    both = len(weights.refiner.parameters) + len(weights.second_stage.parameters)
-    assert Device.moved == both
+    assert (
+        "nowhere.npz does not exist"
+        in run("denoise", sample, "--network", "nowhere.npz", code=2).stderr
+    )
