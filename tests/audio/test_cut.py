@@ -16,7 +16,7 @@ from alphamf.audio.reader import open_reader, read
 from alphamf.errors import AlphaMFError
 
 RATE = 16000
-FORMS = ["WAV", "RF64", "AIFF", "W64", "AU", "NIST", "CAF", "FLAC", "OGG", "MP3"]
+FORMS = ["WAV", "WAVEX", "RF64", "AIFF", "W64", "AU", "NIST", "CAF", "FLAC", "OGG", "MP3"]
 
 
 def tone(frames: int = 40000, channels: int = 1) -> np.ndarray:
@@ -40,23 +40,13 @@ def sentence(path: Path) -> str:
         return str(error)
 
 
-@pytest.mark.parametrize("form", ["SVX"])
-def test_formats_that_are_only_read_are_checked_too(tmp_path, form):
-    """In every subtype, byte order and number of channels that libsndfile writes."""
-    path, tried = tmp_path / "a", 0
-    for subtype in soundfile.available_subtypes(form):
-        for channels in (1, 2):
-            for endian in ("FILE", "LITTLE", "BIG"):
-                try:
-                    soundfile.write(path, tone(3001, channels), RATE, subtype, endian, form)
-                except (soundfile.LibsndfileError, ValueError):
-                    continue
-                tried += 1
-                assert abs(len(read(path)[0]) - 3001) <= 100, (subtype, channels, endian)
-                data = path.read_bytes()
-                path.write_bytes(data[: int(0.97 * len(data))])
-                assert "is truncated: its header promises" in sentence(path), (subtype, endian)
-    assert tried
+@pytest.mark.parametrize("share", [0.1, 0.999])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_file_cut_near_an_end_is_refused(tmp_path, form, share):
+    data = written(tmp_path / "a", form)
+    (tmp_path / "a").write_bytes(data[: int(len(data) * share)])
+    with pytest.raises(AlphaMFError, match=r"truncated|cannot be read as audio"):
+        read(tmp_path / "a")
 
 
 @pytest.mark.parametrize("share", [0.5, 0.97])
@@ -74,8 +64,8 @@ def test_the_part_that_is_there_can_be_read(tmp_path, capfd, form, share):
     # A header of up to 4 kB is part of the share; Ogg loses a page, FLAC and MP3 a block.
     assert 0.75 * share * frames - 2000 < len(got) < frames
     np.testing.assert_array_equal(got[:-2000], whole[: len(got)][:-2000])
-    with open_reader(io.BytesIO(path.read_bytes())) as file:
-        assert file.frames == len(got)
+    with pytest.raises(AlphaMFError, match="truncated"):
+        read(io.BytesIO(path.read_bytes()))
 
 
 def test_a_cut_file_without_samples_is_refused(tmp_path):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import struct
-from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +21,7 @@ from alphamf.audio.ogg import checksum
 from alphamf.audio.reader import open_reader, open_sound, read
 from alphamf.audio.writer import open_writer
 from alphamf.errors import AlphaMFError
+from tests.support import claps
 
 READ_ONLY = [("SVX", "PCM_16")]
 EVERY = [(form.name, s) for form in formats.FORMATS.values() for s in form.subtypes] + READ_ONLY
@@ -190,9 +190,7 @@ def test_a_header_that_counts_wrong_loses_nothing_unsaid(tmp_path, form, subtype
     try:
         got = outcome(path)
     except AssertionError as error:
-        text = str(error)
-        print(text)
-        assert change == "maximal" and "is truncated" in text
+        assert change == "maximal" and "is truncated" in str(error)
         return
     if isinstance(got, np.ndarray):
         assert len(got) >= len(whole)
@@ -312,22 +310,10 @@ def test_aiff_of_more_than_4_gib_is_said_to_be_cut(tmp_path, size):
 
 def clusters(path: Path, video: bool) -> tuple[bytearray, list[int]]:
     """Return a Matroska file of 4 s, and where the time stamps of its clusters are."""
-    av = pytest.importorskip("av", reason="needs the extra media")
-    with av.open(str(path), "w", format="matroska", options={"cluster_time_limit": "900"}) as out:
-        track = out.add_stream("pcm_s16le", rate=8000)
-        track.codec_context.layout = "mono"
-        if video:
-            picture = out.add_stream("mpeg4", rate=25)
-            picture.width, picture.height, picture.pix_fmt = 64, 48, "yuv420p"
-            image = av.VideoFrame.from_ndarray(np.zeros((48, 64, 3), np.uint8), format="rgb24")
-            out.mux(picture.encode(image))
-            out.mux(picture.encode(None))
-        steps = np.rint(tone(4, 8000) * 32767).astype(np.int16)
-        for at in range(0, len(steps), 800):
-            frame = av.AudioFrame.from_ndarray(steps[at : at + 800].T.copy(), "s16", "mono")
-            frame.sample_rate, frame.pts, frame.time_base = 8000, at, Fraction(1, 8000)
-            out.mux(track.encode(frame))
-        out.mux(track.encode(None))
+    pytest.importorskip("av", reason="needs the extra media")
+    kind, options = claps.Sound("pcm_s16le", "s16", 8000), {"cluster_time_limit": "900"}
+    picture = "mpeg4" if video else None
+    claps.make(path, "matroska", kind, video=picture, content=tone(4, 8000), options=options)
     data = bytearray(path.read_bytes())
     found = re.finditer(rb"\x1f\x43\xb6\x75.{8}\xe7\x82", data, re.DOTALL)
     return data, [match.end() for match in found]
@@ -353,18 +339,11 @@ def test_time_that_starts_anew_loses_no_sound(tmp_path, video):
 
 def fragments(path: Path, seconds: float) -> list[tuple[bytes, bytes]]:
     """Return the atoms of a fragmented MP4, each with its name."""
-    av = pytest.importorskip("av", reason="needs the extra media")
+    pytest.importorskip("av", reason="needs the extra media")
     flags = "frag_keyframe+empty_moov+default_base_moof+skip_trailer"
     options = {"movflags": flags, "frag_duration": "500000"}
-    with av.open(str(path), "w", format="mp4", options=options) as out:
-        track = out.add_stream("aac", rate=48000)
-        track.codec_context.layout = "mono"
-        sound = tone(seconds, 48000)
-        for at in range(0, len(sound), 1024):
-            frame = av.AudioFrame.from_ndarray(sound[at : at + 1024].T.copy(), "fltp", "mono")
-            frame.sample_rate, frame.pts, frame.time_base = 48000, at, Fraction(1, 48000)
-            out.mux(track.encode(frame))
-        out.mux(track.encode(None))
+    sound = tone(seconds, 48000)
+    claps.make(path, "mp4", claps.Sound(), video=None, content=sound, options=options)
     data, found = path.read_bytes(), []
     while data:
         length = int.from_bytes(data[:4], "big")

@@ -67,47 +67,6 @@ def test_frame_is_centred_on_its_hop(frame):
         np.testing.assert_allclose(spectrum[:, j], np.fft.rfft(window * block), atol=1e-10)
 
 
-def test_last_frame_reaches_the_end():
-    """The frames' centres cover the signal, whatever its length."""
-    for samples in range(200):
-        frames = frame_count(samples, Frame(32, 16))
-        assert (frames - 1) * 16 >= samples
-        assert (frames - 2) * 16 < samples
-
-
-@pytest.mark.parametrize("hop", [64, 128, 256])
-def test_energy_is_kept(hop):
-    """Parseval: squared sqrt-Hann windows overlap to n_fft / (2 hop), away from the ends."""
-    audio = signal(8000, dtype=np.float64)
-    audio[:512] = audio[-512:] = 0
-    spectrum = forward(audio, Frame(512, hop), sqrt_hann(512).astype(np.float64))
-    sides = np.full((257, 1), 2.0)
-    sides[[0, -1]] = 1.0
-    energy = np.sum(sides * np.abs(spectrum) ** 2) / 512
-    assert energy == pytest.approx(512 / (2 * hop) * np.sum(audio**2), rel=1e-6)
-
-
-def test_transform_and_inverse_are_linear():
-    frame = Frame(64, 16)
-    a, b = signal(1000, 1, np.float64), signal(1000, 2, np.float64)
-    together = forward(2 * a - 3 * b, frame)
-    apart = 2 * forward(a, frame) - 3 * forward(b, frame)
-    np.testing.assert_allclose(together, apart, atol=1e-12)
-    rng = np.random.default_rng(0)
-    mask, other = rng.random((2, *apart.shape))
-    np.testing.assert_allclose(
-        inverse(mask * together, frame, 1000) + inverse(other * together, frame, 1000),
-        inverse((mask + other) * together, frame, 1000),
-        atol=1e-12,
-    )
-
-
-def test_sqrt_hann_overlaps_to_one():
-    window = sqrt_hann(512)
-    assert window.dtype == np.float32
-    np.testing.assert_allclose(window[:256] ** 2 + window[256:] ** 2, 1, atol=1e-6)
-
-
 @pytest.mark.parametrize("frame", [Frame(512, 257), Frame(512, 0), Frame(1, 1), Frame(0, 0)])
 def test_frame_that_leaves_gaps_is_refused(frame):
     with pytest.raises(AlphaMFError, match=r"hop_length.*not \("):

@@ -55,24 +55,6 @@ def test_round_trip(tmp_path, rank, seed, spread):
     np.testing.assert_allclose(load(tmp_path / "again.npz").basis, back.basis, atol=1e-3)
 
 
-def test_saving_replaces_and_leaves_nothing_behind(tmp_path):
-    path = tmp_path / "model.npz"
-    make(seed=1).save(path)
-    make(seed=2).save(str(path))
-    np.testing.assert_allclose(load(str(path)).basis, make(seed=2).basis, rtol=1e-3)
-    assert [file.name for file in tmp_path.iterdir()] == ["model.npz"]
-
-
-def test_a_failed_save_leaves_the_old_file(tmp_path):
-    path = tmp_path / "model.npz"
-    make().save(path)
-    before = path.read_bytes()
-    with pytest.raises(TypeError):
-        replace(make(), about={"a set": {1}}).save(path)
-    assert path.read_bytes() == before
-    assert [file.name for file in tmp_path.iterdir()] == ["model.npz"]
-
-
 def test_shipped_models_load():
     names = list(shipped_dictionaries())
     assert {"speech-8k", "speech-16k"} <= set(names)
@@ -89,11 +71,6 @@ def test_choice_by_rate():
         assert choose("auto", rate).rate == 16000
     model = choose("speech-8k", 48000)
     assert (model.rate, model.name) == (8000, "speech-8k")
-
-
-def test_choice_of_a_file(tmp_path):
-    make().save(tmp_path / "mine.npz")
-    assert choose(tmp_path / "mine.npz", 48000).rank == 5
 
 
 @pytest.mark.parametrize("name", ["nothing.npz", "speech-9k", "", "."])
@@ -158,10 +135,6 @@ def refuse(path):
         load(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_a_good_file_loads(tmp_path):
-    assert load(write(tmp_path / "good.npz")).rank == 5
 
 
 VALUES = [None, "x", [], {}, -1, 0, 10**12, -(10**12), 10**400]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
-import soundfile
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import signal
@@ -17,7 +15,7 @@ from scipy import signal
 from alphamf.audio import stft
 from alphamf.audio.stft import Frame
 from alphamf.denoising import uncertainty
-from alphamf.denoising.api import PRESETS, denoise
+from alphamf.denoising.api import denoise
 from alphamf.denoising.grids import native_grid
 from alphamf.denoising.posterior import sample_posterior
 from alphamf.denoising.segments import continue_mirrored
@@ -29,7 +27,6 @@ from alphamf.inference.random import generator
 from alphamf.learnt import layers, network, refiner
 from alphamf.learnt.dictionary import choose as choose_dictionary
 from alphamf.learnt.refiner import Refiner
-from alphamf.scores.score import si_sdr
 from tests.support.networks import NARROW_SIZES, WIDE_SIZES
 
 BINS = 9
@@ -99,27 +96,6 @@ def test_clips_side_by_side_are_clips_one_by_one():
     for k in range(3):
         alone = drawn().refine(**{name: each[k] for name, each in given.items()})
         np.testing.assert_allclose(gain[k], alone, atol=2e-6)
-
-
-def test_loudness_makes_no_difference():
-    given = posterior()
-    louder = {name: 4096 * given[name] for name in ("power", "speech", "noise")}
-    np.testing.assert_array_equal(drawn().refine(**given | louder), drawn().refine(**given))
-
-
-@pytest.mark.parametrize("frames", [refiner.WINDOW - 1, refiner.WINDOW + 1, 500])
-def test_long_segments_are_read_in_windows_that_fade(frames):
-    """Where two windows agree, so does their mean; each window is read by itself."""
-    given = posterior((BINS, frames))
-    gain = drawn(scale=0.0).refine(**given)
-    np.testing.assert_allclose(
-        gain, np.clip(given["gain"], network.NARROWEST, 1 - network.NARROWEST), atol=1e-6
-    )
-    # The first half window is read in the first window alone.
-    first = {name: each[:, : refiner.WINDOW] for name, each in given.items()}
-    half = min(refiner.WINDOW // 2, frames - min(frames, refiner.WINDOW)) or frames
-    whole, part = drawn().refine(**given), drawn().refine(**first)
-    np.testing.assert_allclose(whole[:, :half], part[:, :half], atol=1e-6)
 
 
 def test_silence_beside_a_sound_gives_numbers():
@@ -264,25 +240,6 @@ def test_the_posterior_is_in_units_of_the_power():
     np.testing.assert_allclose(louder.speech, 64 * once.speech, rtol=1e-5)
     # Where alpha is 2, Phi is 2 everywhere.
     np.testing.assert_allclose(2 * (once.speech + once.noise).mean(), noisy.mean(), rtol=0.2)
-
-
-@pytest.mark.slow
-def test_refining_helps_on_telephone_speech(shared):
-    """NOIZEUS at 5 dB, sentences that are not of the test split, voices and noises never heard."""
-    corpus = shared / "corpora" / "noizeus"
-    with (corpus / "MANIFEST.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    clean = {row["speaker"]: row["path"] for row in rows if row["snr_db"] == "clean"}
-    gains = []
-    for row in [r for r in rows if r["split"] == "train" and r["snr_db"] == "5"][::21]:
-        noisy, rate = soundfile.read(corpus / row["path"], dtype="float32")
-        speech, _ = soundfile.read(corpus / clean[row["speaker"]], dtype="float32")
-        refined, plain = (
-            si_sdr(speech, denoise(noisy, rate, PRESETS[name]).audio) for name in ("fast", "plain")
-        )
-        gains.append(refined - plain)
-    assert np.mean(gains) > 0.3
-    assert np.mean(np.array(gains) > 0) > 0.7
 
 
 # Windows of a spectrogram ------------------------------------------------------------------------

@@ -35,34 +35,6 @@ def refined(network, given):
     return np.stack([network.refine(**frame) for frame in given])
 
 
-def test_what_was_heard_counts_as_far_back_as_the_taps_reach():
-    network, given = refiner(), frames(60)
-    other = [*frames(10, seed=2), *given[10:]]
-    first, second = (refined(FrameNetwork(network, 1), each) for each in (given, other))
-    assert np.abs(first[:10] - second[:10]).max() > 0.01
-    reach = 4 * (1 + 2 + 4) + 2 * (1 + 1 + 1 + 1)
-    assert (first[25] != second[25]).any()
-    np.testing.assert_array_equal(first[10 + reach :], second[10 + reach :])
-
-
-def test_channels_do_not_hear_each_other():
-    network, given = refiner(), frames(12, 2)
-    both = refined(FrameNetwork(network, 2), given)
-    for k in range(2):
-        own = [{name: value[k : k + 1] for name, value in frame.items()} for frame in given]
-        alone = refined(FrameNetwork(network, 1), own)
-        np.testing.assert_allclose(both[:, k], alone[:, 0], atol=1e-6)
-
-
-def test_a_new_network_lets_the_chain_through():
-    values = network.start(np.random.default_rng(0), BINS, SIZES)
-    new = CausalRefiner(values, 8000, FRAME)
-    given = frames(20)
-    gain = refined(FrameNetwork(new, 1), given)[:, 0]
-    chain = np.stack([frame["gain"][0] for frame in given])
-    assert np.corrcoef(gain.ravel(), chain.ravel())[0, 1] > 0.8
-
-
 def test_a_network_comes_back_from_its_file(tmp_path):
     saved = refiner()
     saved.save(tmp_path / "mine.npz")

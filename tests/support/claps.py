@@ -45,11 +45,12 @@ def make(
     chapters: bool = False,
     metadata: dict[str, str] | None = None,
     content: np.ndarray | None = None,
+    options: dict[str, str] | None = None,
 ) -> None:
     """Write a file of claps; its sound begins `delay` seconds late, and is silent there."""
     import av
 
-    with av.open(str(path), "w", format=muxer) as out:
+    with av.open(str(path), "w", format=muxer, options=options or {}) as out:
         picture = None
         if video is not None:
             picture = out.add_stream(video, rate=FRAMES)
