@@ -127,6 +127,14 @@ def test_products_are_those_of_the_rounded_factors(rows, depth, columns):
     np.testing.assert_array_equal(out[:, -3:], before[:, -3:])
 
 
+def refused(call, good, changes):
+    """Call with good arguments; and assert an error where one of them is another."""
+    call(*good)
+    for place, value in changes:
+        with pytest.raises((ValueError, TypeError, BufferError)):
+            call(*good[:place], value, *good[place + 1 :])
+
+
 @pytest.mark.skipif(
     layers.variant() not in layers.ROUNDED, reason="needs a processor that is fast at bfloat16"
 )
@@ -134,35 +142,13 @@ def test_matrices_that_do_not_fit_are_refused():
     x, out = np.zeros((4, 64), np.float32), np.zeros((4, 32), np.float32)
     matrix = np.ones((64, 32), np.float32)
     right = layers.pack_matrix(matrix)
-    for refused in (
-        lambda: _network.pack(16, matrix, right[1:]),
-        lambda: _network.pack(0, matrix, right),
-        lambda: _network.pack(-16, matrix, right),
-        lambda: _network.pack(8, matrix, right),
-        lambda: _network.pack(128, matrix, right),
-        lambda: _network.pack(32, matrix.astype(np.float64), right),
-        lambda: _network.multiply(x[:3], right, out),
-        lambda: _network.multiply(x[:, :32], right, out),
-        lambda: _network.multiply(x, right[:1], out),
-        lambda: _network.multiply(x, right, out[:, :16]),
-        lambda: _network.multiply(x, right, out[:, ::2]),
-        lambda: _network.multiply(x.astype(np.float64), right, out),
-        lambda: _network.multiply(x, right.astype(np.int16), out),
-        lambda: _network.multiply(x[0], right, out),
-        lambda: _network.multiply(x[:, :33], right, out),
-        lambda: _network.multiply(x[:, ::-1], right, out),
-        lambda: _network.multiply(x[::-1], right, out),
-    ):
-        with pytest.raises((ValueError, BufferError)):
-            refused()
-
-
-def refused(call, good, changes):
-    """Call with good arguments; and assert an error where one of them is another."""
-    call(*good)
-    for place, value in changes:
-        with pytest.raises((ValueError, TypeError)):
-            call(*good[:place], value, *good[place + 1 :])
+    changes = [(0, columns) for columns in (16, 0, -16, 8, 128)]
+    changes += [(1, matrix.astype(np.float64)), (2, right[1:])]
+    refused(_network.pack, [32, matrix, right.copy()], changes)
+    changes = [(0, x[:3]), (0, x[0]), (0, x.astype(np.float64)), (0, x[:, ::-1]), (0, x[::-1])]
+    changes += [(0, x[:, :32]), (0, x[:, :33]), (1, right[:1]), (1, right.astype(np.int16))]
+    changes += [(2, out[:, :16]), (2, out[:, ::2])]
+    refused(_network.multiply, [x, right, out], changes)
 
 
 def test_buffers_that_do_not_fit_are_refused():
