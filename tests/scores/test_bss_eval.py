@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -12,38 +12,59 @@ from hypothesis import strategies as st
 from scipy.signal import butter, lfilter, sosfilt
 
 from alphamf.errors import AlphaMFError
-from alphamf.scores.score import BSSEval, bss_eval, sdr, stoi
-from tests.support.stored_scores import RATE, STORED, cases, measured, sounds
+from alphamf.scores.score import BSSEval, bss_eval, sdr
+
+RATE = 8000
+
+
+def sounds(seed, samples=RATE):
+    """Return three independent sounds: one of bursts, one coloured, one white."""
+    burst, coloured, white = np.random.default_rng(seed).random((3, 4, samples)).sum(axis=1) - 2
+    burst = lfilter([1], [1, -1.2, 0.8], burst) * (1.1 + np.sin(np.arange(samples) / 700))
+    return burst, lfilter([1], [1, -0.9], coloured), white
+
+
+def cases():
+    """Return reference, noise and estimate of several kinds."""
+    speech, noise, white = sounds(0)
+    delayed = np.concatenate([np.zeros(700), speech[:-700]])
+    echo = lfilter(np.exp(-np.arange(300) / 40) * np.cos(np.arange(300)), 1, speech)
+    other, din, grain = sounds(1, 3000)
+    return {
+        "noisy": (speech, noise, speech + noise + 1e-3 * white),
+        "half the noise": (speech, noise, speech + 0.5 * noise + 0.1 * white),
+        "artefacts": (speech, noise, speech + 0.01 * noise + 2 * white),
+        "filtered": (speech, noise, echo + lfilter([0.1, 0, 0.3], 1, noise) + 0.1 * white),
+        "reverberation": (speech, delayed, speech + 0.3 * delayed + 0.05 * white),
+        "faint noise": (speech, 1e-2 * noise, speech + 1e-2 * noise + 1e-3 * white),
+        "buried": (speech, 30 * noise, speech + 20 * noise + white),
+        "short": (other, din, other + din + grain),
+    }
+
 
 CASES = cases()
-SCORES = json.loads(STORED.read_text(encoding="utf-8"))
 
 
+def toolbox(package):
+    """Return a package's function; in its order NumPy 2 can solve the equations."""
+    found = pytest.importorskip(package, reason=f"the package {package} is not installed")
+    if package == "mir_eval":
+        return lambda *signals: found.separation.bss_eval_sources(*signals, False)
+    return found.bss_eval_sources
+
+
+@pytest.mark.parametrize(
+    "package", ["fast_bss_eval", pytest.param("mir_eval", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("name", sorted(CASES))
-def test_stored_scores_of_the_toolboxes(name):
-    found = bss_eval(*CASES[name])
-    for score, value in found._asdict().items():
-        for expected in SCORES[name][score].values():
-            assert value == pytest.approx(expected, rel=1e-6, abs=1e-6)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(CASES))
-def test_the_toolboxes_as_installed(name):
-    """They give what is stored of them, so that the test above compares with them."""
-    pytest.importorskip("mir_eval", reason="the package mir-eval is not installed")
-    pytest.importorskip("fast_bss_eval", reason="the package fast-bss-eval is not installed")
-    for score, values in measured(*CASES[name]).items():
-        for package, value in values.items():
-            assert value == pytest.approx(SCORES[name][score][package], rel=1e-6, abs=1e-6)
-
-
-@pytest.mark.parametrize("name", sorted(name for name in CASES if "stoi" in SCORES[name]))
-def test_stored_intelligibility(name):
-    reference, _, estimate = CASES[name]
-    for score, extended in (("stoi", False), ("estoi", True)):
-        expected = SCORES[name][score]["pystoi"]
-        assert stoi(reference, estimate, RATE, extended) == pytest.approx(expected, abs=1e-6)
+def test_scores_of_the_toolboxes(name, package):
+    reference, noise, estimate = CASES[name]
+    with warnings.catch_warnings():
+        # mir_eval.separation is deprecated; the second estimate is perfect, and log(0) warned of.
+        warnings.simplefilter("ignore")
+        found = toolbox(package)(np.stack([reference, noise]), np.stack([estimate, noise]))
+    expected = [score[0] for score in found[:3]]
+    assert bss_eval(*CASES[name]) == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
 
 def written_out(reference, noise, estimate, taps):
@@ -83,27 +104,6 @@ def test_projections_written_out(taps, samples, level, seed):
     found = bss_eval(reference, noise, estimate, taps)
     assert found.sdr == sdr(reference, estimate, taps)
     assert found == pytest.approx(written_out(reference, noise, estimate, taps), abs=1e-8)
-
-
-@pytest.mark.slow
-@settings(deadline=None, derandomize=True, max_examples=20)
-@given(
-    scales=st.tuples(*[st.floats(-60, 60)] * 3),
-    taps=st.sampled_from([1, 16, 512]),
-    seed=st.integers(0, 1000),
-)
-def test_identities(scales, taps, seed):
-    reference, noise, white = sounds(seed, 2000)
-    estimate = reference - 0.2 * noise + 0.1 * white
-    found = bss_eval(reference, noise, estimate, taps)
-    assert found.sdr == sdr(reference, estimate, taps)
-    # Target, interference and artefacts are orthogonal, so that two ratios give the third.
-    interference, artefacts = (10 ** (-ratio / 10) for ratio in (found.sir, found.sar))
-    distortion = interference + artefacts * (1 + interference)
-    assert found.sdr == pytest.approx(-10 * np.log10(distortion), abs=1e-9)
-    factors = [10 ** (scale / 20) for scale in scales]
-    scaled = (x * f for x, f in zip((reference, noise, -estimate), factors, strict=True))
-    assert bss_eval(*scaled, taps) == pytest.approx(found, abs=1e-8)
 
 
 def test_what_each_ratio_forgives():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 
 import numpy as np
 import pystoi
@@ -45,23 +44,6 @@ def pairs(speech):
 NAMES = sorted(pairs((np.ones(1000), np.ones(1000))))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_sdr_is_bss_eval(speech, name):
-    import mir_eval
-    from fast_bss_eval import sdr as fast_sdr
-
-    reference, estimate = (np.float64(x) for x in pairs(speech)[name])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # mir_eval.separation is deprecated
-        expected = mir_eval.separation.bss_eval_sources(reference[None], estimate[None], False)[0][
-            0
-        ]
-    assert sdr(*pairs(speech)[name]) == pytest.approx(expected, abs=1e-6)
-    assert sdr(reference, estimate) == pytest.approx(
-        fast_sdr(reference[None], estimate[None])[0], abs=1e-6
-    )
-
-
 def test_sdr_of_a_reference_without_a_noise_floor():
     """A faded sine makes the normal equations singular to rounding; the fit must stay a fit."""
     sine = np.sin(0.1 * np.arange(16000)) * np.hanning(16000) ** 4
@@ -94,14 +76,6 @@ def test_perfect_and_hopeless_estimates():
     wave = np.array([1.0, -1.0, 1.0, -1.0])
     assert si_sdr(wave, 2 * wave) == np.inf
     assert si_sdr(wave, np.array([1.0, 1.0, -1.0, -1.0])) == -np.inf
-
-
-def test_arguments_are_left_alone(speech):
-    clean, noisy = (audio.copy() for audio in speech)
-    si_sdr(clean, noisy)
-    sdr(clean, noisy)
-    np.testing.assert_array_equal(clean, speech[0])
-    np.testing.assert_array_equal(noisy, speech[1])
 
 
 @pytest.mark.parametrize("rate", [8000, 10000, 16000, 44100])
@@ -188,11 +162,6 @@ def test_signals_that_cannot_be_scored(name):
         with pytest.raises(AlphaMFError, match=message) as caught:
             score(reference, estimate)
         assert "\n" not in str(caught.value)
-
-
-def test_taps_must_be_positive(speech):
-    with pytest.raises(AlphaMFError, match="taps must be at least 1, not 0"):
-        sdr(*speech, taps=0)
 
 
 def test_faint_signals_have_the_ratio_of_loud_ones(speech):

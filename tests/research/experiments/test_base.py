@@ -6,7 +6,6 @@ import csv
 import dataclasses
 import json
 import math
-import sys
 from importlib.metadata import version
 
 import pytest
@@ -15,14 +14,12 @@ from typer.testing import CliRunner
 from alphamf.cli.app import app
 from alphamf.research.experiments.base import (
     Experiment,
-    JobRecord,
     job_key,
     markdown,
     mean_and_error,
 )
 from alphamf.research.experiments.catalogue import EXPERIMENTS
 from alphamf.research.experiments.run import results_file, run
-from alphamf.tools.files import exclusive_lock
 
 TINY = {"figure": "slope", "size": 1, "steps": 12, "burn_in": 2, "chains": 4, "seed": 0}
 
@@ -94,13 +91,25 @@ def test_every_experiment_lists_different_jobs_that_json_can_hold(shared, monkey
         assert not set(keys) & {job_key(job) for job in experiment.jobs(True, 1000)}
 
 
+MOST = {
+    "steps": 60, "burn_in": 20, "keep": 20, "thin": 10, "timed": 5, "chains": 3, "time": 1.0,
+    "users": 300, "documents": 150, "samples": 64, "rows": 600,
+}  # fmt: skip
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_quick_form_runs_to_its_end(name, shared, tmp_path, monkeypatch):
-    """The command that docs/experiments.md gives for each, with all of its jobs."""
+def test_the_command_does_all_jobs_of_an_experiment(name, shared, tmp_path, monkeypatch):
+    """All methods at small sizes; the table and the figure are of whatever they gave."""
     monkeypatch.setenv("ALPHAMF_DATA", str(shared))
+    experiment = EXPERIMENTS[name]
+    jobs = [
+        job | {key: min(job[key], MOST[key]) for key in job.keys() & MOST.keys()}
+        for job in experiment.jobs(False, 0)
+    ]
+    small = dataclasses.replace(experiment, jobs=lambda full, seed: jobs)
+    monkeypatch.setitem(EXPERIMENTS, name, small)
     shown = command(name, "--output", tmp_path, "--jobs", 1).stdout
-    jobs = EXPERIMENTS[name].jobs(False, 0)
     assert len(list(results_file(tmp_path / name).read())) == len(jobs)
     assert (tmp_path / f"{name}.md").read_text() in shown + "\n"
     assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
@@ -164,15 +173,6 @@ def test_a_resumed_run_has_the_numbers_of_the_first(tmp_path):
     assert run(experiment, tmp_path) == run(experiment, tmp_path)
 
 
-def test_lines_that_are_not_records_are_passed_over(tmp_path):
-    file = results_file(tmp_path / "x")
-    file.append(JobRecord({"a": 1}, {"b": 2.5}))
-    with file.path.open("ab") as raw:
-        raw.write(b'\n[]\n3\n{"version": "0.0"}\n{"job"\n\xff\xfe\n{"a"')
-    file.append(JobRecord({"a": 2}, {"b": None}))
-    assert list(file.read()) == [({"a": 1}, {"b": 2.5}), ({"a": 2}, {"b": None})]
-
-
 def test_unknown_name_is_one_sentence():
     text = one_sentence(command("nothing", code=2).stderr)
     assert "'nothing'" in text
@@ -200,15 +200,6 @@ def test_folder_that_cannot_be_written_is_one_sentence(small, tmp_path):
         assert str(tmp_path / "file") in text
     (tmp_path / "richardson.jsonl").mkdir()
     one_sentence(command("richardson", "--output", tmp_path, code=2).stderr)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="locks are POSIX")
-def test_two_runs_do_not_share_a_folder(small, tmp_path):
-    with exclusive_lock(tmp_path / "richardson.jsonl", "unused"):
-        text = one_sentence(command("richardson", "--output", tmp_path, code=2).stderr)
-    assert text == f"Error: another run is writing to {tmp_path / 'richardson.jsonl'}\n"
-    command("richardson", "--output", tmp_path, "--jobs", 1, "-q")
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -16,7 +16,6 @@ from alphamf.research.experiments.mass_em import methods, synthetic, topics
 from alphamf.research.experiments.quasi_newton import bpmf, gaussian, mnist
 from alphamf.research.experiments.richardson import factors
 from alphamf.research.experiments.richardson import gaussian as richardson
-from tests.support.places import ROOT
 
 
 class State(NamedTuple):
@@ -285,24 +284,3 @@ def test_times_are_of_samplers_that_all_take_the_same_way(monkeypatch):
     for measure in of_times():
         measure()
     assert leaps.COMPILED
-
-
-def test_every_module_that_takes_the_time_of_steps_is_among_these():
-    """A module that has both a chain and a clock measures in NumPy, or on targets of its own."""
-    folder = ROOT / "alphamf/research/experiments"
-    timed = {
-        path.relative_to(folder).as_posix()
-        for path in folder.rglob("*.py")
-        if "_time()" in (text := path.read_text()) or "perf_counter()" in text
-    }
-    in_numpy = {
-        path.relative_to(folder).as_posix()
-        for path in folder.rglob("*.py")
-        if "@in_numpy()" in path.read_text()
-    }
-    # Targets that no compiled loop can read: topics, films, sounds, digits without minibatches.
-    others = {
-        "hamcmc/speech_chain.py", "mass_em/topics.py", "quasi_newton/bpmf.py",
-        "quasi_newton/mnist.py", "richardson/factors.py",
-    }  # fmt: skip
-    assert timed == in_numpy | others

@@ -14,7 +14,7 @@ from alphamf.factorization.priors import Gamma, GeneralizedGamma
 from alphamf.inference.laws import P_LEAST, Z_MOST
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.hamcmc import HAMCMC
-from alphamf.research.experiments.base import JobRecord, markdown
+from alphamf.research.experiments.base import JobRecord
 from alphamf.research.experiments.catalogue import EXPERIMENTS
 from alphamf.research.experiments.hamcmc import (
     linear,
@@ -26,9 +26,7 @@ from alphamf.research.experiments.hamcmc import (
 from alphamf.research.experiments.hamcmc.gibbs import Gibbs, Interleaved
 from tests.support.places import ROOT
 
-LINEAR, SPEECH, SEARCH = (
-    EXPERIMENTS[name] for name in ("linear-gaussian", "alpha-mf-speech", "alpha-mf-speech-search")
-)
+LINEAR, SPEECH = EXPERIMENTS["linear-gaussian"], EXPERIMENTS["alpha-mf-speech"]
 
 
 # --- The Gibbs sampler ---------------------------------------------------------------------------
@@ -54,23 +52,6 @@ def test_gibbs_draws_the_conjugate_posterior():
     scale = 0.7 + (power.T / (2 * h)).sum(1)
     found = stats.invgamma.cdf(w[:, 0], 2 + 6, scale=scale)
     assert stats.kstest(found, "uniform").pvalue > P_LEAST
-
-
-def test_gibbs_draws_the_components_of_a_cell():
-    """Alpha = 2, three components: E |s|^2 given X, and the sum of s, written out."""
-    rng = generator(1)
-    basis = np.array([[0.3, 1.0, 2.0]])
-    power = np.full((1, 40_000), 3.0)
-    target = AlphaMF(power, [Source(2.0, 3, basis)])
-    theta = target.start(rng)
-    theta[...] = 1.0
-    chain = Gibbs(target, rng, theta)
-    (found,) = chain._draw_sources(rng, chain._variances())
-    v = 2 * basis[0]
-    share = v / (v.sum() + FLOOR)
-    expected = v * (1 - share) + share**2 * 3.0
-    z = (found[:, 0] - expected[:, None]).mean(1) / found[:, 0].std(1) * np.sqrt(power.size)
-    assert np.abs(z).max() < Z_MOST
 
 
 @pytest.mark.parametrize("collapsed", [True, False])
@@ -139,14 +120,6 @@ def linear_gaussian(method: str, size: int, steps: int):
     return linear.work({"method": method, "size": size, "steps": steps, "seed": 0})
 
 
-def test_linear_posterior_is_correlated_and_runs_are_repeatable():
-    target = linear.target_of(2, 0)
-    c = target.covariance
-    assert c[0, 1] / np.sqrt(c[0, 0] * c[1, 1]) < -0.8
-    first, second = (linear_gaussian("HAMCMC, M = 2", 10, 60) for _ in range(2))
-    assert first["running"] == second["running"]
-
-
 @pytest.mark.slow
 def test_linear_right_and_wrong_samplers_are_told_apart():
     """SGRLD reaches the posterior; PSGLD at the printed step is far too wide, SGLD too narrow."""
@@ -159,12 +132,8 @@ def test_linear_right_and_wrong_samplers_are_told_apart():
     assert len(found["covariance"]) == len(found["windows"])
 
 
-def test_linear_chains_that_explode_are_reported(monkeypatch):
-    monkeypatch.setitem(linear.METHODS, "SGLD", lambda size: linear.SGLD(1e3))
-    job = {"method": "SGLD", "size": 2, "steps": 200, "seed": 0}
-    target = linear.target_of(2, 0)
-    numbers = linear._follow(target, linear.SGLD(1e3), job["steps"], 0)
-    assert numbers["exploded"]
+def test_linear_chains_that_explode_are_reported():
+    assert linear._follow(linear.target_of(2, 0), linear.SGLD(1e3), 200, 0)["exploded"]
 
 
 @pytest.mark.slow
@@ -173,20 +142,6 @@ def test_naive_chain_is_biased_and_hamcmc_is_not():
     bias = {name: LINEAR.work({**job, "method": name})["bias"] for name in quartic.METHODS}
     assert bias.pop("naive quasi-Newton, M = 2") > 0.2
     assert max(map(abs, bias.values())) < 0.1
-
-
-@pytest.mark.slow
-def test_linear_table_and_figure():
-    jobs = []
-    for job in LINEAR.jobs(False, 0):
-        small = {"time": 1.0, "chains": 20} if "time" in job else {"steps": 30}
-        jobs += [{**job, **small}] if job["seed"] == 0 else []
-    records = [JobRecord(job, LINEAR.work(job)) for job in jobs]
-    rows = LINEAR.table(records)
-    assert len(rows) == 3 * len(linear.METHODS) + len(quartic.METHODS)
-    assert "below SGLD, PSGLD" in markdown(rows)
-    assert len({tuple(row) for row in rows}) == 1
-    assert LINEAR.figure(records).get_axes()
 
 
 # --- alpha-mf-speech -----------------------------------------------------------------------------
@@ -237,20 +192,6 @@ def test_unit_of_power_changes_the_factors_and_not_the_posterior(small, shared):
     # U d theta is a number without a unit.
     slopes = [b.target.potential().grad(b.theta) * b.theta for b in (one, other)]
     np.testing.assert_allclose(*slopes, rtol=2e-2, atol=1e-2 * np.abs(slopes[0]).max())
-
-
-def test_every_method_has_as_many_trials_within_its_ranges():
-    jobs = SEARCH.jobs(True, 0)
-    counts = {name: sum(job["method"] == name for job in jobs) for name in speech_search.METHODS}
-    assert set(counts.values()) == {speech_search.TRIALS}
-    for job in jobs:
-        chosen = job["settings"]
-        assert 1 <= chosen["unit"] <= 1e6
-        assert 0.01 <= chosen.get("gamma", 1) <= 1000
-        step = chosen["step_size"] * chosen.get("gamma", 1)
-        exponent = 0.6 if "damping" in chosen else 1.2
-        assert 0.9e-7 <= step / chosen["unit"] ** exponent <= 0.11
-        speech_search.sampler_of(job["method"], chosen)
 
 
 def test_tuned_settings_are_the_best_of_the_search():
@@ -306,16 +247,3 @@ def test_speech(small):
     assert 3 < found["noisy"] < 7
     assert np.isfinite(list(found.values())).all()
     assert found["EM"] > max(found["noisy"], found["start"])
-    rows = SPEECH.table(records)
-    assert [row["method"] for row in rows] == list(speech.METHODS)
-    assert SPEECH.figure(records).get_axes()
-
-
-@pytest.mark.slow
-def test_speech_search(small):
-    jobs = [job | {"steps": 40} for job in SEARCH.jobs(False, 0) if job["trial"] == 0]
-    records = [JobRecord(job, SEARCH.work(job)) for job in jobs]
-    assert all(len(numbers["sdr"]) == 3 for _, numbers in records)
-    rows = SEARCH.table(records)
-    assert [row["method"] for row in rows] == list(speech_search.METHODS)
-    assert SEARCH.figure(records).get_axes()
