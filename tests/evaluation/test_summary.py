@@ -17,7 +17,6 @@ from alphamf.evaluation.summary import (
     USUAL,
     Result,
     costs,
-    groups,
     paired_difference,
     values,
 )
@@ -64,12 +63,6 @@ def test_a_result_is_json_and_back():
     assert Result.from_json(one.to_json()) == one
     with pytest.raises(KeyError):
         Result.from_json({"version": "1"})
-
-
-def test_a_line_from_before_pauses_were_measured_can_be_read():
-    line = result(si_sdr=1.5, depth=52.5).to_json()
-    del line["pause_depth"]
-    assert Result.from_json(line) == result(si_sdr=1.5)
 
 
 @pytest.mark.parametrize(
@@ -120,12 +113,6 @@ def test_names_of_sounds():
     assert audio_name("fast@own.npz", "a.snr2.5.wav") == "audio/fast@own.npz/a.snr2.5.flac"
     one, other = (audio_name(f"fast@{name}.npz", "a.wav") for name in ("a/b", "a_b"))
     assert one != other and one.count("/") == other.count("/") == 2
-
-
-def test_groups_are_in_order_of_coming():
-    results = [result("b", 1), result("a", 1), result("b", 2)]
-    assert groups(results) == {("b",): [results[0], results[2]], ("a",): [results[1]]}
-    assert list(groups(results, ("clean", "method")))[1] == ("1.wav", "a")
 
 
 def test_mean_and_standard_error():

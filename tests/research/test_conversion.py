@@ -1,7 +1,5 @@
 """The makers' files become the arrays that the experiments read."""
 
-from __future__ import annotations
-
 import hashlib
 import tempfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Data sets found by name, or downloaded, and the sentences where neither can be."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import hashlib

@@ -1,7 +1,5 @@
 """SDR, SIR and SAR against two toolboxes, against projections written out, and their identities."""
 
-from __future__ import annotations
-
 import math
 import warnings
 

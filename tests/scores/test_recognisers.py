@@ -1,7 +1,5 @@
 """Speech recognisers, on the sample: its words are known."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import soundfile

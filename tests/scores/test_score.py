@@ -1,7 +1,5 @@
 """Scores against the packages that define them, and the errors that a user can cause."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

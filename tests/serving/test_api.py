@@ -16,7 +16,6 @@ import soundfile
 pytest.importorskip("starlette", reason="the extra web is not installed")
 pytest.importorskip("uvicorn", reason="the extra web is not installed")
 
-from alphamf.serving.recordings import RENDERS
 from benchmarks.page_server import running
 from tests.support.commands import until
 from tests.support.places import ROOT
@@ -175,18 +174,6 @@ def test_pictures_come_from_a_column_on(server, done):
     assert (low <= middle).all() and (middle <= high).all() and (low < high).any()
 
 
-@pytest.mark.slow
-def test_a_zip_holds_all_under_names_that_differ(server, done, talk):
-    other = server.wait(server.send(talk, seed=6))
-    query = f"id={done['id']}&id={other['id']}&dry=0&dry=0.5"
-    status, _, data = server.ask("GET", f"api/archive?{query}")
-    assert status == 200
-    archive = zipfile.ZipFile(io.BytesIO(data))
-    assert archive.namelist() == ["talk.denoised.wav", "talk.denoised (2).wav"]
-    _, _, single = server.ask("GET", f"api/recordings/{other['id']}/result?dry=0.5")
-    assert archive.read("talk.denoised (2).wav") == single and archive.testzip() is None
-
-
 def test_each_recording_of_a_zip_has_a_format_and_a_loudness_of_its_own(server, done):
     pytest.importorskip("pyloudnorm", reason="the extra normalize is not installed")
     query = "&".join(
@@ -214,17 +201,6 @@ def test_a_download_has_the_loudness_of_the_command_line(server, done, talk, tmp
     assert data == cli(talk, tmp_path / "loud.wav", *options)
     status, _, refused = server.ask("GET", f"api/archive?id={done['id']}&dry=0&dry=0&dry=0")
     assert status == 400 and "once for each recording" in json.loads(refused)["error"]
-
-
-def test_a_zip_holds_more_strengths_of_a_recording_than_are_kept(server, done):
-    strengths = [f"0.{k}" for k in range(1, RENDERS + 3)]
-    query = "&".join(f"id={done['id']}&dry={dry}" for dry in strengths)
-    status, _, data = server.ask("GET", f"api/archive?{query}")
-    archive = zipfile.ZipFile(io.BytesIO(data))
-    assert status == 200 and archive.testzip() is None
-    assert len({archive.read(name) for name in archive.namelist()}) == len(strengths)
-    kept = f"{done['id']}/render-"
-    until(lambda: sum(kept in name for name in server.files()) == RENDERS)
 
 
 def test_progress_comes_as_events(server, talk):
@@ -302,18 +278,6 @@ WRONG = "dry=2 dry=nan dry=-1 dry=x format=exe format=../../a format= loudness=1
 def test_wrong_numbers_and_formats_are_refused(server, done, query):
     status, _, data = server.ask("GET", f"api/recordings/{done['id']}/result?{query}")
     assert status == 400 and json.loads(data)["error"]
-
-
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [
-        ({"Host": "evil.example"}, 421),
-        ({"Origin": "http://evil.example"}, 403),
-        ({}, 200),
-    ],
-)
-def test_only_this_page_may_ask(server, headers, status):
-    assert server.ask("GET", "api/server", headers=headers)[0] == status
 
 
 def test_without_the_token_there_is_nothing(server):

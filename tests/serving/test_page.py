@@ -14,14 +14,12 @@ pytest.importorskip("selenium", reason="selenium is not installed")
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import WebDriverWait
 
-from alphamf.denoising.settings import PRESETS
 from alphamf.serving.picture import RECORD
-from benchmarks.page_server import chromium, resize, running
+from benchmarks.page_server import resize, running
 from tests.serving.test_api import cli, noisy, room
 from tests.serving.test_pictures import columns
-from tests.support.axe import violations
+from tests.support.browser import by_id, opened, until, violations
 from tests.support.places import DATA
 
 pytestmark = pytest.mark.slow
@@ -37,12 +35,8 @@ def server(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    it = chromium(tmp_path_factory.mktemp("chromium"))
-    if it is None:
-        pytest.skip("chromium and chromedriver are not installed")
-    it.set_script_timeout(30)
-    yield it
-    it.quit()
+    with opened(tmp_path_factory.mktemp("chromium")) as running:
+        yield running
 
 
 @pytest.fixture
@@ -61,16 +55,8 @@ def talk(tmp_path_factory):
     return noisy(tmp_path_factory.mktemp("sound") / "talk.wav", 4.0)
 
 
-def by_id(page, name):
-    return page.find_element(By.ID, name)
-
-
 def drop(page, *paths):
     by_id(page, "files").send_keys("\n".join(str(path) for path in paths))
-
-
-def until(page, condition, seconds=240):
-    return WebDriverWait(page, seconds, 0.1).until(condition)
 
 
 def wait_done(page):
@@ -237,16 +223,6 @@ def test_the_echo_is_kept_on_demand(page, server, tmp_path):
     assert page.get_log("browser") == []
 
 
-def test_a_button_sets_the_strength_for_transcription(page, talk):
-    drop_and_wait(page, talk)
-    slide(page, "limit", 12)
-    by_id(page, "more").find_element(By.TAG_NAME, "summary").click()
-    by_id(page, "transcription").click()
-    assert "dry=0.3" in by_id(page, "result").get_attribute("href")
-    dry = PRESETS["transcription"].dry
-    assert f"--strength {1 - dry:g}" in by_id(page, "effect").text
-
-
 def test_a_part_is_looped_by_mouse_and_by_keys(page, talk):
     drop_and_wait(page, talk)
     timeline = by_id(page, "timeline")
@@ -371,16 +347,6 @@ def test_space_plays_wherever_the_mouse_was(page, talk):
     page.execute_script("document.activeElement.blur()")
     page.find_element(By.TAG_NAME, "body").send_keys("b", Keys.SPACE)
     assert playing() and mode(page) == "after"
-
-
-def test_space_still_works_a_button_that_the_keyboard_reached(page, talk):
-    drop_and_wait(page, talk)
-    page.execute_script("document.getElementById('timeline').focus()")
-    page.switch_to.active_element.send_keys(Keys.TAB)  # the summary of More
-    assert page.execute_script("return document.activeElement.tagName") == "SUMMARY"
-    page.switch_to.active_element.send_keys(Keys.SPACE)
-    assert by_id(page, "more").get_attribute("open")
-    assert by_id(page, "play").get_attribute("aria-label") == "Play"
 
 
 def test_a_sample_can_be_tried(page, server):

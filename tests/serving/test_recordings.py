@@ -8,14 +8,11 @@ import pytest
 
 pytest.importorskip("starlette", reason="the extra web is not installed")
 
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
 
 from alphamf.serving import recordings as module
 from alphamf.serving.limits import Limits
 from alphamf.serving.recordings import RENDERS, Recordings
 from alphamf.serving.render import Mix
-from alphamf.serving.routes import Api
 from alphamf.tools.outcomes import Outcome
 
 
@@ -133,18 +130,3 @@ def test_the_same_download_is_written_once_however_often_it_is_asked_for(tmp_pat
         assert len(puts) == 1
 
     asyncio.run(downloads())
-
-
-def test_a_preview_begins_at_a_second_of_the_recording(tmp_path, monkeypatch):
-    async def previews():
-        recordings, recording = begun(Idle, tmp_path, monkeypatch)
-        recording.state, recording.result = "waiting", None
-        api = Api(recordings, Limits(), lambda: False)
-        scope = {"type": "http", "path_params": {"id": recording.id}}
-        with pytest.raises(HTTPException, match="start must be a number from 0 to 2"):
-            await api.preview(Request(scope | {"query_string": b"start=3"}))
-        await api.preview(Request(scope | {"query_string": b"start=2"}))
-        (ticket,) = recording.tickets
-        assert ticket.task.start == 16000
-
-    asyncio.run(previews())

@@ -15,7 +15,7 @@ import soundfile
 import soxr
 
 from alphamf import Stream
-from tests.support.axe import violations
+from tests.support.browser import by_id, opened, until, violations
 from tests.support.places import DATA, ROOT
 
 pytestmark = pytest.mark.slow
@@ -103,31 +103,16 @@ class Quiet(SimpleHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def page(built, tmp_path_factory):
     """Serve the folder as any host would, and open it."""
-    pytest.importorskip("selenium", reason="selenium is not installed")
-    from benchmarks.page_server import chromium
-
-    browser = chromium(tmp_path_factory.mktemp("chromium"))
-    if browser is None:
-        pytest.skip("chromium and chromedriver are not installed")
     handler = functools.partial(Quiet, directory=built / "page")
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+    with (
+        opened(tmp_path_factory.mktemp("chromium")) as browser,
+        ThreadingHTTPServer(("127.0.0.1", 0), handler) as server,
+    ):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         browser.get(f"http://127.0.0.1:{server.server_port}/")
-        browser.set_script_timeout(60)
         browser.host = server
         yield browser
-        browser.quit()
         server.shutdown()
-
-
-def by_id(page, name):
-    return page.find_element("id", name)
-
-
-def until(page, condition):
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    return WebDriverWait(page, 120, 0.1).until(condition)
 
 
 def open_file(page, path):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.mixing import mixture
-from alphamf.evaluation.mixing.corpus import NoiseFile, Recipe, Speech, recipes
+from alphamf.evaluation.mixing.corpus import NoiseFile, Speech, recipes
 from alphamf.evaluation.mixing.table import claim, write_table
 from tests.support.mixes import RATE, babble, decibels
 
@@ -46,15 +46,6 @@ def test_a_short_noise_is_repeated_without_a_gap_or_a_click():
     assert np.abs(np.diff(noisy)).max() < 1.5 * np.abs(np.diff(tone)).max()
     short = np.square(noisy).reshape(-1, RATE // 50).mean(axis=1)
     assert short.min() > 0.2 and short.max() < 1.2
-
-
-def test_a_repeated_noise_keeps_its_power_at_the_seam():
-    rng = np.random.default_rng(1)
-    noise = rng.standard_normal(RATE).astype(np.float32)
-    ring = mixture._ring(noise, 400)
-    assert len(ring) == RATE - 400
-    np.testing.assert_array_equal(ring[400:], noise[400 : RATE - 400])
-    assert np.square(ring[:400]).mean() == pytest.approx(1, abs=0.25)
 
 
 @settings(max_examples=40, deadline=None)
@@ -163,11 +154,6 @@ def test_a_count_draws_from_all_and_no_more_than_there_are():
     }
     assert drawn != recipes(speech, noises, [0.0, 5.0], count=30, seed=1)
     assert recipes(speech, noises, [0.0, 5.0], count=1000) == every
-
-
-def test_names():
-    recipe = Recipe(Speech("x/a.wav", "x/a"), NoiseFile("fan.wav", "fan"), -2.5, 0)
-    assert recipe.files == ("clean/x/a.flac", "noisy/fan_-2.5dB/x/a.flac")
 
 
 def test_a_table_removes_only_what_the_corpus_holds(tmp_path):

@@ -1,8 +1,6 @@
 """report.html: names of files and methods, and sentences, are text and nothing else."""
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from tests.support.report_page import SETTINGS, Page, result, written
 
@@ -52,12 +50,3 @@ def assert_only_text(folder, names: list[str]) -> None:
 @pytest.mark.slow
 def test_names_and_sentences_are_never_markup(tmp_path):
     assert_only_text(tmp_path, NASTY)
-
-
-@pytest.mark.slow
-@given(name=st.text(st.characters(exclude_characters="\0\r"), min_size=1, max_size=12))
-@settings(
-    max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-def test_no_name_is_markup(tmp_path, name):
-    assert_only_text(tmp_path, [name])

@@ -6,13 +6,9 @@ import numpy as np
 import pytest
 import soundfile
 
-from alphamf.evaluation.page import report
 from alphamf.evaluation.runner import audio_name
 from tests.support.report_page import (
-    MIXED,
     RATE,
-    SETTINGS,
-    Page,
     corpus,
     data,
     result,
@@ -83,12 +79,3 @@ def test_a_sound_that_cannot_be_had_leaves_a_note(tmp_path, harm):
     assert ("The sound file is missing from the results folder." in found.text) == (
         harm != "one sample"
     )
-
-
-@pytest.mark.slow
-def test_a_page_of_three_clips_and_seven_methods_is_small_enough_to_mail(tmp_path):
-    results = corpus({**MIXED, "paper": 5.0}, clips=3)
-    sounds(tmp_path, results, seconds=3)
-    path = report.write(tmp_path, results, SETTINGS)
-    assert len(Page(path.read_text(encoding="utf-8")).of("audio")) == 24
-    assert path.stat().st_size < 6e6

@@ -1,17 +1,14 @@
 """The experiments' frame and their command: resume, tables, errors."""
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 import json
 import math
+from functools import partial
 from importlib.metadata import version
 
 import pytest
-from typer.testing import CliRunner
 
-from alphamf.cli.app import app
 from alphamf.research.experiments.base import (
     Experiment,
     job_key,
@@ -19,7 +16,9 @@ from alphamf.research.experiments.base import (
     mean_and_error,
 )
 from alphamf.research.experiments.catalogue import EXPERIMENTS
+from alphamf.research.experiments.hamcmc import speech_chain
 from alphamf.research.experiments.run import results_file, run
+from tests.support.commands import run as run_command
 
 TINY = {"figure": "slope", "size": 1, "steps": 12, "burn_in": 2, "chains": 4, "seed": 0}
 
@@ -55,12 +54,7 @@ def small(monkeypatch):
     return experiment
 
 
-def command(*arguments: object, code: int = 0):
-    result = CliRunner().invoke(app, ["experiment", *map(str, arguments)])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == code, result.output
-    return result
+command = partial(run_command, "experiment")
 
 
 def one_sentence(text):
@@ -92,26 +86,26 @@ def test_every_experiment_lists_different_jobs_that_json_can_hold(shared, monkey
 
 
 MOST = {
-    "steps": 60, "burn_in": 20, "keep": 20, "thin": 10, "timed": 5, "chains": 3, "time": 1.0,
+    "steps": 30, "burn_in": 10, "keep": 20, "thin": 10, "timed": 5, "chains": 3, "time": 1.0,
     "users": 300, "documents": 150, "samples": 64, "rows": 600,
 }  # fmt: skip
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_the_command_does_all_jobs_of_an_experiment(name, shared, tmp_path, monkeypatch):
-    """All methods at small sizes; the table and the figure are of whatever they gave."""
+def test_an_experiment_gives_a_table_and_a_figure(name, shared, tmp_path, monkeypatch):
+    """All methods at small sizes, and with a dictionary of one sentence."""
     monkeypatch.setenv("ALPHAMF_DATA", str(shared))
+    sentence = speech_chain.training_files()[0]
+    monkeypatch.setattr(speech_chain, "training_files", lambda: [sentence])
     experiment = EXPERIMENTS[name]
     jobs = [
         job | {key: min(job[key], MOST[key]) for key in job.keys() & MOST.keys()}
         for job in experiment.jobs(False, 0)
     ]
-    small = dataclasses.replace(experiment, jobs=lambda full, seed: jobs)
-    monkeypatch.setitem(EXPERIMENTS, name, small)
-    shown = command(name, "--output", tmp_path, "--jobs", 1).stdout
+    rows = run(dataclasses.replace(experiment, jobs=lambda full, seed: jobs), tmp_path)
     assert len(list(results_file(tmp_path / name).read())) == len(jobs)
-    assert (tmp_path / f"{name}.md").read_text() in shown + "\n"
+    assert (tmp_path / f"{name}.md").read_text() == markdown(rows) + "\n"
     assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -1,7 +1,5 @@
 """Which states an experiment averages, and with which sign: scripted chains with known answers."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -11,8 +9,8 @@ import pytest
 from alphamf.inference import leaps
 from alphamf.inference.random import generator
 from alphamf.inference.targets.gaussian import LinearGaussian
-from alphamf.research.experiments.hamcmc import linear, quartic, speech_chain
-from alphamf.research.experiments.mass_em import methods, synthetic, topics
+from alphamf.research.experiments.hamcmc import linear, speech_chain
+from alphamf.research.experiments.mass_em import methods, synthetic
 from alphamf.research.experiments.quasi_newton import bpmf, gaussian, mnist
 from alphamf.research.experiments.richardson import factors
 from alphamf.research.experiments.richardson import gaussian as richardson
@@ -56,13 +54,6 @@ def of_linear(monkeypatch):
     assert found["spread"] == pytest.approx(np.arange(9, 17).var() / 0.5)
 
 
-def of_quartic(monkeypatch):
-    """Expect E |theta|^2 over the second half, relative to the exact one."""
-    script(monkeypatch, quartic, lambda k: np.full((3, 1), np.sqrt(k * quartic.Quartic.power)))
-    found, _ = quartic.bias(SimpleNamespace(step_size=0.1), 1, time_span=1.0, chains=3)
-    assert found == pytest.approx(np.arange(6, 11).mean() - 1)
-
-
 def of_speech(monkeypatch):
     """Expect the gain over the last 8 % of the steps."""
     script(monkeypatch, speech_chain, lambda k: np.float64(k))
@@ -71,29 +62,6 @@ def of_speech(monkeypatch):
     found, _ = speech_chain.mean_chain_gain(begin, None, 2500, 0)
     wanted = np.arange(2301, 2501)[speech_chain.SETTINGS.thin - 1 :: speech_chain.SETTINGS.thin]
     assert found == pytest.approx(wanted.mean())
-
-
-def of_gibbs(monkeypatch):
-    """Expect the gain over the last third of the sweeps, by the sampler that was asked for."""
-    asked = []
-
-    class Counting:
-        def __init__(self, target, rng, theta, *, collapsed):
-            asked.append(collapsed)
-            self.swept = 0
-
-        def sweep(self, rng):
-            self.swept += 1
-
-        def gain(self):
-            return np.full(2, float(self.swept))
-
-    monkeypatch.setattr(speech_chain, "Gibbs", Counting)
-    begin = speech_chain.Start(SimpleNamespace(power=np.zeros(2)), np.zeros(1))
-    for collapsed in (False, True):
-        found, _ = speech_chain.mean_gibbs_gain(begin, 9, 0, collapsed=collapsed)
-        assert found == pytest.approx(8.0)
-    assert asked == [False, True]
 
 
 def ratings(monkeypatch, module):
@@ -203,45 +171,8 @@ def of_normal(monkeypatch):
     assert found["ess"] == pytest.approx(3 / 6 / 2 * 1000) and found["exact_condition"] == 7
 
 
-def of_topics(monkeypatch):
-    """Expect a point for every `thin` states after the burn-in, though all are added."""
-    added = []
-    record = SimpleNamespace(
-        add=lambda state, target: added.append(state.step), perplexity=property(None)
-    )
-    record.perplexity = 5.0
-    target = SimpleNamespace(unpack=lambda theta: SimpleNamespace(r=theta))
-    script(monkeypatch, topics, lambda k: np.full(2, float(k)))
-    monkeypatch.setattr(topics, "OneBatch", lambda target, leaps: target)
-    job = {"settings": {"leaps": 1}, "burn_in": 4, "keep": 6, "thin": 3, "seed": 0}
-    state, _, curve, totals = topics._sample(job, target, None, np.zeros(2), record)
-    assert added == list(range(1, 11)) and state.step == 10
-    assert [(past, perplexity) for past, _, perplexity in curve] == [(3, 5.0), (6, 5.0)]
-    assert totals == [14.0, 20.0]
-
-
-def of_richardson(monkeypatch):
-    """Expect bias and error of the variance of the kept steps, at the powers of two."""
-    places = np.random.default_rng(1).standard_normal((9, 4, 1))
-    script(
-        monkeypatch, richardson, lambda k: places[k - 1], middle=lambda k: places[k - 1],
-        coarse=lambda k: places[k - 1],
-    )  # fmt: skip
-    job = {"figure": "step", "method": "SGLD", "size": 1, "gamma": 1e-3, "seed": 0}
-    found = richardson.work(job | {"steps": 9, "burn_in": 1, "chains": 4})
-    assert found["kept"] == [1, 2, 4, 8]
-    moved = places[1:, :, 0]
-    variance = richardson.PRIOR_VARIANCE * moved.var(0)
-    exact = found["truth"][1]
-    assert found["bias"][-1] == pytest.approx((variance - exact).mean())
-    assert found["error"][-1] == pytest.approx(variance.std(ddof=1) / 2)
-    assert found["mse"][-1] == pytest.approx(((variance - exact) ** 2).mean())
-    assert found["found"][1] == pytest.approx(variance[0])
-
-
 TOYS = [
-    of_linear, of_quartic, of_speech, of_gibbs, of_factors, of_bpmf, of_gaussian_qn, of_mnist,
-    of_normal, of_topics, of_richardson,
+    of_linear, of_speech, of_factors, of_bpmf, of_gaussian_qn, of_mnist, of_normal,
 ]  # fmt: skip
 
 

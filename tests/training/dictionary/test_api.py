@@ -4,12 +4,9 @@ import numpy as np
 import pytest
 import soundfile
 
-from alphamf.audio.stft import Frame, forward
-from alphamf.denoising.settings import HYPERPARAMETERS, kernel
+from alphamf.audio.stft import Frame
+from alphamf.denoising.settings import HYPERPARAMETERS
 from alphamf.errors import AlphaMFError
-from alphamf.factorization.alpha_mf import AlphaMF, Source
-from alphamf.inference.chain import run
-from alphamf.inference.random import generator
 from alphamf.learnt import dictionary
 from alphamf.training.dictionary import api
 from alphamf.training.dictionary.api import train
@@ -60,30 +57,6 @@ def test_context_stacks_frames(tmp_path):
     for frame in np.split(model.basis, 3):
         assert cosines(frame, PLANTED[:, 1:2]).min() > 0.98
         assert frame.sum() == pytest.approx(1 / 3, abs=0.01)
-
-
-def test_objective_falls(files):
-    """More steps explain the files better, at alpha = 2, where nothing is drawn but the start."""
-    audio = np.concatenate([soundfile.read(path, dtype="float32")[0] for path in files])
-    power = np.abs(forward(audio, Frame(512, 128))) ** 2
-    power /= power.mean()
-
-    def objective(basis):
-        target = AlphaMF(power, [Source(2.0, 3, basis)])
-        *_, state = run(target, kernel("em"), steps=100, seed=0)
-        return float(target.draw(generator(0), state.theta).value(state.theta))
-
-    values = [
-        objective(train(files, **QUICK | {"alpha": 2.0, "steps": steps}).basis)
-        for steps in (1, 5, 20, 80)
-    ]
-    assert (np.diff(values) < 0).all()
-
-
-def test_seeds(files):
-    first, same, other = (train(files, **QUICK, seed=seed).basis for seed in (1, 1, 2))
-    np.testing.assert_array_equal(first, same)
-    assert (first != other).mean() > 0.99
 
 
 def test_what_is_told(files, tmp_path):

@@ -229,27 +229,6 @@ def test_the_loss_is_pesq(rate):
     assert float(best) == pytest.approx(score.pesq(clean, clean, rate), abs=0.01)
 
 
-@pytest.mark.parametrize("rate", [8000, 16000])
-def test_the_loss_ranks_small_changes_as_pesq_does(rate):
-    """What a denoiser may do to one sound: leave a little noise, or take a little of the speech."""
-    pytest.importorskip("pesq", reason="PESQ needs its package: pip install 'alphamf[eval]'")
-    clean, heard = degraded(rate)
-    noise, rng = heard[2] - clean, np.random.default_rng(1)
-    spectrum = np.fft.rfft(clean)
-    changed = []
-    for part in (0.1, 0.2, 0.4):
-        changed.append(clean + part * noise)
-        frames = np.repeat(rng.uniform(1 - 2 * part, 1, len(clean) // 100 + 1), 100)[: len(clean)]
-        changed.append(clean * frames + 0.1 * noise)
-        shape = np.interp(np.arange(len(spectrum)), [0, len(spectrum)], [1, 1 - 2 * part])
-        changed.append(np.fft.irfft(spectrum * shape, len(clean)) + 0.1 * noise)
-    sounds = np.stack(changed).astype(np.float32)
-    whole = torch.from_numpy(np.stack([clean] * len(sounds)))
-    ours = pesq.opinion(whole, torch.from_numpy(sounds), rate).numpy()
-    theirs = np.array([score.pesq(clean, each, rate) for each in sounds])
-    assert spearmanr(ours, theirs).statistic > 0.95
-
-
 def test_the_gradient_at_silence_is_finite():
     """Silent speech or a silent estimate: neither makes training diverge."""
     frame = Frame(256, 64)

@@ -8,12 +8,11 @@ import pytest
 from alphamf.errors import AlphaMFError
 from alphamf.learnt import layers, network, second_stage
 from alphamf.learnt.network import Sizes
-from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import WITH_TAPS, Dereverberator
-from alphamf.training.refiner import mixtures, rooms, run, shards
+from alphamf.training.refiner import mixtures, rooms, run
 from alphamf.training.refiner.recordings import SplitRecordings
 from tests.support import tones
-from tests.support.tones import FRAME, RATE, SOUNDS, VOICES
+from tests.support.tones import RATE, SOUNDS, VOICES
 
 SIZES = Sizes(16, 32, 1, 3, 12, 0, *WITH_TAPS)
 
@@ -93,23 +92,6 @@ def test_the_target_of_an_echo_is_its_early_part(tmp_path, monkeypatch):
         late = noisy - clean
         assert np.mean(late**2) > 0.01 * np.mean(clean**2)
         assert np.mean(late[400:1800] ** 2) < 0.05 * np.mean(late**2)  # nothing is late yet
-
-
-def test_clips_hold_the_sound_with_its_echo(tmp_path, monkeypatch):
-    tones.write_corpora(tmp_path)
-    monkeypatch.setattr(rooms, "RECORDED", 1.0)
-    start = network.start(np.random.default_rng(0), FRAME.bins, Sizes(16, 32, 1, 3, 12, 0))
-    Refiner({name: 0 * value for name, value in start.items()}, RATE, FRAME).save(
-        tmp_path / "first.npz"
-    )
-    kind = {"kind": {"name": "dereverberator", "of": str(tmp_path / "first.npz")}}
-    config = tones.changed(tmp_path, network=kind, mixtures={"echo": 1.0})
-    planned = shards.plan(config, tmp_path / "made", "dev", 2)
-    list(shards.make_all(planned, 1))
-    for found in shards.Clips(planned):
-        noisy, first, clean = (each.astype(float) for each in found)
-        np.testing.assert_allclose(np.mean(noisy**2), 1, rtol=1e-2)
-        assert 0 < np.mean(first**2) < 1.1 and clean.any()
 
 
 def test_a_network_for_a_lower_rate_has_the_parameters_of_its_frequencies():

@@ -212,20 +212,6 @@ def test_a_network_of_other_sizes_is_not_gone_on_from(corpora, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_network_goes_on_from_its_start(corpora, tmp_path):
-    start = str(tmp_path / "start" / "network.npz")
-    for folder, step_size, wanted in (("start", 0.01, {}), ("on", 1e-7, {"start": start})):
-        schedule = {"steps": 4, "report_every": 2, "score_every": 4, "step_size": step_size}
-        run, _ = small(corpora, tmp_path / folder, schedule=schedule, network=wanted)
-        runs.train(run)
-    begun, end = (
-        Refiner.load(tmp_path / each / "network.npz").parameters for each in ("start", "on")
-    )
-    for name, value in end.items():
-        np.testing.assert_allclose(value, begun[name], rtol=2e-3, atol=1e-4)  # halves
-
-
-@pytest.mark.slow
 def test_a_network_may_go_a_part_of_the_way_from_its_start(corpora, tmp_path):
     schedule = {"steps": 4, "report_every": 2, "score_every": 4, "step_size": 0.01}
     first, _ = small(corpora, tmp_path / "start", schedule=schedule)
@@ -304,10 +290,9 @@ def test_muon_moves_matrices_alike_in_all_directions(corpora, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("precision", "muon"), [("float32", 0), ("bfloat16", 0), ("bfloat16", 2)])
-def test_a_killed_run_goes_on_to_the_same_bits(corpora, tmp_path, precision, muon):
+def test_a_killed_run_goes_on_to_the_same_bits(corpora, tmp_path):
     table = tones.table(corpora)
-    table["schedule"] |= {"steps": 60, "score_every": 60, "precision": precision, "muon": muon}
+    table["schedule"] |= {"steps": 60, "score_every": 60, "precision": "bfloat16", "muon": 2}
     (tmp_path / "small.toml").write_text(toml(table))
 
     def command(name):

@@ -1,7 +1,5 @@
 """The experiments of the HAMCMC paper at small sizes, and the Gibbs sampler's exact laws."""
 
-from __future__ import annotations
-
 import csv
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The Monte Carlo EM paper's experiments on the smallest sizes."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,35 +1,15 @@
 """QNHMC's experiments at the smallest sizes: orderings that are certain, and the tables."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 import pytest
 
 from alphamf.inference.random import generator
-from alphamf.inference.samplers.langevin import SGLDState
 from alphamf.inference.targets.logistic import LogisticRegression
 from alphamf.research.experiments.base import JobRecord
 from alphamf.research.experiments.quasi_newton import bpmf, gaussian, mnist
 from alphamf.research.experiments.ratings import RatingSplit
-
-
-class Ticking:
-    """A sampler that takes 3 ms of a clock for each of its first steps, and 2 ms later."""
-
-    step_size, needs = 1.0, ()
-
-    def __init__(self, monkeypatch, module, slow):
-        self.now, self.slow = 0.0, slow
-        monkeypatch.setattr(module.time, "process_time", lambda: self.now)
-
-    def init(self, rng, theta):
-        return SGLDState(theta, 0)
-
-    def step(self, rng, state, target):
-        self.now += 3e-3 if state.step < self.slow else 2e-3
-        return SGLDState(state.theta, state.step + 1)
 
 
 @pytest.fixture
@@ -146,12 +126,6 @@ def test_ratings_are_split_as_published_and_held_out_ones_are_training_ratings(d
     target = few.target(rank=2)
     theta = np.zeros(target.size, np.float32)
     assert target.predict(theta, *few.test[:2])[0] == pytest.approx(few.train[2].mean(), abs=1e-5)
-
-
-def test_time_of_a_step_is_processor_time_after_the_first_ones(monkeypatch):
-    sampler = Ticking(monkeypatch, gaussian, slow=20)
-    found = gaussian.seconds_per_step(gaussian.Gaussian(2), sampler, 50)
-    assert found == pytest.approx(2e-3)
 
 
 def test_burn_in_and_ess_per_second_of_the_table_are_of_these_times():

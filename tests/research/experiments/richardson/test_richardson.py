@@ -1,7 +1,5 @@
 """Richardson-Romberg's experiments at the smallest sizes, and the laws they are compared with."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,12 +1,36 @@
-"""What axe, a checker of accessibility, finds on a page."""
+"""A browser for tests of pages, and what axe, a checker of accessibility, finds in it."""
 
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
+from benchmarks.page_server import chromium
 from tests.support.places import ROOT
 
 AXE = ROOT / "node_modules/axe-core/axe.min.js"
+
+
+@contextmanager
+def opened(profile):
+    """Yield a headless Chromium; without one the test skips."""
+    pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    running = chromium(profile)
+    if running is None:
+        pytest.skip("chromium and chromedriver are not installed")
+    running.set_script_timeout(60)
+    yield running
+    running.quit()
+
+
+def by_id(page, name):
+    return page.find_element("id", name)
+
+
+def until(page, condition, seconds=240):
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    return WebDriverWait(page, seconds, 0.1).until(condition)
 
 
 def violations(page: Any, scheme: str) -> list[Any]:
