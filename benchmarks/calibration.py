@@ -12,12 +12,9 @@ of as many cells, or of as much power of the noisy clips, and each bin's mean sq
 beside its mean variance. With ``--write`` the curves are drawn into docs/figures.
 """
 
-from __future__ import annotations
-
-import sys
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from scipy.stats import spearmanr
@@ -29,12 +26,13 @@ from alphamf.learnt.dictionary import choose
 from alphamf.tools import pool, tables
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import atomic_file
-from benchmarks.clips import Clip, clips, noizeus, pairs
+from benchmarks.clips import Clip, noizeus, pairs
+from benchmarks.clips import clips as made_clips
 from benchmarks.full_band import mixtures
 from benchmarks.methods import names_of
-from benchmarks.report import caption, options_of, run_main
+from benchmarks.report import ROOT, caption, run_main
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = ROOT / "docs"
 BINS = 10
 LEGEND = (
     "1 to 10: tenths of the cells, or of the power, by predicted standard deviation; its root "
@@ -67,7 +65,7 @@ def sounds(rate: int, split: str, count: int | None) -> list[Clip]:
     """Return noisy clips: NOIZEUS at 5 dB at 8 kHz, mixtures of the corpora at 16 and 48 kHz."""
     if rate == 8000:
         return noizeus(pairs(split, ["5"])[:count])
-    return clips(rate, count or 40, split) if rate == 16000 else mixtures(split, count)
+    return made_clips(rate, count or 40, split) if rate == 16000 else mixtures(split, count)
 
 
 def cells(clip: Clip, preset: str) -> Cells:
@@ -132,25 +130,24 @@ def draw(curves: dict[str, Curve], path: Path) -> None:
         figure.savefig(part, format="png")
 
 
-def main() -> None:
+def main(
+    *,
+    presets: str = "fast",
+    rate: Annotated[int, (8000, 16000, 48000)] = 8000,
+    split: Annotated[str, ("train", "dev", "test")] = "test",
+    clips: int | None = None,
+    jobs: int = 2,
+    write: bool = False,
+) -> None:
     """Denoise, print the table, and draw the curves if asked to."""
-    parser = options_of("benchmarks.calibration", __doc__)
-    parser.add_argument("--presets", default="fast", metavar="NAME,NAME,...")
-    parser.add_argument("--rate", type=int, choices=(8000, 16000, 48000), default=8000)
-    parser.add_argument("--split", choices=("train", "dev", "test"), default="test")
-    parser.add_argument("--clips", type=int, metavar="N", help="(default: all, 40 at 16 kHz)")
-    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="(default 2)")
-    parser.add_argument("--write", action="store_true", help="draw docs/figures/calibration.png")
-    asked = parser.parse_args()
-    names = names_of(asked.presets)
-    noisy = sounds(asked.rate, asked.split, asked.clips)
+    names = names_of(presets)
+    noisy = sounds(rate, split, clips)
     curves = {
-        name: curve(list(pool.results(partial(cells, preset=name), noisy, workers=asked.jobs)))
+        name: curve(list(pool.results(partial(cells, preset=name), noisy, workers=jobs)))
         for name in names
     }
-    note = caption("benchmarks.calibration", sys.argv[1:], ("alphamf", "numpy"))
-    print(f"{table(curves)}\n\n{LEGEND}\n\n{note}")
-    if asked.write:
+    print(f"{table(curves)}\n\n{LEGEND}\n\n{caption()}")
+    if write:
         draw(curves, DOCS / "figures" / "calibration.png")
 
 

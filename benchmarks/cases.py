@@ -1,7 +1,5 @@
 """What `benchmarks.quality` measures: clips, how they are grouped, and how they are scored."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from itertools import islice
@@ -11,35 +9,33 @@ import numpy as np
 
 from alphamf.audio.speech_level import QUIET_PAUSES_DB, pause_depth
 from alphamf.tools.arrays import Floats
-from benchmarks import full_band, room_clips, scored
+from benchmarks import full_band, pauses, room_clips, scored
 from benchmarks.clips import KINDS, SNRS, Clip, clips, manifest, mixed, mono, shuffled
 
 RATE = 16000
 
+# SNRs in dB of recordings that hardly need denoising; None: the recording itself
 LEVELS = {"30 dB": 30, "40 dB": 40, "clean": None}
-"""SNRs in dB of recordings that hardly need denoising; None: the recording itself."""
 
+# Name of the group of clips whose references have pauses `QUIET_PAUSES_DB` below the speech
 QUIET = "quiet pauses"
-"""Name of the group of clips whose references have pauses `QUIET_PAUSES_DB` below the speech."""
 
+# Depths in dB of pauses of clean files with hiss; the voices' own pauses are at least as deep
 HISS = (60, 50, 45, 40, 35, 30)
-"""Depths in dB of pauses of clean files with hiss; the voices' own pauses are at least as deep."""
 
-TOP = 60.0
-"""Frequency in Hz below which there is rumble."""
+TOP = 60.0  # Frequency in Hz below which there is rumble
+LEAST = -13.0  # Level of the rumble in dB of the recording, from which on one is used
 
-LEAST = -13.0
-"""Level of the rumble in dB of the recording, from which on one is used."""
-
+# What rumbles, and range of its level in dB of the voice
 RUMBLES = {
     "none": None,
     "of the voice": (-13.0, -7.0),
     "of the noise": (-13.0, -7.0),
     "of the noise, loud": (0.0, 10.0),
 }
-"""What rumbles, and range of its level in dB of the voice."""
 
 Made = Iterator[tuple[tuple[str, ...], Clip]]
+Rows = Iterator[tuple[tuple[str, ...], dict[str, list[float]]]]
 
 
 def front(number: int, clip: Clip, split: str) -> Made:
@@ -146,14 +142,14 @@ def dry(number: int, clip: Clip, split: str) -> Made:
 
 
 LONE = ("impulsive", "nonstationary")
+# Root mean squares of a lone sound's first 300 ms and of the hiss around it, full scale 1
 LEVEL, FAINT = 0.05, 1e-4
-"""Root mean squares of a lone sound's first 300 ms and of the hiss around it, full scale 1."""
 
+# Seconds before a lone sound and after it, and the most that is used of one
 FIRST, AFTER, LONGEST = 0.7, 0.5, 2.0
-"""Seconds before a lone sound and after it, and the most that is used of one."""
 
+# Name and length in seconds of the parts of a lone sound whose level is measured
 PARTS = {"first 100 ms": 0.1, "first 300 ms": 0.3, "all": LONGEST}
-"""Name and length in seconds of the parts of a lone sound whose level is measured."""
 
 
 def alone(number: int, clip: Clip, split: str) -> Made:
@@ -194,6 +190,14 @@ class Case(NamedTuple):
     score: Callable[[Clip, Floats], list[float]] = usual
     scores: Mapping[str, int] = scored.SCORES
     middle: scored.Middle = scored.mean
+    rows: Callable[..., Rows] | None = None  # In place of `score`, where a clip has several rows
+
+    def measure(self, groups: tuple[str, ...], clip: Clip, found: Mapping[str, Floats]) -> Rows:
+        """Yield groups and scores by method of what methods made of a clip."""
+        if self.rows:
+            yield from self.rows(groups, clip, found)
+        else:
+            yield groups, {name: self.score(clip, out) for name, out in found.items()}
 
 
 ROOMS = "noisy,wpe,deepfilternet,fast,late,dereverb"
@@ -218,6 +222,14 @@ CASES = {
         dict.fromkeys(PARTS, 1),
         scored.median,
     ),
+    "pauses": Case(
+        pauses.made,
+        8,
+        "noisy,rnnoise,deepfilternet,low,fast",
+        scores=pauses.SCORES,
+        middle=scored.median,
+        rows=pauses.scores,
+    ),
     "image": Case(image, 24, ROOMS),
     "recorded": Case(recorded, 12, ROOMS),
     "dry": Case(dry, 48, "noisy,fast,dereverb"),
@@ -230,6 +242,8 @@ def sounds(case: str, count: int, split: str, rate: int) -> list[Clip] | list[No
         return [None] * count
     if case == "full-band":
         return full_band.mixtures(split, count)
+    if case == "pauses":
+        return pauses.voices(rate, count)
     if case == "alone":
         noises = manifest("noise-48k", split)
         every = ((kind, [path for path, each, _ in noises if each == kind]) for kind in LONE)

@@ -4,21 +4,18 @@ For example: ``python -m benchmarks.checks --write``. The target is a Gaussian p
 dimensions, with full gradients; its largest curvature is 63.6.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator
 from math import inf
-from pathlib import Path
 from typing import Any
 
 from alphamf.inference.checks import check
 from alphamf.tools import tables
-from benchmarks.report import caption, options_of, publish, run_main
+from benchmarks.report import ROOT, publish, run_main
 from tests.support import sampler_cases, twins
 
-PAGE = Path(__file__).parents[1] / "docs" / "checks.md"
+PAGE = ROOT / "docs" / "checks.md"
 TARGET = sampler_cases.posterior()
 SEEDS = 20
 
@@ -66,16 +63,11 @@ def failures(chains: int, seeds: int) -> list[list[str]]:
     return rows
 
 
-def main() -> None:
+def main(*, chains: int = 2000, write: bool = False) -> None:
     """Check the samplers, and print the table."""
-    parser = options_of("benchmarks.checks", __doc__)
-    parser.add_argument("--chains", type=int, default=2000, metavar="N", help="(default 2000)")
-    parser.add_argument("--write", action="store_true", help="put the table into the page")
-    asked = parser.parse_args()
     heads = ["sampler", f"failed, of {SEEDS} seeds", "would have been seen in all variances, %"]
-    text = tables.markdown(heads, failures(asked.chains, SEEDS))
-    note = caption("benchmarks.checks", sys.argv[1:], ("alphamf", "numpy"))
-    publish(PAGE, "checks:power", f"{text}\n\n{note}", write=asked.write)
+    table = tables.markdown(heads, failures(chains, SEEDS))
+    publish(PAGE, "checks:power", table, write=write)
 
 
 if __name__ == "__main__":

@@ -11,12 +11,10 @@ kinds
     Folders of links to the noises of ``noise-dev``, by kind.
 """
 
-from __future__ import annotations
-
 import csv
 import os
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -25,12 +23,11 @@ from alphamf.audio.resample import resample
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.mixing import mixture
 from alphamf.tools.arrays import Floats
-from benchmarks.report import options_of, run_main
+from benchmarks.report import run_main
 
 SNRS = (-5, 0, 5, 10, 15)
 KINDS = ("stationary", "babble", "nonstationary", "impulsive")
-TALKERS = 6
-"""Voices of a babble."""
+TALKERS = 6  # Voices of a babble
 
 
 class Clip(NamedTuple):
@@ -164,29 +161,25 @@ def noizeus(rows: list[dict[str, str]]) -> list[Clip]:
     return found
 
 
-def main() -> None:
+def main(
+    what: Annotated[str, ("noizeus", "kinds")], *, split: str = "", snr: str = "", output: Path
+) -> None:
     """Write what the command line asks for."""
-    parser = options_of("benchmarks.clips", __doc__)
-    parser.add_argument("what", choices=("noizeus", "kinds"))
-    parser.add_argument("--split", metavar="NAME", help="(default: all)")
-    parser.add_argument("--snr", metavar="DB,DB,...", help="of noizeus (default: all)")
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="PATH")
-    asked = parser.parse_args()
-    if asked.what == "noizeus":
-        rows = pairs(asked.split, asked.snr.split(",") if asked.snr else [])
-        with asked.output.open("w", newline="", encoding="utf-8") as file:
+    if what == "noizeus":
+        rows = pairs(split or None, snr.split(",") if snr else [])
+        with output.open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, list(rows[0]))
             writer.writeheader()
             writer.writerows(rows)
     else:
         folder, noises = rows_of("noise-dev")
-        rows = [row for row in noises if asked.split in (None, row["split"])]
+        rows = [row for row in noises if split in ("", row["split"])]
         for row in rows:
-            link = asked.output / row["kind"] / row["path"].replace("/", "-")
+            link = output / row["kind"] / row["path"].replace("/", "-")
             link.parent.mkdir(parents=True, exist_ok=True)
             link.unlink(missing_ok=True)
             link.symlink_to(folder.resolve() / row["path"])
-    print(f"{asked.output}: {len(rows)} lines or links")
+    print(f"{output}: {len(rows)} lines or links")
 
 
 if __name__ == "__main__":

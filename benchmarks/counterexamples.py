@@ -4,13 +4,9 @@ The parts are those of docs/papers/not_said.md: ``hamcmc`` (theorem 1), ``moment
 by Monte Carlo EM) and ``qnhmc`` (theorem 4). Each takes less than a minute.
 """
 
-from __future__ import annotations
-
-import sys
 from dataclasses import replace
 from math import inf
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -25,9 +21,9 @@ from alphamf.inference.samplers.masses import MassEM, UnitMass
 from alphamf.inference.samplers.qnhmc import QNHMC
 from alphamf.research.experiments.hamcmc.quartic import Quartic
 from alphamf.tools import tables
-from benchmarks.report import caption, options_of, publish, run_main
+from benchmarks.report import ROOT, publish, run_main
 
-PAGE = Path(__file__).parents[1] / "docs" / "papers" / "not_said.md"
+PAGE = ROOT / "docs" / "papers" / "not_said.md"
 
 
 class Gaussian:
@@ -114,15 +110,9 @@ def qnhmc() -> str:
 PARTS = {"hamcmc": hamcmc, "momenta": momenta, "qnhmc": qnhmc}
 
 
-def main() -> None:
+def main(part: Annotated[str, PARTS], *, write: bool = False) -> None:
     """Run one counterexample, and print its table."""
-    parser = options_of("benchmarks.counterexamples", __doc__)
-    parser.add_argument("part", choices=PARTS)
-    parser.add_argument("--write", action="store_true", help="put the table into the page")
-    asked = parser.parse_args()
-    note = caption("benchmarks.counterexamples", sys.argv[1:], ("alphamf", "numpy"))
-    text = f"{PARTS[asked.part]()}\n\n{note}"
-    publish(PAGE, f"counterexamples:{asked.part}", text, write=asked.write)
+    publish(PAGE, f"counterexamples:{part}", PARTS[part](), write=write)
 
 
 if __name__ == "__main__":

@@ -4,23 +4,20 @@ To verify that a change keeps every bit, compare its output before and after. Th
 x {8, 16, 48 kHz} x {mono, stereo}; digests are of this processor, NumPy and BLAS.
 """
 
-from __future__ import annotations
-
 import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import soundfile
 import soxr
 
 from alphamf import PRESETS, denoise
-from benchmarks.report import options_of, run_main
+from benchmarks.report import SAMPLE, run_main
 
-SAMPLE = Path(__file__).parents[1] / "data" / "sample-noisy.wav"
 SECONDS = 2.5
-PAPER_STEPS = 100
-"""Steps of the preset ``paper`` here, of its 2500."""
+PAPER_STEPS = 100  # Steps of the preset ``paper`` here, of its 2500
 
 
 def digest(preset: str, rate: int, channels: int) -> str:
@@ -37,15 +34,10 @@ def digest(preset: str, rate: int, channels: int) -> str:
     return hashlib.sha256(b"".join(np.ascontiguousarray(a).tobytes() for a in arrays)).hexdigest()
 
 
-def main() -> None:
+def main(presets: Annotated[Sequence[str], PRESETS] = ()) -> None:
     """Print a row of a Markdown table for each preset, rate and number of channels."""
-    parser = options_of("benchmarks.digests", __doc__)
-    parser.add_argument("presets", nargs="*", metavar="PRESET", help="default: all")
-    asked = parser.parse_args()
-    if unknown := set(asked.presets) - set(PRESETS):
-        parser.error(f"there is no preset {unknown.pop()!r}")
     print("| preset | kHz | channels | SHA-256 |\n|---|---|---|---|")
-    for preset in asked.presets or PRESETS:
+    for preset in presets or PRESETS:
         for rate in (8000, 16000, 48000):
             for channels in (1, 2):
                 found = digest(preset, rate, channels)

@@ -3,9 +3,6 @@
 ``python -m benchmarks.engine_constants`` writes it anew; run it after changing one of these values.
 """
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,9 +18,9 @@ from alphamf.denoising import (
 from alphamf.factorization import cells
 from alphamf.learnt import bands, causal, high_band, network, refiner, second_stage
 from alphamf.tools import arrays
-from benchmarks.report import options_of, run_main
+from benchmarks.report import ROOT, run_main
 
-HEADER = Path(__file__).parents[1] / "alphamf" / "native" / "_shared.h"
+HEADER = ROOT / "alphamf" / "native" / "_shared.h"
 
 single = np.float32
 late, high = zip(*network.DEEP, strict=True)
@@ -118,7 +115,6 @@ def header() -> str:
 
 def main() -> None:
     """Write the header."""
-    options_of("benchmarks.engine_constants", __doc__).parse_args()
     HEADER.write_text(header(), encoding="utf-8")
 
 

@@ -10,15 +10,13 @@ clip; its methods become "NAME, own program". Clips are grouped by noise, SNR, p
 file, and voice: the folder that they lie in.
 """
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.summary import describe_pauses
 from benchmarks import scored
-from benchmarks.report import options_of, run_main
+from benchmarks.report import run_main
 from benchmarks.scored import Row
 
 OWN = ("fast", "low")
@@ -46,23 +44,18 @@ def groups(line: dict[str, str]) -> tuple[str, ...]:
     return line["noise"], f"{line['snr']} dB", pauses, Path(line["noisy"]).parent.name
 
 
-def main() -> None:
+def main(folder: Path, *, peers: Path | None = None, output: str) -> None:
     """Read, compare, and write the table."""
-    parser = options_of("benchmarks.evaluation", __doc__)
-    parser.add_argument("folder", type=Path, help="of an evaluation")
-    parser.add_argument("--peers", type=Path, metavar="FILE.csv")
-    parser.add_argument("-o", "--output", required=True, metavar="FILE.csv")
-    asked = parser.parse_args()
-    rows = read(asked.folder / "results.csv")
-    if asked.peers:
-        for name, row in read(asked.peers, ", own program").items():
+    rows = read(folder / "results.csv")
+    if peers:
+        for name, row in read(peers, ", own program").items():
             if name in rows:
                 rows[name].scores.update(row.scores)
     methods = list(dict.fromkeys(name for row in rows.values() for name in row.scores))
     found = scored.with_differences(
         list(rows.values()), [(own, other) for own in OWN for other in methods]
     )
-    scored.publish(asked.output, scored.summary(found))
+    scored.publish(output, scored.summary(found))
 
 
 if __name__ == "__main__":

@@ -7,9 +7,8 @@ in BENCHMARKS.md. ``full-band`` draws docs/figures/full-band.png: the first deve
 ``benchmarks.full_band`` in hiss whose voice no network was trained on.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
+from typing import Annotated
 
 import av
 import numpy as np
@@ -28,9 +27,9 @@ from alphamf.tools.files import atomic_file
 from benchmarks import scored
 from benchmarks.full_band import RATE, mixtures
 from benchmarks.methods import one_gain
-from benchmarks.report import options_of, run_main
+from benchmarks.report import ROOT, run_main
 
-REPOSITORY = Path(__file__).parents[1]
+# Methods of the chart of README.md, and their names there
 BARS = {
     "fast": "alphamf",
     "dtln": "DTLN",
@@ -39,10 +38,8 @@ BARS = {
     "rnnoise": "RNNoise",
     "logmmse": "logMMSE",
 }
-"""Methods of the chart of README.md, and their names there."""
 FRAMES_PER_SECOND = 8
-COLOURS = 96
-"""Colours of the file, which keep it below 200 kB."""
+COLOURS = 96  # Colours of the file, which keep it below 200 kB
 
 
 def plot(noisy: Floats, found: Denoised, rate: int, path: Path) -> None:
@@ -127,7 +124,7 @@ def draw_bars(path: Path) -> None:
 
 def draw_sample(folder: Path) -> None:
     """Denoise the sample, and write its film and what ``--plot`` draws."""
-    noisy, rate = read(REPOSITORY / "data" / "sample-noisy.wav")
+    noisy, rate = read(ROOT / "data" / "sample-noisy.wav")
     found = denoise(noisy, rate)
     plot(noisy, found, rate, folder / "plot.png")
     small(folder / "plot.png")
@@ -156,11 +153,9 @@ def film(sounds: dict[str, Floats], rate: int, path: Path) -> None:
             container.mux(stream.encode(last))
 
 
-def main() -> None:
+def main(what: Annotated[str, ("sample", "bars", "full-band")]) -> None:
     """Draw what the command line names."""
-    parser = options_of("benchmarks.figures", __doc__)
-    parser.add_argument("what", choices=("sample", "bars", "full-band"))
-    what, folder = parser.parse_args().what, REPOSITORY / "docs" / "figures"
+    folder = ROOT / "docs" / "figures"
     if what == "sample":
         draw_sample(folder)
     elif what == "bars":

@@ -7,8 +7,6 @@ is a *pause* where neither it nor its neighbours are active, and the speech has 
 over all frequencies; without the latter, it is *voiced*.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -26,18 +24,16 @@ from benchmarks.clips import Clip, coloured, manifest, mixed, mono
 RATE = 48000
 SNRS = (0, 5, 10, 15)
 KINDS = ("hiss", "fan", "street", "babble", "clatter", "music")
-SECONDS = 14
-"""Length of the noises that are made here."""
+SECONDS = 14  # Length of the noises that are made here
+TALKERS = 5  # Voices of a babble
 
-TALKERS = 5
-"""Voices of a babble."""
-
+# How many files of which labels. Of kerstin, who hardly has a sound above 8 kHz, the fewest.
 VOICES = {
     "dev": {"kerstin": 8, "philippmatthes": 15, "sh-hadouken": 13},
     "test": {"sh-dracarys": 10},
 }
-"""How many files of which labels. Of kerstin, who hardly has a sound above 8 kHz, the fewest."""
 
+# Labels by split and kind. Every second fan and test babble is a recording; music has one, too.
 RECORDED = {
     "dev": {
         "fan": ("shaver", "powertool_harmonics", "drill_small"),
@@ -71,7 +67,6 @@ RECORDED = {
         "music": ("spin_cym", "shaker", "street_perc", "cowbell2_small"),
     },
 }
-"""Labels by split and kind. Every second fan and test babble is a recording; music has one, too."""
 
 
 def mixtures(split: str, count: int | None = None) -> list[Clip]:
@@ -176,32 +171,24 @@ def _strings(rng: np.random.Generator) -> Floats:
 
 FRAME = Frame(1024, 512)
 WINDOW = sqrt_hann(FRAME.n_fft) ** 2
-LOW, HIGH, WIDTH = 8000, 20000, 1000
-"""The band in Hz, and the width of its parts."""
+LOW, HIGH, WIDTH = 8000, 20000, 1000  # The band in Hz, and the width of its parts
 
 FLOOR, ACTIVE, PAUSE = -50.0, -45.0, -30.0
-AROUND = 2
-"""Neighbours on each side of a frame that is no active one."""
-
-SEGMENTAL = (-10.0, 35.0)
-"""Least and largest SNR of a frame in dB."""
+AROUND = 2  # Neighbours on each side of a frame that is no active one
+SEGMENTAL = (-10.0, 35.0)  # Least and largest SNR of a frame in dB
 
 QUIETEST, NOISIEST = -70.0, -40.0
 """Levels from 8 to 20 kHz in dB: what is below the first counts as that, and a noisy sound must
 have the second for what is left of it to be scored."""
 
-SIBILANT, FRICATIVE = 6000, 4000
-"""In Hz: most of the energy of such a sound is above."""
-
-MOST = 20.0
-"""Largest change of level of a frame in dB."""
-
-FEWEST = 3
-"""Frames that a score needs."""
+SIBILANT, FRICATIVE = 6000, 4000  # In Hz: most of the energy of such a sound is above
+MOST = 20.0  # Largest change of level of a frame in dB
+FEWEST = 3  # Frames that a score needs
 
 Flags = NDArray[np.bool_]
 
 
+# Headings, and decimals; all but the first from 8 to 20 kHz. docs/full-band.md explains them.
 SCORES = {
     "SI-SDR dB": 2,
     "segmental SNR dB": 2,
@@ -212,7 +199,6 @@ SCORES = {
     "fricatives dB": 2,
     "sibilants together dB": 2,
 }
-"""Headings, and decimals; all but the first from 8 to 20 kHz. docs/full-band.md explains them."""
 
 
 def scores(clip: Clip, found: Floats) -> list[float]:

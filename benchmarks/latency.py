@@ -1,39 +1,51 @@
-r"""Measure a stream at low latency: its latency in samples, and its time for each chunk.
+"""Measure low latency: how late it is, and its time for chunks of 10 ms of speech in noise.
 
-For example::
-
-    python -m benchmarks.latency latency
-    python -m benchmarks.latency time --minutes 10
-    python -m benchmarks.latency rnnoise
-
-``latency`` feeds single samples: a click in faint noise, and a chirp through a stream that may take
-nothing away, and counts how much has gone in when the click comes out; the chirp is
-cross-correlated with the output. ``time`` feeds chunks of 10 ms as fast as they go, speech in noise
-of ``benchmarks.clips``, and prints the share of 10 ms that they take, in process time and by
-the clock. ``rnnoise`` feeds chunks of 10 ms in turn with RNNoise on the same sound,
-and prints the processor time of both.
+latency
+    A click and a chirp in single samples or live, through a stream that may take nothing away.
+time
+    The share of 10 ms that a chunk takes, in process time and by the clock.
+rnnoise
+    The processor time in turn with RNNoise's on the same sound.
+engine
+    The same as time, of the engine in C without Python (``engine.c``, compiled by GCC), with the
+    page faults and calls of the allocator after the first chunk.
+threads
+    The processor time of the same work by one engine and by several in threads.
+quiet
+    What a second takes the engine of speech, of silence, and of sound whose numbers are below the
+    least normal ones.
 """
 
-from __future__ import annotations
-
+import itertools
+import subprocess
 import time
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
 
 import numpy as np
 
 from alphamf import PRESETS, Stream
 from alphamf.audio.resample import resample
+from alphamf.denoising.weights import find_online
 from alphamf.evaluation.baselines.base import Clip
 from alphamf.evaluation.measure import measure_cost
+from alphamf.native.engine import pack
 from alphamf.tools import tables
 from alphamf.tools.arrays import Floats
 from benchmarks.clips import clips
-from benchmarks.report import options_of, run_main
+from benchmarks.report import ROOT, run_main
 
 RATES = (8000, 16000, 44100, 48000)
 CHUNK = 0.01
-WORST = (50, 99, 99.9, 100)
-"""Percentiles of the times."""
+WORST = (50, 99, 99.9, 100)  # Percentiles of the times
+
+STREAMS = 8
+SHARES = [f"{kind} {p}" for kind in ("CPU", "clock") for p in ("50 %", "99.9 %", "worst")]
+ENGINE = ["CPU s per s", *SHARES, "faults", "allocations"]
+FLAGS = "-fno-math-errno -fno-trapping-math -ffp-contract=fast -Wl,--wrap=calloc".split()
+NATIVE = ROOT / "alphamf" / "native"
 
 
 def click(rate: int) -> int:
@@ -78,8 +90,8 @@ def lag(sound: Floats, within: Floats) -> int:
     return at if at < size // 2 else at - size
 
 
-def latencies() -> None:
-    """Print the table of latencies."""
+def latencies(folder: Path, minutes: float) -> str:
+    """Return the table of latencies."""
     lines = []
     for rate in RATES:
         held, (live, whole) = click(rate), chirp(rate)
@@ -87,7 +99,7 @@ def latencies() -> None:
         promised = 1000 * Stream(rate, 1, latency="low").latency
         lines.append([f"{rate}", f"{promised:.1f}", f"{held}", f"{live}", *seconds, f"{whole}"])
     headings = ["rate", "promised ms", "click", "chirp, live", "click ms", "chirp ms", "chirp"]
-    print(tables.markdown(headings, lines))
+    return tables.markdown(headings, lines)
 
 
 def sound(rate: int, channels: int, seconds: float) -> Floats:
@@ -97,54 +109,120 @@ def sound(rate: int, channels: int, seconds: float) -> Floats:
     return np.repeat(np.resize(found, int(seconds * rate))[:, None], channels, axis=1)
 
 
-def times(rate: int, channels: int, minutes: float) -> list[str]:
-    """Return a line of the table of times."""
-    audio, size = sound(rate, channels, 60 * minutes), round(CHUNK * rate)
-    stream = Stream(rate, channels, latency="low")
-    stream.process(audio[: 10 * size])
-    found = []
-    for k in range(10 * size, len(audio) - size, size):
-        cpu, clock = time.process_time(), time.perf_counter()
-        stream.process(audio[k : k + size])
-        found.append((time.process_time() - cpu, time.perf_counter() - clock))
-    shares = np.percentile(np.array(found) / CHUNK, WORST, axis=0)
-    return [f"{rate}", f"{channels}", *(f"{each:.3f}" for each in [*shares[:, 0], *shares[:, 1]])]
-
-
-def beside_rnnoise(rate: int, channels: int, seconds: float = 20.0, rounds: int = 5) -> list[str]:
-    """Return a line of the table of times beside RNNoise: medians of the rounds."""
-    audio, size = sound(rate, channels, seconds), round(CHUNK * rate)
-    stream = Stream(rate, channels, latency="low")
-    found = []
-    for _ in range(rounds):
-        before = time.process_time()
-        for k in range(0, len(audio), size):
+def chunk_times(folder: Path, minutes: float) -> str:
+    """Return the table of times of chunks."""
+    lines = []
+    for rate, channels in ((8000, 1), (16000, 1), (48000, 1), (48000, 2)):
+        audio, size = sound(rate, channels, 60 * minutes), round(CHUNK * rate)
+        stream = Stream(rate, channels, latency="low")
+        stream.process(audio[: 10 * size])
+        found = []
+        for k in range(10 * size, len(audio) - size, size):
+            cpu, clock = time.process_time(), time.perf_counter()
             stream.process(audio[k : k + size])
-        spent = time.process_time() - before
-        costs = [measure_cost("rnnoise", Clip(each, rate, each))[1] for each in audio.T]
-        found.append((sum(cost.cpu for cost in costs) / seconds, spent / seconds))
-    other, ours = np.median(found, axis=0)
-    return [f"{rate}", f"{channels}", f"{other:.3f}", f"{ours:.3f}", f"{ours / other:.2f}"]
+            found.append((time.process_time() - cpu, time.perf_counter() - clock))
+        shares = np.percentile(np.array(found) / CHUNK, WORST, axis=0).T.ravel()
+        lines.append([f"{rate}", f"{channels}", *(f"{each:.3f}" for each in shares)])
+    headings = [f"{kind} {p:g} %" for kind in ("CPU", "clock") for p in WORST]
+    return tables.markdown(["rate", "channels", *headings], lines)
 
 
-def main() -> None:
-    """Run the command line."""
-    parser = options_of("benchmarks.latency", __doc__)
-    parser.add_argument("what", choices=("latency", "time", "rnnoise"))
-    parser.add_argument("--minutes", type=float, default=10, help="of sound, for time")
-    asked = parser.parse_args()
-    if asked.what == "latency":
-        latencies()
-    elif asked.what == "time":
-        kinds = ((8000, 1), (16000, 1), (48000, 1), (48000, 2))
-        headings = [f"{kind} {p:g} %" for kind in ("CPU", "clock") for p in WORST]
-        lines = [times(rate, channels, asked.minutes) for rate, channels in kinds]
-        print(tables.markdown(["rate", "channels", *headings], lines))
-    else:
-        pairs = [(rate, channels) for rate in (8000, 16000, 48000) for channels in (1, 2)]
-        lines = [beside_rnnoise(rate, channels) for rate, channels in pairs]
-        headings = ["rate", "channels", "RNNoise", "low latency", "/ RNNoise"]
-        print(tables.markdown(headings, lines))
+def beside_rnnoise(folder: Path, minutes: float) -> str:
+    """Return the table of times beside RNNoise: medians of five rounds of 20 s."""
+    lines = []
+    for rate, channels in itertools.product((8000, 16000, 48000), (1, 2)):
+        audio, size = sound(rate, channels, 20), round(CHUNK * rate)
+        stream = Stream(rate, channels, latency="low")
+        found = []
+        for _ in range(5):
+            before = time.process_time()
+            for k in range(0, len(audio), size):
+                stream.process(audio[k : k + size])
+            spent = time.process_time() - before
+            costs = [measure_cost("rnnoise", Clip(each, rate, each))[1] for each in audio.T]
+            found.append((sum(cost.cpu for cost in costs) / 20, spent / 20))
+        other, ours = np.median(found, axis=0)
+        cells = [f"{other:.3f}", f"{ours:.3f}", f"{ours / other:.2f}"]
+        lines.append([f"{rate}", f"{channels}", *cells])
+    return tables.markdown(["rate", "channels", "RNNoise", "low latency", "/ RNNoise"], lines)
+
+
+def build(folder: Path, *flags: str) -> Path:
+    """Compile the driver with the engine into a folder, and return the program."""
+    program = folder / "engine"
+    sources = [ROOT / "benchmarks/engine.c", NATIVE / "engine.c", *sorted(NATIVE.glob("_*.c"))]
+    command = ["gcc", *flags, *FLAGS, *sources, "-lm", "-lpthread", "-o", program]
+    subprocess.run(command, check=True, capture_output=True)
+    return program
+
+
+def write_weights(folder: Path, rate: int) -> Path:
+    """Write the weights for a rate to a folder, and return the file."""
+    found = find_online(rate)
+    path = folder / f"weights-{rate}"
+    path.write_bytes(pack(found.dictionary, found.online, 0))
+    return path
+
+
+def drive(folder: Path, *words: object) -> list[str]:
+    """Return what the driver in a folder prints, in words."""
+    command = [folder / "engine", *map(str, words)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+
+
+def engine_times(folder: Path, rate: int, channels: int, sound: Floats) -> list[str]:
+    """Return a line of the table of times of the engine alone."""
+    sound.astype(np.float32).tofile(folder / "sound")
+    weights = write_weights(folder, rate)
+    found = drive(folder, weights, rate, channels, "time", folder / "sound")
+    return [f"{rate}", f"{channels}", *found]
+
+
+def engine(folder: Path, minutes: float) -> str:
+    """Return the table of times of the engine alone."""
+    kinds = ((8000, 1), (16000, 1), (16000, 2), (48000, 1), (48000, 2))
+    lines = [engine_times(folder, *kind, sound(*kind, 60 * minutes)) for kind in kinds]
+    return tables.markdown(["rate", "channels", *ENGINE], lines)
+
+
+def quiet(folder: Path, minutes: float) -> str:
+    """Return the table of times of half a minute of speech, and of what follows five seconds."""
+    rate = 16000
+    speech = sound(rate, 1, 30)
+    lines = []
+    for name, level in (("speech", 1.0), ("silence", 0.0), ("1e-12 of it", 1e-12)):
+        heard = speech.copy()
+        heard[5 * rate :] *= np.float32(level)
+        lines.append([name, *engine_times(folder, rate, 1, heard)[2:]])
+    return tables.markdown(["after five seconds", *ENGINE], lines)
+
+
+def threads(folder: Path, minutes: float) -> str:
+    """Return the table of times of one engine and of `STREAMS` in threads."""
+    weights = write_weights(folder, 16000)
+    lines = []
+    for count in (1, STREAMS):
+        found = drive(folder, weights, 16000, 1, "threads", count, 2000)
+        lines.append([f"{count}", f"{np.mean(np.array(found, float)):.2f}"])
+    return tables.markdown(["engines in threads", "CPU s of each"], lines)
+
+
+PARTS = {
+    "latency": latencies,
+    "time": chunk_times,
+    "rnnoise": beside_rnnoise,
+    "engine": engine,
+    "threads": threads,
+    "quiet": quiet,
+}
+
+
+def main(what: Annotated[str, PARTS], *, minutes: float = 10) -> None:
+    """Print the table that the command line names."""
+    with TemporaryDirectory() as folder:
+        if what in ("engine", "threads", "quiet"):
+            build(Path(folder), "-O3")
+        print(PARTS[what](Path(folder), minutes))
 
 
 if __name__ == "__main__":

@@ -11,26 +11,25 @@ pkg-config and CMake; ``weights/`` gets the two files of weights. It fails if a 
 anything but the functions of ``alphamf.h``.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from alphamf.denoising.weights import find_online
 from alphamf.errors import AlphaMFError
 from alphamf.native.engine import pack
-from benchmarks.report import options_of, run_main
+from benchmarks.report import ROOT, run_main
 
-NATIVE = Path(__file__).parents[1] / "alphamf" / "native"
+NATIVE = ROOT / "alphamf" / "native"
 SOURCES = (*sorted(path for path in NATIVE.glob("_*.c")), NATIVE / "engine.c")
 FLAGS = "-O3 -g0 -fPIC -fno-math-errno -fno-trapping-math -ffp-contract=fast".split()
 FLAGS.append("-fvisibility=hidden")
+# Number of the ABI, which the library's name has: a change that breaks programs raises it
 ABI, VERSION = 1, "0.1.0"
-"""Number of the ABI, which the library's name has: a change that breaks programs raises it."""
 
 
 class Target(NamedTuple):
@@ -64,11 +63,11 @@ TARGETS = {
     "wasm": Target("wasm32-wasi", "alphamf.wasm", ("-msimd128",), WASM),
 }
 
+# What Android's own libraries have of what the engine needs; Zig has no copy of them
 BIONIC = {
     "libc.so": "calloc free getenv memcpy memmove memset strcmp memcmp".split(),
     "libm.so": "sin cos exp expm1 log1p rint ceil sqrtf sincos".split(),
 }
-"""What Android's own libraries have of what the engine needs; Zig has no copy of them."""
 
 PKG_CONFIG = """prefix=${{pcfiledir}}/../..
 Name: alphamf
@@ -173,18 +172,14 @@ def write_weights(folder: Path) -> list[Path]:
     return made
 
 
-def main() -> None:
+def main(
+    targets: Annotated[Sequence[str], TARGETS] = (), *, output: Path = Path("build/libalphamf")
+) -> None:
     """Build what is asked for, and print a row of a Markdown table for each target."""
-    parser = options_of("benchmarks.library", __doc__)
-    parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"of {', '.join(TARGETS)}")
-    parser.add_argument("-o", "--output", type=Path, default=Path("build/libalphamf"))
-    asked = parser.parse_args()
-    if unknown := set(asked.targets) - set(TARGETS):
-        parser.error(f"there is no target {unknown.pop()!r}")
-    write_weights(asked.output / "weights")
+    write_weights(output / "weights")
     print("| target | file | kB |\n|---|---|---|")
-    for name in asked.targets or TARGETS:
-        shared = build(name, asked.output / name)
+    for name in targets or TARGETS:
+        shared = build(name, output / name)
         print(f"| {name} | `{shared.name}` | {shared.stat().st_size / 1000:.0f} |", flush=True)
 
 

@@ -12,8 +12,6 @@ PortAudio and ALSA's plugin for PulseAudio (Debian: pulseaudio pulseaudio-utils 
 libasound2-plugins).
 """
 
-from __future__ import annotations
-
 import os
 import resource
 import shutil
@@ -32,21 +30,19 @@ import soundfile
 
 from alphamf import Stream
 from alphamf.audio.resample import resample
+from alphamf.errors import AlphaMFError
 from alphamf.scores.score import si_sdr
 from alphamf.tools import tables
 from alphamf.tools.arrays import Floats
 from benchmarks.attacks.commands import INTERRUPTIBLE
 from benchmarks.clips import clips
 from benchmarks.latency import lag
-from benchmarks.report import options_of, run_main
+from benchmarks.report import run_main
 
 PROGRAMS = ("pulseaudio", "pactl", "paplay", "parec")
 RATE = 48000
-PIECE = 0.5
-"""Seconds of a piece of the sound that is compared by itself."""
-
-MICROPHONE, HEADPHONES = "microphone", "headphones"
-"""The two devices."""
+PIECE = 0.5  # Seconds of a piece of the sound that is compared by itself
+MICROPHONE, HEADPHONES = "microphone", "headphones"  # The two devices
 
 
 class Server:
@@ -65,7 +61,7 @@ class Server:
         self.environment.pop("PULSE_SERVER", None)
         self._stack = ExitStack()
 
-    def __enter__(self) -> Server:
+    def __enter__(self) -> "Server":
         sinks = [
             f"module-null-sink sink_name={n} rate={RATE} norewinds=1"
             for n in (MICROPHONE, HEADPHONES)
@@ -98,7 +94,7 @@ class Server:
         """Play a file on the microphone, to its end."""
         self._run("paplay", f"--device={MICROPHONE}", str(file)).check_returncode()
 
-    def record(self, device: str) -> Recording:
+    def record(self, device: str) -> "Recording":
         """Return a recording that starts of what is played on a device."""
         return Recording(device, self.environment)
 
@@ -115,7 +111,7 @@ class Recording:
         self._parts: list[tuple[float, bytes]] = []
         self._thread = threading.Thread(target=self._read, daemon=True)
 
-    def __enter__(self) -> Recording:
+    def __enter__(self) -> "Recording":
         self._thread.start()
         return self
 
@@ -207,29 +203,25 @@ def compared(
     return Compared(late, before, after, si_sdr(speech, cut) - si_sdr(speech, piece))
 
 
-def main() -> None:
+def main(*, seconds: float = 60, buffer: str = "40") -> None:
     """Run the command line."""
-    parser = options_of("benchmarks.live", __doc__)
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--buffer", default="40", help="as of the command")
-    asked = parser.parse_args()
     if missing := [program for program in PROGRAMS if not shutil.which(program)]:
-        parser.error(f"{', '.join(missing)} not found")
+        raise AlphaMFError(f"{', '.join(missing)} not found")
     pairs = clips(16000, 20)[::4]
-    size = int(asked.seconds * RATE)
+    size = int(seconds * RATE)
     noisy, clean = (
         np.resize(resample(np.concatenate([getattr(p, name) for p in pairs]), 16000, RATE), size)
         for name in ("noisy", "clean")
     )
     with tempfile.TemporaryDirectory() as folder, Server(Path(folder)) as server:
-        found = run(server, noisy, clean, "--buffer", asked.buffer)
+        found = run(server, noisy, clean, "--buffer", buffer)
     print(found.printed)
     with Stream(RATE, 1, latency="low") as stream:
         alone = np.concatenate([stream.process(noisy), stream.flush()])
     offline = compared(noisy, clean, (0.0, noisy), (0.0, alone))
     ms = np.quantile(1000 * found.found.late, [0.5, 0.1, 0.9])
     row = [
-        f"{asked.seconds:.0f}",
+        f"{seconds:.0f}",
         f"{ms[0]:.0f}",
         f"{ms[1]:.0f} to {ms[2]:.0f}",
         f"{found.found.gain:.2f}",

@@ -1,7 +1,5 @@
 """Methods of benchmarks: those of `alphamf evaluate`, and parts of alphamf by themselves."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -7,21 +7,17 @@ python -m benchmarks.page times             until a recording can be played, and
 Needs Chromium with its driver. The recordings are made from data/sample-noisy.wav.
 """
 
-from __future__ import annotations
-
 import base64
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from benchmarks.page_server import Server, chromium, resize, running
-from benchmarks.report import options_of, run_main
+from benchmarks.report import ROOT, SAMPLE, run_main
 
-ROOT = Path(__file__).parents[1]
-SAMPLE = ROOT / "data/sample-noisy.wav"
 FIGURES = ROOT / "docs/figures"
 
 VIEWS = (("desktop", 1200, "light"), ("dark", 1200, "dark"), ("phone", 390, "light"))
@@ -178,14 +174,13 @@ def times(folder: Path) -> None:
             browser.find_element("id", "remove").click()
 
 
-def main() -> None:
+ACTIONS = {"screenshots": screenshots, "movie": movie, "times": times}
+
+
+def main(what: Annotated[str, ACTIONS]) -> None:
     """Run the command line."""
-    actions = {"screenshots": screenshots, "movie": movie, "times": times}
-    parser = options_of("benchmarks.page", __doc__)
-    parser.add_argument("what", choices=actions)
-    what = parser.parse_args().what
     with tempfile.TemporaryDirectory() as place:
-        actions[what](Path(place))
+        ACTIONS[what](Path(place))
 
 
 if __name__ == "__main__":

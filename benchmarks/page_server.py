@@ -1,7 +1,5 @@
 """A running `alphamf serve` and a headless Chromium, for tests and measurements of the page."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import os
@@ -27,6 +25,7 @@ class Server:
         opens: bool = False,
     ) -> None:
         self.folder = folder
+        self.headers: dict[str, str] = {}  # Of each request
         folder.mkdir(parents=True, exist_ok=True)
         self.log = (folder.parent / f"{folder.name}.log").open("w+", encoding="utf-8")
         self.process = subprocess.Popen(
@@ -66,7 +65,7 @@ class Server:
         connection = http.client.HTTPConnection(self.host, timeout=60)
         try:
             address = path if whole else self.path + path
-            connection.request(method, address, body, dict(headers or {}))
+            connection.request(method, address, body, {**self.headers, **(headers or {})})
             answer = connection.getresponse()
             return answer.status, answer.headers, answer.read()
         finally:

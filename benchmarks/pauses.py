@@ -1,68 +1,37 @@
 """How much noise methods leave in pauses, and what they take of onsets.
 
-For example: ``python -m benchmarks.pauses --rate 16000``.
-
 Voices are those of the split dev whose pauses lie `QUIET_PAUSES_DB` below their speech or more:
 recordings with a hiss of their own cannot tell. They are mixed with white and pink noise, a fan and
-hum at `SNRS`. Two tables are printed:
-
-- what is left in pauses, in dB of the speech, median over the voices;
-- what is kept of the first 60 ms of speech after a pause of 200 ms where they are weak, `WEAK` dB
-  below the loudest frame, in dB, median over all such onsets: what is in common with the clean
-  sound, so that noise does not count. Those with more power above `FRICATIVE` than below, such as
-  S and F, are shown apart, too.
+hum at `SNRS`. Scores are what is left in pauses, in dB of the speech, and what is kept of the first
+60 ms of speech after a pause of 200 ms where they are weak, `WEAK` dB below the loudest frame, in
+dB: what is in common with the clean sound, so that noise does not count. Onsets with more power
+above `FRICATIVE` than below, such as S and F, are a group of their own.
 """
 
-from __future__ import annotations
-
-import sys
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from alphamf.audio.speech_level import QUIET_PAUSES_DB
-from alphamf.tools import pool, tables
 from alphamf.tools.arrays import Floats, Reals
 from alphamf.training.refiner.recordings import sources
 from benchmarks.clips import Clip, coloured, mono
-from benchmarks.methods import names_of, run
-from benchmarks.report import caption, options_of, run_main
 
 SNRS = (10, 20, 25, 30, 40)
-METHODS = "noisy,rnnoise,deepfilternet,low,fast"
-LONGEST = 6.0
-"""Most of a voice that is used, in seconds."""
+LONGEST = 6.0  # Most of a voice that is used, in seconds
+FRAME = 0.02  # Length in seconds of a frame whose level says whether it is a pause
 
-FRAME = 0.02
-"""Length in seconds of a frame whose level says whether it is a pause."""
-
+# Level in dB below the loudest tenth of frames from which on a frame is one of a pause
 SILENT = 45.0
-"""Level in dB below the loudest tenth of frames from which on a frame is one of a pause."""
 
-AROUND = 2
-"""Frames before and after a pause that do not count, where windows reach into the speech."""
-
-WEAK = (22.0, 40.0)
-"""Range of the levels of weak onsets, in dB below the loudest frame."""
-
-ONSET, BEFORE = 3, 10
-"""Frames of an onset, and of the pause before it at least."""
-
-FRICATIVE = 4000.0
-"""Frequency in Hz above which a fricative has more power than below."""
+AROUND = 2  # Frames before and after a pause that do not count, where windows reach into the speech
+WEAK = (22.0, 40.0)  # Range of the levels of weak onsets, in dB below the loudest frame
+ONSET, BEFORE = 3, 10  # Frames of an onset, and of the pause before it at least
+FRICATIVE = 4000.0  # Frequency in Hz above which a fricative has more power than below
 
 
-class Found(NamedTuple):
-    """What a method leaves in pauses, in dB of the speech, and keeps of each weak onset.
-
-    An onset is what is kept of it in dB, and whether it is a fricative.
-    """
-
-    left: float
-    onsets: list[tuple[float, bool]]
+SCORES = {"left in pauses dB": 1, "kept of weak onsets dB": 1}  # Headings, and decimals
 
 
 def white(rng: np.random.Generator, samples: int, rate: int) -> Reals:
@@ -98,27 +67,28 @@ def _harmonics(
     return np.sum(list(tones), axis=0)
 
 
-def voices(rate: int, count: int) -> list[Path]:
-    """Return files of voices with quiet pauses, evenly apart, as many of each corpus."""
+def voices(rate: int, count: int) -> list[Clip]:
+    """Return voices with quiet pauses, evenly apart, as many of each corpus."""
     found = []
     corpora = ("speech-48k" if rate > 16000 else "speech-16k", "speech-crowd")
     for name in corpora:
         files = [Path(each.path) for each in sources(name, "dev", 0, QUIET_PAUSES_DB)]
         share = min(-(-count // len(corpora)), len(files))
         found += [files[k * len(files) // share] for k in range(share)]
-    return found[:count]
+    sounds = ((path.stem, mono(path, rate)[: int(LONGEST * rate)]) for path in found[:count])
+    return [Clip(name, rate, sound, sound) for name, sound in sounds]
 
 
-def clips(path: Path, rate: int) -> Iterator[tuple[str, int, Clip]]:
+def made(number: int, voice: Clip, split: str) -> Iterator[tuple[tuple[str, ...], Clip]]:
     """Yield a voice in each noise at each SNR."""
-    clean = mono(path, rate)[: int(LONGEST * rate)]
+    clean, rate = voice.clean, voice.rate
     level = np.sqrt(np.mean(clean.astype(float) ** 2))
     for k, (name, make) in enumerate(NOISES.items()):
-        noise = make(np.random.default_rng([k, *path.stem.encode()]), len(clean), rate)
+        noise = make(np.random.default_rng([k, *voice.name.encode()]), len(clean), rate)
         noise *= level / np.sqrt(np.mean(noise**2))
         for snr in SNRS:
             noisy = (clean + 10 ** (-snr / 20) * noise).astype(np.float32)
-            yield name, snr, Clip(path.stem, rate, clean, noisy)
+            yield (f"{name} {snr} dB", f"{snr} dB"), voice._replace(noisy=noisy)
 
 
 def frame_levels(sound: Reals, rate: int) -> Reals:
@@ -168,68 +138,15 @@ def onsets(clean: Floats, out: Floats, rate: int) -> list[tuple[float, bool]]:
     return found
 
 
-def measured(path: Path, rate: int, methods: list[str]) -> dict[tuple[str, int, str], Found]:
-    """Return the measurements of a voice by noise, SNR and method."""
-    found = {}
-    for noise, snr, clip in clips(path, rate):
-        for method in methods:
-            out = run(method, clip)
-            kept = onsets(clip.clean, out, rate)
-            found[noise, snr, method] = Found(left_in_pauses(clip.clean, out, rate), kept)
-    return found
-
-
-Results = list[dict[tuple[str, int, str], Found]]
-
-
-def left_table(results: Results, methods: list[str]) -> str:
-    """Return the table of what is left in pauses."""
-    lines = []
-    for noise in NOISES:
-        for snr in SNRS:
-            cells = []
-            for method in methods:
-                values = [each[noise, snr, method].left for each in results]
-                cells.append(f"{np.nanmedian(values):.1f}")
-            lines.append([f"{noise} {snr}", *cells])
-    return tables.markdown(["left in pauses, dB", *methods], lines)
-
-
-def onset_table(results: Results, methods: list[str]) -> str:
-    """Return the table of what is kept of weak onsets, of all and by their sound."""
-    lines = []
-    for snr in SNRS:
-        kept = [
-            [onset for each in results for n in NOISES for onset in each[n, snr, method].onsets]
-            for method in methods
-        ]
-        for name, sounds in {
-            "": (True, False),
-            ", fricatives": (True,),
-            ", others": (False,),
-        }.items():
-            chosen = [[level for level, high in each if high in sounds] for each in kept]
-            cells = (f"{np.median(each):.1f}" if each else "-" for each in chosen)
-            lines.append([f"{snr} dB{name} ({len(chosen[0])})", *cells])
-    return tables.markdown(["kept of weak onsets, dB", *methods], lines)
-
-
-def main() -> None:
-    """Measure, and print the tables."""
-    parser = options_of("benchmarks.pauses", __doc__)
-    parser.add_argument("--rate", type=int, choices=(8000, 16000, 48000), default=16000)
-    parser.add_argument("--voices", type=int, default=8, metavar="N", help="(default 8)")
-    parser.add_argument("--methods", default=METHODS, metavar="A,B,...")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="(default 1)")
-    asked = parser.parse_args()
-    methods = names_of(asked.methods)
-    files = voices(asked.rate, asked.voices)
-    work = partial(measured, rate=asked.rate, methods=methods)
-    results = list(pool.results(work, files, workers=asked.jobs))
-    note = caption("benchmarks.pauses", sys.argv[1:], ("alphamf", "numpy"))
-    parts = [left_table(results, methods), onset_table(results, methods)]
-    print("\n\n".join([*parts, f"{len(files)} voices. {note}"]))
-
-
-if __name__ == "__main__":
-    run_main(main)
+def scores(
+    groups: tuple[str, ...], clip: Clip, found: Mapping[str, Floats]
+) -> Iterator[tuple[tuple[str, ...], dict[str, list[float]]]]:
+    """Yield groups and `SCORES` by method: of the pauses of a clip, and of each weak onset."""
+    noise, snr = groups
+    left = {name: left_in_pauses(clip.clean, out, clip.rate) for name, out in found.items()}
+    yield (noise,), {name: [level, np.nan] for name, level in left.items()}
+    kept = {name: onsets(clip.clean, out, clip.rate) for name, out in found.items()}
+    for each in zip(*kept.values(), strict=True):
+        kind = "fricatives" if each[0][1] else "others"
+        levels = {name: [np.nan, level] for name, (level, _) in zip(kept, each, strict=True)}
+        yield (snr, f"{snr}, {kind}"), levels

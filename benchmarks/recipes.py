@@ -6,13 +6,11 @@ The sample is data/sample-noisy.wav. The second voice and the noises are of the 
 the corpora below $ALPHAMF_DATA/corpora, which no network of the package was trained on.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import soundfile
@@ -23,12 +21,10 @@ from alphamf.scores.score import si_sdr
 from benchmarks.clips import Clip, corpora, mono
 from benchmarks.figures import small, spectrograms
 from benchmarks.methods import run
-from benchmarks.report import options_of, run_main
+from benchmarks.report import ROOT, SAMPLE, run_main
 from benchmarks.room_clips import SEEDS, image_room, in_room
 from benchmarks.scored import SCORES, scores
 
-ROOT = Path(__file__).parents[1]
-SAMPLE = ROOT / "data/sample-noisy.wav"
 CLEAN = ROOT / "data/sample-clean.wav"
 LISTEN = ROOT / "docs/listen"
 RATE = 16000
@@ -198,11 +194,8 @@ def room(folder: Path) -> None:
 RECIPES = {f.__name__: f for f in (podcast, interview, calls, field, obs, which, room)}
 
 
-def main() -> None:
+def main(recipes: Annotated[list[str], RECIPES]) -> None:
     """Run the command line."""
-    parser = options_of("benchmarks.recipes", __doc__)
-    parser.add_argument("recipes", nargs="+", choices=RECIPES)
-    recipes = parser.parse_args().recipes
     LISTEN.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as place:
         for chosen in recipes:

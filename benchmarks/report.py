@@ -1,7 +1,5 @@
 """Options of commands, how a table was made, and sections of a page."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import platform
@@ -11,33 +9,63 @@ import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.metadata import version
+from inspect import signature, unwrap
 from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, get_args, get_origin
 
 from alphamf.errors import AlphaMFError
+from alphamf.tools import tables
+
+ROOT = Path(__file__).parents[1]
+SAMPLE = ROOT / "data" / "sample-noisy.wav"
+RELIABILITY = ROOT / "docs" / "reliability.md"
 
 
-def options_of(module: str, text: str | None) -> argparse.ArgumentParser:
-    """Return a parser without options yet of a command that is described by its module's text."""
-    return argparse.ArgumentParser(
-        f"python -m {module}",
-        description=text,
+def run_main(main: Callable[..., None]) -> None:
+    """Run a command: a function of its module, whose text explains it, and whose arguments it has.
+
+    Those that can only be given by name are options; `Annotated` has choices. An AlphaMFError, such
+    as that of a missing corpus, becomes its sentence.
+    """
+    module = unwrap(main).__globals__
+    sys.argv[0] = module["__spec__"].name
+    parser = argparse.ArgumentParser(
+        f"python -m {sys.argv[0]}",
+        description=module["__doc__"],
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-
-
-def run_main(main: Callable[[], None]) -> None:
-    """Run a command; an AlphaMFError, such as that of a missing corpus, becomes its sentence."""
+    for each in signature(main).parameters.values():
+        kind, choices = each.annotation, None
+        if get_origin(kind) is Annotated:
+            kind, choices = get_args(kind)
+        several = get_origin(kind) not in (None, UnionType)
+        kind = (*get_args(kind), kind)[0]  # that of the items, and without None
+        needed = each.default is each.empty
+        flag = f"--{each.name.replace('_', '-')}"
+        flags = [each.name] if each.kind is not each.KEYWORD_ONLY else [flag]
+        more: dict[str, Any] = {"type": kind, "choices": choices}
+        if kind is bool:
+            more = {"action": "store_true"}
+        elif each.kind is each.KEYWORD_ONLY:
+            more |= {"required": needed, "default": None if needed else each.default}
+            more["help"] = "" if needed or not each.default else f"(default {each.default})"
+        elif several:
+            more["nargs"] = "+" if needed else "*"
+        if each.name == "output":
+            flags.append("-o")
+        parser.add_argument(*flags, **more)
     try:
-        main()
+        main(**vars(parser.parse_args()))
     except AlphaMFError as error:
         print(f"Error: {error}", file=sys.stderr)
         sys.exit(2)
 
 
-def caption(module: str, arguments: list[str], packages: tuple[str, ...]) -> str:
+def caption() -> str:
     """Return how a table was made: command, date, versions, processors."""
-    command = shlex.join(["python", "-m", module, *arguments])
-    versions = ", ".join(f"{name} {version(name)}" for name in packages)
+    command = shlex.join(["python", "-m", *(word for word in sys.argv if word != "--write")])
+    versions = ", ".join(f"{name} {version(name)}" for name in ("alphamf", "numpy", "soundfile"))
     return (
         f"`{command}`, {datetime.now(UTC):%Y-%m-%d}; {versions}, "
         f"Python {platform.python_version()}; {os.cpu_count()} CPUs, one thread per process."
@@ -56,15 +84,30 @@ def write_section(path: Path, name: str, text: str) -> None:
     path.write_text(after, encoding="utf-8")
 
 
-def rows_of(path: Path, name: str) -> list[list[str]]:
-    """Return the cells of the table in a section of a page, of its headings and its line, too."""
-    section = path.read_text(encoding="utf-8").partition(f"<!-- {name} -->")[2]
-    lines = section.partition(f"<!-- /{name} -->")[0].splitlines()
-    return [line[2:-2].split(" | ") for line in lines if line.startswith("| ")]
-
-
-def publish(path: Path, name: str, text: str, *, write: bool) -> None:
-    """Print a section, and write it into the page if asked to."""
+def publish(path: Path, name: str, table: str, more: str = "", *, write: bool) -> None:
+    """Print a table and how it was made, and write them into a page if asked to."""
+    text = f"{table}\n\n{caption()}{more}"
     print(text)
     if write:
         write_section(path, name, text)
+
+
+def publish_rows(
+    path: Path,
+    name: str,
+    headings: list[str],
+    rows: list[list[str]],
+    order: list[tuple[str, ...]],
+    *,
+    write: bool,
+) -> None:
+    """Publish a table; rows of the page that were not made anew stay.
+
+    `order` has the first cells of all rows, by which they are told from each other.
+    """
+    section = path.read_text(encoding="utf-8").partition(f"<!-- {name} -->")[2]
+    lines = section.partition(f"<!-- /{name} -->")[0].splitlines()
+    there = [line[2:-2].split(" | ") for line in lines if line.startswith("| ")]
+    known = {tuple(row[: len(order[0])]): row for row in [*there, *rows]}
+    table = tables.markdown(headings, [known[key] for key in order if key in known])
+    publish(path, name, table, write=write)

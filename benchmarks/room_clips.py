@@ -4,8 +4,6 @@ Sizes, times and distances are those of training (`alphamf.training.refiner.room
 absorption depends on frequency, and the places, are not: networks have not seen such rooms.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from functools import cache
@@ -32,16 +30,14 @@ from benchmarks.clips import KINDS, Clip, manifest, mono
 
 Rng = np.random.Generator
 
-TILT = (-0.25, 0.35)
-"""Range of the exponent of frequency that a room's absorption follows."""
+TILT = (-0.25, 0.35)  # Range of the exponent of frequency that a room's absorption follows
 
 TRIES = 10_000
 COMPLETE, MOST_IMAGES = 0.6, 100
 """Part of the reverberation time up to which no image is missing, 36 dB down; and the highest order
 of the images: a long reverberation needs a large room."""
 
-NEAR = 0.0025
-"""How long after its peak a response still counts as direct sound, in seconds."""
+NEAR = 0.0025  # How long after its peak a response still counts as direct sound, in seconds
 
 
 class Room(NamedTuple):
@@ -179,26 +175,24 @@ def direct_to_reverberant(response: Reals, rate: int) -> float:
 
 RATE = 16000
 
+# Corpora of the voices; nothing was trained on their splits dev and test
 VOICES = ("speech-crowd", "speech-16k-more")
-"""Corpora of the voices; nothing was trained on their splits dev and test."""
 
+# Least distance in dB of a voice's pauses from its speech: it has neither hiss nor much echo
 DEPTH = 45.0
-"""Least distance in dB of a voice's pauses from its speech: it has neither hiss nor much echo."""
 
-SHORTEST, LONGEST = 3.0, 10.0
-"""Length of the voices in seconds; longer ones are cut."""
+SHORTEST, LONGEST = 3.0, 10.0  # Length of the voices in seconds; longer ones are cut
 
+# Ratios of the reverberant voice to the noise in the same room
 CONDITIONS = {"alone": None, "with noise at 15 dB": 15.0, "with noise at 5 dB": 5.0}
-"""Ratios of the reverberant voice to the noise in the same room."""
 
+# Ranges of the reverberation time that rooms are drawn from in turn, in seconds
 RANGES = ((0.1, 0.3), (0.3, 0.5), (0.5, 0.9), (0.9, 1.2))
-"""Ranges of the reverberation time that rooms are drawn from in turn, in seconds."""
 
+# Names of the groups of rooms, by the time that is measured on the response
 GROUPS = ("RT60 < .3 s", "RT60 .3 to .5 s", "RT60 .5 to .9 s", "RT60 > .9 s")
-"""Names of the groups of rooms, by the time that is measured on the response."""
 
-SEEDS = {"dev": 101, "test": 102}
-"""First numbers of the seeds of rooms by the image method."""
+SEEDS = {"dev": 101, "test": 102}  # First numbers of the seeds of rooms by the image method
 
 
 class RoomClip(NamedTuple):

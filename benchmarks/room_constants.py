@@ -12,8 +12,6 @@ to the logarithm of the error. The width of the intervals is the quantile of the
 `COVERED` of the clips in rooms that were left out.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -25,26 +23,20 @@ from alphamf.tools import pool
 from alphamf.tools.arrays import Floats, Reals
 from alphamf.training.refiner.recordings import sources
 from benchmarks.clips import manifest, mono
-from benchmarks.report import options_of, run_main
+from benchmarks.report import run_main
 from benchmarks.room_clips import Room, image_room, middle, recorded_rooms
 
 RATE = 16000
 VOICES = ("speech-16k", "speech-crowd")
-DEPTH = 50.0
-"""Least distance in dB of a voice's pauses from its speech."""
+DEPTH = 50.0  # Least distance in dB of a voice's pauses from its speech
 
 SEED = 1
+# Range of the clips' lengths in seconds, and of the signal-to-noise ratios in dB
 LENGTHS, LEVELS = (3.0, 20.0), (0.0, 45.0)
-"""Range of the clips' lengths in seconds, and of the signal-to-noise ratios in dB."""
 
-DRY, RECORDED, NOISY = 0.08, 0.12, 0.7
-"""Parts of the clips."""
-
-DRY_RATIO = 18.0
-"""Direct-to-reverberant ratio that stands for dry clips, in dB."""
-
-TIMES = (0.08, 4.0)
-"""Reverberation times are limited to these, in seconds."""
+DRY, RECORDED, NOISY = 0.08, 0.12, 0.7  # Parts of the clips
+DRY_RATIO = 18.0  # Direct-to-reverberant ratio that stands for dry clips, in dB
+TIMES = (0.08, 4.0)  # Reverberation times are limited to these, in seconds
 
 FOLDS = 5
 COVERED = {"BAND": 0.96, "MIDDLE": 0.96, "RATIO": 0.9}
@@ -232,15 +224,10 @@ class Fit(NamedTuple):
 '''
 
 
-def main() -> None:
+def main(*, clips: int = 400, jobs: int = 1, output: Path) -> None:
     """Fit the constants, and write the module."""
-    parser = options_of("benchmarks.room_constants", __doc__)
-    parser.add_argument("--clips", type=int, default=400, metavar="N", help="(default 400)")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="(default 1)")
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.py")
-    asked = parser.parse_args()
-    examples = list(pool.results(example, range(asked.clips), workers=asked.jobs))
-    asked.output.write_text(text_of(*fit_all(examples)), encoding="utf-8")
+    examples = list(pool.results(example, range(clips), workers=jobs))
+    output.write_text(text_of(*fit_all(examples)), encoding="utf-8")
 
 
 if __name__ == "__main__":

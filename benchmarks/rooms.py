@@ -5,17 +5,15 @@ clips of ``benchmarks.quality image`` and ``recorded``; the table is
 docs/benchmarks/rooms-estimates-SPLIT.csv.
 """
 
-from __future__ import annotations
-
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from alphamf.audio.room import BANDS, estimate_room
 from alphamf.tools import pool
 from benchmarks import room_clips
-from benchmarks.report import options_of, run_main
+from benchmarks.report import run_main
 from benchmarks.scored import publish
 
 HEADINGS = ["rooms", "what", "speech", "estimated", "rank correlation", "median error", "covered"]
@@ -73,19 +71,14 @@ def lines_of(kind: str, rows: list[Estimated]) -> list[list[str]]:
     return lines
 
 
-def main() -> None:
+def main(*, split: Annotated[str, ("dev", "test")] = "dev", clips: int = 24, jobs: int = 1) -> None:
     """Estimate, and write the table."""
-    parser = options_of("benchmarks.rooms", __doc__)
-    parser.add_argument("--split", choices=("dev", "test"), default="dev")
-    parser.add_argument("--clips", type=int, default=24, metavar="N", help="(default 24)")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="(default 1)")
-    asked = parser.parse_args()
     lines = [HEADINGS]
     for case, kind in KINDS.items():
-        work = partial(estimated, case=case, split=asked.split)
-        found = pool.results(work, range(asked.clips), workers=asked.jobs)
+        work = partial(estimated, case=case, split=split)
+        found = pool.results(work, range(clips), workers=jobs)
         lines += lines_of(kind, [row for rows in found for row in rows])
-    publish(f"rooms-estimates-{asked.split}.csv", lines)
+    publish(f"rooms-estimates-{split}.csv", lines)
 
 
 if __name__ == "__main__":

@@ -15,15 +15,12 @@ takes for the preset's, in the same parts of burn-in and averages. Times are tho
 which has one thread: to wait for other programs does not count.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,9 +38,8 @@ from alphamf.scores.score import si_sdr
 from alphamf.tools import pool, tables
 from alphamf.tools.arrays import Floats
 from benchmarks.clips import Clip, clips
-from benchmarks.report import caption, options_of, publish, run_main
+from benchmarks.report import ROOT, publish, run_main
 
-ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "samplers.md"
 RATE = 8000
 PLAIN = replace(PRESETS["plain"], learn_channel=False)
@@ -187,27 +183,23 @@ def table(rows: list[dict[str, Any]]) -> str:
     )
 
 
+# Numbers of a row, and their decimals
 COLUMNS = {"score": 2, "distance": 3, "seconds": 1, "accepted": 2, "equal": 3}
-"""Numbers of a row, and their decimals."""
 
 
-def main() -> None:
+def main(
+    *,
+    clips: int = 6,
+    seconds: float = 3,
+    reference: int = 400,
+    jobs: int = 2,
+    write: bool = False,
+) -> None:
     """Run the chains, and print the table."""
-    parser = options_of("benchmarks.samplers", __doc__)
-    parser.add_argument("--clips", type=int, default=6, metavar="N", help="(default 6)")
-    parser.add_argument("--seconds", type=float, default=3, metavar="S", help="(default 3)")
-    parser.add_argument(
-        "--reference", type=int, default=400, metavar="N", help="steps of HMC (default 400)"
-    )
-    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="(default 2)")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/samplers.md")
-    asked = parser.parse_args()
-    chosen = sounds(asked.clips, asked.seconds)
-    work = partial(measured, steps=asked.reference)
-    rows = list(pool.results(work, chosen, workers=asked.jobs))
-    note = caption("benchmarks.samplers", sys.argv[1:], ("alphamf", "numpy"))
-    text = f"{table(rows)}\n\n{note}"
-    publish(PAGE, "samplers:denoise", text, write=asked.write)
+    chosen = sounds(clips, seconds)
+    work = partial(measured, steps=reference)
+    rows = list(pool.results(work, chosen, workers=jobs))
+    publish(PAGE, "samplers:denoise", table(rows), write=write)
 
 
 if __name__ == "__main__":

@@ -4,12 +4,8 @@ A table has a line for each group of clips and method: the mean of each score, w
 error in the column after it. ``fast less dtln`` is the mean of the differences, clip by clip.
 """
 
-from __future__ import annotations
-
 import csv
-import sys
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -18,11 +14,10 @@ from alphamf.errors import AlphaMFError
 from alphamf.scores.score import pesq, si_sdr, stoi
 from alphamf.tools import tables
 from alphamf.tools.arrays import Floats
-from benchmarks.report import caption
+from benchmarks.report import ROOT, caption
 
-TABLES = Path(__file__).parents[1] / "docs" / "benchmarks"
-SCORES = {"SI-SDR dB": 2, "PESQ": 3, "ESTOI": 3}
-"""Headings, and decimals."""
+TABLES = ROOT / "docs" / "benchmarks"
+SCORES = {"SI-SDR dB": 2, "PESQ": 3, "ESTOI": 3}  # Headings, and decimals
 
 
 class Row(NamedTuple):
@@ -57,8 +52,8 @@ def with_differences(rows: list[Row], pairs: Iterable[tuple[str, str]]) -> list[
     ]
 
 
+# Returns the middle of some values, to so many decimals, and its error
 Middle = Callable[[Iterable[float], int], tuple[str, str]]
-"""Returns the middle of some values, to so many decimals, and its error."""
 
 
 def mean(values: Iterable[float], places: int) -> tuple[str, str]:
@@ -105,12 +100,9 @@ def read(name: str) -> dict[tuple[str, str], dict[str, str]]:
         return {(row.get("group", "all"), row["method"]): row for row in csv.DictReader(file)}
 
 
-def publish(
-    name: str, lines: list[list[str]], packages: tuple[str, ...] = ("alphamf", "numpy")
-) -> None:
+def publish(name: str, lines: list[list[str]]) -> None:
     """Write a table to docs/benchmarks/ and print it with the command that made it."""
     with (TABLES / name).open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, lineterminator="\n").writerows(lines)
-    module = Path(sys.argv[0]).stem
     print(tables.markdown(lines[0], lines[1:]))
-    print(f"\n{name}: {caption(f'benchmarks.{module}', sys.argv[1:], packages)}")
+    print(f"\n{name}: {caption()}")

@@ -1,7 +1,5 @@
 """Commands that are stopped, and whose calls fail: their inputs, processes and what they make."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -11,10 +9,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,28 +20,13 @@ import soundfile
 
 from alphamf.audio.writer import open_writer
 from alphamf.tools import jsonlines
+from benchmarks.report import ROOT
 from tests.support import claps, tones
 
-ROOT = Path(__file__).parents[2]
-
-SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
-
+# Numbers that differ from run to run
 TIMES = ("cpu_seconds", "real_time_factor", "peak_memory_mb", "milliseconds", "plain")
-"""Numbers that differ from run to run."""
 
-Products = dict[str, Any]
-"""Output of a command so far, by name, as far as it is equal in every run."""
-
-
-@dataclass
-class Account:
-    """Counts of a command's runs."""
-
-    stops: Counter[str] = field(default_factory=Counter)  # By signal
-    rounds: int = 0  # Runs that ended
-    parts: int = 0  # Temporary files that were seen
-    tracebacks: int = 0  # Runs that printed one
-    problems: list[str] = field(default_factory=list)  # Sentences
+Products = dict[str, Any]  # Output of a command so far, by name, as far as it is equal in every run
 
 
 class Task(NamedTuple):
@@ -158,44 +140,53 @@ TASKS = {
     "media": Task(f"denoise input --output-dir out {QUICK} --jobs 1 --normalize -20", plain),
     "more": Task(
         f"denoise input/00.wav -o out/x.wav --noise-output out/n.wav --uncertainty out/u.npz "
-        f"--vad out/v.csv --trim-silence --normalize -20 --overwrite {QUICK}",
+        f"--vad out/v.csv --plot out/p.png --trim-silence --normalize -20 --overwrite {QUICK}",
         unpacked,
     ),
     "mix": Task("mix input/clean --noise input/noise -o out --snr 0,5 --overwrite -q", mixed),
     "evaluate": Task(
-        "evaluate --clean input/clean --noisy input/noisy --method noisy,logmmse,fast "
-        "-o out --jobs 2 -q",
+        "evaluate --clean input/clean --noisy input/noisy --method noisy,logmmse -o out "
+        "--jobs 2 -q",
         measured,
     ),
-    "train": Task("train input -o out/m.npz --rank 10 --steps 200 -q", plain),
+    "train": Task("train input -o out/m.npz --rank 2 --steps 20 -q", trained),
     "adapt": Task(
         "adapt --clean input/speech --noise input/noise -o out/m.npz --rate 8000 "
-        "--minutes 0.001 --jobs 2 -q",
+        "--minutes 0.001 --seed 1 --jobs 2 -q",
         trained,
         "from benchmarks.attacks.commands import lighten; lighten('adapt', 10)",
     ),
     "experiment": Task("experiment normal-1d --output out --jobs 2 -q", measured),
 }
+# Between the devices of a stand-in, which hear noise for a second
+LIVE = Task(
+    "live --record out/00.wav -q",
+    plain,
+    "from tests.support import sound_cards; sound_cards.run_alone(1)",
+)
+
+# Commands with little work, all in one process but for `jobs`
+FEW = {
+    name: TASKS[name]._replace(arguments=TASKS[name].arguments.replace("--jobs 2", "--jobs 1"))
+    for name in ("denoise", "more", "mix", "evaluate", "train", "adapt")
+} | {"jobs": TASKS["denoise"]}
 
 
-def prepare(name: str, folder: Path) -> None:
-    """Write the inputs of a command."""
+def prepare(name: str, folder: Path, *, few: bool = False) -> None:
+    """Write the inputs of a command, or those of one of `FEW`."""
     for place in ("out", "tmp", "input"):
         (folder / place).mkdir(parents=True)
-    if name == "evaluate":
-        clips(folder / "input" / "noisy", 6, 0.5)
-        clips(folder / "input" / "clean", 6, 0.5)
-    elif name == "mix":
-        clips(folder / "input" / "noise", 3, 1.5)
-        clips(folder / "input" / "clean", 12, 0.5)
+    source = folder / "input"
+    count, seconds = (2, 0.3) if few else (6, 0.5)
+    if name in ("evaluate", "mix"):
+        clips(source / "clean", count, seconds)
+        clips(source / ("noisy" if name == "evaluate" else "noise"), count, seconds)
     elif name == "media":
-        media(folder / "input", 9)
-    elif name == "more":
-        clips(folder / "input", 1, 4)
+        media(source, 9)
     elif name == "adapt":
-        recordings(folder / "input")
-    elif name not in ("experiment", "serve", "live"):
-        clips(folder / "input", 16 if name == "denoise" else 6, 0.5)
+        recordings(source)
+    elif name not in ("experiment", "live"):
+        clips(source, 16 if name == "denoise" and not few else count, seconds)
 
 
 # Background processes of a shell inherit an ignored SIGINT.
@@ -203,8 +194,8 @@ INTERRUPTIBLE = "import signal; signal.signal(signal.SIGINT, signal.default_int_
 QUIET = "import signal; signal.signal(signal.SIGINT, signal.SIG_DFL)"
 START = "from alphamf.cli.start import main; main()"
 
+# Threads that spin while they wait triple the time of `adapt` on a machine with other work
 BUSY = {"OMP_WAIT_POLICY": "PASSIVE"}
-"""Threads that spin while they wait triple the time of `adapt` on a machine with other work."""
 
 
 def start(
@@ -241,58 +232,6 @@ def alive(group: int) -> bool:
             if found == str(group) and state != "Z":
                 return True
     return False
-
-
-def stopped(
-    process: subprocess.Popen[bytes],
-    timeout: float,
-    number: signal.Signals,
-    rng: np.random.Generator,
-    account: Account,
-) -> bytes:
-    """Stop a process by a signal unless it ends before; return what it printed."""
-    try:
-        return process.communicate(timeout=timeout)[1]
-    except subprocess.TimeoutExpired:
-        every = number == signal.SIGINT or (number == signal.SIGKILL and rng.random() < 0.5)
-        (os.killpg if every else os.kill)(process.pid, number)
-        account.stops[number.name] += 1
-        return process.communicate()[1]
-
-
-QUICKER = "--preset fast --steps 3 -q"
-FEWER_TASKS = {
-    "denoise": Task(f"denoise input/01.flac --output-dir out {QUICKER} --jobs 1", plain),
-    "more": Task(
-        f"denoise input/00.wav -o out/x.wav --noise-output out/n.wav --uncertainty out/u.npz "
-        f"--plot out/p.png --overwrite {QUICKER} --jobs 1",
-        unpacked,
-    ),
-    "jobs": Task(f"denoise input --output-dir out {QUICKER} --jobs 2", plain),
-    "mix": Task("mix input/clean --noise input/noise -o out --snr 0 --overwrite -q", mixed),
-    "evaluate": Task(
-        "evaluate --clean input/clean --noisy input/noisy --method noisy,logmmse -o out "
-        "--jobs 1 -q",
-        measured,
-    ),
-    "train": Task("train input -o out/m.npz --rank 2 --steps 3 -q", trained),
-    "adapt": Task(
-        "adapt --clean input/speech --noise input/noise -o out/m.npz --rate 8000 "
-        "--minutes 0.001 --seed 1 --jobs 1 -q",
-        trained,
-    ),
-}
-"""Commands whose calls to the system `io_failures` fails, one by one."""
-
-
-def prepare_fewer(name: str, folder: Path) -> None:
-    """Write the inputs of one of `FEWER_TASKS`."""
-    if name == "adapt":
-        recordings(folder)
-        return
-    kinds = {"evaluate": ("noisy", "clean"), "mix": ("noise", "clean")}
-    for kind in kinds.get(name, ("",)):
-        clips(folder / kind, 2, 0.3)
 
 
 def lighten(command: str, size: int = 2) -> None:

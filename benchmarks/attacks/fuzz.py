@@ -11,8 +11,6 @@ dies in its sandbox is a finding, too. The table goes to docs/reliability.md, th
 findings to ``--keep``.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import resource
@@ -24,6 +22,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -32,32 +31,26 @@ import numpy as np
 
 from alphamf.tools import tables
 from benchmarks.attacks.mutants import model, models, mutate, sounds
-from benchmarks.report import caption, options_of, publish, run_main
+from benchmarks.report import RELIABILITY, publish, run_main
 
-PATIENCE = 20.0
-"""Seconds that a file may take."""
+PATIENCE = 20.0  # Seconds that a file may take
+MEMORY = 2**30  # Bytes that a file may take
+PACKET = 4096  # Samples by which sound in a media file may be longer, as packets are whole there
 
-MEMORY = 2**30
-"""Bytes that a file may take."""
 
-PACKET = 4096
-"""Samples by which sound in a media file may be longer, as packets are whole there."""
-
-PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
+COUNTS = ("files", "results", "refused", "findings")
 
 
 @dataclass
 class Tally:
-    """Outcomes of the files of a kind."""
+    """How many files of a kind were tried and had which outcome, and the most of one file."""
 
-    files: int = 0  # How many were tried
-    # results, refused, findings: how many of them had which outcome.
+    files: int = 0
     results: int = 0
     refused: int = 0
     findings: int = 0
-    # seconds, memory: the most of one file, memory in MiB.
     seconds: float = 0.0
-    memory: float = 0.0
+    memory: float = 0.0  # MiB
 
 
 def files(seed: int, start: int) -> Iterator[tuple[int, str, bytes]]:
@@ -76,8 +69,7 @@ def files(seed: int, start: int) -> Iterator[tuple[int, str, bytes]]:
             data = originals[kind][rng.integers(len(originals[kind]))]
             yield number, kind, mutate(rng, data, everything[rng.integers(len(everything))])
         else:
-            chosen = number // 5 % 11
-            yield number, *next(each for k, each in enumerate(models(rng)) if k == chosen)
+            yield number, *next(islice(models(rng), number // 5 % 5, None))
         number += 1
 
 
@@ -154,8 +146,8 @@ def _memory(name: str) -> int:
     return int(next(line for line in lines if line.startswith(name)).split()[1])
 
 
+# ``result``, ``refused`` or ``finding``; details; seconds; MiB
 Outcome = tuple[str, str, float, float]
-"""``result``, ``refused`` or ``finding``; details; seconds; MiB."""
 
 
 def outcomes(seed: int, count: int) -> Iterator[tuple[int, str, Path, Outcome]]:
@@ -191,31 +183,29 @@ def outcomes(seed: int, count: int) -> Iterator[tuple[int, str, Path, Outcome]]:
 
 def table(tallies: dict[str, Tally]) -> str:
     """Return the tallies as Markdown, with their sum."""
-    total = Tally()
-    rows = []
-    for kind, tally in [*sorted(tallies.items()), ("all", total)]:
-        numbers = (tally.files, tally.results, tally.refused, tally.findings)
-        cells = (*map(str, numbers), f"{tally.seconds:.2f}", f"{tally.memory:.0f}")
-        rows.append([kind, *cells])
-        for name in ("files", "results", "refused", "findings"):
-            setattr(total, name, getattr(total, name) + getattr(tally, name))
-        total.seconds = max(total.seconds, tally.seconds)
-        total.memory = max(total.memory, tally.memory)
-    headings = ["kind", "files", "results", "refused", "findings", "slowest s", "most MB"]
-    return tables.markdown(headings, rows)
+    every = tallies.values()
+    sums = (sum(getattr(each, name) for each in every) for name in COUNTS)
+    most = (max(getattr(each, name) for each in every) for name in ("seconds", "memory"))
+    lines = [*sorted(tallies.items()), ("all", Tally(*sums, *most))]
+    rows = [
+        [
+            kind,
+            *(str(getattr(tally, name)) for name in COUNTS),
+            f"{tally.seconds:.2f}",
+            f"{tally.memory:.0f}",
+        ]
+        for kind, tally in lines
+    ]
+    return tables.markdown(["kind", *COUNTS, "slowest s", "most MB"], rows)
 
 
-def main() -> None:
+def main(
+    *, count: int = 20000, seed: int = 0, keep: Path = Path("fuzz"), write: bool = False
+) -> None:
     """Try the files, and print the table and the findings."""
-    parser = options_of("benchmarks.attacks.fuzz", __doc__)
-    parser.add_argument("--count", type=int, default=20000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--keep", type=Path, default=Path("fuzz"), help="folder for findings")
-    parser.add_argument("--write", action="store_true", help="put the table into the page")
-    asked = parser.parse_args()
     started = time.perf_counter()
     tallies: dict[str, Tally] = {}
-    for number, kind, path, found in outcomes(asked.seed, asked.count):
+    for number, kind, path, found in outcomes(seed, count):
         outcome, details, seconds, memory = found
         tally = tallies.setdefault(kind, Tally())
         tally.files += 1
@@ -225,13 +215,11 @@ def main() -> None:
         tally.memory = max(tally.memory, memory)
         if outcome == "finding":
             tally.findings += 1
-            asked.keep.mkdir(parents=True, exist_ok=True)
-            shutil.copy(path, asked.keep / f"{asked.seed}-{number}{path.suffix}")
-            print(f"{asked.seed}-{number} ({kind}): {details}", flush=True)
-    arguments = ["--count", str(asked.count), "--seed", str(asked.seed)]
-    made = caption("benchmarks.attacks.fuzz", arguments, ("alphamf", "numpy", "soundfile"))
-    text = f"{table(tallies)}\n\n{made} It took {time.perf_counter() - started:.0f} s."
-    publish(PAGE, "fuzz", text, write=asked.write)
+            keep.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, keep / f"{seed}-{number}{path.suffix}")
+            print(f"{seed}-{number} ({kind}): {details}", flush=True)
+    took = f" It took {time.perf_counter() - started:.0f} s."
+    publish(RELIABILITY, "fuzz", table(tallies), took, write=write)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,6 @@ array files; each parser of `benchmarks.attacks.parsers` runs in a process of it
 ``--findings``. With ``--write`` the rows of these parsers in docs/reliability.md are replaced.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -22,19 +20,14 @@ import zipfile
 from pathlib import Path
 from typing import NamedTuple
 
-from alphamf.tools import tables
-from benchmarks.report import caption, options_of, publish, rows_of, run_main
+from benchmarks.report import RELIABILITY, ROOT, publish_rows, run_main
 
-ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "reliability.md"
-SOURCE = Path(__file__).with_name("libfuzzer.py")
 CORPORA = ROOT / "tests" / "corpora"
 NAMES = (
     *("header", "metadata", "sound", "archive", "dictionary", "network", "checkpoint"),
     *("pairs", "corpus", "results"),
 )
-MOST = 60_000
-"""Bytes of the inputs that are kept of a parser: fewer, and shorter ones first."""
+MOST = 60_000  # Bytes of the inputs that are kept of a parser: fewer, and shorter ones first
 
 LIMITS = ["-timeout=5", "-rss_limit_mb=2048", "-malloc_limit_mb=2048", "-max_len=6000"]
 
@@ -84,7 +77,7 @@ def _finding(printed: str, said: str) -> str:
     return "\n".join([exception.strip() if there else said[-2000:], *words])
 
 
-def keep(name: str, folder: Path) -> None:
+def keep_inputs(name: str, folder: Path) -> None:
     """Write the smallest inputs that reach something new to the parser's corpus."""
     CORPORA.mkdir(exist_ok=True)
     size = 0
@@ -97,7 +90,7 @@ def keep(name: str, folder: Path) -> None:
 
 def _libfuzzer(name: str, arguments: list[str]) -> subprocess.CompletedProcess[bytes]:
     with tempfile.TemporaryDirectory(prefix="fuzz-") as place:
-        command = [sys.executable, SOURCE, "-print_final_stats=1", *arguments]
+        command = [sys.executable, __file__, "-print_final_stats=1", *arguments]
         asked = {
             "FUZZ_PARSER": name,
             "FUZZ_PLACE": place,
@@ -108,56 +101,61 @@ def _libfuzzer(name: str, arguments: list[str]) -> subprocess.CompletedProcess[b
         return subprocess.run(command, env=variables, capture_output=True, check=False)
 
 
-def _with_others(rows: dict[str, list[str]]) -> list[list[str]]:
-    """Return rows of the table; parsers that were not fuzzed keep theirs of the page."""
-    rows = {name: cells for name, *cells in rows_of(PAGE, "parsers")} | rows
-    return [[name, *rows[name]] for name in NAMES if name in rows]
+def be_libfuzzer(name: str, place: Path) -> None:
+    """Fuzz a parser, whose files go to a folder, in this process.
+
+    Arguments are those of libFuzzer; the last one is the folder of the corpus, which gets the
+    parser's seeds.
+    """
+    import atheris
+
+    os.environ["ALPHAMF_SANDBOX"] = "off"  # only this process is instrumented
+    with atheris.instrument_imports(include=["alphamf", "zipfile", "numpy.lib._format_impl"]):
+        from alphamf.errors import AlphaMFError
+        from benchmarks.attacks.parsers import PARSERS
+
+    for k, data in enumerate(PARSERS[name].seeds()):
+        Path(sys.argv[-1], f"seed-{k}").write_bytes(data)
+
+    def one(data: bytes) -> None:
+        try:
+            PARSERS[name].parse(data, place)
+        except AlphaMFError as error:
+            assert str(error).isprintable(), error
+
+    atheris.Setup(sys.argv, one)
+    atheris.Fuzz()
 
 
-def main() -> None:
+def main(
+    *,
+    only: str = ",".join(NAMES),
+    seconds: float = 600,
+    inputs: int = 0,
+    seed: int = 1,
+    findings: Path = Path("fuzz"),
+    keep: bool = False,
+    write: bool = False,
+) -> None:
     """Fuzz all parsers, and print the table and the findings."""
-    parser = options_of("benchmarks.attacks.fuzz_parsers", __doc__)
-    parser.add_argument("--only", default=",".join(NAMES), help="parsers")
-    parser.add_argument("--seconds", type=float, default=600, help="for each")
-    parser.add_argument("--inputs", type=int, help="for each, instead of --seconds")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--findings", type=Path, default=Path("fuzz"), help="folder for them")
-    parser.add_argument("--keep", action="store_true", help="keep new inputs in tests/corpora")
-    parser.add_argument("--write", action="store_true", help="put the table into the page")
-    asked = parser.parse_args()
-    arguments = ["--only", asked.only] if asked.only != ",".join(NAMES) else []
-    arguments += ["--seconds", f"{asked.seconds:g}"]
-    limit = f"-max_total_time={asked.seconds:g}"
-    if asked.inputs:
-        arguments[-2:] = ["--inputs", str(asked.inputs)]
-        limit = f"-runs={asked.inputs}"
-    rows: dict[str, list[str]] = {}
-    found = False
-    for name in asked.only.split(","):
+    limit = f"-runs={inputs}" if inputs else f"-max_total_time={seconds:g}"
+    rows = []
+    for name in only.split(","):
         with tempfile.TemporaryDirectory(prefix="corpus-") as folder:
-            run = fuzz(name, Path(folder), limit, asked.findings, asked.seed)
+            run = fuzz(name, Path(folder), limit, findings, seed)
             if run.finding:
-                found = True
                 print(f"{name}: {run.finding}", flush=True)
-            if asked.keep:
-                keep(name, Path(folder))
+            if keep:
+                keep_inputs(name, Path(folder))
         numbers = run.inputs, run.edges, run.kept, run.memory, int(bool(run.finding))
-        rows[name] = list(map(str, numbers))
-        print(name, *rows[name], flush=True)
+        rows.append([name, *map(str, numbers)])
+        print(*rows[-1], flush=True)
     headings = ["parser", "inputs", "edges reached", "inputs kept", "most MB", "findings"]
-    made = caption(
-        "benchmarks.attacks.fuzz_parsers",
-        [*arguments, "--seed", str(asked.seed)],
-        ("alphamf", "numpy", "atheris"),
-    )
-    publish(
-        PAGE,
-        "parsers",
-        f"{tables.markdown(headings, _with_others(rows))}\n\n{made}",
-        write=asked.write,
-    )
-    raise SystemExit(found)
+    publish_rows(RELIABILITY, "parsers", headings, rows, [(n,) for n in NAMES], write=write)
+    raise SystemExit(any(row[-1] != "0" for row in rows))
 
 
 if __name__ == "__main__":
+    if "FUZZ_PARSER" in os.environ:
+        be_libfuzzer(os.environ["FUZZ_PARSER"], Path(os.environ["FUZZ_PLACE"]))
     run_main(main)

@@ -6,8 +6,6 @@ Each kind of request is sent with variations drawn from a seed; only 127.0.0.1 i
 the recording must be what it is without them, and the server's folder must hold nothing else.
 """
 
-from __future__ import annotations
-
 import hashlib
 import random
 import socket
@@ -19,9 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from benchmarks.page_server import Server, running
-from benchmarks.report import options_of, run_main
+from benchmarks.report import SAMPLE, run_main
 
-ROOT = Path(__file__).parents[2]
 SECRET = "a line that no answer may hold"
 COUNT = 200
 
@@ -49,9 +46,10 @@ def request(
     server: Server, line: str, headers: str = "", body: bytes = b"", **more: bool
 ) -> Answer:
     """Send a request of the given first line, below the token where it says TOKEN."""
-    line = line.replace("TOKEN", server.path.strip("/"))
+    line = line.replace("TOKEN/", server.path[1:])
     if "host:" not in headers.lower():
         headers += f"Host: {server.host}\r\n"
+    headers += "".join(f"{name}: {value}\r\n" for name, value in server.headers.items())
     head = f"{line} HTTP/1.1\r\n{headers}Connection: close\r\n\r\n"
     return raw(server, head.encode("latin-1", "replace") + body, **more)
 
@@ -146,7 +144,7 @@ def slow(server: Server, rng: random.Random) -> Answer:
 
 def sounds(server: Server, rng: random.Random) -> Answer:
     """Upload what is no sound, or lies about its length."""
-    data = (ROOT / "data/sample-noisy.wav").read_bytes()
+    data = SAMPLE.read_bytes()
     at = rng.randrange(12, 60)
     broken = rng.choice(
         [
@@ -164,7 +162,7 @@ def sounds(server: Server, rng: random.Random) -> Answer:
 
 def cancels(server: Server, rng: random.Random) -> Answer:
     """Upload a recording, and cancel it several times at once."""
-    key = server.send(ROOT / "data/sample-noisy.wav")
+    key = server.send(SAMPLE)
     time.sleep(rng.random())
     line = f"DELETE /TOKEN/api/recordings/{key}"
     with ThreadPoolExecutor(3) as pool:
@@ -211,10 +209,9 @@ def run(folder: Path, count: int = COUNT, seed: int = 1) -> tuple[Counter[str], 
     (folder / "secret").write_text(SECRET)
     answers: Counter[str] = Counter()
     found: list[str] = []
-    sample = ROOT / "data/sample-noisy.wav"
     with running(folder / "tmp", "--jobs", "1") as server:
-        alone = digest(server, server.send(sample))
-        kept = server.send(sample)
+        alone = digest(server, server.send(SAMPLE))
+        kept = server.send(SAMPLE)
 
         def attack(k: int) -> None:
             kind = ATTACKS[k % len(ATTACKS)]
@@ -244,15 +241,11 @@ def digest(server: Server, key: str) -> str:
     return hashlib.sha256(server.ask("GET", f"api/recordings/{key}/result")[2]).hexdigest()
 
 
-def main() -> None:
+def main(*, count: int = COUNT, seed: int = 1) -> None:
     """Print what came back."""
-    parser = options_of("benchmarks.attacks.hostile_requests", __doc__)
-    parser.add_argument("--count", type=int, default=COUNT)
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        answers, found = run(Path(folder), options.count, options.seed)
+        answers, found = run(Path(folder), count, seed)
     print("| requests | answers |\n|---|---|")
     for kind in ATTACKS:
         statuses = {

@@ -16,8 +16,6 @@ must then end well, which is tried once for each state in which the files were l
 Linux only.
 """
 
-from __future__ import annotations
-
 import atexit
 import ctypes
 import hashlib
@@ -38,9 +36,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
-from alphamf.tools import tables
 from benchmarks.attacks.commands import (
-    FEWER_TASKS,
+    FEW,
     Products,
     Task,
     alive,
@@ -48,16 +45,12 @@ from benchmarks.attacks.commands import (
     measured,
     mixed,
     plain,
-    prepare_fewer,
+    prepare,
     trained,
 )
-from benchmarks.attacks.kills import PAGE
-from benchmarks.report import caption, options_of, publish, rows_of, run_main
+from benchmarks.report import RELIABILITY, publish_rows, run_main
 
 SOURCE = Path(__file__).with_suffix(".c")
-
-Rows = dict[tuple[str, str], list[str]]
-"""Rows of the table: command and what fails, and the other cells."""
 
 
 class State(ctypes.Structure):
@@ -288,34 +281,21 @@ def attempt(name: str, calls: Iterator[int], *, for_good: bool = False) -> Accou
     """Make the inputs of a command and fail its calls."""
     folder = Path(os.environ["IO_FAILURES_FOLDER"])
     shutil.rmtree(folder, ignore_errors=True)
-    prepare_fewer(name, folder / "input")
-    _empty(folder)
+    prepare(name, folder, few=True)
     import mmap
 
     with open(os.environ["IO_FAILURES_STATE"], "r+b") as file:
         memory = mmap.mmap(file.fileno(), ctypes.sizeof(State))
-    return each_call(FEWER_TASKS[name], folder, State.from_buffer(memory), calls, for_good)
+    return each_call(FEW[name], folder, State.from_buffer(memory), calls, for_good)
 
 
-def row(name: str, for_good: bool, account: Account) -> Rows:
-    """Return the row of a command in the table."""
+def row(name: str, for_good: bool, account: Account) -> list[str]:
+    """Return the row of a command in the table: which command, what fails, and the counts."""
     kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(account.failed.items()))
     runs = account.failed.total()
     counts = account.calls, runs, account.tolerated, account.parts, len(account.problems)
-    key = f"`alphamf {FEWER_TASKS[name].arguments}`", "all after it, too" if for_good else "one"
-    return {key: [*map(str, counts), kinds]}
-
-
-def table(rows: Rows) -> str:
-    """Return the table; commands that were not run keep their rows of the page."""
-    there = rows_of(PAGE, "io_failures")
-    rows = {(command, which): cells for command, which, *cells in there} | rows
-    keys = [
-        key for name in FEWER_TASKS for good in (False, True) for key in row(name, good, Account())
-    ]
-    headings = ["command", "what fails", "calls", "runs", "ended well", "parts", "problems"]
-    headings += ["runs by the kind of call"]
-    return tables.markdown(headings, [[*key, *rows[key]] for key in keys if key in rows])
+    which = "all after it, too" if for_good else "one"
+    return [f"`alphamf {FEW[name].arguments}`", which, *map(str, counts), kinds]
 
 
 def start_anew(folder: Path) -> None:
@@ -340,28 +320,29 @@ def start_anew(folder: Path) -> None:
     raise SystemExit(found.returncode)
 
 
-def main() -> None:
+def main(
+    *,
+    only: str = ",".join(FEW),
+    first: int = 1,
+    every: int = 1,
+    for_good: bool = False,
+    write: bool = False,
+) -> None:
     """Fail all calls of all commands, and print the table."""
-    parser = options_of("benchmarks.attacks.io_failures", __doc__)
-    parser.add_argument("--only", default=",".join(FEWER_TASKS), help="commands")
-    parser.add_argument("--first", type=int, default=1, help="the first call that fails")
-    parser.add_argument("--every", type=int, default=1, help="of so many calls, one fails")
-    parser.add_argument("--for-good", action="store_true", help="all calls after it fail, too")
-    parser.add_argument("--write", action="store_true", help="write docs/reliability.md")
-    options = parser.parse_args()
     if "IO_FAILURES_STATE" not in os.environ:
         with tempfile.TemporaryDirectory(prefix="io-failures-") as folder:
             start_anew(Path(os.path.realpath(folder)))
-    rows: Rows = {}
+    rows = []
     problems = 0
-    for name in options.only.split(","):
-        calls = iter(range(options.first, sys.maxsize, options.every))
-        account = attempt(name, calls, for_good=options.for_good)
-        rows.update(row(name, options.for_good, account))
+    for name in only.split(","):
+        calls = iter(range(first, sys.maxsize, every))
+        account = attempt(name, calls, for_good=for_good)
+        rows.append(row(name, for_good, account))
         problems += len(account.problems)
-    arguments = [argument for argument in sys.argv[1:] if argument != "--write"]
-    made = caption("benchmarks.attacks.io_failures", arguments, ("alphamf", "numpy", "soundfile"))
-    publish(PAGE, "io_failures", f"{table(rows)}\n\n{made}", write=options.write)
+    headings = ["command", "what fails", "calls", "runs", "ended well", "parts", "problems"]
+    headings += ["runs by the kind of call"]
+    order = [tuple(row(name, good, Account())[:2]) for name in FEW for good in (False, True)]
+    publish_rows(RELIABILITY, "io_failures", headings, rows, order, write=write)
     raise SystemExit(bool(problems))
 
 

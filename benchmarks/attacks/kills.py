@@ -10,46 +10,39 @@ does it), in turn. A stopped run is started again, and stopped again, until it e
 removed and a new round begins. After every stop, each output must be absent or equal to that of an
 undisturbed run, and the inputs as they were; after the last round, nothing else may be there. In
 the folder for temporary files SIGTERM and SIGINT may leave nothing, and the next run removes what
-SIGKILL left.
-`serve` is stopped while it denoises what it was sent, `live` while it records. With ``--write``
-the rows of these commands in docs/reliability.md are replaced.
+SIGKILL left. With ``--write`` the rows of these commands in docs/reliability.md are replaced.
+TMPDIR says on which disk.
 """
-
-from __future__ import annotations
 
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
-from functools import partial
+from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
-import psutil
-import soundfile
 
-from alphamf.live.monitor import RecordingPaths
-from alphamf.tools import tables
-from benchmarks.attacks.commands import (
-    ROOT,
-    SIGNALS,
-    TASKS,
-    Account,
-    Products,
-    Task,
-    clips,
-    leave,
-    plain,
-    prepare,
-    start,
-    stopped,
-)
-from benchmarks.page_server import Server
-from benchmarks.report import caption, options_of, publish, rows_of, run_main
+from benchmarks.attacks.commands import TASKS, Products, Task, leave, plain, prepare, start
+from benchmarks.report import RELIABILITY, publish_rows, run_main
 
-PAGE = ROOT / "docs" / "reliability.md"
+SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+
+
+@dataclass
+class Account:
+    """Counts of a command's runs."""
+
+    stops: Counter[str] = field(default_factory=Counter)  # By signal
+    rounds: int = 0  # Runs that ended
+    parts: int = 0  # Temporary files that were seen
+    tracebacks: int = 0  # Runs that printed one
+    problems: list[str] = field(default_factory=list)  # Sentences
 
 
 def whole(task: Task, folder: Path) -> tuple[float, Products]:
@@ -62,7 +55,7 @@ def whole(task: Task, folder: Path) -> tuple[float, Products]:
     return time.perf_counter() - started, task.products(folder / "out")
 
 
-def cycles(task: Task, folder: Path, count: int, rng: np.random.Generator) -> Account:
+def stop(task: Task, folder: Path, count: int, rng: np.random.Generator) -> Account:
     """Stop and restart a command."""
     account = Account()
     inputs, temporary = plain(folder / "input"), folder / "tmp"
@@ -120,192 +113,46 @@ def _ended(folder: Path, made: Products, expected: Products, moment: str) -> lis
     ]
 
 
-SERVE = "serve --no-browser --jobs 1"
-_PATIENCE = 30.0
-"""Seconds that the processes may take to end."""
-
-
-def server_cycles(folder: Path, count: int, rng: np.random.Generator) -> Account:
-    """Stop a server while it denoises, and start it again in the same folder.
-
-    After SIGTERM and SIGINT its folder for temporary files must be empty; what SIGKILL leaves there
-    must go when the next one starts. Its processes must have ended each time, and a recording that
-    is done must be the same whenever it is.
-    """
-    account = Account()
-    clips(folder / "input", 1, 4)
-    started = time.perf_counter()
-    server, recording = _served(folder)
-    server.wait(recording)
-    seconds = time.perf_counter() - started
-    expected = _served_result(server, recording)
-    server.stop()
-    while account.stops.total() < count:
-        number = SIGNALS[account.stops.total() % len(SIGNALS)]
-        server, recording = _served(folder)
-        if len(list((folder / "tmp").iterdir())) != 1:
-            account.problems.append("what the last one left is there still")
-        time.sleep(rng.uniform(0, seconds))
-        if server.json("GET", f"api/recordings/{recording}")["state"] == "done":
-            account.rounds += 1
-            if _served_result(server, recording) != expected:
-                account.problems.append("another result")
-        account.problems += _server_stopped(server, number)
+def stopped(
+    process: subprocess.Popen[bytes],
+    timeout: float,
+    number: signal.Signals,
+    rng: np.random.Generator,
+    account: Account,
+) -> bytes:
+    """Stop a process by a signal unless it ends before; return what it printed."""
+    try:
+        return process.communicate(timeout=timeout)[1]
+    except subprocess.TimeoutExpired:
+        every = number == signal.SIGINT or (number == signal.SIGKILL and rng.random() < 0.5)
+        (os.killpg if every else os.kill)(process.pid, number)
         account.stops[number.name] += 1
-        account.tracebacks += "Traceback" in server.said()
-    server, recording = _served(folder)
-    server.wait(recording)
-    account.rounds += 1
-    if _served_result(server, recording) != expected:
-        account.problems.append("another result")
-    server.stop()
-    if list((folder / "tmp").iterdir()):
-        account.problems.append("a file was left")
-    return account
+        return process.communicate()[1]
 
 
-def _served(folder: Path) -> tuple[Server, str]:
-    """Return a server and the id of a recording that it was sent."""
-    server = Server(folder / "tmp", *SERVE.split()[2:])
-    return server, server.send(folder / "input" / "00.wav")
-
-
-def _served_result(server: Server, recording: str) -> bytes:
-    return server.ask("GET", f"api/recordings/{recording}/result")[2]
-
-
-def _server_stopped(server: Server, number: signal.Signals) -> list[str]:
-    """Stop a server, and return the problems."""
-    processes = psutil.Process(server.process.pid).children(recursive=True)
-    server.process.send_signal(number)
-    server.process.wait(_PATIENCE)
-    _, left = psutil.wait_procs(processes, timeout=_PATIENCE)
-    for process in left:
-        process.kill()
-    server.stop()
-    problems = [f"{number.name}: {process.cmdline()} was left" for process in left]
-    if number != signal.SIGKILL and os.listdir(server.folder):
-        problems.append(f"{number.name}: a file was left")
-    return problems
-
-
-LIVE = Task(
-    "live --record out/00.wav -q",
-    plain,
-    "from tests.support import sound_cards; sound_cards.run_alone(1000)",
-)
-"""Between the devices of a stand-in, which hear noise."""
-
-HEAD = 44
-"""Bytes of a WAV file's header."""
-
-LONGEST = 2.0
-"""Seconds of the recordings, at most."""
-
-
-def live_cycles(folder: Path, count: int, rng: np.random.Generator) -> Account:
-    """Stop it at random moments, each time with recordings of their own.
-
-    Of the two files, before and after, all that is on the disk must be read; after SIGTERM and
-    SIGINT they must be equally long.
-    """
-    account = Account()
-    seconds = _start_of_recording(folder)
-    for k in range(1, count + 1):
-        number = SIGNALS[k % len(SIGNALS)]
-        files = _recordings(folder, k)
-        process = start(_live(k), folder)
-        errors = stopped(process, rng.uniform(0.1, seconds + LONGEST), number, rng, account)
-        account.tracebacks += b"Traceback" in errors
-        account.rounds += process.returncode == 0
-        if not leave(process):
-            account.problems.append(f"stop {k} ({number.name}): processes were left behind")
-        account.problems += [
-            f"stop {k} ({number.name}): {sentence}"
-            for sentence in _recording_problems(files, whole=number != signal.SIGKILL)
-        ]
-    return account
-
-
-def _live(k: int) -> Task:
-    return LIVE._replace(arguments=LIVE.arguments.replace("00", f"{k:02}"))
-
-
-def _recordings(folder: Path, k: int) -> RecordingPaths:
-    return RecordingPaths(folder / "out" / f"{k:02}.wav", folder / "out" / f"{k:02}.denoised.wav")
-
-
-def _start_of_recording(folder: Path) -> float:
-    """Return the seconds until sound is recorded."""
-    began = time.perf_counter()
-    process = start(_live(0), folder)
-    file = _recordings(folder, 0).after
-    while not (file.exists() and file.stat().st_size > HEAD):
-        if process.poll() is not None:
-            raise SystemExit(f"alphamf {LIVE.arguments} ended by itself")
-        time.sleep(0.01)
-    seconds = time.perf_counter() - began
-    process.terminate()
-    process.communicate()
-    return seconds
-
-
-def _recording_problems(files: RecordingPaths, *, whole: bool) -> list[str]:
-    there = [file for file in files if file.exists() and file.stat().st_size]
-    lengths = [soundfile.info(file).frames for file in there]
-    on_disk = [(file.stat().st_size - HEAD) // 2 for file in there]
-    problems = [] if lengths == on_disk else [f"{lengths} samples of {on_disk} can be read"]
-    if whole and len(set(lengths)) > 1:
-        problems.append(f"the recordings have {lengths} samples")
-    return problems
-
-
-OTHERS = {
-    "serve": (SERVE, server_cycles),
-    "live": (LIVE.arguments, live_cycles),
-}
-"""Commands that do not end by themselves: their words, and what stops them."""
-
-
-def _command(name: str) -> str:
-    return f"`alphamf {TASKS[name].arguments if name in TASKS else OTHERS[name][0]}`"
-
-
-def _with_others(rows: dict[str, list[str]]) -> list[list[str]]:
-    """Return rows of the table; commands that were not stopped keep theirs of the page."""
-    rows = {command: cells for command, *cells in rows_of(PAGE, "kills")} | rows
-    commands = map(_command, [*TASKS, *OTHERS])
-    return [[command, *rows[command]] for command in commands if command in rows]
-
-
-def main() -> None:
+def main(
+    *,
+    cycles: int = 200,
+    seed: int = 0,
+    only: Annotated[str, TASKS] = "",
+    write: bool = False,
+) -> None:
     """Stop all commands, and print the table."""
-    parser = options_of("benchmarks.attacks.kills", __doc__)
-    parser.add_argument("--cycles", type=int, default=200, help="of denoise")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", choices=[*TASKS, *OTHERS])
-    parser.add_argument("--write", action="store_true", help="put the table into the page")
-    asked = parser.parse_args()
-    rng = np.random.default_rng(asked.seed)
-    rows = {}
-    for name in [*TASKS, *OTHERS]:
-        if asked.only in (None, name):
-            count = asked.cycles if name == "denoise" else max(3, asked.cycles // 10)
-            with tempfile.TemporaryDirectory(prefix="kills-") as place:
-                prepare(name, Path(place))
-                stop = OTHERS[name][1] if name in OTHERS else partial(cycles, TASKS[name])
-                account = stop(Path(place), count, rng)
-            print(name, account, file=sys.stderr, flush=True)
-            stops = [str(account.stops[number.name]) for number in SIGNALS]
-            numbers = account.rounds, account.parts, account.tracebacks, len(account.problems)
-            rows[_command(name)] = [*stops, *map(str, numbers)]
+    rng = np.random.default_rng(seed)
+    rows = []
+    for name in [only] if only else TASKS:
+        count = cycles if name == "denoise" else max(3, cycles // 10)
+        with tempfile.TemporaryDirectory(prefix="kills-") as place:
+            prepare(name, Path(place))
+            account = stop(TASKS[name], Path(place), count, rng)
+        print(name, account, file=sys.stderr, flush=True)
+        stops = [account.stops[number.name] for number in SIGNALS]
+        numbers = account.rounds, account.parts, account.tracebacks, len(account.problems)
+        rows.append([f"`alphamf {TASKS[name].arguments}`", *map(str, [*stops, *numbers])])
     headings = ["command", *(number.name for number in SIGNALS), "rounds"]
     headings += ["temporary files seen", "tracebacks", "problems"]
-    arguments = ["--cycles", str(asked.cycles), "--seed", str(asked.seed)]
-    arguments += ["--only", asked.only] if asked.only else []
-    made = caption("benchmarks.attacks.kills", arguments, ("alphamf", "numpy", "soundfile"))
-    text = f"{tables.markdown(headings, _with_others(rows))}\n\n{made}"
-    publish(PAGE, "kills", text, write=asked.write)
+    order = [(f"`alphamf {task.arguments}`",) for task in TASKS.values()]
+    publish_rows(RELIABILITY, "kills", headings, rows, order, write=write)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,8 @@
-"""Sound files, a byte mutator that damages them, and damaged and hostile models."""
-
-from __future__ import annotations
+"""Sound files, a byte mutator that damages them, and damaged and odd models."""
 
 import io
 import json
-import pickle
 import re
-import zipfile
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -19,9 +15,9 @@ from alphamf.audio import formats, ogg
 from alphamf.audio.writer import open_writer
 from alphamf.errors import AlphaMFError
 
-SECONDS = 0.2
-"""Length of the sounds: thousands of them are denoised."""
+SECONDS = 0.2  # Length of the sounds: thousands of them are denoised
 
+# Kinds of sound files, with the names of their formats and subtypes
 FORMATS = {
     "wav": [("WAV", s) for s in ("PCM_16", "PCM_24", "PCM_U8", "FLOAT", "DOUBLE", "ULAW")]
     + [("WAV", "IMA_ADPCM"), ("WAV", "GSM610"), ("WAVEX", "PCM_16"), ("RF64", "PCM_16")],
@@ -34,10 +30,9 @@ FORMATS = {
         (form.name, s) for form in formats.FORMATS.values() if form.muxer for s in form.subtypes
     ],
 }
-"""Kinds of sound files, with the names of their formats and subtypes."""
 
+# Sizes that break programs which trust them
 NUMBERS = (0, 1, 2, 255, 256, 0x7FFF, 0x8000, 0xFFFF, 2**24, 2**31 - 1, 2**31, 2**32 - 1)
-"""Sizes that break programs which trust them."""
 
 
 def sounds(folder: Path | None) -> dict[str, list[bytes]]:
@@ -154,18 +149,8 @@ def _splice(rng: np.random.Generator, data: bytearray, other: bytes) -> None:
 
 
 Change = Callable[[np.random.Generator, bytearray, bytes], None]
+# Changes of the byte mutator: bits, cuts, swaps, sizes, pieces of another file
 CHANGES: tuple[Change, ...] = (_flip, _cut, _swap, _resize, _resize, _splice)
-"""Changes of the byte mutator: bits, cuts, swaps, sizes, pieces of another file."""
-
-
-class Bomb:
-    """An object whose unpickling ends the process."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Return the call that ends the process."""
-        import os
-
-        return os._exit, (66,)
 
 
 ABOUT = {"format": 1, "alpha": 1.0, "rate": 8000, "n_fft": 256, "hop_length": 64, "context": 2}
@@ -182,9 +167,8 @@ def model(basis: Any = None, text: str | None = None, **header: Any) -> bytes:
 
 
 def models(rng: np.random.Generator) -> Iterator[tuple[str, bytes]]:
-    """Yield kinds of damaged or hostile models, without end."""
+    """Yield kinds of damaged or odd models, without end; tests/learnt has hostile ones."""
     values = (0, -1, 1, 2, 3, 0.5, 1e30, 1e308, 2**31, 2**63, 10**400, None, "8000", [], {}, True)
-    dtypes = ("f2", "f4", "f8", ">f4", "i4", "u1", "?", "c8", "S5", "U5", "f16", "M8[s]")
     plain = model()
     while True:
         yield "model, bytes", mutate(rng, plain, plain)
@@ -196,14 +180,6 @@ def models(rng: np.random.Generator) -> Iterator[tuple[str, bytes]]:
         text = mutate(rng, json.dumps({**ABOUT, "about": {}}).encode(), b'[[[{"":NaN,1e999')
         yield "model, header", model(text=text.decode("latin-1"))
         yield "model, header", model(text="[" * int(10 ** rng.uniform(1, 6)))
-        shape = tuple(int(n) for n in rng.integers(0, 300, rng.integers(0, 4)))
-        yield "model, shape", model(np.ones(shape[:3], np.float16))
-        dtype = np.dtype(dtypes[rng.integers(len(dtypes))])
-        yield "model, dtype", model(np.zeros((258, 3), dtype))
-        yield "model, numbers", model(_numbers(rng))
-        yield "model, pickle", _pickled(rng)
-        yield "model, bomb", _bomb(rng)
-        yield "model, array header", _lie(rng)
         yield "model, odd but whole", _odd(rng)
 
 
@@ -221,59 +197,3 @@ def _odd(rng: np.random.Generator) -> bytes:
         alpha=float(rng.choice([0.5, 1.0, 2.0, rng.random() * 2])),
         **form,
     )
-
-
-def _numbers(rng: np.random.Generator) -> Any:
-    dtype = [np.float16, np.float32, np.float64][rng.integers(3)]
-    basis = rng.random((258, 3)).astype(dtype)
-    top = float(np.finfo(dtype).max)
-    bad = (np.nan, np.inf, -np.inf, -1.0, 0.0, top, float(np.finfo(dtype).smallest_subnormal))
-    for _ in range(rng.integers(1, 300)):
-        basis[rng.integers(258), rng.integers(3)] = bad[rng.integers(len(bad))]
-    return basis
-
-
-def _pickled(rng: np.random.Generator) -> bytes:
-    if rng.random() < 0.3:
-        return pickle.dumps(Bomb())
-    return model(np.array([[Bomb()] * 3] * 258, object))
-
-
-def _zip(kind: int, **entries: bytes) -> bytes:
-    data = io.BytesIO()
-    with zipfile.ZipFile(data, "w", kind) as archive:
-        for name, content in entries.items():
-            archive.writestr(f"{name}.npy", content)
-    return data.getvalue()
-
-
-def _array(shape: tuple[int, ...], content: bytes, dtype: str = "<f2") -> bytes:
-    data = io.BytesIO()
-    header = {"descr": dtype, "fortran_order": False, "shape": shape}
-    np.lib.format.write_array_header_1_0(data, header)
-    return data.getvalue() + content
-
-
-def _bomb(rng: np.random.Generator) -> bytes:
-    """Return a small archive of large arrays, in any compression, half with a false directory."""
-    rows = int(10 ** rng.uniform(4, 6.7))
-    kind = (zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)[rng.integers(3)]
-    header = io.BytesIO()
-    np.save(header, np.array(json.dumps({**ABOUT, "about": {}})))
-    data = bytearray(_zip(kind, basis=_array((rows, 3), bytes(6 * rows)), header=header.getvalue()))
-    if rng.random() < 0.5:  # the directory's size of the first entry
-        at = data.rfind(b"PK\x01\x02", 0, data.rfind(b"PK\x01\x02"))
-        data[at + 24 : at + 28] = int(rng.integers(1, 2000)).to_bytes(4, "little")
-    return bytes(data)
-
-
-def _lie(rng: np.random.Generator) -> bytes:
-    """Return a model whose array differs from its header in shape or type."""
-    shape = tuple(int(10 ** rng.uniform(0, 13)) for _ in range(rng.integers(1, 4)))
-    dtype = str(rng.choice(["<f2", "<f8", "|O", "<U9", "|V1000000"]))
-    basis = _array(shape, rng.bytes(int(rng.integers(0, 3000))), dtype)
-    if rng.random() < 0.5:
-        basis = mutate(rng, basis, basis)
-    header = io.BytesIO()
-    np.save(header, np.array(json.dumps({**ABOUT, "about": {}})))
-    return _zip(zipfile.ZIP_DEFLATED, basis=basis, header=header.getvalue())

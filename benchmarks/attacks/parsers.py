@@ -4,8 +4,6 @@
 one more entry of `PARSERS`.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile
@@ -205,6 +203,7 @@ def _lines() -> list[bytes]:
     return [json.dumps(each.to_json()).encode() + b"\n" for each in (known, failed)]
 
 
+# By name
 PARSERS = {
     "header": Parser(_header, _sounds),
     "metadata": Parser(_metadata, lambda: list(_outputs().values())),
@@ -217,4 +216,3 @@ PARSERS = {
     "corpus": Parser(_corpus, lambda: [b"clean,noisy\nclean/a.wav,noisy/b.wav\n"]),
     "results": Parser(_results, _lines),
 }
-"""By name."""

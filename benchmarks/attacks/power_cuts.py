@@ -12,8 +12,6 @@ every output when the command has ended well, was synced, and so were its name a
 folders. Linux only.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 import tempfile
@@ -22,15 +20,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from alphamf.tools import tables
-from benchmarks.attacks.commands import FEWER_TASKS, Task, prepare_fewer, start
-from benchmarks.attacks.kills import LIVE
-from benchmarks.report import options_of, run_main
+from benchmarks.attacks.commands import FEW, LIVE, Task, prepare, start
+from benchmarks.report import run_main
 
-CUT_TASKS = {
-    **{name: task for name, task in FEWER_TASKS.items() if name != "adapt"},
-    "live": LIVE._replace(before=LIVE.before.replace("1000", "1")),
-}
-"""Commands; `adapt` writes its model as `train` does."""
+# Commands; `adapt` writes its model as `train` does
+CUT_TASKS = {name: task for name, task in FEW.items() if name != "adapt"} | {"live": LIVE}
 CALLS = (
     "open,openat,creat,write,pwrite64,writev,pwritev,pwritev2,ftruncate,fallocate,sendfile,"
     "copy_file_range,rename,renameat,renameat2,link,linkat,unlink,unlinkat,mkdir,mkdirat,rmdir,"
@@ -42,8 +36,8 @@ _CALL = re.compile(r"^(\w+)\((.*)\) += (\d+)(?:<(.*)>)?$")
 _DESCRIPTOR = re.compile(r"\d+<([^<>]*)>")
 _PATH = re.compile(r'(?:(?:AT_FDCWD|\d+)<([^<>]*)>, )?"((?:[^"\\]|\\.)*)"')
 _BY_PATH = ("open", "creat", "rename", "link", "unlink", "mkdir", "rmdir")
+# Endings of files that are appended to, or that nothing but a command started again reads
 GROWING = (".jsonl", ".checkpoint")
-"""Endings of files that are appended to, or that nothing but a command started again reads."""
 
 
 @dataclass
@@ -169,11 +163,10 @@ def follow(lines: Iterable[str], folder: Path) -> Disk:
 def cut(name: str, task: Task, place: Path) -> Disk:
     """Run a command under strace, and cut the power after each of its calls."""
     folder = place / "work"
-    there = ["out"] if name in ("train", "adapt", "live") else []  # others make it
-    for each in ("input", "../tmp", *there):
-        (folder / each).mkdir(parents=True)
-    if name in FEWER_TASKS:
-        prepare_fewer(name, folder / "input")
+    prepare(name, folder, few=True)
+    if name not in ("train", "live"):
+        (folder / "out").rmdir()  # which the command makes
+    (folder / "tmp").rename(place / "tmp")
     trace = place / "trace"
     process = start(task, folder, (*STRACE, "-o", str(trace)), place / "tmp")
     errors = process.communicate()[1].decode(errors="replace")
@@ -194,11 +187,9 @@ def rows(names: Iterable[str]) -> Iterator[list[str]]:
         yield [f"`alphamf {task.arguments}`", *map(str, numbers)]
 
 
-def main() -> None:
+def main(*, only: str = ",".join(CUT_TASKS)) -> None:
     """Cut the power of all commands, and print the table."""
-    parser = options_of("benchmarks.attacks.power_cuts", __doc__)
-    parser.add_argument("--only", default=",".join(CUT_TASKS), help="commands")
-    found = list(rows(parser.parse_args().only.split(",")))
+    found = list(rows(only.split(",")))
     print(tables.markdown(["command", "cuts", "syncs", "promises", "problems"], found))
     raise SystemExit(any(cells[-1] != "0" for cells in found))
 

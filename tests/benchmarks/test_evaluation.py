@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from alphamf.errors import AlphaMFError
 from alphamf.evaluation.pairs import read_pairs
 from benchmarks import clips, evaluation, scored
 from benchmarks.report import run_main
@@ -16,11 +17,6 @@ car_5dB/sp01.flac,8000,2.8,test,sp01,car,5
 car_5dB/sp02.flac,8000,2.6,train,sp02,car,5
 car_10dB/sp02.flac,8000,2.6,train,sp02,car,10
 """
-
-
-def run(module, monkeypatch, *arguments: object) -> None:
-    monkeypatch.setattr(sys, "argv", [module.__name__, *map(str, arguments)])
-    run_main(module.main)
 
 
 @pytest.fixture
@@ -35,18 +31,18 @@ def corpus(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_pairs_of_a_split_and_of_levels(corpus, monkeypatch):
+def test_pairs_of_a_split_and_of_levels(corpus):
     table = corpus / "pairs.csv"
-    run(clips, monkeypatch, "noizeus", "-o", table)
+    clips.main("noizeus", output=table)
     folder = str(corpus / "corpora/noizeus")
     assert len(read_pairs(str(table), folder, folder)) == 3
-    run(clips, monkeypatch, "noizeus", "--split", "train", "--snr", "5,0", "-o", table)
+    clips.main("noizeus", split="train", snr="5,0", output=table)
     (pair,) = read_pairs(str(table), folder, folder)
     assert pair.noisy == str(corpus / "corpora/noizeus/car_5dB/sp02.flac")
     assert pair.clean == str(corpus / "corpora/noizeus/clean/sp02.flac")
     assert (pair.noise, pair.snr, pair.problem) == ("car", 5.0, None)
-    with pytest.raises(SystemExit, match="2"):
-        run(clips, monkeypatch, "noizeus", "--snr", "3", "-o", table)
+    with pytest.raises(AlphaMFError, match="no such files"):
+        clips.main("noizeus", snr="3", output=table)
 
 
 def test_scores_of_an_evaluation_and_of_peers_are_grouped_and_compared(corpus, monkeypatch):
@@ -58,7 +54,7 @@ def test_scores_of_an_evaluation_and_of_peers_are_grouped_and_compared(corpus, m
     (corpus / "peers.csv").write_text(
         head + "X,v1/a.wav,car,5,60,7,2,0.9\nX,c.wav,car,5,60,1,1,1\n"
     )
-    run(evaluation, monkeypatch, corpus, "--peers", corpus / "peers.csv", "-o", "found.csv")
+    evaluation.main(corpus, peers=corpus / "peers.csv", output="found.csv")
     found = scored.read("found.csv")
     assert found["all", "fast"]["SI-SDR dB"] == "8.00" and found["car", "fast"]["clips"] == "2"
     assert found["all", "fast"]["error of SI-SDR dB"] == "2.00"
@@ -68,6 +64,8 @@ def test_scores_of_an_evaluation_and_of_peers_are_grouped_and_compared(corpus, m
 
 
 def test_a_folder_without_scores_is_one_sentence(corpus, monkeypatch, capsys):
+    """As a command: the arguments are read, and the error is printed."""
+    monkeypatch.setattr(sys, "argv", ["", str(corpus), "-o", "found.csv"])
     with pytest.raises(SystemExit, match="2"):
-        run(evaluation, monkeypatch, corpus, "-o", "found.csv")
+        run_main(evaluation.main)
     assert "does not hold scores" in capsys.readouterr().err

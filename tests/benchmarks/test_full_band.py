@@ -9,7 +9,6 @@ from alphamf.audio.speech_level import active_power
 from benchmarks import full_band
 from benchmarks.clips import Clip
 from benchmarks.full_band import RATE
-from tests.support.edges import edge, level_above
 
 SAMPLES = 3 * RATE
 FIELDS = "si_sdr segmental_snr distance left left_in_voice sibilants fricatives together"
@@ -40,7 +39,6 @@ SIBILANT = 0.05 * band(1, 5000, 14000) * during(1, 2)
 CLEAN = VOWEL + SIBILANT
 HISS = 0.02 * band(2, 0, 24000)
 NOISY = CLEAN + HISS
-HIGH = band(1, 8000, 14000) * during(1, 2)
 
 
 def low_passed(sound: np.ndarray, edge_: float, factor: float) -> np.ndarray:
@@ -50,15 +48,11 @@ def low_passed(sound: np.ndarray, edge_: float, factor: float) -> np.ndarray:
     return np.fft.irfft(spectrum)
 
 
-def test_clean_speech_is_perfect():
-    found = scores(CLEAN, NOISY, CLEAN)
-    assert found.si_sdr > 100
-    assert found.segmental_snr == full_band.SEGMENTAL[1]
-    assert (found.distance, found.sibilants, found.fricatives) == (0, 0, 0)
-
-
-def test_noisy_speech():
+def test_clean_and_noisy_speech():
     """Its distance is what the noise fills up to 14 kHz, and all of the noise is left."""
+    perfect = scores(CLEAN, NOISY, CLEAN)
+    assert perfect.si_sdr > 100 and perfect.segmental_snr == full_band.SEGMENTAL[1]
+    assert (perfect.distance, perfect.sibilants, perfect.fricatives) == (0, 0, 0)
     found = scores(CLEAN, NOISY, NOISY)
     assert found.left == found.left_in_voice == 0
     ratio = 0.05**2 * 6 / 9 / (0.02**2 * 12 / 24)  # from 8 to 20 kHz
@@ -85,14 +79,6 @@ def test_faint_sibilants_count_less_together():
     assert found.together == pytest.approx(10 * np.log10(1 / 1.01), abs=0.1)
 
 
-def test_silence_has_bounded_scores():
-    found = scores(CLEAN, NOISY, low_passed(CLEAN, 8000, 0.0))
-    assert found.segmental_snr == pytest.approx(0, abs=0.01)
-    assert found.sibilants == pytest.approx(-full_band.MOST, abs=0.5)
-    assert found.distance < 40
-    assert -70 < found.together < -20
-
-
 @pytest.mark.parametrize("name, low, high", [("left", 2, 4), ("left_in_voice", 0, 1)])
 def test_noise_left_in_pauses_and_under_vowels(name, low, high):
     """A tenth of the noise is 20 dB less, in frames of the kind alone."""
@@ -100,12 +86,6 @@ def test_noise_left_in_pauses_and_under_vowels(name, low, high):
     other = "left" if name == "left_in_voice" else "left_in_voice"
     assert abs(getattr(found, name) + 20) < 1
     assert abs(getattr(found, other)) < 0.1
-
-
-def test_noise_below_the_hearing_threshold_is_not_scored():
-    quiet = CLEAN + HISS / 100
-    assert np.isnan(scores(CLEAN, quiet, CLEAN).left)
-    assert scores(CLEAN, NOISY, CLEAN).left > full_band.QUIETEST
 
 
 def test_the_distance_ends_at_the_edge_of_the_speech():
@@ -124,14 +104,6 @@ def test_level_is_that_of_active_speech():
     one = scores(CLEAN, NOISY, 0.5 * NOISY)
     other = scores(0.01 * CLEAN, 0.01 * NOISY, 0.005 * NOISY)
     np.testing.assert_allclose(one, other, atol=1e-3)
-
-
-def test_the_edge_of_a_band():
-    sound = band(4, 100, 11000).astype(np.float32)
-    assert abs(edge(sound, RATE) - 11000) < 60
-    assert level_above(sound, RATE, 11500) < -110
-    spoilt = sound + np.float32(3e-4) * band(5, 12000, 13000).astype(np.float32)
-    assert abs(level_above(spoilt, RATE, 11500) - 20 * np.log10(3e-4)) < 0.5
 
 
 def test_a_mixture_has_its_snr_and_is_the_same_again(shared, monkeypatch):

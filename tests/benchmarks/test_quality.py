@@ -1,25 +1,20 @@
 """Clips of the tables of quality, and the tables themselves."""
 
-import sys
-
 import numpy as np
 import pytest
 
 from alphamf.audio.speech_level import pause_depth
+from alphamf.errors import AlphaMFError
 from alphamf.scores.score import si_sdr
 from benchmarks import cases, quality, scored
 from benchmarks.clips import Clip
-from benchmarks.report import run_main
 
 RATE = cases.RATE
 
 
-def test_an_unknown_method_is_one_sentence(monkeypatch, capsys):
-    arguments = ["quality", "unheard", "--methods", "good"]
-    monkeypatch.setattr(sys, "argv", arguments)
-    with pytest.raises(SystemExit):
-        run_main(quality.main)
-    assert "there is no method 'good'" in capsys.readouterr().err
+def test_an_unknown_method_is_one_sentence():
+    with pytest.raises(AlphaMFError, match="there is no method 'good'"):
+        quality.main("unheard", methods="good")
 
 
 @pytest.fixture
@@ -83,18 +78,15 @@ def test_references_with_quiet_pauses_are_a_group_of_their_own(clip):
         assert groups == ("clean", *more)
 
 
-def test_the_table_has_every_group_and_the_differences(clip, monkeypatch, capsys, tmp_path):
+def test_the_table_has_every_group_and_the_differences(clip, monkeypatch, tmp_path):
     monkeypatch.setattr(scored, "TABLES", tmp_path)
     levels = np.repeat([1.0, 10 ** (-55 / 20)], RATE)
     quiet = clip._replace(clean=(levels * clip.clean).astype(np.float32))
     monkeypatch.setattr(cases, "sounds", lambda *_: [clip, quiet])
-    words = ["nearly-clean", "--methods", "noisy,logmmse", "--jobs", "1", "--split", "test"]
-    monkeypatch.setattr(sys, "argv", ["quality", *words])
-    quality.main()
+    quality.main("nearly-clean", methods="noisy,logmmse", jobs=1, split="test")
     found = scored.read("nearly-clean-test.csv")
     assert found["clean", "noisy"]["clips"] == "2" and found["clean", "noisy"]["SI-SDR dB"] == "inf"
     assert found["clean, quiet pauses", "logmmse"]["clips"] == "1"
-    assert "`python -m benchmarks.quality nearly-clean" in capsys.readouterr().out
 
 
 ROWS = [
@@ -115,15 +107,6 @@ def test_means_over_all_and_by_group():
 def test_a_method_is_compared_with_the_others_clip_by_clip():
     rows = scored.with_differences(ROWS, [("fast", "noisy"), ("fast", "absent"), ("fast", "fast")])
     lines = [line for line in scored.summary(rows) if "less" in line[2]]
-    assert lines[0] == [
-        "all",
-        "2",
-        "fast less noisy",
-        "2.00",
-        "1.00",
-        "0.500",
-        "",
-        "0.050",
-        "0.050",
-    ]
+    assert lines[0][:5] == ["all", "2", "fast less noisy", "2.00", "1.00"]
+    assert lines[0][5:] == ["0.500", "", "0.050", "0.050"]
     assert {line[2] for line in lines} == {"fast less noisy"}

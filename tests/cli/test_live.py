@@ -116,6 +116,18 @@ def test_a_signal_leaves_whole_recordings(tmp_path, number, code):
 
 
 @posix
+@pytest.mark.slow
+def test_what_was_recorded_before_a_kill_can_be_read(tmp_path):
+    with started("--record", str(tmp_path / "a.wav"), cwd=tmp_path) as process:
+        file = tmp_path / "a.denoised.wav"
+        until(lambda: file.exists() and file.stat().st_size > 20_000)
+        process.kill()
+        process.communicate()
+    for path in tmp_path.glob("*.wav"):
+        assert soundfile.info(path).frames == (path.stat().st_size - 44) // 2 > 0
+
+
+@posix
 def test_an_unplugged_device_is_told_and_the_recording_is_whole(tmp_path):
     with started("--record", str(tmp_path / "r"), seconds=0.5, cwd=tmp_path) as process:
         _, err = process.communicate(timeout=60)

@@ -13,7 +13,7 @@ import pytest
 from alphamf.denoising.weights import find_online
 from alphamf.native import engine
 from alphamf.native.engine import pack
-from benchmarks.engine import build
+from benchmarks.latency import build
 
 if not engine.AVAILABLE or not shutil.which("gcc") or sys.platform != "linux":
     pytest.skip("needs the engine and GCC", allow_module_level=True)
