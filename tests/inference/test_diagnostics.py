@@ -37,16 +37,6 @@ def test_ess_of_an_autoregression(draws):
     np.testing.assert_allclose(diagnostics.mcse(draws), expected**-0.5, rtol=0.06)
 
 
-def test_mcse_is_the_error_of_means_over_many_runs():
-    rng = np.random.default_rng(1)
-    noise = rng.standard_normal((1000, 300)) * np.sqrt(1 - RHO**2)
-    chains = lfilter([1], [1, -RHO], noise, axis=0)[100:]
-    errors = [float(diagnostics.mcse(chains[:, k, None])) for k in range(100)]
-    assert np.mean(errors) == pytest.approx(chains.mean(0).std(), rel=0.1)
-    # What takes draws as independent is three times too sure.
-    assert chains.std() / np.sqrt(len(chains)) < np.mean(errors) / 2.5
-
-
 def test_interleaved_chains_are_told_apart(draws):
     # Chains that move in turn, as one series: its neighbours are independent.
     series = draws.reshape(DRAWS * CHAINS, 1, 2)

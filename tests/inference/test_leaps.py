@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from alphamf.inference import SAMPLERS, leaps
-from alphamf.inference.laws import Z_MOST, gaussian_z
 from alphamf.inference.random import draw_rows, generator
 from alphamf.inference.targets.gaussian import LinearGaussian
 from alphamf.inference.targets.logistic import LogisticRegression
@@ -99,30 +98,6 @@ def test_extreme_scores_stay_finite(kind):
 
 def _state(theta):
     return SAMPLERS["sgld"](1.0).init(None, theta)
-
-
-def test_minibatches_have_the_law_of_their_noise():
-    """The compiled chain has the variance that minibatches of the data give SGLD."""
-    points, batch, h = 40, 5, 0.02
-    a = np.ones((points, 1)) * np.linspace(0.5, 1.5, points)[:, None]
-    x = a[:, 0] + np.linspace(-1, 1, points)
-    target = LinearGaussian(a, x, 4.0, batch=batch)
-    # theta' - mean = (1 - h A) (theta - mean) + h b + N(0, 2 h) with A, b of the minibatch.
-    each, shift = points * a[:, 0] ** 2 / 4 + 1, points * a[:, 0] * (x - a[:, 0] * target.mean) / 4
-    shift = shift - target.mean
-    slope = np.mean(each)
-    square = 1 - 2 * h * slope + h * h * (slope**2 + np.var(each) / batch)
-    assert abs(shift.mean()) < 1e-10
-    noise = h * h * np.var(shift) / batch + 2 * h
-
-    variance = noise / (1 - square)
-    sampler = SAMPLERS["sgld"](h)
-    rng = generator(5)
-    state = sampler.init(rng, np.full((40_000, 1), target.mean[0]))
-    for _ in range(60):
-        state = sampler.step(rng, state, target)
-    # The law is nearly normal: of 60 sums of small terms.
-    assert gaussian_z(state.theta, target.mean, np.array([[variance]])) < Z_MOST
 
 
 def test_rows_are_drawn_evenly():

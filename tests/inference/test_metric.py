@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from alphamf.errors import AlphaMFError
-from alphamf.inference.draws import metric_of
 from alphamf.inference.metric import Dense, Diagonal
 from alphamf.inference.random import generator
 
@@ -158,8 +156,3 @@ def test_float32_stays_float32(make):
     for name in ("apply", "solve", "root", "inverse_root", "force"):
         assert getattr(metric, name)(v).dtype == np.float32
     assert metric.divergence().dtype == metric.log_det().dtype == np.float32
-
-
-def test_metric_of_names_the_potential_that_has_none():
-    with pytest.raises(AlphaMFError, match=r"metric\(theta\), which dict does not have"):
-        metric_of({}, np.ones(2))

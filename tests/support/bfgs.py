@@ -29,17 +29,14 @@ def dense(s, y, gamma=GAMMA):
     return h
 
 
-def dense_root(s, y, *, printed, gamma=GAMMA):
-    """S of one chain by eq. 11, as corrected or as printed."""
+def dense_root(s, y, gamma=GAMMA):
+    """S of one chain by eq. 11, corrected: printed are s'By under the root, and -y for y."""
     eye = np.eye(s.shape[-1])
     root = math.sqrt(gamma) * eye
     for k, (a, b) in enumerate(zip(s, y, strict=True)):
         inverse = np.linalg.inv(dense(s[:k], y[:k], gamma))
         ba = inverse @ a
-        if printed:
-            q = math.sqrt(abs(a @ b / (b @ ba))) * ba - b
-        else:
-            q = b - math.sqrt(a @ b / (a @ ba)) * ba
+        q = b - math.sqrt(a @ b / (a @ ba)) * ba
         root = (eye - np.outer(a / (a @ b), q)) @ root
     return root
 

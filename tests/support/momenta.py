@@ -1,12 +1,10 @@
 """Normal targets and masses for samplers with momenta, and the samplers' exact laws on them."""
 
-import itertools
 import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.polynomial.hermite_e import hermegauss, hermevander
 from scipy.linalg import expm
 
 from alphamf.inference.laws import discretised
@@ -104,52 +102,6 @@ def scheme(sampler, h, precision, inverse, gradient_noise=0.0):
 def sghmc_law(sampler, h, precision=PRECISION, inverse=INVERSE_MASS, gradient_noise=0.0):
     """Return SGHMC's own stationary covariance of (theta, p)."""
     return discretised(*scheme(sampler, h, precision, inverse, gradient_noise))
-
-
-class Given:
-    """A generator that returns given standard normal numbers."""
-
-    def __init__(self, *arrays):
-        self.arrays = list(arrays)
-
-    def standard_normal(self, shape, dtype):
-        array = self.arrays.pop(0).copy()
-        assert array.shape == shape
-        return array
-
-
-def grid(sizes):
-    """Return nodes (n, k) and weights (n,) of a Gauss-Hermite rule in k dimensions."""
-    rules = [hermegauss(size) for size in sizes]
-    nodes = np.stack([x.ravel() for x in np.meshgrid(*(x for x, _ in rules), indexing="ij")], -1)
-    weights = np.stack([w.ravel() for w in np.meshgrid(*(w for _, w in rules), indexing="ij")])
-    return nodes, weights.prod(0) / weights.prod(0).sum()
-
-
-def hermite(x, degree):
-    """Return the orthonormal polynomials of three variables up to a degree, by their powers."""
-    norms = np.sqrt([float(math.factorial(k)) for k in range(degree + 1)])
-    u, v, w = (hermevander(column, degree) / norms for column in x.T)
-    powers = [k for k in itertools.product(range(degree + 1), repeat=3) if sum(k) <= degree]
-    return {k: u[:, k[0]] * v[:, k[1]] * w[:, k[2]] for k in powers}
-
-
-def stationary(leap, nodes, weights, degree, decay=lambda powers: 1.0):
-    """Return the coefficients of a leap's stationary density, relative to the normal one.
-
-    ``leap`` moves `nodes`, whose first three columns are standard normal at the ideal law, and
-    ``decay`` gives the factors of an Ornstein-Uhlenbeck move after it, which is diagonal here. The
-    density is developed in Hermite polynomials, and its coefficients c are the means of those under
-    the law of the chain, without sampling error: c = c T, with T the leap's matrix.
-    """
-    before = hermite(nodes[:, :3], degree)
-    after = hermite(leap(nodes), degree)
-    powers = list(before)
-    start = np.stack(list(before.values()), 1) * weights[:, None]
-    matrix = start.T @ (np.stack(list(after.values()), 1) * [decay(k) for k in powers])
-    # The first coefficient is that of the constant, which is 1.
-    rest = np.linalg.solve((np.eye(len(powers)) - matrix)[1:, 1:].T, matrix[0, 1:])
-    return dict(zip(powers[1:], rest, strict=True))
 
 
 MIRRORED = Normal(np.diag([2.0, 0.5]), positive=True)

@@ -5,9 +5,9 @@ import math
 import numpy as np
 from scipy import stats
 
-from alphamf.inference.laws import gaussian_draws
 from alphamf.inference.metric import Dense, Diagonal
 from alphamf.inference.protocols import Parts
+from alphamf.inference.random import generator
 from alphamf.inference.targets.gaussian import LinearGaussian
 from alphamf.tools.arrays import dot
 
@@ -21,7 +21,7 @@ def plane(batch=None, dtype=np.float64):
 
 
 class OneGamma:
-    """Gamma(shape, rate) in each coordinate: a positive posterior with known law."""
+    """Gamma(shape, rate): a positive posterior with a known law."""
 
     positive = True
     size = 1
@@ -33,19 +33,36 @@ class OneGamma:
     def draw(self, rng, theta):
         return self
 
+    def parts(self, theta):
+        """Return parts of which SGRLD makes the exact metric, theta / rate."""
+        shape = np.full(1, self.shape, theta.dtype)
+        return Parts(np.full_like(theta, self.rate), np.zeros_like(theta), shape, np.ones(1))
+
     def grad(self, theta):
         return (1 - self.shape) / theta + self.rate
 
+    def sample(self, n):
+        return generator(0, 9).standard_gamma(self.shape, (n, 1)) / self.rate
+
 
 class HalfNormal(OneGamma):
-    """exp(-precision x^2 / 2) on x > 0."""
+    """exp(-precision x^2 / 2) on x > 0, with a constant metric."""
 
-    def __init__(self, precision: float) -> None:
-        self.precision = precision
+    def __init__(self, precision: float, metric: float = 1.0) -> None:
+        self.precision, self.constant = precision, metric
         self.latents = {}
+
+    def parts(self, theta):
+        return Parts(self.precision * theta, np.zeros_like(theta), np.ones(1), np.ones(1))
 
     def grad(self, theta):
         return self.precision * theta
+
+    def metric(self, theta):
+        return Diagonal(np.full(1, self.constant))
+
+    def sample(self, n):
+        return np.abs(generator(0, 9).standard_normal((n, 1))) / math.sqrt(self.precision)
 
 
 MIXED = np.array([[1.0, 0.9], [0.9, 2.0]])
@@ -153,28 +170,3 @@ class CurvedOrthant(Orthant):
     """The same law with the dense metric of `Curved`."""
 
     metric = Curved.metric
-
-
-class Quadrant:
-    """A Gaussian on the positive quadrant, of correlation -.8: its density is large at the wall."""
-
-    positive = True
-    size = 2
-    latents: dict = {}  # noqa: RUF012
-    precision = np.array([[1.0, 0.8], [0.8, 1.0]])
-
-    def draw(self, rng, theta):
-        return self
-
-    def grad(self, theta):
-        return theta @ self.precision
-
-    def parts(self, theta):
-        return Parts(theta @ self.precision, 0 * theta, np.ones(2), np.ones(2))
-
-    def metric(self, theta):
-        return Dense(self.precision)
-
-    def sample(self, n):
-        draws = gaussian_draws(np.zeros(2), np.linalg.inv(self.precision), n=15 * n)
-        return draws[(draws > 0).all(1)][:n]

@@ -149,13 +149,3 @@ def test_experiment_of_one_process_says_so(tmp_path):
     result = ranks_run(2, "-c", code, "experiment", "richardson", "--output", tmp_path, code=2)
     assert result.stderr.count("Error: ") == 1
     assert "Error: richardson runs in one process; start it without mpiexec" in result.stderr
-
-
-@over_mpi
-def test_ranks_give_the_bits_of_blocks_in_turn_on_movielens(tmp_path, shared, monkeypatch):
-    monkeypatch.setenv("ALPHAMF_DATA", str(shared))
-    wanted = walks.outcomes(walks.films)
-    for count in (2, 4):
-        output = tmp_path / f"{count}.npz"
-        ranks_run(count, *WALKS, "films", output)
-        walks.same(dict(np.load(output)), wanted)

@@ -8,15 +8,12 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from alphamf.errors import AlphaMFError
-from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.inference import Kernel, check
 from alphamf.inference.laws import Z_MOST
 from alphamf.inference.random import generator, stable_noise
-from alphamf.inference.samplers import fractional
 from alphamf.inference.samplers.fractional import FLA, FULD, velocity
-from alphamf.inference.samplers.langevin import SGLD
 from alphamf.inference.targets.gaussian import LinearGaussian
+from tests.support.posteriors import Quartic
 
 FREQUENCIES = np.array([0.2, 0.5, 1.0, 2.0])
 
@@ -186,19 +183,6 @@ def test_heavy_tails_keep_their_law_only_with_the_drift_of_their_index():
     assert not lost.passed
 
 
-def test_sgld_takes_long_to_where_a_jump_leads():
-    chains, theta = 2000, np.zeros((2000, 1))
-    found = {}
-    for sampler in (FLA(0.05, 1.5), SGLD(0.05)):
-        rng, state = generator(3), sampler.init(None, theta)
-        for _ in range(300):
-            state = sampler.step(rng, state, Cauchy())
-        found[type(sampler)] = (np.abs(state.theta) > 20).mean()
-    exact = 1 - 2 / np.pi * np.arctan(20)
-    assert abs(found[FLA] - exact) < 4 * np.sqrt(exact / chains)
-    assert found[SGLD] < exact / 10
-
-
 @pytest.mark.parametrize("alpha", [1.1, 1.7, 1.95])
 def test_velocity_is_the_slope_of_its_law(alpha):
     """Integrals of -psi' by parts: E G sin(w v) = w exp(-w^alpha / alpha), and E v G = 1."""
@@ -223,22 +207,6 @@ def test_velocity_is_that_of_scipy_s_density():
     np.testing.assert_allclose(velocity(x, 1.7), slope, rtol=1e-4)
 
 
-class Quartic:
-    """U = x^4 / 4."""
-
-    size, positive, latents = 1, False, {}
-
-    def draw(self, rng, theta):
-        return self
-
-    def grad(self, theta):
-        return theta**3
-
-    def exact(self, rng, count):
-        square = np.sqrt(4 * rng.standard_gamma(0.25, (count, 1)))
-        return np.sqrt(square) * np.sign(rng.random((count, 1)) - 0.5)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("alpha", "h"), [(1.3, 0.4), (1.8, 0.4), (2.0, 0.4)])
 def test_momenta_keep_the_law_up_to_second_order(alpha, h):
@@ -246,32 +214,6 @@ def test_momenta_keep_the_law_up_to_second_order(alpha, h):
     assert report.passed, report
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["velocity", "stable_noise"])
-def test_momenta_need_the_velocity_and_the_scale_of_their_law(name, monkeypatch):
-    right = getattr(fractional, name)
-    twins = {
-        "velocity": lambda v, alpha: right(v, 1.2),
-        "stable_noise": lambda rng, alpha, like: right(rng, alpha, like) / 2,
-    }
-    monkeypatch.setattr(fractional, name, twins[name])
-    report = check(FULD(0.4, 1.8, leaps=4), Quartic(), order=2, steps=100, chains=10_000)
-    assert not report.passed, report
-
-
 def test_momenta_start_from_their_law():
     state = FULD(0.1, 1.5).init(generator(0), np.zeros((40_000, 1)))
     assert wave_z(state.momentum[:, 0], 1 / 1.5, 1.5) < Z_MOST
-
-
-@pytest.mark.parametrize("kind", [FLA, FULD])
-def test_refuses_what_does_not_fit(kind):
-    for alpha in (1.0, 2.1, float("nan")):
-        with pytest.raises(AlphaMFError, match="alpha must be above 1 and at most 2"):
-            kind(0.1, alpha)
-    target = AlphaMF(np.ones((4, 5)), [Source(2.0, 1)])
-    theta = target.start(generator(0))
-    sampler = kind(0.1)
-    with pytest.raises(AlphaMFError, match="cannot sample a positive target"):
-        sampler.step(generator(0), sampler.init(generator(0), theta), target)
-    assert "no wall" in sampler.needs

@@ -182,6 +182,7 @@ def test_chains_are_each_alone(sampler, make):
 
 
 OUT_OF_RANGE = {
+    EM: {"relaxation": (0.0, 2.0)},
     SGRLD: {"decay": (1.0, -0.1), "freeze": (0,)},
     PSGLD: {"decay": (1.0, -0.1), "damping": (-1.0,), "scale": (0.0, nan)},
     HAMCMC: {"memory": (1,), "gamma": (0.0, nan), "trust": (-1.0,)},
@@ -217,17 +218,32 @@ def test_hyperparameters_out_of_range_are_refused(kind):
         for value in values:
             with pytest.raises(AlphaMFError, match=rf"^{field}`? (must|cannot)"):
                 kind(**{field: value})
+    with pytest.raises(AlphaMFError, match=r"noise_estimate must be 0 .* baoab, not 0.2"):
+        SGHMC(noise_estimate=0.2, integrator="baoab")
+    with pytest.raises(AlphaMFError, match="correction must be off"):
+        PSGLD(lagged=True, correction=True)
 
 
-@pytest.mark.parametrize("relaxation", [0.0, 2.0])
-def test_em_refuses_steps_that_do_not_settle(relaxation):
-    with pytest.raises(AlphaMFError, match="relaxation must lie between 0 and 2"):
-        EM(relaxation)
+LEANING, DENSE = Line(PRECISION, positive=True), FixedMass(INVERSE_MASS)
+REFUSED = [
+    (kind(0.1), bounded(np.float32), f"{kind.__name__} needs a target without latents")
+    for kind in (SGRRLD, SGRRHMC, SGRRMLD, ReplicaExchange)
+]
+REFUSED += [(k(0.1), bounded(np.float64), "cannot sample a positive target") for k in (FLA, FULD)]
+REFUSED += [
+    (kind(0.1, mass=DENSE), LEANING, "positive target needs a diagonal mass")
+    for kind in (SGHMC, SGNHT, SGNPHMC)
+]
+REFUSED += [
+    (SGRNPHMC(0.1), CurvedOrthant(), "positive target needs a diagonal mass or metric"),
+    (RSGLD(0.1), CurvedOrthant(), "diagonal must be True if the target is positive"),
+    (PSGLD(0.1, correction=True), LEANING, r"hessian_diagonal\(theta\), which Sloped does not"),
+]
+"""Targets that a sampler cannot move on."""
 
 
-@pytest.mark.parametrize("kind", [SGRRLD, SGRRHMC, SGRRMLD, ReplicaExchange])
-def test_two_chains_in_one_refuse_latents(kind):
-    target = bounded(np.float32)
-    state = kind(0.1).init(generator(0), target.start(generator(0)))
-    with pytest.raises(AlphaMFError, match=f"{kind.__name__} needs a target without latents"):
-        kind(0.1).step(generator(1), state, target)
+@pytest.mark.parametrize(("sampler", "target", "sentence"), REFUSED, ids=name_of)
+def test_targets_that_do_not_fit_are_refused(sampler, target, sentence):
+    theta = target.start(generator(0), (3,))
+    with pytest.raises(AlphaMFError, match=sentence):
+        sampler.step(generator(1), sampler.init(generator(0), theta), target)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from alphamf.errors import AlphaMFError
 from alphamf.inference.laws import (
     CHAINS,
     P_LEAST,
@@ -23,37 +21,12 @@ from alphamf.inference.laws import (
 from alphamf.inference.metric import Dense, Diagonal
 from alphamf.inference.random import generator
 from alphamf.inference.samplers import hmc, metropolis
-from alphamf.inference.samplers.hmc import HMC, RHMC
+from alphamf.inference.samplers.hmc import HMC, HMCBFGS, RHMC
 from alphamf.inference.samplers.metropolis import ExtendedPotential, leapfrog
+from alphamf.inference.samplers.qnhmc import QNHMC
+from tests.support.momenta import FixedMass
 from tests.support.posteriors import MIXED, Crossed, Curved, CurvedOrthant, Orthant, Quartic, space
 from tests.support.twins import AcceptsAll, OneSign, Wrong, twin, wrong_metric, wrong_way
-
-
-class Memo(NamedTuple):
-    """The state of `Fixed`: how often it was asked to learn."""
-
-    updates: int
-
-
-@dataclass(frozen=True)
-class Fixed:
-    """A constant mass."""
-
-    inverse_mass: tuple
-
-    def init(self, theta):
-        return Memo(0)
-
-    def inverse(self, state):
-        matrix = np.array(self.inverse_mass)
-        return Diagonal(matrix) if matrix.ndim == 1 else Dense(matrix)
-
-    def update(self, rng, state, theta, momentum):
-        return Memo(state.updates + 1)
-
-
-def fixed(matrix):
-    return Fixed(tuple(map(tuple, matrix)) if np.ndim(matrix) == 2 else tuple(matrix))
 
 
 def exact_step(target, sampler, *, n=CHAINS, seed=0, dtype=np.float64):
@@ -69,9 +42,9 @@ def test_hmc_leaves_a_gaussian_law(dtype, mass, monkeypatch):
     if mass is None:
         sampler = HMC(1.7 / math.sqrt(np.linalg.eigvalsh(target.precision).max()), 4)
     else:
-        sampler = HMC(1.2, 4, fixed(np.linalg.inv(target.precision * [1, 1, 2] * [[1], [1], [2]])))
-        if dtype == np.float32:
-            sampler = replace(sampler, mass=Narrow(sampler.mass.inverse_mass))
+        sampler = HMC(
+            1.2, 4, FixedMass(np.linalg.inv(target.precision * [1, 1, 2] * [[1], [1], [2]]))
+        )
     start = gaussian_draws(*law, dtype=dtype)
     rng = generator(0, 1)
     state = sampler.step(rng, sampler.init(rng, start), target)
@@ -82,13 +55,6 @@ def test_hmc_leaves_a_gaussian_law(dtype, mass, monkeypatch):
     assert gaussian_p(state.theta, *law) > P_LEAST
     monkeypatch.setattr(metropolis, "metropolis", wrong_way)
     assert gaussian_z(step_many(target, sampler, start), *law) > Z_MOST
-
-
-class Narrow(Fixed):
-    """A mass in float32."""
-
-    def inverse(self, state):
-        return Dense(super().inverse(state).g.astype(np.float32))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -103,7 +69,7 @@ def test_hmc_leaves_a_quartic_law(dtype, monkeypatch):
     assert target.p_value(exact_step(target, sampler, dtype=dtype)) < P_LEAST
 
 
-class Swapped(Fixed):
+class Swapped(FixedMass):
     """A mass whose momenta are drawn from its inverse."""
 
     def inverse(self, state):
@@ -111,55 +77,26 @@ class Swapped(Fixed):
 
 
 def test_hmc_draws_its_momentum_from_the_mass():
-    target, sampler = Quartic(), HMC(0.4, 4, fixed(MIXED))
+    target, sampler = Quartic(), HMC(0.4, 4, FixedMass(MIXED))
     assert target.p_value(exact_step(target, sampler)) > P_LEAST
-    sampler = HMC(0.4, 4, Swapped(sampler.mass.inverse_mass))
+    sampler = HMC(0.4, 4, Swapped(MIXED))
     assert target.p_value(exact_step(target, sampler)) < P_LEAST
 
 
 @pytest.mark.parametrize("mass", [None, (0.5, 2.0), MIXED])
 def test_hmc_leaves_a_positive_law(mass):
     target = Orthant()
-    sampler = HMC(0.6, 4) if mass is None else HMC(0.6, 4, fixed(mass))
+    sampler = HMC(0.6, 4) if mass is None else HMC(0.6, 4, FixedMass(mass))
     theta = exact_step(target, sampler)
     assert (theta >= 0).all()
     assert target.p_value(theta) > P_LEAST
-
-
-def mirrored(turn):
-    """Return a leapfrog that mirrors its position at zero, and its momentum if it is to turn."""
-
-    def leaps_of(potential, theta, momentum, gradient, h, leaps, velocity, force):
-        for _ in range(leaps):
-            momentum = momentum - 0.5 * h * gradient
-            theta = theta + h * velocity(momentum)
-            momentum = np.where((theta < 0) & turn, -momentum, momentum)
-            theta = np.abs(theta)
-            gradient = potential.grad(theta)
-            momentum = momentum - 0.5 * h * gradient
-            yield theta, momentum, gradient
-
-    return leaps_of
-
-
-def test_mirroring_position_and_momentum_is_right_for_a_diagonal_mass_only(monkeypatch):
-    target, plain, mixed = Orthant(), HMC(0.6, 4), HMC(0.6, 4, fixed(MIXED))
-    start = target.start(generator(0), (1000,))
-    # Signs do not matter with a diagonal mass; with a dense one they must be random.
-    plain, mixed = twin(plain, OneSign), twin(mixed, OneSign)
-    extended = step_many(target, plain, start)
-    assert target.p_value(exact_step(target, plain)) > P_LEAST
-    assert target.p_value(exact_step(target, mixed)) < P_LEAST
-    monkeypatch.setattr(metropolis, "leapfrog", mirrored(turn=True))
-    np.testing.assert_allclose(step_many(target, plain, start), extended, rtol=1e-9)
-    assert target.p_value(exact_step(target, mixed)) < P_LEAST
-    monkeypatch.setattr(metropolis, "leapfrog", mirrored(turn=False))
-    assert target.p_value(exact_step(target, plain)) < P_LEAST
+    if mass is MIXED:  # signs do not matter with a diagonal mass; with a dense one they are random
+        assert target.p_value(exact_step(target, twin(sampler, OneSign))) < P_LEAST
 
 
 def test_hmc_is_its_algorithm_written_out():
     target, precision = space(), np.diag([2.0, 1.0, 0.5])
-    sampler = HMC(lambda t: 0.6 / (t + 2), 3, fixed(np.linalg.inv(precision)))
+    sampler = HMC(lambda t: 0.6 / (t + 2), 3, FixedMass(np.linalg.inv(precision)))
     start = target.start(generator(1))
     steps = 6
     theta = step_many(target, sampler, start, steps=steps, seed=3)
@@ -201,9 +138,9 @@ def test_leapfrog_conserves_energy_to_second_order_and_can_be_reversed():
     theta, momentum = points(target)
     inverse = Dense(MIXED)
 
-    def flow(theta, momentum, h, leaps, drift=1.0):
+    def flow(theta, momentum, h, leaps):
         start = theta, momentum, potential.grad(theta)
-        *_, end = leapfrog(potential, *start, h, leaps, lambda p: drift * inverse.apply(p))
+        *_, end = leapfrog(potential, *start, h, leaps, inverse.apply)
         return end[:2]
 
     def energy(theta, momentum):
@@ -211,9 +148,6 @@ def test_leapfrog_conserves_energy_to_second_order_and_can_be_reversed():
 
     coarse, fine = energy_errors(flow, energy, theta, momentum)
     assert 3.5 < coarse / fine < 4.5
-    # With eps / 2 in the update of theta, as printed, energy errs however small the step is.
-    coarse, fine = energy_errors(lambda *a: flow(*a, drift=0.5), energy, theta, momentum)
-    assert fine > 0.9 * coarse
     end, p = flow(theta, momentum, 0.1, 10)
     back, p = flow(end, -p, 0.1, 10)
     np.testing.assert_allclose(back, theta, rtol=0, atol=1e-10)
@@ -221,19 +155,19 @@ def test_leapfrog_conserves_energy_to_second_order_and_can_be_reversed():
 
 
 class Witness(NamedTuple):
-    theta: np.ndarray
-    momentum: np.ndarray
+    inverse: np.ndarray
+    theta: Any = None
+    momentum: Any = None
 
 
-@dataclass(frozen=True)
-class Watched(Fixed):
+class Watched(FixedMass):
     """A mass that keeps what it is given."""
 
     def init(self, theta):
-        return Witness(theta, theta)
+        return Witness(np.ones(2))
 
     def update(self, rng, state, theta, momentum):
-        return Witness(theta, momentum)
+        return Witness(state.inverse, theta, momentum)
 
 
 @pytest.mark.parametrize("target", [Quartic(), Orthant()])
@@ -255,26 +189,6 @@ def test_mass_learns_from_the_kept_state(target):
     assert (seen.momentum[taken] != drawn[taken]).all()
 
 
-RIEMANNIAN = [Curved(), Crossed(), CurvedOrthant()]
-
-
-@pytest.mark.parametrize("target", RIEMANNIAN, ids=lambda t: type(t).__name__)
-def test_force_is_the_gradient_of_the_energy(target):
-    potential = ExtendedPotential(target, target.positive)
-    theta, momentum = points(target, 20)
-    if target.positive:
-        theta = potential.unfold(generator(6), theta)
-    metric = potential.metric(theta)
-    force = potential.grad(theta) + metric.force(momentum)
-    for k in range(2):
-        shift = 1e-5 * np.eye(2)[k]
-        ends = [
-            hmc._energy(potential, potential.metric(theta + s), theta + s, momentum)
-            for s in (shift, -shift)
-        ]
-        np.testing.assert_allclose(force[:, k], (ends[0] - ends[1]) / 2e-5, rtol=1e-5, atol=1e-7)
-
-
 @pytest.mark.parametrize(
     "target",
     [Crossed(), *(pytest.param(x, marks=pytest.mark.slow) for x in (Curved(), CurvedOrthant()))],
@@ -291,19 +205,9 @@ def test_rhmc_leaves_its_law(target):
     assert target.p_value(exact_step(wrong, sampler, n=n)) < P_LEAST
 
 
-def test_rhmc_leaves_its_law_in_float32():
-    target = Crossed()
-    theta = exact_step(target, RHMC(0.4, 3, 6), dtype=np.float32)
-    assert theta.dtype == np.float32
-    assert target.p_value(theta) > P_LEAST
-
-
 @pytest.mark.slow
 def test_rhmc_needs_enough_fixed_points():
-    # Six do at a step so large that a third of the proposals is rejected, one does not at half of
-    # it. Over a run, E|theta|^2 is 2 to 11 % off at these steps with one, and below .3 % with two
-    # or more; in `Curved` 6 % with two, 4 % with three, 2 % with four at 0.8, and 15 % with one at
-    # 0.2. With six it is right to .2 % everywhere.
+    # Six do at a step so large that a third of the proposals is rejected.
     target = Crossed()
     assert target.p_value(exact_step(target, RHMC(0.8, 3, 6))) > P_LEAST
     assert target.p_value(exact_step(target, RHMC(0.4, 3, 1))) < P_LEAST
@@ -350,31 +254,13 @@ def test_generalised_leapfrog_reverses_preserves_volume_and_conserves_energy(tar
     np.testing.assert_allclose(np.linalg.det(np.stack(columns, -1)), 1, rtol=1e-7)
 
 
-@pytest.mark.parametrize("weights", [(0.5, 2.0, 1.0), None])
-def test_rhmc_with_a_constant_metric_is_hmc_with_that_mass(weights):
-    target = space()
-    precision = Dense(target.precision)
-
-    class Rooted(Fixed):
-        """The same root of the mass, since there are many."""
-
-        def inverse(self, state):
-            return wrong_metric(super().inverse(state), inverse_root=lambda _, z: precision.root(z))
-
-    if weights is not None:
-        target = Wrong(target, metric=lambda right, theta: Diagonal(np.array(weights)))
-        mass = fixed(1 / np.array(weights))
-    else:
-        mass = Rooted(fixed(np.linalg.inv(target.precision)).inverse_mass)
+def test_rhmc_with_a_constant_metric_is_hmc_with_that_mass():
+    weights = np.array([0.5, 2.0, 1.0])
+    target = Wrong(space(), metric=lambda right, theta: Diagonal(weights))
     start = target.start(generator(0), (50,))
     riemannian = step_many(target, RHMC(0.3, 3, 1), start, steps=4)
-    plain = step_many(target, HMC(0.3, 3, mass), start, steps=4)
+    plain = step_many(target, HMC(0.3, 3, FixedMass(1 / weights)), start, steps=4)
     np.testing.assert_allclose(riemannian, plain, rtol=1e-9, atol=1e-12)
-
-
-def test_rhmc_needs_a_metric():
-    with pytest.raises(AlphaMFError, match=r"needs a target whose potential has metric\(theta\)"):
-        step_many(Quartic(), RHMC(0.1), np.ones((3, 2)))
 
 
 class Box(Quartic):
@@ -407,14 +293,20 @@ def test_proposals_without_a_finite_energy_are_rejected(sampler, outside):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
     ("target", "sampler"),
-    [(Quartic(), HMC(2.0, 20)), (Curved(), RHMC(5.0, 10, 6)), (Crossed(), RHMC(5.0, 10, 6))],
+    [
+        *((Quartic(), kind) for kind in (HMC(2.0, 20), HMCBFGS(3.0, 20))),
+        *((Quartic(), QNHMC(2.0, 20, memory)) for memory in (None, 2)),
+        *((target, RHMC(5.0, 10, 6)) for target in (Curved(), Crossed())),
+    ],
 )
 def test_trajectories_that_diverge_are_rejected_without_a_warning(target, sampler, dtype):
     start = target.start(generator(0), (1000,), dtype)
     rng = generator(1)
-    state = sampler.step(rng, sampler.init(rng, start), target)
+    state = sampler.init(rng, start)
+    for _ in range(3):
+        state = sampler.step(rng, state, target)
     assert state.theta.dtype == dtype
-    assert state.accepted.mean() < 0.1
+    assert state.accepted.mean() / 3 < 0.1
     assert np.isfinite(state.theta).all()
     np.testing.assert_array_equal(state.theta[state.accepted == 0], start[state.accepted == 0])
 

@@ -1,4 +1,4 @@
-"""SGLD and PSGLD: discretised laws, mirroring, and PSGLD's formula and correction."""
+"""SGLD, PSGLD and RSGLD: discretised laws, mirroring, formulas, and corrections of metrics."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from alphamf.errors import AlphaMFError
 from alphamf.inference.checks import check
 from alphamf.inference.laws import (
     CHAINS,
@@ -20,41 +19,38 @@ from alphamf.inference.laws import (
     gaussian_z,
     step_many,
 )
+from alphamf.inference.metric import Dense
 from alphamf.inference.random import generator
-from alphamf.inference.samplers.langevin import PSGLD, SGLD
+from alphamf.inference.samplers.langevin import PSGLD, RSGLD, SGLD
 from alphamf.inference.samplers.registry import SAMPLERS
 from alphamf.inference.targets.gaussian import LinearGaussian
-from tests.support.posteriors import HalfNormal, OneGamma, plane
-from tests.support.twins import HalfNoise, twin
-
-
-def sgld_law(target, h):
-    """Mean and covariance of SGLD's own stationary law on a linear Gaussian model."""
-    eye = np.eye(target.size)
-    covariance = discretised(eye - h * target.precision.astype(float), 2 * h * eye)
-    return target.mean.astype(float), covariance
+from tests.support.posteriors import HalfNormal, plane
+from tests.support.twins import HalfNoise, Wrong, twin, wrong_metric
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_sgld_leaves_its_discretised_law(dtype):
-    target = plane(dtype=dtype)
-    h = 1 / np.linalg.eigvalsh(target.precision).max()
-    law = sgld_law(target, float(h))
-    theta = step_many(target, SGLD(float(h)), gaussian_draws(*law, dtype=dtype))
+@pytest.mark.parametrize("name", ["sgld", "rsgld", "rsgld-diagonal"])
+def test_leaves_its_discretised_law(name, dtype):
+    target, eye = plane(dtype=dtype), np.eye(2)
+    mean, precision = target.mean.astype(float), target.precision.astype(float)
+    h = float(1 / np.linalg.eigvalsh(precision).max()) if name == "sgld" else 0.5
+    inverse = {"sgld": eye, "rsgld": np.linalg.inv(precision)}
+    inverse = inverse.get(name, np.diag(1 / precision.diagonal()))
+    law = mean, discretised(eye - h * inverse @ precision, 2 * h * inverse)
+    sampler, start = SAMPLERS[name](h), gaussian_draws(*law, dtype=dtype)
+    theta = step_many(target, sampler, start)
     assert theta.dtype == dtype
     assert gaussian_z(theta, *law) < Z_MOST
     assert gaussian_p(theta, *law) > P_LEAST
     # At so large a step the posterior itself is another law.
-    assert gaussian_z(theta, target.mean, target.covariance) > 10 * Z_MOST
+    assert gaussian_z(theta, target.mean, target.covariance) > 5 * Z_MOST
+    assert gaussian_z(step_many(target, twin(sampler, HalfNoise), start), *law) > Z_MOST
 
+    def swapped(potential, theta):
+        return wrong_metric(potential.metric(theta), inverse_root=lambda right, z: right.root(z))
 
-def test_sgld_test_rejects_a_missing_factor_two():
-    target = plane()
-    h = 0.1 / np.linalg.eigvalsh(target.precision).max()
-    law = sgld_law(target, h)
-    assert gaussian_z(step_many(target, SGLD(h), gaussian_draws(*law)), *law) < Z_MOST
-    halved = twin(SGLD(h), HalfNoise)
-    assert gaussian_z(step_many(target, halved, gaussian_draws(*law)), *law) > Z_MOST
+    if name != "sgld":
+        assert gaussian_z(step_many(Wrong(target, metric=swapped), sampler, start), *law) > Z_MOST
 
 
 def test_sgld_with_minibatches_has_the_variance_that_their_noise_gives():
@@ -69,60 +65,26 @@ def test_sgld_with_minibatches_has_the_variance_that_their_noise_gives():
     variance = (2 * h + h**2 * offsets.var() / batch) / (1 - factor)
     theta = step_many(target, SGLD(h), gaussian_draws(target.mean, np.array([[variance]])))
     assert gaussian_z(theta, target.mean, np.array([[variance]])) < Z_MOST
-    noiseless = sgld_law(target, h)
-    assert gaussian_z(theta, *noiseless) > Z_MOST
+    noiseless = 2 * h / (1 - (1 - h * slopes.mean()) ** 2)
+    assert gaussian_z(theta, target.mean, np.array([[noiseless]])) > Z_MOST
 
 
-def half_normal_p(theta, scale):
-    return stats.kstest(theta[:, 0], stats.halfnorm(scale=scale).cdf).pvalue
+@pytest.mark.parametrize(("sampler", "metric"), [(SGLD(0.3), 1.0), (RSGLD(0.6), 4.0)])
+def test_mirror_folds_the_law(sampler, metric):
+    # Folding x' = (1 - h p / g) x + noise at zero folds its stationary normal law.
+    precision, h = 2.0, sampler.step_size
+    law = stats.halfnorm(scale=1 / math.sqrt(precision * (1 - h * precision / (2 * metric))))
+    start = law.rvs((CHAINS, 1), random_state=3)
+    target = HalfNormal(precision, metric)
 
-
-def test_mirrored_sgld_leaves_its_folded_law():
-    # Folding x' = (1 - hp) x + noise at zero folds its stationary normal law: exact at any step.
-    precision, h = 2.0, 0.3
-    scale = 1 / math.sqrt(precision * (1 - h * precision / 2))
-    start = scale * np.abs(generator(3).standard_normal((CHAINS, 1)))
-    target = HalfNormal(precision)
-    theta = step_many(target, SGLD(h), start)
-    assert (theta >= 0).all()
-    assert half_normal_p(theta, scale) > P_LEAST
-    target.positive = False
-    assert half_normal_p(step_many(target, SGLD(h), start), scale) < P_LEAST
-    clipped = np.maximum(step_many(target, SGLD(h), start), 0)
-    assert half_normal_p(clipped, scale) < P_LEAST
-
-
-def exponential_step_p(theta, h):
-    """p-value of one mirrored step from Exp(1) with drift -h: the integral has a closed form."""
-    y = np.linspace(0, 20, 400_001)
-    s = math.sqrt(2 * h)
-    density = np.exp(-y) * stats.norm.cdf((y - h) / s) + np.exp(y) * stats.norm.cdf(-(y + h) / s)
-    cdf = np.concatenate([[0], np.cumsum((density[1:] + density[:-1]) / 2 * (y[1] - y[0]))])
-    return stats.kstest(theta[:, 0], lambda t: np.interp(t, y, cdf)).pvalue
-
-
-def test_mirrored_sgld_moves_an_exponential_law_as_the_integral_says():
-    h = 0.2
-    start = generator(4).standard_exponential((CHAINS, 1))
-    target = OneGamma(1.0, 1.0)
-    assert exponential_step_p(step_many(target, SGLD(h), start), h) > P_LEAST
-    halved = twin(SGLD(h), HalfNoise)
-    assert exponential_step_p(step_many(target, halved, start), h) < P_LEAST
-    target.positive = False
-    assert exponential_step_p(step_many(target, SGLD(h), start), h) < P_LEAST
-
-
-def test_sgld_keeps_a_gamma_posterior_at_a_small_step():
-    law, n = stats.gamma(4.0, scale=0.5), 20_000
-    start = generator(5).standard_gamma(4.0, (n, 1)) * 0.5
-    target, h, steps = OneGamma(4.0, 2.0), 2e-3, 300
-
-    def p_value(sampler):
-        theta = step_many(target, sampler, start, steps=steps)
+    def p_value(change=np.asarray):
+        theta = change(step_many(target, sampler, start))
         return stats.kstest(theta[:, 0], law.cdf).pvalue
 
-    assert p_value(SGLD(h)) > P_LEAST
-    assert p_value(twin(SGLD(h), HalfNoise)) < P_LEAST
+    assert p_value() > P_LEAST
+    target.positive = False
+    assert p_value() < P_LEAST
+    assert p_value(lambda theta: np.maximum(theta, 0)) < P_LEAST
 
 
 def li_et_al(gradients, alpha, damping):
@@ -177,54 +139,6 @@ def test_psgld_moves_by_the_formula_of_its_source(name):
         ]
         same = np.allclose(positions[1:], expected, rtol=1e-10)
         assert same == (source == name)
-
-
-def test_lagged_psgld_leaves_the_law_of_its_present_metric():
-    """Given v, a lagged step is one of SGLD in a fixed metric; one with the present g is not."""
-    target, h, damping = plane(), 0.3, 0.5
-    v = np.array([4.0, 0.25])
-    metric = np.diag(1 / (damping + np.sqrt(v)))
-    h /= np.linalg.eigvalsh(metric @ target.precision).real.max()
-    eye = np.eye(2)
-    law = target.mean, discretised(eye - h * metric @ target.precision, 2 * h * metric)
-    start = gaussian_draws(*law)
-
-    def stepped(**settings):
-        sampler = PSGLD(h, damping=damping, **settings)
-        state = sampler.init(None, start)._replace(square=np.broadcast_to(v, start.shape))
-        return sampler.step(generator(3), state, target).theta
-
-    assert gaussian_z(stepped(lagged=True), *law) < Z_MOST
-    assert gaussian_p(stepped(lagged=True), *law) > P_LEAST
-    assert gaussian_z(stepped(), *law) > Z_MOST
-    assert gaussian_z(stepped(lagged=True, decay=0.0), *law) < Z_MOST  # v' does not count
-
-
-def over_metric_cdf(damping):
-    """Distribution function of the density exp(-x^2 / 2) (damping + |x|), and its inverse."""
-    x = np.linspace(-8, 8, 160_001)
-    density = np.exp(-(x**2) / 2) * (damping + np.abs(x))
-    total = np.concatenate([[0], np.cumsum(density[1:] + density[:-1])])
-    return lambda t: np.interp(t, x, total / total[-1]), lambda u: np.interp(
-        u, total / total[-1], x
-    )
-
-
-@pytest.mark.parametrize("lagged", [False, True])
-def test_psgld_without_correction_leaves_the_posterior_over_its_metric(lagged):
-    """With no memory (decay 0) G is 1 / (damping + |x|), of this or of the last position."""
-    cdf, inverse = over_metric_cdf(0.3)
-    rng = generator(9)
-    sampler = PSGLD(0.002, decay=0.0, damping=0.3, lagged=lagged)
-
-    def p_value(start):
-        state = sampler.init(rng, start)._replace(square=start**2)
-        for _ in range(200):
-            state = sampler.step(rng, state, Standard())
-        return stats.kstest(state.theta[:, 0], cdf).pvalue
-
-    assert p_value(inverse(rng.random((CHAINS, 1)))) > P_LEAST
-    assert p_value(rng.standard_normal((CHAINS, 1))) < P_LEAST  # the posterior is not its law
 
 
 def test_psgld_correction_is_its_formula():
@@ -287,11 +201,6 @@ def test_psgld_has_the_right_law_only_with_its_correction():
         assert all(each.bias[1] > least for each in wrong.biases)
 
 
-def test_psgld_correction_needs_second_derivatives():
-    with pytest.raises(AlphaMFError, match=r"hessian_diagonal\(theta\), which OneGamma"):
-        step_many(OneGamma(2.0, 1.0), PSGLD(0.1, correction=True), np.ones((1, 1)))
-
-
 @pytest.mark.parametrize("correction", [False, True])
 def test_psgld_stays_finite_where_gradients_vanish(correction):
     target = Standard()
@@ -301,6 +210,72 @@ def test_psgld_stays_finite_where_gradients_vanish(correction):
         assert np.isfinite(theta).all()
 
 
-def test_psgld_refuses_a_correction_of_another_metric():
-    with pytest.raises(AlphaMFError, match="correction must be off"):
-        PSGLD(0.1, lagged=True, correction=True)
+class Curved:
+    """A standard Gaussian x in curved coordinates: theta = (x1, x2 + b x1^2), G = (J J')^-1."""
+
+    positive = False
+    size = 2
+    latents: dict = {}  # noqa: RUF012
+
+    def __init__(self, b: float = 0.7) -> None:
+        self.b = b
+
+    def draw(self, rng, theta):
+        return self
+
+    def grad(self, theta):
+        one, rest = theta[..., 0], theta[..., 1] - self.b * theta[..., 0] ** 2
+        return np.stack([one - 2 * self.b * one * rest, rest], -1)
+
+    def metric(self, theta):
+        bend = 2 * self.b * theta[..., 0]
+        g = np.empty((*theta.shape, 2), theta.dtype)
+        g[..., 0, 0], g[..., 1, 1] = 1 + bend**2, 1
+        g[..., 0, 1] = g[..., 1, 0] = -bend
+        slope = np.zeros((*theta.shape, 2, 2), theta.dtype)
+        slope[..., 0, 0, 0] = 4 * self.b * bend
+        slope[..., 0, 0, 1] = slope[..., 0, 1, 0] = -2 * self.b
+        return Dense(g, slope)
+
+    def curve(self, x):
+        return np.stack([x[:, 0], x[:, 1] + self.b * x[:, 0] ** 2], -1)
+
+    def straight(self, theta):
+        return np.stack([theta[:, 0], theta[:, 1] - self.b * theta[:, 0] ** 2], -1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("diagonal", [False, True])
+def test_keeps_a_curved_gaussian_only_with_gamma(diagonal):
+    target, h, steps = Curved(), 2e-3, 50
+    start = gaussian_draws(np.zeros(2), np.eye(2), n=CHAINS // 2)
+
+    def z(sampler, target=target):
+        theta = step_many(target, sampler, target.curve(start), steps=steps)
+        white = target.straight(theta)
+        return gaussian_z(white, np.zeros(2), np.eye(2)), gaussian_p(white, np.zeros(2), np.eye(2))
+
+    z_most, p_least = z(RSGLD(h, diagonal=diagonal))
+    assert z_most < Z_MOST
+    assert p_least > P_LEAST
+    assert z(RSGLD(h, diagonal=diagonal, correction=False))[0] > Z_MOST
+
+    def minus(potential, theta):
+        return wrong_metric(potential.metric(theta), divergence=lambda right: -right.divergence())
+
+    assert z(RSGLD(h, diagonal=diagonal), Wrong(target, metric=minus))[0] > Z_MOST
+
+
+def test_rsgld_is_its_formula():
+    target = Curved()
+    theta, h = generator(1).standard_normal((5, 2)), 0.1
+    new = step_many(target, RSGLD(h), theta, seed=6)
+    z = generator(6, 1).standard_normal((5, 2))
+    for row, expected, draw in zip(theta, new, z, strict=True):
+        inverse = np.linalg.inv(target.metric(row).g)
+        gamma = np.array([0.0, 2 * target.b])  # of G^-1 = J J', J = [[1, 0], [2 b theta1, 1]]
+        root = np.linalg.inv(np.linalg.cholesky(target.metric(row).g)).T
+        drift = -inverse @ target.grad(row) + gamma
+        np.testing.assert_allclose(
+            expected, row + h * drift + math.sqrt(2 * h) * root @ draw, rtol=1e-10
+        )

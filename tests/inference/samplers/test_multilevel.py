@@ -114,13 +114,3 @@ def test_estimate_has_the_mean_of_its_laws(levels):
     error = np.std(values, ddof=1) / np.sqrt(len(values))
     assert abs(np.mean(values) - estimate(h, levels)) < Z_MOST * error
     assert abs(np.mean(values) - estimate(h, 5 - levels)) > Z_MOST * error
-
-
-@pytest.mark.slow
-def test_finer_levels_vary_less():
-    """The reason for their shorter time: the difference of a pair, times its weight, shrinks."""
-    state = None
-    for last in run(line(), SGRRMLD(0.2, 4), steps=200, seed=0, chains=(20_000,)):
-        state = last
-    spreads = (state.fine**2 - state.coarse**2).var((1, 2))
-    assert (spreads[1:] < 0.4 * spreads[:-1]).all()  # a quarter, by strong order one

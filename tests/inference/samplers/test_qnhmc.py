@@ -13,9 +13,6 @@ from alphamf.inference.laws import (
     CHAINS,
     P_LEAST,
     Z_MOST,
-    gaussian_draws,
-    gaussian_p,
-    gaussian_z,
     step_many,
 )
 from alphamf.inference.metric import Dense, Diagonal
@@ -26,7 +23,6 @@ from alphamf.inference.samplers.masses import ConstantMass
 from alphamf.inference.samplers.qnhmc import BFGS, LBFGS, QNHMC
 from tests.support.bfgs import dense, dense_root, pairs
 from tests.support.posteriors import MIXED, Orthant, Quartic, space
-from tests.support.states import equal_states
 from tests.support.twins import OneSign, twin, wrong_way
 
 MEMORIES = [None, 2]
@@ -176,20 +172,6 @@ def test_lbfgs_keeps_the_latest_pairs_of_the_chains_that_accept():
         np.testing.assert_array_equal(field[:, 1], before[:, 1])
 
 
-@pytest.mark.parametrize("memory", MEMORIES)
-def test_c_rests_from_freeze_on(memory):
-    target = Quartic()
-    rng = generator(0)
-    sampler = QNHMC(0.1, 4, memory=memory, freeze=3)
-    state = sampler.init(rng, target.start(rng, (20,)))
-    for t in range(6):
-        before = state.inverse
-        state = sampler.step(rng, state, target)
-        if t >= 3:
-            equal_states(state.inverse, before)
-    assert np.abs(state.inverse.product()(state.theta) - state.theta).max() > 0.1
-
-
 def mean_square(sampler, *, chains=500, steps=400, seed=6):
     """Mean and standard error of |theta|^2 on the quartic law, from it, over the second half."""
     target, rng = Quartic(), generator(seed)
@@ -213,27 +195,6 @@ def test_c_that_never_rests_has_another_law():
     assert far - Z_MOST * error > 1.2 * exact
     near, error = mean_square(QNHMC(0.5, 5))
     assert near + Z_MOST * error < 0.5 * exact
-
-
-def test_wide_directions_turn_fast():
-    # With C = Hessian^-1 a mode of standard deviation sigma turns by sigma t, so that theta keeps
-    # cos(sigma t) of itself; with the even modes of p ~ N(0, C^-1) all would keep cos(t).
-    target, h, leaps = space(), 0.02, 50
-    sigma, basis = np.linalg.eigh(target.covariance)
-    sigma = np.sqrt(sigma)
-    start = gaussian_draws(target.mean, target.covariance)
-    sampler = QNHMC(h, leaps, freeze=0)
-    state = sampler.init(None, start)
-    c = np.broadcast_to(target.covariance, state.inverse.b.shape)
-    state = sampler.step(generator(1), state._replace(inverse=BFGS(c)), target)
-    assert state.accepted.mean() > 0.999
-    before, after = (
-        (start - target.mean) @ basis / sigma,
-        (state.theta - target.mean) @ basis / sigma,
-    )
-    kept = (before * after).mean(0)
-    np.testing.assert_allclose(kept, np.cos(sigma * h * leaps), atol=Z_MOST / math.sqrt(CHAINS))
-    assert gaussian_z(state.theta, target.mean, target.covariance) < Z_MOST
 
 
 def ensemble_step(target, sampler, *, steps=1, n=CHAINS, dtype=np.float64):
@@ -271,39 +232,6 @@ def test_hmcbfgs_leaves_the_law_of_its_ensemble(dtype, monkeypatch):
     assert independent_p(target, ensemble_step(target, sampler, dtype=dtype).past) < P_LEAST
 
 
-@pytest.mark.slow
-def test_hmcbfgs_must_not_learn_from_the_member_that_moves(monkeypatch):
-    class Spy(Quartic):
-        def draw(self, rng, theta):
-            self.first = theta
-            return self
-
-    target, sampler = Spy(), HMCBFGS(0.9, 3, ensemble=4, gamma=0.3)
-
-    plain = lbfgs.inverse_hessian
-
-    def knowing(s, y, gamma):
-        first = target.first  # as a pair with zero, where the gradient vanishes
-        return plain(np.stack([s[0], first]), np.stack([y[0], target.grad(first)]), gamma)
-
-    assert independent_p(target, ensemble_step(target, sampler).past) > P_LEAST
-    monkeypatch.setattr(lbfgs, "inverse_hessian", knowing)
-    assert independent_p(target, ensemble_step(target, sampler).past) < P_LEAST
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_hmcbfgs_leaves_a_gaussian_law(dtype):
-    target = space(dtype=dtype)
-    law = target.mean.astype(float), target.covariance.astype(float)
-    sampler = HMCBFGS(1.2, 3, ensemble=5, gamma=0.03)
-    past = gaussian_draws(*law, n=5 * CHAINS, dtype=dtype).reshape(5, CHAINS, 3)
-    state = sampler.init(None, past[-1])._replace(past=past)
-    state = sampler.step(generator(1), state, target)
-    assert 0.3 < state.accepted.mean() < 0.97
-    assert gaussian_z(state.theta, *law) < Z_MOST
-    assert gaussian_p(state.theta, *law) > P_LEAST
-
-
 def test_hmcbfgs_leaves_a_positive_law():
     target = Orthant()
     theta = ensemble_step(target, HMCBFGS(0.6, 3, ensemble=4)).theta
@@ -333,7 +261,7 @@ def test_hmcbfgs_is_its_algorithm_written_out(ensemble):
                 y.append(potential.grad(new) - potential.grad(old))
         s, y = np.reshape(s, (-1, 3)), np.reshape(y, (-1, 3))
         inverse = dense(s, y, 0.1)
-        root = dense_root(s, y, printed=False, gamma=0.1)
+        root = dense_root(s, y, gamma=0.1)
         p = p0 = np.linalg.solve(root.T, rng.standard_normal(3))
         q = members[0]
         for _ in range(3):
@@ -344,17 +272,3 @@ def test_hmcbfgs_is_its_algorithm_written_out(ensemble):
         after = potential.value(q) + 0.5 * p @ inverse @ p
         members = [*others, q if after - before <= rng.standard_exponential() else members[0]]
     np.testing.assert_allclose(theta, members[-1], rtol=1e-8)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("sampler", [QNHMC(2.0, 20), QNHMC(2.0, 20, 2), HMCBFGS(3.0, 20)])
-def test_trajectories_that_diverge_are_rejected_without_a_warning(sampler, dtype):
-    target = Quartic()
-    start = target.start(generator(0), (1000,), dtype)
-    rng = generator(1)
-    state = sampler.init(rng, start)
-    for _ in range(3):
-        state = sampler.step(rng, state, target)
-    assert state.theta.dtype == dtype
-    assert state.accepted.mean() < 0.3
-    assert np.isfinite(state.theta).all()

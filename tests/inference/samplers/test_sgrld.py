@@ -16,47 +16,8 @@ from alphamf.inference.protocols import Parts
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.sgrld import EM, SGRLD
 from tests.support import paper
+from tests.support.posteriors import HalfNormal, OneGamma
 from tests.support.twins import HalfNoise, twin
-
-
-class GammaLaw:
-    """Gamma(shape, rate): SGRLD's metric is theta / rate, which is exact."""
-
-    positive = True
-    size = 1
-    latents: dict = {}  # noqa: RUF012
-
-    def __init__(self, shape: float, rate: float) -> None:
-        self.shape, self.rate = shape, rate
-
-    def draw(self, rng, theta):
-        return self
-
-    def parts(self, theta):
-        rate = np.full_like(theta, self.rate)
-        return Parts(rate, np.zeros_like(theta), np.full(1, self.shape, theta.dtype), np.ones(1))
-
-    def grad(self, theta):
-        return (1 - self.shape) / theta + self.rate
-
-    def sample(self, n=CHAINS, seed=0):
-        return generator(seed, 9).standard_gamma(self.shape, (n, 1)) / self.rate
-
-
-class HalfNormal(GammaLaw):
-    """exp(-precision x^2 / 2) on x > 0: the positive part depends on theta."""
-
-    def __init__(self, precision: float) -> None:
-        self.precision = precision
-
-    def parts(self, theta):
-        return Parts(self.precision * theta, np.zeros_like(theta), np.ones(1), np.ones(1))
-
-    def grad(self, theta):
-        return self.precision * theta
-
-    def sample(self, n=CHAINS, seed=0):
-        return np.abs(generator(seed, 9).standard_normal((n, 1))) / np.sqrt(self.precision)
 
 
 @dataclass(frozen=True)
@@ -98,9 +59,9 @@ def test_discretised_law_on_a_gamma_posterior(sampler, right):
     From theta' = theta + h (shape - rate theta) / rate + N(0, 2 h theta / rate).
     """
     shape, rate, h = 40.0, 3.0, 0.3
-    target = GammaLaw(shape, rate)
+    target = OneGamma(shape, rate)
     mean, variance = shape / rate, shape / rate**2 / (1 - h / 2)
-    start = mean + (target.sample() - mean) / np.sqrt(1 - h / 2)
+    start = mean + (target.sample(CHAINS) - mean) / np.sqrt(1 - h / 2)
     theta = step_many(target, sampler, start, steps=12)
     z = moments_z(theta, mean, variance)
     assert (z < Z_MOST) == right, z
@@ -108,7 +69,7 @@ def test_discretised_law_on_a_gamma_posterior(sampler, right):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_small_steps_leave_a_gamma_posterior_of_shape_below_one(dtype):
-    target = GammaLaw(0.5, 2.0)
+    target = OneGamma(0.5, 2.0)
     theta = step_many(target, SGRLD(1e-4), target.sample(20_000).astype(dtype), steps=20)
     assert theta.dtype == dtype
     assert stats.kstest(theta[:, 0], stats.gamma(0.5, scale=0.5).cdf).pvalue > P_LEAST
@@ -133,7 +94,7 @@ def test_a_frozen_metric_leaves_the_law_and_a_moving_one_does_not():
 
 def test_a_frozen_metric_gives_the_step_that_the_parts_give():
     """Past the freeze the step is written with the whole gradient; with the same c it is equal."""
-    target = GammaLaw(0.7, 2.0)
+    target = OneGamma(0.7, 2.0)
     theta = target.sample(50)
     moving, frozen = (
         step_many(target, SGRLD(0.2, freeze=freeze), theta, steps=5) for freeze in (None, 1)

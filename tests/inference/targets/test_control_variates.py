@@ -78,15 +78,6 @@ def test_a_center_with_a_wrong_full_gradient_is_seen():
     assert not check(SGLD(2e-3), target, chains=1000).passed
 
 
-def test_dtype_stays():
-    target = ControlVariates(
-        LinearGaussian(A.astype(np.float32), LABELS.astype(np.float32), 1.0, batch=4),
-        np.zeros(2),
-    )
-    theta = np.zeros((3, 2), np.float32)
-    assert step_many(target, SGLD(1e-3), theta).dtype == np.float32
-
-
 def test_mode_of_a_density():
     likelihood = NumPyDensity(
         lambda theta, x: (x - theta).sum(0), lambda theta, x: -((x - theta) ** 2).sum() / 2

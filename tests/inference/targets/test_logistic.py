@@ -59,25 +59,6 @@ def test_minibatch_metric_is_that_of_all_data():
         np.testing.assert_array_equal(full, batch)
 
 
-@pytest.mark.slow
-def test_metropolis_meets_the_moments_of_quadrature():
-    rng = np.random.default_rng(6)
-    target = LogisticRegression(rng.standard_normal((20, 1)), rng.integers(0, 2, 20))
-    grid = np.linspace(-6, 6, 4001)[:, None]
-    potential = target.draw(generator(0), grid)
-    weight = np.exp(potential.value(np.zeros(1)) - potential.value(grid))
-    weight /= weight.sum()
-    mean = weight @ grid[:, 0]
-    variance = weight @ (grid[:, 0] - mean) ** 2
-    rng, theta = generator(7), target.start(generator(7), (10_000,))
-    for _ in range(60):
-        proposal = theta + rng.standard_normal(theta.shape)
-        drop = potential.value(theta) - potential.value(proposal)
-        theta = np.where((np.log(rng.random(drop.shape)) < drop)[:, None], proposal, theta)
-    assert abs(theta.mean() - mean) < Z_MOST * np.sqrt(variance / len(theta))
-    assert theta.var() == pytest.approx(variance, rel=0.05)
-
-
 def test_refuses_what_does_not_fit():
     a, y = np.ones((4, 2)), np.ones(4)
     with pytest.raises(AlphaMFError, match=r"not \(4, 2\), \(3,\)"):
@@ -109,22 +90,3 @@ def test_newton_by_the_metric_finds_the_mode_of_real_data(shared, name, least):
     mode = newton(target)
     np.testing.assert_allclose(target.draw(generator(0), mode).grad(mode), 0, atol=1e-8)
     assert ((target.predict(mode, x) > 0.5) == y).mean() >= least
-
-
-def test_digits_seven_and_nine(shared):
-    path = shared / "datasets" / "mnist" / "mnist_7v9.npz"
-    if not path.exists():
-        pytest.skip(f"no data set at {path}")
-    with np.load(path) as file:
-        x, y, x_test, y_test = (file[k] for k in ("x_train", "y_train", "x_test", "y_test"))
-    x, x_test = (v.reshape(len(v), -1).astype(np.float32) / 255 for v in (x, x_test))
-    target = LogisticRegression(x, y == 9)
-    theta = np.zeros(784, np.float32)
-    potential = target.draw(generator(0), theta)
-    assert potential.value(theta) == pytest.approx(len(y) * np.log(2), rel=1e-5)
-    velocity = np.zeros_like(theta)
-    for _ in range(60):
-        velocity = 0.9 * velocity - 1e-4 * potential.grad(theta)
-        theta = theta + velocity
-    assert theta.dtype == np.float32
-    assert ((target.predict(theta, x_test) > 0.5) != (y_test == 9)).mean() < 0.06

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy import integrate, special, stats
+from scipy import integrate, stats
 from scipy.sparse import csr_array
 
 from alphamf.errors import AlphaMFError
@@ -46,26 +46,6 @@ def started(chains=(), seed=1, **changes):
 
 
 # The prior of the weights
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("poisson", [False, True])
-def test_total_weight_of_the_construction(poisson):
-    """Its mean is the docstring's; with Poisson numbers of atoms, its law is the gamma process'."""
-    rng = generator(2)
-    alpha, c, gamma, rounds, n = 1.5, 2.0, 2, 30, 20_000
-    total = np.zeros(n)
-    for i in range(1, rounds + 1):
-        atoms = rng.poisson(gamma, n) if poisson else np.full(n, gamma)
-        t = rng.standard_gamma(i, (n, atoms.max())) / alpha
-        weights = rng.standard_exponential(t.shape) / c * np.exp(-t)
-        total += (weights * (np.arange(t.shape[1]) < atoms[:, None])).sum(-1)
-    mean = alpha * gamma / c * (1 - (alpha / (1 + alpha)) ** rounds)
-    assert abs(total.mean() - mean) < Z_MOST * total.std() / np.sqrt(n)
-    p_value = stats.kstest(total, stats.gamma(alpha * gamma, scale=1 / c).cdf).pvalue
-    assert p_value > P_LEAST if poisson else p_value < P_LEAST
-    if not poisson:
-        assert total.var() < 0.9 * alpha * gamma / c**2
 
 
 def test_start_has_the_prior_mean_of_the_total_weight():
@@ -263,49 +243,6 @@ def test_joint_law_is_kept(batch):
     assert p > P_LEAST and z < Z_MOST
 
 
-TWINS = {
-    "phi from its prior": lambda right: (
-        TopicModel,
-        "dictionary",
-        lambda self, rng: rng.dirichlet(np.full(6, 0.3), 4).T,
-    ),
-    "factors without their shape": lambda right: (
-        topics,
-        "assign",
-        lambda rng, phi, factors, words, rows: right(rng, phi, factors * 0 + 1, words, rows),
-    ),
-    "a level drawn twice": lambda right: (
-        topics,
-        "assign",
-        lambda rng, phi, factors, words, rows: np.minimum(
-            right(rng, phi, factors, words, rows), right(rng, phi, factors, words, rows)
-        ),
-    ),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(TWINS))
-def test_wrong_moves_are_rejected(name, monkeypatch):
-    monkeypatch.setattr(*TWINS[name](assign))
-    p, z = joint_scores(None, n=300)
-    assert p < P_LEAST or z > Z_MOST
-
-
-@pytest.mark.slow
-def test_a_potential_that_forgets_the_lengths_is_rejected(monkeypatch):
-    right = TopicPotential.value
-
-    def value(self, theta):
-        s = self.target.unpack(theta).r.sum() + 4
-        part = special.gammaln(s + 6 + self.lengths) - special.gammaln(s)
-        return right(self, theta) - self.repeats @ part
-
-    monkeypatch.setattr(TopicPotential, "value", value)
-    p, z = joint_scores(None, n=300)
-    assert p < P_LEAST or z > Z_MOST
-
-
 # As a target of the library
 
 
@@ -422,21 +359,6 @@ def test_perplexity_falls_with_the_number_of_steps():
     counts = corpus(250)
     first, last = falling_perplexity(counts[:200], counts[200:], 8, 200, 1e-4, 50)
     assert last < 0.85 * first
-
-
-@pytest.mark.slow
-def test_perplexity_of_newsgroups_falls(shared):
-    path = shared / "datasets" / "newsgroups20" / "bow5000.npz"
-    if not path.exists():
-        pytest.skip(f"no data set at {path}")
-    with np.load(path) as file:
-        arrays = [file[k].astype(np.int32) for k in ("data", "indices", "indptr")]
-        counts = csr_array(tuple(arrays), shape=tuple(file["shape"]))
-    counts = counts[::20]
-    most = np.sort(np.argsort(-counts.sum(0), kind="stable")[:500])
-    counts = counts[:, most]
-    first, last = falling_perplexity(counts[:600], counts[600:800], 20, 200, 1e-4, 100)
-    assert last < 0.87 * first < 500
 
 
 def test_refuses_what_does_not_fit():
