@@ -20,7 +20,7 @@ from alphamf.serving.lanes import TOO_SLOW, Lanes, Ticket
 from alphamf.serving.limits import PUBLIC, Limits
 from alphamf.serving.render import SOURCE
 from alphamf.serving.tasks import ReadTask
-from tests.support.page import Page
+from tests.support.page import Page, wav
 
 ONE, OTHER = {"x-forwarded-for": "192.0.2.1"}, {"x-forwarded-for": "192.0.2.2"}
 
@@ -106,14 +106,8 @@ def page(tmp_path):
     made.close()
 
 
-def wav(tmp_path, seconds: float = 1.0) -> bytes:
-    path = tmp_path / "sound.wav"
-    soundfile.write(path, 0.1 * np.sin(np.arange(int(8000 * seconds)) / 9), 8000)
-    return path.read_bytes()
-
-
-def test_every_task_has_a_deadline(page, tmp_path):
-    page.ask("POST", "/api/recordings", wav(tmp_path))
+def test_every_task_has_a_deadline(page):
+    page.ask("POST", "/api/recordings", wav())
     page.work(page.short)
     assert page.short.queue[0].seconds == Limits.short
     page.work(page.short)
@@ -121,9 +115,9 @@ def test_every_task_has_a_deadline(page, tmp_path):
     assert {each.guest for each in page.long.queue} == {"127.0.0.1"}
 
 
-def test_a_guest_gets_half_of_the_recordings_and_of_the_minute(page, tmp_path):
+def test_a_guest_gets_half_of_the_recordings_and_of_the_minute(page):
     def ask(who):
-        return page.ask("POST", "/api/recordings", wav(tmp_path), **who)
+        return page.ask("POST", "/api/recordings", wav(), **who)
 
     made = [ask(ONE) for _ in range(3)]
     assert [each.status for each in made] == [201, 201, 429]
@@ -135,11 +129,11 @@ def test_a_guest_gets_half_of_the_recordings_and_of_the_minute(page, tmp_path):
     assert ask(OTHER).status == 201
 
 
-def test_a_guest_gets_half_of_the_uploads(page, tmp_path):
+def test_a_guest_gets_half_of_the_uploads(page):
     begun = [page.begin("POST", "/api/recordings", who) for who in (ONE, ONE, OTHER)]
     page.until(begun[1].done)
     assert begun[1].status == 503
-    sound = wav(tmp_path)
+    sound = wav()
     assert [begun[k].feed(sound, more=False).wait().status for k in (0, 2)] == [201, 201]
 
 

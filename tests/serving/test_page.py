@@ -210,19 +210,6 @@ def test_the_echo_is_removed_when_its_slider_is_moved(page, server, tmp_path):
     assert page.get_log("browser") == []
 
 
-def test_the_echo_is_kept_on_demand(page, server, tmp_path):
-    page.get(f"{server.page}?preset=plain")
-    drop_and_wait(page, room(tmp_path / "room.wav"))
-    slide(page, "echo", 50)
-    until(page, lambda p: by_id(p, "echo-stop").is_displayed())
-    state = f"api/recordings/{key_of(page)}"
-    until(page, lambda p: server.json("GET", state)["echo"])
-    by_id(page, "echo-stop").click()
-    until(page, lambda p: server.json("GET", state)["echo"] is None)
-    assert by_id(page, "result").is_displayed() and by_id(page, "echo-text").text == "as it is"
-    assert page.get_log("browser") == []
-
-
 def test_a_part_is_looped_by_mouse_and_by_keys(page, talk):
     drop_and_wait(page, talk)
     timeline = by_id(page, "timeline")

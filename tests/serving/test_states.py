@@ -27,7 +27,7 @@ pytest.importorskip("uvicorn", reason="the extra web is not installed")
 from alphamf.denoising.api import PRESETS
 from alphamf.serving.limits import Limits
 from alphamf.serving.recordings import RENDERS
-from tests.support.page import Exchange, Page
+from tests.support.page import Exchange, Page, wav
 
 RATE, FRAMES = 8000, 9000
 LIMITS = Limits(upload=100_000, jobs=2, uploads=1, spare=0)
@@ -38,15 +38,8 @@ RENDERED = ["", "?dry=0.5", "?format=flac", "?dry=1", "?echo=1", "?echo=0.5"]
 """Queries of downloads."""
 
 
-def wav(channels: int) -> bytes:
-    sound = 0.1 * np.random.default_rng(channels).standard_normal((FRAMES, channels))
-    file = io.BytesIO()
-    soundfile.write(file, sound, RATE, format="WAV")
-    return file.getvalue()
-
-
 GOOD = {"mono": 1, "stereo": 2}
-BODIES = {name: wav(channels) for name, channels in GOOD.items()} | {
+BODIES = {name: wav(FRAMES, channels) for name, channels in GOOD.items()} | {
     "broken": b"RIFF\x24\x00\x00\x00WAVEnonsense",
     "empty": b"",
     "large": b"a" * 100_001,

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+import soundfile
 
 from alphamf.serving import recordings
 from alphamf.serving.app import build
@@ -15,6 +19,14 @@ from alphamf.serving.lanes import Ticket
 from alphamf.serving.limits import Limits
 from alphamf.serving.tasks import work
 from alphamf.tools.outcomes import attempt
+
+
+def wav(frames: int = 9000, channels: int = 1) -> bytes:
+    """Return a file of noise at 8 kHz."""
+    file = io.BytesIO()
+    sound = 0.1 * np.random.default_rng(channels).standard_normal((frames, channels))
+    soundfile.write(file, sound, 8000, format="WAV")
+    return file.getvalue()
 
 
 class Steps:

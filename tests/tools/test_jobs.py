@@ -51,30 +51,26 @@ def test_a_result_that_is_not_usable_is_made_again_and_kept_if_it_differs(file):
     assert file.last_results() == {"2": (2, 4), "3": (3, 9)}
 
 
-def test_lines_that_cannot_be_decoded_are_passed_over(file):
+LINES = {
+    "another result": b'{"other": 1}',
+    "a list": b"[]",
+    "half a line": b'{"number": 2, "squ',
+    "deep lists": b"[" * 100_000,
+    "deep in a result": b'{"number": 2, "square": ' + b"[" * 100_000,
+    "NaN": b'{"number": NaN, "square": 4}',
+    "infinity": b'{"number": 2, "square": -Infinity}',
+    "many digits": b"1" * 5000,
+    "no UTF-8": b"\xff\xfe",
+}
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_lines_that_are_no_results_are_passed_over(file, line):
     squares(file, [1], done=[])
     with file.path.open("ab") as raw:
-        raw.write(b'{"other": 1}\n[]\n{"number": 2, "squ')
+        raw.write(LINES[line])
     file.append((3, 9))
     assert list(file.read()) == [(1, 1), (3, 9)]
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        b"[" * 100_000,
-        b'{"number": 2, "square": ' + b"[" * 100_000,
-        b'{"number": NaN, "square": 4}',
-        b'{"number": 2, "square": -Infinity}',
-        b"1" * 5000,
-        b"\xff\xfe",
-    ],
-)
-def test_lines_that_are_no_json_are_passed_over(file, line):
-    squares(file, [1], done=[])
-    with file.path.open("ab") as raw:
-        raw.write(line + b"\n")
-    assert list(file.read()) == [(1, 1)]
 
 
 def test_results_of_other_types_are_passed_over(tmp_path):

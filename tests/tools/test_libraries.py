@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.places import DATA
-
 CACHE = """
 from alphamf.tools import extras
 extras.load_library("librosa.util")
@@ -73,12 +71,3 @@ def test_matplotlib_has_its_own_settings(tmp_path):
         settings.write_text("figure.dpi: 7\n")
     done = run(RATIO, tmp_path, HOME=str(tmp_path), MATPLOTLIBRC=str(tmp_path / "elsewhere"))
     assert done.stdout == "100.0\n", done.stderr
-
-
-@pytest.mark.slow
-def test_train_needs_no_home(tmp_path):
-    code = "from alphamf.cli.app import main; main()"
-    words = ["train", str(DATA / "sample-clean.wav"), "-o", "m.npz", "--rank", "2", "--steps", "2"]
-    done = run(code, tmp_path, *words)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert os.listdir(tmp_path) == ["m.npz"]

@@ -18,6 +18,7 @@ from alphamf.research.experiments.base import (
 from alphamf.research.experiments.catalogue import EXPERIMENTS
 from alphamf.research.experiments.hamcmc import speech_chain
 from alphamf.research.experiments.run import results_file, run
+from alphamf.training.dictionary.api import train
 from tests.support.commands import run as run_command
 
 TINY = {"figure": "slope", "size": 1, "steps": 12, "burn_in": 2, "chains": 4, "seed": 0}
@@ -94,10 +95,11 @@ MOST = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_an_experiment_gives_a_table_and_a_figure(name, shared, tmp_path, monkeypatch):
-    """All methods at small sizes, and with a dictionary of one sentence."""
+    """All methods at small sizes, and with a dictionary of ten spectra."""
     monkeypatch.setenv("ALPHAMF_DATA", str(shared))
-    sentence = speech_chain.training_files()[0]
-    monkeypatch.setattr(speech_chain, "training_files", lambda: [sentence])
+    paths = [shared / "corpora/noizeus" / speech_chain.training_files()[0]]
+    model = train(paths, rank=10, alpha=1.2, context=1, steps=5)
+    monkeypatch.setattr(speech_chain, "dictionary", lambda: model)
     experiment = EXPERIMENTS[name]
     jobs = [
         job | {key: min(job[key], MOST[key]) for key in job.keys() & MOST.keys()}

@@ -6,14 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from alphamf.inference import leaps
-from alphamf.inference.random import generator
 from alphamf.inference.targets.gaussian import LinearGaussian
 from alphamf.research.experiments.hamcmc import linear, speech_chain
-from alphamf.research.experiments.mass_em import methods, synthetic
+from alphamf.research.experiments.mass_em import synthetic
 from alphamf.research.experiments.quasi_newton import bpmf, gaussian, mnist
 from alphamf.research.experiments.richardson import factors
-from alphamf.research.experiments.richardson import gaussian as richardson
 
 
 class State(NamedTuple):
@@ -179,39 +176,3 @@ TOYS = [
 @pytest.mark.parametrize("toy", TOYS, ids=lambda toy: toy.__name__)
 def test_an_experiment_averages_what_it_says(monkeypatch, toy):
     toy(monkeypatch)
-
-
-def of_times():
-    """Yield every function that measures a time, with samplers whose leaps may be compiled."""
-    target = linear.target_of(2, 0)
-    for method in linear.METHODS:
-        yield lambda method=method: linear._microseconds(target, linear.METHODS[method](2), 40)
-    job = synthetic.logistic_jobs(False, 0)[0] | {"timed": 5, "chains": 2, "points": 300}
-    for method in methods.METHODS:
-        kind = methods.base_method(method)
-        one = job | {"method": method, "settings": synthetic.LOGISTIC[kind] | {"leaps": 2}}
-        problem = synthetic._problem(one)
-        yield lambda one=one, problem=problem: synthetic.times(one, *problem)
-    short = {"size": 1, "steps": 4, "burn_in": 1, "chains": 2}
-    for one in richardson.jobs(False, 0):
-        yield lambda one=one: richardson.work(one | short)
-    sampler = gaussian.sampler_of(gaussian.jobs(False, 0)[0])
-    yield lambda: gaussian.seconds_per_step(gaussian.Gaussian(5), sampler, 3)
-
-
-def test_times_are_of_samplers_that_all_take_the_same_way(monkeypatch):
-    """All in NumPy: of a few the leaps are compiled, which would say nothing of the others."""
-    if not leaps.COMPILED:
-        pytest.skip("no leaps were compiled")
-
-    def compiled(*given):
-        raise AssertionError("leaps were compiled where a time was measured")
-
-    start = generator(0).standard_normal(2)
-    moved = leaps.leap_many(generator(0), linear.target_of(2, 0), start, leaps.Leap(1e-5, 0, 0, 1))
-    assert moved is not None  # what is compiled elsewhere
-    monkeypatch.setattr(leaps._leaps, "leap", compiled)
-    monkeypatch.setattr(leaps, "_leaps", SimpleNamespace(leap=compiled))
-    for measure in of_times():
-        measure()
-    assert leaps.COMPILED

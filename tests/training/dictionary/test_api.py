@@ -134,21 +134,6 @@ def test_a_late_start_counts_in_full(files, tmp_path):
     assert about["seconds"] == pytest.approx(2, abs=0.01)
 
 
-@pytest.mark.parametrize(("rate", "frame"), [(16000, Frame(1024, 256)), (11025, Frame(704, 176))])
-def test_other_rates(tmp_path, rate, frame):
-    path = tmp_path / "speech.wav"
-    soundfile.write(path, coloured(PLANTED[:, 1], 1, np.random.default_rng(0), 44100), 44100)
-    model = train([path], rate=rate, rank=2, context=2, steps=5)
-    assert (model.rate, model.frame) == (rate, frame)
-    assert model.basis.shape == (2 * model.bins, 2)
-
-
-def test_a_click_is_enough(tmp_path):
-    """A file shorter than a window is a file."""
-    soundfile.write(tmp_path / "click.wav", np.float32([0, 0, 0.5, -0.5, 0]), RATE)
-    assert train([tmp_path / "click.wav"], rank=1, steps=3).about["files"] == 1
-
-
 def test_silent_files_are_passed_over(files, tmp_path):
     soundfile.write(tmp_path / "silent.wav", np.zeros(RATE), RATE)
     opposed = np.outer(coloured(PLANTED[:, 0], 1, np.random.default_rng(0)), [1, -1])

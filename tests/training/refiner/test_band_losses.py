@@ -8,8 +8,7 @@ import soundfile
 
 from alphamf import Stream
 from alphamf.audio.stft import Frame, frame_of
-from alphamf.denoising import high_bands
-from alphamf.denoising.grids import Grid, Spectra, native_grid
+from alphamf.denoising.grids import Grid
 from alphamf.denoising.weights import find, find_online
 from alphamf.errors import AlphaMFError
 from alphamf.learnt import high_band, network
@@ -169,19 +168,24 @@ def test_networks_that_do_not_fit_are_refused_before_mixtures_are_made(
 
 
 @pytest.mark.slow
-def test_a_run_makes_a_network_that_denoising_reads(corpora, tmp_path):
-    lines = []
-    run = runs.Run(config(corpora), tmp_path / "run", tmp_path / "mixtures", 1, lines.append)
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_run_makes_a_network_that_changes_the_sound(corpora, tmp_path, causal):
+    asked = config(corpora, kind="causal-high-band" if causal else "high-band")
+    run = runs.Run(asked, tmp_path / "run", tmp_path / "mixtures", 1, print)
     rows = runs.train(run)
     assert [row["step"] for row in rows] == [2, 4] and np.isfinite(rows[-1]["dev distance"])
     assert "dev pesq" not in rows[-1]  # there is no sound to score
-    learnt = HighBand.load(tmp_path / "run" / "network.npz")
-    assert (learnt.rate, learnt.frame) == (16000, find(16000).second_stage.frame)
-    weights = find(RATE)
-    spectra = Spectra(np.random.default_rng(0).standard_normal(RATE).astype(np.float32), RATE)
-    frames = spectra.spectrum_on(native_grid(weights.second_stage, RATE)).shape[1]
-    inputs = [np.ones((COUNT, frames), np.float32) / 2] * 5
-    assert high_bands.gains(inputs, 10, learnt, np).shape == (10, frames)
+    learnt = (CausalHighBand if causal else HighBand).load(tmp_path / "run" / "network.npz")
+    weights, field = find_online(RATE), "causal_high_band"
+    if not causal:
+        weights, field = find(RATE), "high_band"
+    sound = np.random.default_rng(0).standard_normal((RATE // 2, 1)).astype(np.float32)
+    outs = []
+    for network_ in (learnt, None):
+        made = replace(weights, **{field: network_})
+        stream = Stream(RATE, 1, model=made, **({"latency": "low"} if causal else {}))
+        outs.append(np.concatenate([stream.process(sound), stream.flush()]))
+    assert np.abs(outs[0] - outs[1]).max() > 0
 
 
 def test_clips_of_low_latency_hold_what_the_engine_reads(corpora, tmp_path):
@@ -239,20 +243,3 @@ def test_nothing_is_learned_above_the_end_of_a_voices_band(tmp_path, kind):
     above = edges()[BELOW:-1] > 15000  # a voice may be played a quarter faster
     assert heard[False].all()
     assert not heard[True][above].any() and heard[True][:4].all()
-
-
-@pytest.mark.slow
-def test_a_run_makes_a_network_that_low_latency_reads(corpora, tmp_path):
-    asked = config(corpora, kind="causal-high-band")
-    run = runs.Run(asked, tmp_path / "run", tmp_path / "mixtures", 1, print)
-    rows = runs.train(run)
-    assert [row["step"] for row in rows] == [2, 4] and np.isfinite(rows[-1]["dev distance"])
-    learnt = CausalHighBand.load(tmp_path / "run" / "network.npz")
-    weights = find_online(RATE)
-    made = replace(weights, causal_high_band=learnt)
-    sound = np.random.default_rng(0).standard_normal((RATE // 2, 1)).astype(np.float32)
-    outs = []
-    for each in (made, replace(weights, causal_high_band=None)):
-        stream = Stream(RATE, 1, latency="low", model=each)
-        outs.append(np.concatenate([stream.process(sound), stream.flush()]))
-    assert np.abs(outs[0] - outs[1]).max() > 0

@@ -22,7 +22,6 @@ from alphamf.audio.stft import Frame
 from alphamf.errors import AlphaMFError
 from alphamf.learnt import network, second_stage
 from alphamf.learnt.causal import CausalRefiner
-from alphamf.learnt.dictionary import folder as models
 from alphamf.learnt.dictionary import load as load_dictionary
 from alphamf.learnt.network_file import shipped_networks
 from alphamf.learnt.refiner import Refiner
@@ -56,24 +55,6 @@ def toml(table):
         for key, value in nested.items():
             text += f"[{name}.{key}]\n" + "".join(f"{k} = {v}\n" for k, v in value.items())
     return text
-
-
-def test_a_run_with_a_time_ends_in_time_and_scores_its_network(corpora, tmp_path):
-    hour = {"steps": 10**6, "report_every": 10, "score_every": 10**6, "minutes": 1e-6}
-    run, _ = small(corpora, tmp_path / "run", schedule=hour)
-    rows = runs.train(run)
-    assert [row["step"] for row in rows] == [1] and "dev loss" in rows[0]
-    assert Refiner.load(tmp_path / "run" / "network.npz").about["step"] == 1
-    assert runs.train(run) == rows  # its time stays over
-
-
-def test_the_step_size_falls_with_the_time(corpora):
-    from alphamf.training.refiner.optimise import step_size
-
-    config = tones.changed(corpora)
-    sizes = [step_size(config, 10, spent) for spent in (0.0, 0.5, 0.9, 1.0, 1.5)]
-    assert sizes[0] > sizes[1] > sizes[2] > sizes[3] == sizes[4] == 0.01 * 1e-3
-    assert step_size(config, 60) == sizes[3] and step_size(config, 50, 0.1) == step_size(config, 50)
 
 
 def test_a_device_that_is_not_there_is_said(corpora, tmp_path):
@@ -375,15 +356,6 @@ def adapted_config(corpora, monkeypatch, rate):
 def test_adaptation_goes_on_from_the_shipped_network(corpora, monkeypatch, rate, start):
     network = adapted_config(corpora, monkeypatch, rate).network
     assert (network.start, network.bands) == (start, 0)
-
-
-def test_adaptation_of_a_network_that_was_tied_and_moved_by_muon(corpora, tmp_path, monkeypatch):
-    made = (models() / "refiner-8k.toml").read_text()
-    assert "muon = 1.0" in made and "bands" not in made
-    (tmp_path / "refiner-8k.toml").write_text(made.replace("[data]", "bands = 112\n\n[data]"))
-    monkeypatch.setattr(adapt, "models", lambda: tmp_path)
-    config = adapted_config(corpora, monkeypatch, 8000)
-    assert (config.network.bands, config.schedule.muon) == (0, 0.0)
 
 
 def test_decoding_is_no_part_of_the_time_of_a_mixture(corpora, monkeypatch):

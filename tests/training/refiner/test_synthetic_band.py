@@ -8,7 +8,7 @@ from alphamf.audio.stft import forward
 from alphamf.learnt.bands import FULL_BAND
 from alphamf.training.refiner import recordings
 from alphamf.training.refiner.config import Data
-from alphamf.training.refiner.recordings import DROPS, END, FRAME, PLACES, TILTED, widen_band
+from alphamf.training.refiner.recordings import DROPS, END, FRAME, PLACES, widen_band
 
 RATE = 16000
 
@@ -47,26 +47,6 @@ def test_what_was_recorded_stays_and_the_band_above_follows_it():
     wanted = -np.cumsum([np.mean(each) for each in DROPS])[1:]
     np.testing.assert_allclose(found, wanted, atol=8)
     assert not np.array_equal(made[0], made[1])
-
-
-def coloured(low, high, seconds=2.0):
-    """Return noise in a band, and 40 dB below it everywhere."""
-    noise = np.random.default_rng(1).standard_normal((2, int(seconds * RATE)))
-    spectra = np.fft.rfft(noise) * np.array([[0.1], [0.001]])
-    spectra[0, : int(low * seconds)] = spectra[0, int(high * seconds) :] = 0
-    return np.fft.irfft(spectra.sum(axis=0)).astype(np.float32)
-
-
-def test_the_band_above_rises_in_sibilants_as_asked():
-    sound = np.concatenate([coloured(5000, 7500), coloured(2000, 5000)])
-    rises = []
-    for tilt in (0.0, 0.5, 0.9):
-        made = [widen_band(np.random.default_rng(k), sound, RATE, (tilt, tilt)) for k in range(6)]
-        frames = np.mean([levels(each)[1] for each in made], axis=0)
-        sibilant, vowel = frames[10:240].mean(), frames[260:490].mean()
-        rises.append(sibilant - vowel)
-    apart = TILTED[1] - TILTED[0]
-    np.testing.assert_allclose(np.diff(rises), [0.5 * apart, 0.4 * apart], atol=1)
 
 
 def test_narrow_voices_are_read_with_the_others(tmp_path):
