@@ -58,7 +58,6 @@ class Result:
     @classmethod
     def from_json(cls, item: Mapping[str, Any]) -> Result:
         """Return the result for an object made by `to_json`."""
-        item = {"pause_depth": None, **item}  # older lines do not have it
         for name, kind in get_type_hints(cls).items():
             if not _is(item[name], kind):
                 raise TypeError(f"{name} is not a {kind}")

@@ -96,13 +96,31 @@ class Corpus:
     columns: tuple[str, ...] = ()
 
 
-def _mnist(name: str, sha256: str) -> PublishedFile:
-    homes = ("http://yann.lecun.com/exdb", "https://ossci-datasets.s3.amazonaws.com")
-    file = f"{name}-ubyte.gz"
-    return PublishedFile(file, sha256, tuple(f"{home}/mnist/{file}" for home in homes))
-
+_SUMS = {
+    "ml-1m.zip": "a6898adb50b9ca05aa231689da44c217cb524e7ebd39d264c56e2832f2c54e20",
+    "train-images-idx3-ubyte.gz": (
+        "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"
+    ),
+    "train-labels-idx1-ubyte.gz": (
+        "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"
+    ),
+    "t10k-images-idx3-ubyte.gz": "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+    "t10k-labels-idx1-ubyte.gz": "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+    "20news-bydate.tar.gz": "8f1b2514ca22a5ade8fbb9cfa5727df95fa587f4c87b786e15c759fa66d95610",
+    "australian.dat": "3abe5af151afa50b999a9ba21cbc884e80d80a4050b716cf88b34a2e6ecb731c",
+    "heart.dat": "f5f3b4204c285bafadd85cb735f38b47689f2be7047feb172dcbeab648110bf9",
+}
+"""Checksums of the published files."""
 
 _UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases/statlog"
+
+
+def _published(name: str, *folders: str) -> PublishedFile:
+    """Return a file that lies in folders of the web under its own name."""
+    return PublishedFile(name, _SUMS[name], tuple(f"{folder}/{name}" for folder in folders))
+
+
+_MNIST = ("http://yann.lecun.com/exdb/mnist", "https://ossci-datasets.s3.amazonaws.com/mnist")
 
 CORPORA = {
     "ml-1m": Corpus(
@@ -111,13 +129,7 @@ CORPORA = {
         "https://grouplens.org/datasets/movielens/1m/",
         "GroupLens: for research, no redistribution",
         DataSource(
-            (
-                PublishedFile(
-                    "ml-1m.zip",
-                    "a6898adb50b9ca05aa231689da44c217cb524e7ebd39d264c56e2832f2c54e20",
-                    ("https://files.grouplens.org/datasets/movielens/ml-1m.zip",),
-                ),
-            ),
+            (_published("ml-1m.zip", "https://files.grouplens.org/datasets/movielens"),),
             conversion.movielens,
             "the probe ratings are drawn at random and differ from those of the papers",
         ),
@@ -128,24 +140,7 @@ CORPORA = {
         "http://yann.lecun.com/exdb/mnist/",
         "CC BY-SA 3.0",
         DataSource(
-            (
-                _mnist(
-                    "train-images-idx3",
-                    "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
-                ),
-                _mnist(
-                    "train-labels-idx1",
-                    "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
-                ),
-                _mnist(
-                    "t10k-images-idx3",
-                    "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
-                ),
-                _mnist(
-                    "t10k-labels-idx1",
-                    "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
-                ),
-            ),
+            tuple(_published(name, *_MNIST) for name in _SUMS if "ubyte" in name),
             conversion.sevens_and_nines,
         ),
     ),
@@ -158,7 +153,7 @@ CORPORA = {
             (
                 PublishedFile(
                     "20news-bydate.tar.gz",
-                    "8f1b2514ca22a5ade8fbb9cfa5727df95fa587f4c87b786e15c759fa66d95610",
+                    _SUMS["20news-bydate.tar.gz"],
                     (
                         "http://qwone.com/~jason/20Newsgroups/20news-bydate.tar.gz",
                         "https://ndownloader.figshare.com/files/5975967",
@@ -181,14 +176,7 @@ CORPORA = {
         "https://archive.ics.uci.edu/dataset/143",
         "CC BY 4.0",
         DataSource(
-            (
-                PublishedFile(
-                    "australian.dat",
-                    "3abe5af151afa50b999a9ba21cbc884e80d80a4050b716cf88b34a2e6ecb731c",
-                    (f"{_UCI}/australian/australian.dat",),
-                ),
-            ),
-            conversion.australian_credit,
+            (_published("australian.dat", f"{_UCI}/australian"),), conversion.australian_credit
         ),
     ),
     "heart": Corpus(
@@ -196,16 +184,7 @@ CORPORA = {
         "5e1ca341d3b78b45635ea2553a5dbd2a01a57c6a0bd18fbccf8d8b7bfbd13d5c",
         "https://archive.ics.uci.edu/dataset/145",
         "CC BY 4.0",
-        DataSource(
-            (
-                PublishedFile(
-                    "heart.dat",
-                    "f5f3b4204c285bafadd85cb735f38b47689f2be7047feb172dcbeab648110bf9",
-                    (f"{_UCI}/heart/heart.dat",),
-                ),
-            ),
-            conversion.heart,
-        ),
+        DataSource((_published("heart.dat", f"{_UCI}/heart"),), conversion.heart),
     ),
     "noizeus": Corpus(
         "corpora/noizeus",

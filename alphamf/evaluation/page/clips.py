@@ -6,7 +6,7 @@ import base64
 import io
 import math
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,32 +94,25 @@ def flac(sound: Sound) -> str:
 
 def png(power: NDArray[np.float32], loudest: float) -> str:
     """Encode a spectrogram as a PNG ``data:`` URL, with one colour per decibel below `loudest`."""
-    from PIL import Image
-
     floor = max(loudest, 1e-20) * 10 ** (-RANGE / 10)
     level = 10 * np.log10(np.maximum(power, floor) / floor)
-    image = Image.fromarray(np.minimum(level, RANGE).round().astype(np.uint8)[::-1], "P")
-    image.putpalette(_palette())
-    buffer = io.BytesIO()
-    image.save(buffer, "PNG", optimize=True)
-    return _address("image/png", buffer.getvalue())
-
-
-def _palette() -> bytes:
-    colormaps = extras.load_library("matplotlib").colormaps
-
-    colours = colormaps["magma"](np.arange(RANGE + 1) / RANGE, bytes=True)
-    return bytes(colours[:, :3])
+    return _coloured(np.minimum(level, RANGE).round()[::-1])
 
 
 def scale() -> str:
     """Encode the colour scale, from quiet (left) to loud, as a PNG ``data:`` URL."""
+    return _coloured(np.arange(RANGE + 1)[None])
+
+
+def _coloured(decibels: NDArray[Any]) -> str:
+    """Encode whole numbers from 0 to `RANGE`, which are colours, as a PNG ``data:`` URL."""
     from PIL import Image
 
-    image = Image.fromarray(np.arange(RANGE + 1, dtype=np.uint8)[None], "P")
-    image.putpalette(_palette())
+    colours = extras.load_library("matplotlib").colormaps["magma"]
+    image = Image.fromarray(decibels.astype(np.uint8), "P")
+    image.putpalette(bytes(colours(np.arange(RANGE + 1) / RANGE, bytes=True)[:, :3]))
     buffer = io.BytesIO()
-    image.save(buffer, "PNG")
+    image.save(buffer, "PNG", optimize=True)
     return _address("image/png", buffer.getvalue())
 
 

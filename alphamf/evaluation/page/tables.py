@@ -115,14 +115,9 @@ def summary(results: list[Result], styles: dict[str, Style]) -> Table:
     return Table(caption, headings, rows)
 
 
-def higher_is_better(score: str) -> bool:
-    """Return whether higher or lower values of a score are better."""
-    return SCORES[score].higher_is_better
-
-
 def heading(score: str) -> Heading:
     """Return the heading of a score's column."""
-    return Heading(SCORES[score].label, SCORES[score].unit, higher_is_better(score))
+    return Heading(SCORES[score].label, SCORES[score].unit, SCORES[score].higher_is_better)
 
 
 def _mark_best(rows: list[Row], column: int, *, highest: bool) -> None:
@@ -149,7 +144,8 @@ def breakdown(results: list[Result], styles: dict[str, Style], field: str, score
     ordered = sorted(found)
     unit = "dB" if field == "snr" else ""
     headings = [
-        Heading(f"{value:g}" if unit else value, unit, higher_is_better(score)) for value in ordered
+        Heading(f"{value:g}" if unit else value, unit, SCORES[score].higher_is_better)
+        for value in ordered
     ]
     cells = groups(results, ("method", field))
     total = [clip_count([r for r in results if getattr(r, field) == value]) for value in ordered]
@@ -164,7 +160,7 @@ def breakdown(results: list[Result], styles: dict[str, Style], field: str, score
         for method, style in styles.items()
     ]
     for column in range(len(headings)):
-        _mark_best(rows, column, highest=higher_is_better(score))
+        _mark_best(rows, column, highest=SCORES[score].higher_is_better)
     return Table(SCORES[score].heading, headings, rows)
 
 
@@ -200,7 +196,7 @@ def difference_table(found: Differences, rival: str) -> Table:
             ends = [number(end, decimals, signed=True) for end in (each.low, each.high)]
             beside = f"[{ends[0]}, {ends[1]}]" if math.isfinite(each.low) else ""
             sign = (each.low > 0) - (each.high < 0)
-            mark = ("", "better", "worse")[sign if higher_is_better(name) else -sign]
+            mark = ("", "better", "worse")[sign if SCORES[name].higher_is_better else -sign]
             cells.append(Cell(number(each.mean, decimals, signed=True), beside, each.mean, mark))
         rows.append(Row(style, cells))
     caption = f"Mean difference to {rival} over the clips for which both methods have a score."

@@ -49,10 +49,18 @@ class _AnyKind:
         "residue",
     )
 
+    network: ClassVar[type[TrainedNetwork]]
+
+    @property
+    def cell_shape(self) -> tuple[int, int]:
+        """Numbers of features and of outputs per time-frequency cell."""
+        return self.network.cell_shapes[0]
+
     @property
     def earlier_networks(self) -> tuple[str, ...]:
         """Networks that run before this one."""
-        return ()
+        of: str = getattr(self, "of", "")
+        return (of,) if of else ()
 
     def frame(self, dictionary: Dictionary) -> Frame:
         """Return the windows that the network reads, next to a dictionary."""
@@ -69,7 +77,6 @@ class RefinerKind(_AnyKind):
 
     name: ClassVar[str] = "refiner"
     network: ClassVar[type[TrainedNetwork]] = Refiner
-    cell_shape: ClassVar[tuple[int, int]] = Refiner.cell_shapes[0]
 
     def frame(self, dictionary: Dictionary) -> Frame:
         """Return the windows that the network reads, next to a dictionary."""
@@ -82,7 +89,6 @@ class CausalKind(_AnyKind):
 
     name: ClassVar[str] = "causal"
     network: ClassVar[type[TrainedNetwork]] = CausalRefiner
-    cell_shape: ClassVar[tuple[int, int]] = CausalRefiner.cell_shapes[0]
 
     def frame(self, dictionary: Dictionary) -> Frame:
         """Return the windows that the network reads, next to a dictionary."""
@@ -104,11 +110,6 @@ class SecondStageKind(_AnyKind):
         """Numbers of features and of outputs per time-frequency cell."""
         return SecondStage.cell_shapes[self.taps]
 
-    @property
-    def earlier_networks(self) -> tuple[str, ...]:
-        """Networks that run before this one."""
-        return (self.of,)
-
 
 @dataclass(frozen=True)
 class DereverberatorKind(SecondStageKind):
@@ -128,12 +129,6 @@ class CausalSecondStageKind(_AnyKind):
 
     name: ClassVar[str] = "causal-second-stage"
     network: ClassVar[type[TrainedNetwork]] = CausalSecondStage
-    cell_shape: ClassVar[tuple[int, int]] = CausalSecondStage.cell_shapes[0]
-
-    @property
-    def earlier_networks(self) -> tuple[str, ...]:
-        """Networks that run before this one."""
-        return (self.of,) if self.of else ()
 
 
 @dataclass(frozen=True)
@@ -146,7 +141,6 @@ class HighBandKind(_AnyKind):
     losses: ClassVar[tuple[str, ...]] = ("distortion", "distance")
     name: ClassVar[str] = "high-band"
     network: ClassVar[type[TrainedNetwork]] = HighBand
-    cell_shape: ClassVar[tuple[int, int]] = HighBand.cell_shapes[0]
 
     @property
     def earlier_networks(self) -> tuple[str, ...]:
@@ -302,9 +296,6 @@ class Schedule:
     # Step size of Muon, in that of AdamW: it moves the network's matrices then, and AdamW the rest;
     # 0: AdamW moves all.
     muon: float = 0.0
-    # The training ends after so many minutes at the latest, with the wait for mixtures, and the
-    # step size falls accordingly; for a machine that is there for a time. 0: it makes all steps.
-    minutes: float = 0.0
 
 
 @dataclass(frozen=True)

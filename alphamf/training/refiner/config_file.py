@@ -36,21 +36,8 @@ from alphamf.training.refiner.config import (
 SHORTEST = 0.5
 """Minimum length of a clip, in seconds: a segment of ESTOI lasts 0.4 s."""
 
-SHARES = (
-    "nearly_clean",
-    "rumble",
-    "pauses",
-    "rooms",
-    "made_up_rooms",
-    "echo",
-    "telephone",
-    "band",
-    "codec",
-    "clipped",
-    "sibilant",
-    "late",
-)
-"""Keys of `Mixtures` that are probabilities."""
+SHARES = tuple(each.name for each in fields(Mixtures) if each.type == "float")[1:]
+"""Keys of `Mixtures` that are probabilities: all numbers but the first, the length."""
 
 
 def load(path: Path) -> Config:
@@ -216,7 +203,7 @@ def _check_mixtures(config: Config) -> None:
 def _check_schedule(schedule: Schedule, ladder: Ladder | None) -> None:
     for key, least in (
         *((key, 1) for key in ("steps", "batch", "report_every", "score_every")),
-        *((key, 0) for key in ("seed", "warm_up", "weight_decay", "muon", "minutes")),
+        *((key, 0) for key in ("seed", "warm_up", "weight_decay", "muon")),
     ):
         _within(f"[schedule] {key}", getattr(schedule, key), least, math.inf)
     _within("[schedule] averaging", schedule.averaging, 0, 1)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import io
 import math
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -84,20 +83,10 @@ class Fit:
         }
         self._start = {name: value.clone() for name, value in self.average.items()}
         self._optimisers = _optimisers(self.parameters, config.schedule)
-        self._seconds = 0.0
-
-    @property
-    def over(self) -> bool:
-        """Whether the time of the schedule is up."""
-        return self._part_of_time() >= 1
-
-    def _part_of_time(self) -> float:
-        minutes = self.config.schedule.minutes
-        return self._seconds / (60 * minutes) if minutes else 0.0
 
     def advance(self, clips: Sequence[TrainingClip]) -> dict[str, float]:
         """Make one step; return the losses before it by name, with their sum as ``loss``."""
-        schedule, began = self.config.schedule, time.perf_counter()
+        schedule = self.config.schedule
         which = _batch(schedule.seed, self.step, schedule.batch, len(clips))
         batch = stack_clips(clips, which, self._device)
         terms = self._terms(self._run(self._whole(self.parameters), batch, self._part()))
@@ -111,7 +100,7 @@ class Fit:
             raise AlphaMFError(f"training diverged in step {self.step + 1}")
         for optimiser, share in self._optimisers:
             for group in optimiser.param_groups:
-                group["lr"] = share * step_size(self.config, self.step, self._part_of_time())
+                group["lr"] = share * step_size(self.config, self.step)
             optimiser.step()
         self.step += 1
         # The first steps are forgotten sooner.
@@ -119,9 +108,7 @@ class Fit:
         with torch.no_grad():
             for name, value in self.parameters.items():
                 self.average[name].lerp_(value, new)
-        found = _numbers({"loss": total} | terms)
-        self._seconds += time.perf_counter() - began
-        return found
+        return _numbers({"loss": total} | terms)
 
     def result(self) -> dict[str, Any]:
         """Return the network's parameters: the running mean, or an interpolation to it."""
@@ -164,7 +151,6 @@ class Fit:
         """Write a checkpoint completely or not at all."""
         state = {
             "step": self.step,
-            "seconds": self._seconds,
             "parameters": {name: value.detach() for name, value in self.parameters.items()},
             "average": self.average,
             "optimisers": [optimiser.state_dict() for optimiser, _ in self._optimisers],
@@ -185,7 +171,7 @@ class Fit:
                     self.average[name].copy_(state["average"][name])
             for (optimiser, _), known in zip(self._optimisers, state["optimisers"], strict=True):
                 optimiser.load_state_dict(known)
-            self.step, self._seconds = int(state["step"]), float(state["seconds"])
+            self.step = int(state["step"])
             rows: list[dict[str, float]] = state["rows"]
         except Exception as error:  # pickle, zipfile and torch each have their own
             raise AlphaMFError(
@@ -266,16 +252,13 @@ def _grid(config: Config, dictionary: Dictionary) -> TrainingGrid:
     return TrainingGrid(frame, dictionary.rate, causal, asymmetric)
 
 
-def step_size(config: Config, step: int, spent: float = 0.0) -> float:
-    """Return the step size after `step` steps: a linear rise, then half a cosine.
-
-    `spent` is the part of the time that has passed, for schedules with one.
-    """
+def step_size(config: Config, step: int) -> float:
+    """Return the step size after `step` steps: a linear rise, then half a cosine."""
     schedule = config.schedule
     rise = min(schedule.warm_up, schedule.steps // 2)
     if step < rise:
         return schedule.step_size * (step + 1) / (rise + 1)
-    part = min(1.0, max((step - rise) / max(schedule.steps - rise, 1), spent))
+    part = min(1.0, (step - rise) / max(schedule.steps - rise, 1))
     low = LAST_STEP_SIZE
     return schedule.step_size * (low + (1 - low) * 0.5 * (1 + math.cos(math.pi * part)))
 

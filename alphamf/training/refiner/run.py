@@ -114,7 +114,7 @@ def _steps(run: Run, fit: Fit, sets: tuple[Clips, Clips], last: int) -> list[dic
     clips, dev = sets
     checkpoint = run.folder / CHECKPOINT
     rows = fit.load(checkpoint) if checkpoint.exists() else []
-    while fit.step < last and not fit.over:
+    while fit.step < last:
         rows.append(_stretch(run, fit, clips, dev, rows))
         fit.save(checkpoint, rows)
         _write_table(run.folder, rows)
@@ -264,12 +264,12 @@ def _stretch(
     schedule = run.config.schedule
     began, before = time.perf_counter(), rows[-1]["seconds"] if rows else 0.0
     recent = [fit.advance(clips)]
-    while fit.step % schedule.report_every and fit.step < schedule.steps and not fit.over:
+    while fit.step % schedule.report_every and fit.step < schedule.steps:
         recent.append(fit.advance(clips))
     row = {"step": fit.step, "seconds": 0.0} | {
         name: sum(each[name] for each in recent) / len(recent) for name in recent[0]
     }
-    if fit.step % schedule.score_every == 0 or fit.step == schedule.steps or fit.over:
+    if fit.step % schedule.score_every == 0 or fit.step == schedule.steps:
         found, scored = fit.validate(dev)
         scores = {} if scored is None else scored._asdict()
         row |= {f"dev {name}": value for name, value in (found | scores).items()}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, get_args, overload
 
 import numpy as np
 
@@ -20,12 +20,9 @@ from alphamf.denoising.weights import Weights, find
 from alphamf.errors import AlphaMFError
 from alphamf.learnt import network_file
 from alphamf.learnt.bands import FULL_BAND
-from alphamf.learnt.causal import CausalHighBand, CausalRefiner, CausalSecondStage
 from alphamf.learnt.dictionary import load as load_dictionary
-from alphamf.learnt.high_band import HighBand
-from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.learnt.refiner import Refiner
-from alphamf.learnt.second_stage import Dereverberator, SecondStage
+from alphamf.learnt.second_stage import SecondStage
 from alphamf.tools import pool
 from alphamf.tools.files import (
     atomic_file,
@@ -35,15 +32,7 @@ from alphamf.tools.files import (
     reason,
 )
 from alphamf.training.refiner import recordings
-from alphamf.training.refiner.clips import (
-    BandClip,
-    CausalClip,
-    CausalSecondStageClip,
-    FirstStageClip,
-    Maker,
-    SecondStageClip,
-    TrainingClip,
-)
+from alphamf.training.refiner.clips import Maker, TrainingClip
 from alphamf.training.refiner.config import (
     CausalHighBandKind,
     CausalSecondStageKind,
@@ -52,16 +41,8 @@ from alphamf.training.refiner.config import (
     Network,
 )
 
-KINDS: dict[type[TrainedNetwork], type[TrainingClip]] = {
-    Refiner: FirstStageClip,
-    SecondStage: SecondStageClip,
-    Dereverberator: SecondStageClip,
-    HighBand: BandClip,
-    CausalRefiner: CausalClip,
-    CausalSecondStage: CausalSecondStageClip,
-    CausalHighBand: BandClip,
-}
-"""Types of clips by the network that is trained on them."""
+KINDS: dict[Any, type[TrainingClip]] = {kind._fields: kind for kind in get_args(TrainingClip)}
+"""Types of clips by the names of their arrays, which a file has as well."""
 
 SIZE = 100
 """Clips in a file."""
@@ -223,7 +204,6 @@ class Clips(Sequence[TrainingClip]):
     def __init__(self, shards: Sequence[Shard], making: Making | None = None) -> None:
         self._shards, self._making = shards, making
         self._ends = np.cumsum([shard.clips for shard in shards])
-        self._kind: type[TrainingClip] = KINDS[shards[0].config.network.kind.network]
 
     def __len__(self) -> int:
         return int(self._ends[-1])
@@ -241,4 +221,4 @@ class Clips(Sequence[TrainingClip]):
         if self._making:
             self._making.wait(self._shards[shard])
         row = _rows(self._shards[shard])[k - self._ends[shard] + self._shards[shard].clips]
-        return self._kind(*(np.array(row[name]) for name in self._kind._fields))
+        return KINDS[row.dtype.names](*(np.array(row[name]) for name in row.dtype.names))

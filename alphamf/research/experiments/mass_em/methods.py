@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from math import exp
@@ -146,11 +146,9 @@ def condition(sampler: Any, state: Any) -> float | None:
     return exp(float(np.log(values.max(-1) / values.min(-1)).mean()))
 
 
-def ratio(numbers: Mapping[str, Any] | None) -> str | None:
-    """Return the time of an adaptive method relative to its plain form; None for the others."""
-    if not numbers or "plain" not in numbers:
-        return None
-    return f"{np.mean(numbers['milliseconds']) / np.mean(numbers['plain']):.2f}"
+def ratio(own: Sequence[float] | None, plain: Sequence[float] | None) -> str | None:
+    """Return the time of an adaptive method relative to its plain form; None without either."""
+    return f"{np.mean(own) / np.mean(plain):.2f}" if own and plain else None
 
 
 def format_spread(values: Sequence[float] | None, digits: int = 3) -> str | None:

@@ -284,11 +284,10 @@ def _table(
         )
         for i, name in enumerate(data):
             suffix = "" if name == "synthetic" else f" {name}"
-            row[f"ms{suffix}"] = methods.format_spread(
-                times[name].get(method, {}).get("milliseconds")
-            )
+            taken = times[name].get(method, {})
+            row[f"ms{suffix}"] = methods.format_spread(taken.get("milliseconds"))
             row[f"paper ms{suffix}"] = paper[2 + i] if paper else None
-            row[f"ratio{suffix}"] = methods.ratio(times[name].get(method))
+            row[f"ratio{suffix}"] = methods.ratio(taken.get("milliseconds"), taken.get("plain"))
         rows.append(row)
     return rows
 

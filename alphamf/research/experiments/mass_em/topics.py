@@ -249,26 +249,16 @@ def _sampler(job: Job) -> Any:
 
 
 PAPER = {
-    "SGHMC": ("759", "47"),
-    "SGHMC-EM": ("738", "47"),
-    "SGNHT": ("757", "45"),
-    "SGNHT-EM": ("719", "45"),
-    "SGR-NPHMC": ("723", "410"),
-    "SG-NPHMC": ("714", "49"),
-    "SG-NPHMC-EM": ("712", "49"),
+    "SGHMC": ("759", "47", "996"),
+    "SGHMC-EM": ("738", "47", "972"),
+    "SGNHT": ("757", "45", "979"),
+    "SGNHT-EM": ("719", "45", "968"),
+    "SGR-NPHMC": ("723", "410", "952"),
+    "SG-NPHMC": ("714", "49", "958"),
+    "SG-NPHMC-EM": ("712", "49", "947"),
 }
-"""Perplexity on 20 Newsgroups, and milliseconds of an iteration."""
-
-PAPER_RCV1 = {
-    "SGHMC": "996",
-    "SGHMC-EM": "972",
-    "SGNHT": "979",
-    "SGNHT-EM": "968",
-    "SGR-NPHMC": "952",
-    "SG-NPHMC": "958",
-    "SG-NPHMC-EM": "947",
-}
-"""Perplexity on RCV1, the larger Reuters corpus."""
+"""Perplexity on 20 Newsgroups, milliseconds of an iteration, and perplexity on RCV1, the larger
+Reuters corpus."""
 
 
 def reuters_table(records: list[JobRecord]) -> list[dict[str, Any]]:
@@ -276,7 +266,7 @@ def reuters_table(records: list[JobRecord]) -> list[dict[str, Any]]:
     rows = table(records)
     for row in rows:
         del row["paper ms"]
-        row["paper"] = PAPER_RCV1.get(row["method"])
+        row["paper"] = PAPER.get(row["method"], (None,))[-1]
     return [{("paper, RCV1" if k == "paper" else k): v for k, v in row.items()} for row in rows]
 
 
@@ -289,7 +279,9 @@ def table(records: list[JobRecord]) -> list[dict[str, Any]]:
             several.append(numbers)
     rows = []
     for method, several in found.items():
-        paper = PAPER.get(method, (None, None))
+        paper = PAPER.get(method, (None, None, None))
+        plain = found.get(methods.base_method(method), [])
+        spent, before = ([n["milliseconds"] for n in each] for each in (several, plain))
         shapes = [n["condition"] for n in several if n["condition"] is not None]
         rows.append(
             {
@@ -297,22 +289,14 @@ def table(records: list[JobRecord]) -> list[dict[str, Any]]:
                 "perplexity": methods.format_spread([n["perplexity"] for n in several], 4)
                 or "diverged",
                 "paper": paper[0],
-                "ms": methods.format_spread([n["milliseconds"] for n in several]),
+                "ms": methods.format_spread(spent),
                 "paper ms": paper[1],
-                "ratio": _ratio(several, found.get(methods.base_method(method), [])),
+                "ratio": None if several is plain else methods.ratio(spent, before),
                 "condition of M": float(np.exp(np.log(shapes).mean())) if shapes else None,
                 "total weight": methods.format_spread([n["total"] for n in several]),
             }
         )
     return rows
-
-
-def _ratio(several: list[Numbers], plain: list[Numbers]) -> str | None:
-    """Return the time of an adaptive method relative to its plain form; None for the others."""
-    if several is plain or not several or not plain:
-        return None
-    own, base = (np.mean([n["milliseconds"] for n in each]) for each in (several, plain))
-    return f"{own / base:.2f}"
 
 
 def figure(records: list[JobRecord]) -> Any:

@@ -217,4 +217,4 @@ def test_times_of_an_iteration_are_processor_time_in_turns(monkeypatch):
     found = methods.milliseconds(None, [Ticking(2.0), Ticking(3.0)], np.zeros(1), 20)
     np.testing.assert_allclose(found, [[2.0] * 5, [3.0] * 5])
     assert made[10:] == ([2.0] * 4 + [3.0] * 4) * 5
-    assert methods.ratio({"milliseconds": found[1], "plain": found[0]}) == "1.50"
+    assert methods.ratio(found[1], found[0]) == "1.50"
