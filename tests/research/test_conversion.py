@@ -34,18 +34,6 @@ def local(shared):
     return read
 
 
-def test_arrays_are_named_and_typed_as_in_the_local_copy(local):
-    """The lengths of texts and tables may differ."""
-    for name, make in MADE.items():
-        got, wanted = converted(name, make()), local(name)
-        assert set(got) == set(wanted)
-        for key in got:
-            assert got[key].dtype.kind == wanted[key].dtype.kind
-            assert got[key].ndim == wanted[key].ndim
-            if got[key].dtype.kind != "U":
-                assert got[key].dtype == wanted[key].dtype
-
-
 def test_movielens():
     got = converted("ml-1m", movielens())
     k = np.arange(2000)

@@ -81,15 +81,6 @@ def test_commands_name_the_program_that_installed_alphamf(prefix, monkeypatch):
     assert install_extra("web") == "uv tool install 'alphamf[web] @ file:///a/clone'"
 
 
-def test_torch_comes_without_cuda(prefix, monkeypatch):
-    command = extras.install_torch("learn")
-    assert "--extra-index-url https://download.pytorch.org/whl/cpu (0.8 GB; without" in command
-    monkeypatch.setattr(sys, "platform", "darwin")
-    assert extras.install_torch("learn").endswith("'alphamf[learn]' (0.8 GB)")
-    monkeypatch.setattr(sys, "platform", "win32")
-    assert '"alphamf[learn]"' in extras.install_torch("learn")
-
-
 def test_sound_needs_none_of_it(bare, tmp_path):
     made = tmp_path / "out.wav"
     numbers = tmp_path / "out.npz"

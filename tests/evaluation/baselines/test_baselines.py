@@ -42,15 +42,6 @@ def small(tmp_path_factory):
     return str(path)
 
 
-def test_registry():
-    assert list(METHODS)[:5] == BUILT_IN
-    for name, method in METHODS.items():
-        assert method.name == name
-        assert method.summary and "\n" not in method.summary
-        assert (method.requires is None) == (name in BUILT_IN)
-    assert all(METHODS[name].available() is None for name in BUILT_IN)
-
-
 @pytest.mark.parametrize("name", BUILT_IN)
 @settings(deadline=None, derandomize=True, max_examples=15)
 @given(

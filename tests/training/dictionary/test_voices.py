@@ -14,32 +14,31 @@ LIBRISPEECH = [
 ]
 
 
-@pytest.mark.parametrize("rule", ["folder", "prefix"])
-def test_speakers_of_librispeech(rule):
-    voices = group(LIBRISPEECH, rule)
-    assert [voice.name for voice in voices] == ["103", "1034"]
-    assert voices[0].files == (LIBRISPEECH[0], LIBRISPEECH[2])
+@pytest.mark.parametrize(
+    ("paths", "rule", "names"),
+    [
+        (LIBRISPEECH, "folder", ["103", "1034"]),
+        (LIBRISPEECH, "prefix", ["103", "1034"]),
+        (LIBRISPEECH, "file", LIBRISPEECH),
+        (["a/p225_001.wav", "b/p225_002.wav", "sp01.wav"], "prefix", ["p225", "sp01"]),
+        (["x/a-1.wav"], "prefix", ["a"]),
+    ],
+)
+def test_voices_by_each_rule(paths, rule, names):
+    assert [voice.name for voice in group(paths, rule)] == names
 
 
-def test_by_default_every_file_is_a_voice():
-    assert [voice.files for voice in group(LIBRISPEECH)] == [(path,) for path in LIBRISPEECH]
-
-
-def test_prefix():
-    paths = ["a/p225_001.wav", "b/p225_002.wav", "sp01.wav", "sp02.wav"]
-    assert [voice.name for voice in group(paths, "prefix")] == ["p225", "sp01", "sp02"]
-
-
-@pytest.mark.parametrize("rule", ["folder", "prefix"])
-def test_one_voice_in_several_files_is_not_meant(rule):
-    with pytest.raises(AlphaMFError, match=f"the rule {rule} finds only one voice in 2 files"):
+@pytest.mark.parametrize(
+    ("rule", "sentence"),
+    [
+        ("folder", "the rule folder finds only one voice in 2 files"),
+        ("prefix", "the rule prefix finds only one voice in 2 files"),
+        ("name", "unknown rule 'name' for voices"),
+    ],
+)
+def test_rules_that_do_not_do(rule, sentence):
+    with pytest.raises(AlphaMFError, match=sentence):
         group(["x/a-1.wav", "x/a-2.wav"], rule)
-    assert len(group(["x/a-1.wav"], rule)) == 1
-
-
-def test_rules():
-    with pytest.raises(AlphaMFError, match="unknown rule 'name' for voices"):
-        group(LIBRISPEECH, "name")
 
 
 NAMES = st.lists(
