@@ -1,0 +1,1 @@
+"""What a voice agent hears, denoised: for Pipecat and for LiveKit Agents."""

@@ -1,0 +1,50 @@
+"""Low latency with as many samples out as in, and a switch that nobody hears."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alphamf.denoising.stream import Stream
+from alphamf.errors import AlphaMFError
+from alphamf.tools.arguments import real_number
+
+Samples = NDArray[np.int16]
+
+STRENGTH = 0.5
+"""How much of the denoising is applied, for a recogniser: docs/streams.md has the figures."""
+
+
+class EvenStream:
+    """16-bit samples in, and the same number of those of 40 ms ago out.
+
+    `strength`, from 0 to 1, changes over the length of the next frame, without a jump in time.
+    """
+
+    def __init__(self, rate: int, channels: int, strength: float) -> None:
+        self._stream = Stream(rate, channels, latency="low")
+        self.rate, self.channels, self._strength = rate, channels, strength
+        late = np.zeros((round(self._stream.latency * rate), channels), np.int16)
+        self._heard, self._cleaned = late, late
+
+    def process(self, data: bytes | memoryview, strength: float) -> Samples:
+        """Return as many samples as are given, shape (samples, channels)."""
+        samples = np.frombuffer(data, np.int16)
+        if len(samples) % self.channels:
+            raise AlphaMFError(f"{len(samples)} samples are not {self.channels} channels")
+        frame = samples.reshape(-1, self.channels)
+        self._heard = np.concatenate([self._heard, frame])
+        self._cleaned = np.concatenate([self._cleaned, self._stream.process(frame)])
+        heard, self._heard = np.split(self._heard, [len(frame)])
+        cleaned, self._cleaned = np.split(self._cleaned, [len(frame)])
+        share = np.linspace(self._strength, strength, len(frame) + 1)[1:, None]
+        self._strength = strength
+        mixed: Samples = np.rint(heard + share * (cleaned - heard.astype(float))).astype(np.int16)
+        return mixed
+
+    def close(self) -> None:
+        """Discard what is held back."""
+        self._stream.close()
+
+
+def check_strength(value: float) -> float:
+    """Return a strength from 0 to 1."""
+    return real_number("strength", value, 0, 1)

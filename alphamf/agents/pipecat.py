@@ -1,0 +1,62 @@
+"""What a Pipecat agent hears, denoised: ``TransportParams(audio_in_filter=AlphaMFFilter())``."""
+
+from pipecat.audio.filters.base_audio_filter import BaseAudioFilter
+from pipecat.frames.frames import (
+    FilterControlFrame,
+    FilterEnableFrame,
+    FilterUpdateSettingsFrame,
+)
+
+from alphamf.agents.even_stream import STRENGTH, EvenStream, check_strength
+
+
+class AlphaMFFilter(BaseAudioFilter):  # type: ignore[misc]  # its types are not read
+    """Remove the noise before voice activity detection and the recogniser, 40 ms later.
+
+    Frames of Pipecat switch it off and on, and change its `strength`; nothing jumps.
+
+    Parameters
+    ----------
+    strength
+        How much of the denoising to apply, from 0 to 1.
+    channels
+        Number of channels, as ``audio_in_channels`` of the transport.
+
+    Raises
+    ------
+    AlphaMFError
+        The strength or the sampling rate is out of range.
+    """
+
+    def __init__(self, strength: float = STRENGTH, channels: int = 1) -> None:
+        self._strength, self._channels = check_strength(strength), channels
+        self._enabled = True
+        self._stream: EvenStream | None = None
+
+    async def start(self, sample_rate: int) -> None:
+        """Open a stream at the transport's rate."""
+        await self.stop()
+        self._stream = EvenStream(sample_rate, self._channels, self._wanted)
+
+    async def stop(self) -> None:
+        """Close the stream; the 40 ms that it holds back are lost."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+    async def process_frame(self, frame: FilterControlFrame) -> None:
+        """Switch the filter on or off, or set its strength."""
+        if isinstance(frame, FilterEnableFrame):
+            self._enabled = frame.enable
+        elif isinstance(frame, FilterUpdateSettingsFrame) and "strength" in frame.settings:
+            self._strength = check_strength(frame.settings["strength"])
+
+    async def filter(self, audio: bytes) -> bytes:
+        """Return as many samples as are given: those of 40 ms ago, denoised."""
+        if self._stream is None:
+            return audio
+        return self._stream.process(audio, self._wanted).tobytes()
+
+    @property
+    def _wanted(self) -> float:
+        return self._strength if self._enabled else 0.0
