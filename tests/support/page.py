@@ -21,7 +21,7 @@ from alphamf.serving.tasks import work
 from alphamf.tools.outcomes import attempt
 
 
-def wav(frames: int = 9000, channels: int = 1) -> bytes:
+def wav(frames: int = 8000, channels: int = 1) -> bytes:
     """Return a file of noise at 8 kHz."""
     file = io.BytesIO()
     sound = 0.1 * np.random.default_rng(channels).standard_normal((frames, channels))
