@@ -31,8 +31,9 @@ ENDINGS = (".denoised", "_denoised", "-denoised", "_enhanced", "-enhanced", ".en
 class Folder:
     """Denoised files of a system.
 
-    A clip's file has the noisy file's name and its folders below this one, or only its name if a
-    single file has it; suffixes may differ, and stems may end in one of `ENDINGS`.
+    A clip's file has the noisy file's name and its folders below this one, the last ones at least,
+    or only its name if a single file has it; suffixes may differ, and stems may end in one of
+    `ENDINGS`.
     """
 
     def __init__(self, path: str) -> None:
@@ -52,9 +53,11 @@ class Folder:
 
     def file(self, noisy: str) -> tuple[str, str | None]:
         """Return the file for a clip, or the reason why there is none."""
-        place = PurePosixPath(noisy)
-        stem = place.stem
-        found = self._places.get(str(place.with_name(stem))) or self._names.get(stem) or []
+        stem = PurePosixPath(noisy).stem
+        *folders, _ = PurePosixPath(noisy).parts
+        tails = ("/".join([*folders[k:], stem]) for k in range(len(folders) + 1))
+        places = (self._places.get(tail, []) for tail in tails)
+        found = next(filter(None, places), self._names.get(stem, []))
         if len(found) == 1:
             return found[0], None
         which = "more than one file" if found else "no file"

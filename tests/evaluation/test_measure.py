@@ -212,6 +212,24 @@ def test_folders_of_other_systems_stand_beside_methods(tmp_path, monkeypatch, te
     assert found == expected
 
 
+@pytest.mark.parametrize(
+    ("noisy", "found"),
+    [
+        ("fan/b.wav", "fan/b_denoised.flac"),
+        ("noisy/fan/a.wav", "fan/a.wav"),  # what `denoise noisy --output-dir` makes of a corpus
+        ("elsewhere/c.wav", "rain/c.wav"),
+        ("elsewhere/a.wav", "holds more than one file"),
+        ("d.wav", "holds no file"),
+    ],
+)
+def test_a_file_of_another_system_has_the_last_folders_of_the_noisy_one(tmp_path, noisy, found):
+    for name in ("fan/a.wav", "rain/a.wav", "fan/b_denoised.flac", "rain/b.wav", "rain/c.wav"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    file, reason = methods.Folder(str(tmp_path)).file(noisy)
+    assert file.endswith(found) if reason is None else found in reason
+
+
 def test_methods_that_can_not_run_are_refused(monkeypatch):
     absent = Method("odd", "for a test", broken, "package odd", lambda: "odd is not installed")
     monkeypatch.setitem(METHODS, "odd", absent)
