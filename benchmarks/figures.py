@@ -7,7 +7,10 @@ in BENCHMARKS.md. ``full-band`` draws docs/figures/full-band.png: the first deve
 ``benchmarks.full_band`` in hiss whose voice no network was trained on.
 """
 
+import subprocess
+import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import av
@@ -18,16 +21,13 @@ from PIL import Image
 
 from alphamf.audio.reader import read
 from alphamf.audio.stft import Frame, forward
-from alphamf.batch.plot import Picture
-from alphamf.denoising.api import Denoised, denoise
-from alphamf.denoising.grids import native_grid
-from alphamf.learnt.dictionary import choose
+from alphamf.denoising.api import denoise
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import atomic_file
 from benchmarks import scored
 from benchmarks.full_band import RATE, mixtures
 from benchmarks.methods import one_gain
-from benchmarks.report import ROOT, run_main
+from benchmarks.report import ROOT, SAMPLE, run_main
 
 # Methods of the chart of README.md, and their names there
 BARS = {
@@ -40,16 +40,6 @@ BARS = {
 }
 FRAMES_PER_SECOND = 8
 COLOURS = 96  # Colours of the file, which keep it below 200 kB
-
-
-def plot(noisy: Floats, found: Denoised, rate: int, path: Path) -> None:
-    """Write the picture that ``alphamf denoise --plot`` draws."""
-    picture = Picture("talk.wav", len(noisy), rate)
-    picture.before.add(noisy.astype(np.float32))
-    picture.after.add(np.asarray(found.audio, np.float32))
-    frame = native_grid(choose("auto", rate), rate).frame
-    picture.add_gain(noisy.astype(np.float32), found.gain, found.gain_std, frame)
-    picture.save(path)
 
 
 def small(path: Path) -> None:
@@ -124,11 +114,13 @@ def draw_bars(path: Path) -> None:
 
 def draw_sample(folder: Path) -> None:
     """Denoise the sample, and write its film and what ``--plot`` draws."""
-    noisy, rate = read(ROOT / "data" / "sample-noisy.wav")
-    found = denoise(noisy, rate)
-    plot(noisy, found, rate, folder / "plot.png")
-    small(folder / "plot.png")
-    film({"before": noisy[:, 0], "after": found.audio[:, 0]}, rate, folder / "sample.mp4")
+    with TemporaryDirectory() as place:
+        output, picture = f"{place}/out.wav", folder / "plot.png"
+        words = ["denoise", SAMPLE, "-o", output, "--plot", picture, "--overwrite", "-q"]
+        subprocess.run([sys.executable, "-m", "alphamf", *words], check=True)
+        before, after = (read(path)[0][:, 0] for path in (SAMPLE, output))
+    small(picture)
+    film({"before": before, "after": after}, 16000, folder / "sample.mp4")
 
 
 def film(sounds: dict[str, Floats], rate: int, path: Path) -> None:

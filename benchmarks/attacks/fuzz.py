@@ -5,30 +5,38 @@ For example::
     ALPHAMF_DATA=shared python -m benchmarks.attacks.fuzz --count 20000 --seed 0
 
 Four fifths are sound files, which are read, denoised in two steps and written; the others are
-models. A finding is neither a finite result nor an AlphaMFError: another exception, or a process
-that dies, takes more than 20 s, or needs more than 1 GB of memory beyond its own. A decoder that
-dies in its sandbox is a finding, too. The table goes to docs/reliability.md, the files of the
-findings to ``--keep``.
+models. A finding is neither a finite result nor an AlphaMFError, but for that of a decoder that
+died in its sandbox. This process may need 1 GB of memory beyond its own; a file that takes more
+than 20 s ends it. The table goes to docs/reliability.md, the files of the findings to ``--keep``,
+and so does one that ends the process; ``--start`` goes on behind it.
 """
 
-import multiprocessing
+import faulthandler
 import os
 import resource
-import shutil
 import tempfile
 import time
 import traceback
 import warnings
+from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from alphamf.audio.reader import open_reader
+from alphamf.batch.file import process
+from alphamf.batch.inputs import Job
+from alphamf.batch.observers import Observers
+from alphamf.batch.request import Request
+from alphamf.denoising.api import denoise
+from alphamf.denoising.settings import PRESETS
+from alphamf.denoising.stream_options import StreamOptions
+from alphamf.errors import AlphaMFError
+from alphamf.learnt import dictionary
 from alphamf.tools import tables
 from benchmarks.attacks.mutants import model, models, mutate, sounds
 from benchmarks.report import RELIABILITY, publish, run_main
@@ -52,6 +60,15 @@ class Tally:
     seconds: float = 0.0
     memory: float = 0.0  # MiB
 
+    def add(self, outcome: str, seconds: float, memory: float) -> None:
+        """Count a file."""
+        self.files += 1
+        self.results += outcome == "result"
+        self.refused += outcome == "refused"
+        self.findings += outcome == "finding"
+        self.seconds = max(self.seconds, seconds)
+        self.memory = max(self.memory, memory)
+
 
 def files(seed: int, start: int) -> Iterator[tuple[int, str, bytes]]:
     """Yield number, kind and content of the files of a seed, from number `start` on."""
@@ -73,48 +90,12 @@ def files(seed: int, start: int) -> Iterator[tuple[int, str, bytes]]:
         number += 1
 
 
-def work(pipe: Connection, seed: int, start: int, count: int, folder: Path) -> None:
-    """Denoise files in this process, and report each before and after."""
-    from alphamf.denoising.settings import PRESETS
-
-    warnings.simplefilter("error")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # where libmpg123 prints
-    settings = replace(PRESETS["fast"], steps=2, keep=1, noise_rank=1)
-    (folder / "tiny.npz").write_bytes(model())
-    attempt(folder / "tiny.npz", "model", settings, folder)  # so that everything is imported
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    limit = pages * resource.getpagesize() + MEMORY
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    for number, kind, data in files(seed, start):
-        if number >= count:
-            break
-        path = folder / f"file.{kind if kind.isalnum() else 'npz'}"
-        path.write_bytes(data)
-        pipe.send((number, kind, path))
-        Path("/proc/self/clear_refs").write_text("5")
-        before, started = _memory("VmRSS"), time.perf_counter()
-        outcome, details = attempt(path, kind, settings, folder)
-        seconds = time.perf_counter() - started
-        pipe.send((outcome, details, seconds, (_memory("VmHWM") - before) / 1024))
-    pipe.send(None)
-
-
 def attempt(path: Path, kind: str, settings: Any, folder: Path) -> tuple[str, str]:
     """Return ``result``, ``refused`` or ``finding``, and the details."""
-    from alphamf.audio.reader import open_reader
-    from alphamf.batch.file import process
-    from alphamf.batch.inputs import Job
-    from alphamf.batch.observers import Observers
-    from alphamf.batch.request import Request
-    from alphamf.denoising.api import denoise
-    from alphamf.denoising.stream_options import StreamOptions
-    from alphamf.errors import AlphaMFError
-    from alphamf.learnt.dictionary import load
-
     try:
         if kind.startswith("model"):
             sound = np.random.default_rng(0).standard_normal(1600).astype(np.float32)
-            found = denoise(sound, 8000, settings, model=load(path))
+            found = denoise(sound, 8000, settings, model=dictionary.load(path))
             if not (np.isfinite(found.audio).all() and np.isfinite(found.gain_std).all()):
                 return "finding", "the result is not finite"
             return "result", ""
@@ -146,41 +127,6 @@ def _memory(name: str) -> int:
     return int(next(line for line in lines if line.startswith(name)).split()[1])
 
 
-# ``result``, ``refused`` or ``finding``; details; seconds; MiB
-Outcome = tuple[str, str, float, float]
-
-
-def outcomes(seed: int, count: int) -> Iterator[tuple[int, str, Path, Outcome]]:
-    """Yield number, kind, file and outcome of every file; a process that dies is started again."""
-    context = multiprocessing.get_context("spawn")
-    start = 0
-    with tempfile.TemporaryDirectory(prefix="fuzz-") as name:
-        while start < count:
-            ours, theirs = context.Pipe(duplex=False)
-            arguments = (theirs, seed, start, count, Path(name))
-            process = context.Process(target=work, args=arguments, daemon=True)
-            process.start()
-            theirs.close()
-            with suppress(EOFError):
-                while (begun := ours.recv()) is not None:
-                    number, kind, path = begun
-                    start = number + 1
-                    outcome: Any = ("finding", f"took more than {PATIENCE:g} s", PATIENCE, 0.0)
-                    if ours.poll(PATIENCE):
-                        try:
-                            outcome = ours.recv()
-                        except EOFError:
-                            process.join()
-                            outcome = ("finding", f"died with {process.exitcode}", 0.0, 0.0)
-                    yield number, kind, path, outcome
-                    if not process.is_alive() or "took more" in outcome[1]:
-                        break
-                else:
-                    start = count
-            process.kill()
-            process.join()
-
-
 def table(tallies: dict[str, Tally]) -> str:
     """Return the tallies as Markdown, with their sum."""
     every = tallies.values()
@@ -200,24 +146,42 @@ def table(tallies: dict[str, Tally]) -> str:
 
 
 def main(
-    *, count: int = 20000, seed: int = 0, keep: Path = Path("fuzz"), write: bool = False
+    *,
+    count: int = 20000,
+    start: int = 0,
+    seed: int = 0,
+    keep: Path = Path("fuzz"),
+    write: bool = False,
 ) -> None:
     """Try the files, and print the table and the findings."""
-    started = time.perf_counter()
-    tallies: dict[str, Tally] = {}
-    for number, kind, path, found in outcomes(seed, count):
-        outcome, details, seconds, memory = found
-        tally = tallies.setdefault(kind, Tally())
-        tally.files += 1
-        tally.results += outcome == "result"
-        tally.refused += outcome == "refused"
-        tally.seconds = max(tally.seconds, seconds)
-        tally.memory = max(tally.memory, memory)
-        if outcome == "finding":
-            tally.findings += 1
-            keep.mkdir(parents=True, exist_ok=True)
-            shutil.copy(path, keep / f"{seed}-{number}{path.suffix}")
-            print(f"{seed}-{number} ({kind}): {details}", flush=True)
+    warnings.simplefilter("error")
+    shown = os.fdopen(os.dup(2), "w")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # where libmpg123 prints
+    settings = replace(PRESETS["fast"], steps=2, keep=1, noise_rank=1)
+    keep.mkdir(parents=True, exist_ok=True)
+    started, tallies = time.perf_counter(), defaultdict[str, Tally](Tally)
+    with tempfile.TemporaryDirectory(prefix="fuzz-") as name:
+        tiny = Path(name, "tiny.npz")
+        tiny.write_bytes(model())
+        attempt(tiny, "model", settings, Path(name))  # so that everything is imported
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        limit = pages * resource.getpagesize() + MEMORY
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        for number, kind, data in islice(files(seed, start), count - start):
+            path = keep / f"{seed}-{number}.{kind if kind.isalnum() else 'npz'}"
+            path.write_bytes(data)
+            Path("/proc/self/clear_refs").write_text("5")
+            before, began = _memory("VmRSS"), time.perf_counter()
+            faulthandler.dump_traceback_later(PATIENCE, exit=True, file=shown)
+            outcome, details = attempt(path, kind, settings, Path(name))
+            faulthandler.cancel_dump_traceback_later()
+            tallies[kind].add(
+                outcome, time.perf_counter() - began, (_memory("VmHWM") - before) / 1024
+            )
+            if outcome == "finding":
+                print(f"{seed}-{number} ({kind}): {details}", flush=True)
+            else:
+                path.unlink()
     took = f" It took {time.perf_counter() - started:.0f} s."
     publish(RELIABILITY, "fuzz", table(tallies), took, write=write)
 

@@ -25,8 +25,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import psutil
 import soundfile
@@ -68,7 +70,7 @@ class Day:
         ]
 
 
-def honest(server: Server, sound: bytes, expected: str, until: float, day: Day) -> None:
+def honest(server: Server, until: float, day: Day, *, sound: bytes, expected: str) -> None:
     """Send a recording again and again, and wait for each result."""
     while time.monotonic() < until:
         begun = time.monotonic()
@@ -90,7 +92,7 @@ def honest(server: Server, sound: bytes, expected: str, until: float, day: Day) 
         server.ask("DELETE", f"api/recordings/{key}")
 
 
-def hostile(server: Server, rng: random.Random, until: float, day: Day) -> None:
+def hostile(server: Server, until: float, day: Day, *, rng: random.Random) -> None:
     """Send hostile requests and files that cost much to read."""
     while time.monotonic() < until:
         day.hostile += 1
@@ -161,13 +163,9 @@ def spend(folder: Path, seconds: float, seed: int) -> Day:
             for k in range(1, GUESTS + 1):
                 guest = copy.copy(server)
                 guest.headers = {"X-Forwarded-For": f"192.0.2.{k}"}
-                if k % 2:
-                    threads.append(
-                        threading.Thread(target=honest, args=(guest, sound, expected, until, day))
-                    )
-                else:
-                    arguments = (guest, _rng(seed, k), until, day)
-                    threads.append(threading.Thread(target=hostile, args=arguments))
+                work: Any = partial(honest, sound=sound, expected=expected) if k % 2 else hostile
+                more = {} if k % 2 else {"rng": _rng(seed, k)}
+                threads.append(threading.Thread(target=work, args=(guest, until, day), kwargs=more))
             for thread in threads:
                 thread.start()
             for thread in threads:
