@@ -68,11 +68,10 @@ def test_the_files_of_another_system_are_scored(corpus, plain_page):
     sound, rate = soundfile.read("theirs/a_fan_sn11.wav")
     Path("theirs/a_fan_sn11.wav").unlink()
     write(Path("theirs/a_fan_sn11.flac"), sound[:-100], rate)
-    for name in ("b_fan_sn11.wav",):
-        Path("theirs", name).unlink()
+    Path("theirs/b_fan_sn11.wav").unlink()
     done = evaluate(*CORPUS, "--method", "Their system=theirs", method="noisy", code=2)
     assert "theirs holds no file for b_fan_sn11.wav" in done.stderr
-    found = table_of(lines())
+    found = {(line["method"], line["noisy"]): line for line in lines()}
     for clip in ("fan_5dB/a.wav", "fan_5dB/b.wav"):
         theirs, noisy = found["Their system", clip], found["noisy", clip]
         assert theirs["error"] is None
@@ -85,10 +84,6 @@ def test_the_files_of_another_system_are_scored(corpus, plain_page):
     write(Path("theirs/fan_5dB/a.wav"), 0.5 * sound, 16000)
     done = evaluate(*CORPUS, "--method", "Their system=theirs", method="noisy", code=2)
     assert "8000 samples at 16000 Hz, but the noisy file has 8000 at 8000 Hz" in done.stderr
-
-
-def table_of(found):
-    return {(line["method"], line["noisy"]): line for line in found}
 
 
 LISTEN = """
@@ -113,8 +108,6 @@ def test_word_error_rates(corpus, plain_page):
         else:
             assert line["scores"]["wer"] == (50.0 if Path(clip).name[0] == "a" else 0.0)
     assert any(line["scores"]["wer"] is not None for line in found.values())
-    evaluate(*CORPUS, "--asr", command, "--transcripts", "text", method="noisy")
-    assert len(lines()) == 4
     evaluate(*CORPUS, method="noisy")  # without a recogniser the score is not there
     assert "wer" not in Path("evaluation/results.csv").read_text().splitlines()[0]
 
@@ -250,16 +243,15 @@ def start(*arguments: str) -> subprocess.Popen:
 
 @pytest.mark.slow
 @posix
-@pytest.mark.parametrize("group", [True, False])
-def test_a_killed_run_is_continued(corpus, plain_page, group):
+def test_a_killed_run_is_continued(corpus, plain_page):
     evaluate(*CORPUS, "-o", "whole")
     # The last one takes seconds: what is killed had not ended.
     process = start("--method", "noisy,logmmse,paper", "--jobs", "2")
     for _ in range(3):
         assert process.stdout.readline()
-    (os.killpg if group else os.kill)(process.pid, signal.SIGKILL)
+    process.kill()
     process.wait()
-    leave(process)
+    leave(process)  # its workers end, too
     process.communicate()
     before = Path("evaluation/results.jsonl").read_bytes()
     assert 3 <= before.count(b"\n") < 12
@@ -273,15 +265,14 @@ def test_a_killed_run_is_continued(corpus, plain_page, group):
 
 @pytest.mark.slow
 @posix
-@pytest.mark.parametrize("jobs", ["1", "2"])
-def test_ctrl_c_is_clean(corpus, jobs):
+def test_ctrl_c_is_clean(corpus):
     for k in range(3):
         sound = np.tile(speech("noisy", 0, 5.0), 20)
         write(Path(f"noisy/{k}.wav"), sound)
         write(Path(f"clean/{k}.wav"), 0.9 * sound)
-    process = start("--method", "paper", "--jobs", jobs)
+    process = start("--method", "paper", "--jobs", "2")
     sounds = Path("evaluation/audio/clean")
-    until(lambda: len(list(sounds.glob("[0-9].flac"))) >= int(jobs))
+    until(lambda: len(list(sounds.glob("[0-9].flac"))) >= 2)
     time.sleep(0.5)  # past the imports, which may lose an exception that a signal raises
     os.killpg(process.pid, signal.SIGINT)
     try:

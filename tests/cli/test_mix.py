@@ -37,6 +37,13 @@ def test_a_corpus_in_the_layout_that_evaluate_reads(here):
         assert soundfile.info(Path("out", row["noisy"])).subtype == "PCM_16"
     assert result.stdout.startswith("out: 8 mixtures of 2 recordings in ")
     assert "out/pairs.csv" in result.stdout and result.stdout.count("\n") == 1
+    for name, seed in (("same", 0), ("other", 1)):
+        mix("speech", "--noise", "noise", "-o", name, "--snr", "-5,2.5", "--seed", seed)
+    first, same, other = (contents(name) for name in ("out", "same", "other"))
+    assert same == first and set(other) == set(first)
+    assert all((other[n] == first[n]) == n.startswith("clean") for n in first)
+    mix("speech", "--noise", "noise", "-o", "some", "--snr", "-5,2.5", "--count", 3)
+    assert len(table("some")) == 3 and contents("some").items() <= first.items()
 
 
 def test_a_mixture_can_be_made_again_from_its_line(here):
@@ -51,29 +58,6 @@ def test_a_mixture_can_be_made_again_from_its_line(here):
         assert np.square(added).mean() == pytest.approx(wanted, rel=0.01)
 
 
-def test_the_same_seed_gives_the_same_bytes_and_more_files_leave_them(here):
-    options = ("--snr", "0,5")
-    mix("speech", "--noise", "noise", "-o", "one", *options)
-    first = contents("one")
-    mix("speech", "--noise", "noise", "-o", "same", *options)
-    assert contents("same") == first
-    mix("speech", "--noise", "noise", "-o", "other", *options, "--seed", 1)
-    other = contents("other")
-    assert set(other) == set(first)
-    assert all((other[n] == first[n]) == n.startswith("clean") for n in first)
-
-    sound("speech/c.wav", seed=3)
-    sound("late/wind.wav", 2, seed=4)
-    mix("speech", "--noise", "noise", "--noise", "late", "-o", "more", "--snr", "0,5,15")
-    more = contents("more")
-    assert len(more) == 3 + 3 * 3 * 3
-    assert {name: more[name] for name in first} == first
-
-    mix("speech", "--noise", "noise", "-o", "some", *options, "--count", 3)
-    some = contents("some")
-    assert len(table("some")) == 3 and some.items() <= more.items()
-
-
 def test_what_would_clip_is_made_softer_with_its_clean_file(here):
     sound("loud.wav", scale=0.2, seed=5)
     mix("loud.wav", "speech/a.wav", "--noise", "noise/fan.wav", "-o", "out", "--snr", "-20,0,20")
@@ -81,46 +65,39 @@ def test_what_would_clip_is_made_softer_with_its_clean_file(here):
     assert {row["gain"] for row in loud} == {loud[0]["gain"]}
     gain = float(loud[0]["gain"])
     assert gain in (1 / 16, 1 / 8)
-    original = soundfile.read("loud.wav")[0]
-    clean = pair(loud[0])[0]
-    np.testing.assert_allclose(clean, gain * original, atol=2**-15)
+    np.testing.assert_allclose(pair(loud[0])[0], gain * soundfile.read("loud.wav")[0], atol=2**-15)
     assert 0.5 < np.abs(pair(loud[0])[1]).max() <= 1
     for row in loud:
         assert ratio(row) == pytest.approx(float(row["snr"]), abs=0.05)
     assert len({row["gain"] for row in soft}) == 1 and float(soft[0]["gain"]) == 4 * gain
-
-
-def test_speech_that_leaves_room_is_left_as_it_is(here):
-    mix("speech/a.wav", "--noise", "noise/fan.wav", "-o", "out", "--snr", "10,30")
-    for row in table():
+    mix("speech/a.wav", "--noise", "noise/fan.wav", "-o", "room", "--snr", "10,30")
+    for row in table("room"):  # which leaves it as it is
         assert float(row["gain"]) == 1
-        np.testing.assert_array_equal(pair(row)[0], soundfile.read("speech/a.wav")[0])
+        np.testing.assert_array_equal(pair(row, "room")[0], soundfile.read("speech/a.wav")[0])
 
 
 def test_rates_and_channels(here):
     """The speech decides the rate, unless --rate does; a noise of a lower one is noted once."""
     sound("speech/a.wav", 1.0, rate=16000, channels=2)
-    noises = ["noise/fan.wav", "noise/rain/0.wav", "noise/rain/1.wav"]
-    options = [word for noise in noises for word in ("--noise", noise)]
-    result = mix("speech/a.wav", *options, "-o", "out", "--snr", "0,5")
+    result = mix("speech/a.wav", "--noise", "noise", "-o", "out", "--snr", "0,5")
     for row in table():
         clean, _, rate = pair(row)
         assert (rate, clean.shape) == (16000, (16000,))
         assert ratio(row) == pytest.approx(float(row["snr"]), abs=0.05)
     both = soundfile.read("speech/a.wav")[0]
     np.testing.assert_allclose(pair(table()[0])[0], both.mean(axis=1), atol=2**-15)
-    assert result.stderr.splitlines() == [
+    used = {row["noise_file"] for row in table()}
+    assert sorted(result.stderr.splitlines()) == [
         f"Note: {noise} has a rate of 8000 Hz, so its mixtures at 16000 Hz contain no noise above "
         "4000 Hz"
-        for noise in noises
+        for noise in sorted(used)
     ]
     result = mix("speech", "--noise", "noise/fan.wav", "-o", "low", "--snr", "0", "--rate", 4000)
     assert result.stderr == ""
     for row in table("low"):
         assert pair(row, "low")[2] == 4000
         assert ratio(row, "low") == pytest.approx(0, abs=0.05)
-    quiet = mix("speech/a.wav", "--noise", "noise/fan.wav", "-o", "quiet", "--snr", "0", "-q")
-    assert quiet.output == ""
+    assert mix("speech/a.wav", "--noise", "noise/fan.wav", "-o", "quiet", "-q").output == ""
 
 
 def test_names_keep_their_place_in_a_folder(here):
@@ -131,24 +108,11 @@ def test_names_keep_their_place_in_a_folder(here):
     assert [row["noisy"] for row in table()] == [
         f"noisy/fan_0dB/{speaker}/SA1.flac" for speaker in "xy"
     ]
-    result = mix(
-        "corpus/x/SA1.wav", "corpus/y/SA1.wav", "--noise", "noise/fan.wav", "-o", "flat",
-        "--snr", "0", code=2,
-    )  # fmt: skip
-    assert result.stderr == (
+    flat = ("corpus/x/SA1.wav", "corpus/y/SA1.wav", "--noise", "noise/fan.wav", "-o", "flat")
+    assert mix(*flat, "--snr", "0", code=2).stderr == (
         "Error: corpus/y/SA1.wav has the same name in the corpus as corpus/x/SA1.wav\n"
     )
     assert len(table("flat")) == 1
-
-
-def test_files_of_the_same_name_may_be_noises_of_one_kind(here):
-    for k in range(2):
-        sound(f"n{k}/hum.wav", 2, seed=k)
-    for k in range(12):
-        sound(f"many/{k}.wav", 0.2, seed=k)
-    mix("many", "--noise", "n0/hum.wav", "--noise", "n1/hum.wav", "-o", "out", "--snr", "0")
-    assert {row["noise"] for row in table()} == {"hum"}
-    assert {row["noise_file"] for row in table()} == {"n0/hum.wav", "n1/hum.wav"}
 
 
 def test_levels_are_those_of_the_library():
@@ -163,11 +127,8 @@ def test_bad_files_are_one_sentence_each_and_the_rest_is_made(here):
     soundfile.write("speech/silent.wav", np.zeros(RATE), RATE)
     soundfile.write("noise/silent.wav", np.zeros(RATE), RATE)
     sound("noise/click.wav", 0.01)
-    result = mix(
-        "speech", "gone.wav", "--noise", "noise", "--noise", "no*.wav", "-o", "out",
-        "--snr", "0", code=2,
-    )  # fmt: skip
-    assert sorted(result.stderr.splitlines()) == [
+    words = ("speech", "gone.wav", "--noise", "noise", "--noise", "no*.wav", "-o", "out")
+    assert sorted(mix(*words, "--snr", "0", code=2).stderr.splitlines()) == [
         "Error: gone.wav does not exist",
         "Error: no*.wav matches no audio files",
         "Error: noise/click.wav: a noise must last at least 0.1 s, not 0.010 s",
@@ -176,37 +137,25 @@ def test_bad_files_are_one_sentence_each_and_the_rest_is_made(here):
         "Error: speech/text.wav is not an audio file in a known format",
     ]
     assert len(table()) == 4 and len(contents()) == 2 + 4
+    for speech, noise in (("speech", "speech/text.wav"), ("gone*.wav", "noise")):
+        mix(speech, "--noise", noise, "-o", "none", code=2)
+        assert not Path("none").exists()
 
 
 def test_speech_too_short_for_an_active_level_or_for_a_noise_with_pauses(here):
     sound("blip.wav", 0.03)
-    result = mix("blip.wav", "speech/a.wav", "--noise", "noise/fan.wav", "-o", "out", "--snr", "0",
-                 "--level", "active", code=2)  # fmt: skip
+    words = ("blip.wav", "speech/a.wav", "--noise", "noise/fan.wav", "-o", "out", "--snr", "0")
+    result = mix(*words, "--level", "active", code=2)
     assert "blip.wav: the active speech level needs" in result.stderr
     assert [row["clean"] for row in table()] == ["clean/a.flac"]
-    assert mix("blip.wav", "--noise", "noise", "-o", "plain", "--snr", "0").stderr == ""
     # Two samples, in a noise that has a sound every ten milliseconds.
     soundfile.write("tick.wav", [0.1, -0.1], RATE)
     pulses = np.zeros(RATE)
     pulses[79::160], pulses[159::160] = 0.5, -0.5
     soundfile.write("pulses.wav", pulses, RATE)
     result = mix("tick.wav", "--noise", "pulses.wav", "-o", "short", "--snr", "0", code=2)
-    assert result.stderr == (
-        "Error: tick.wav with pulses.wav: the part of the noise that was drawn is silent; the "
-        "speech is too short for this noise\n"
-    )
+    assert "the part of the noise that was drawn is silent" in result.stderr
     assert contents("short") == {}
-
-
-def test_without_any_speech_or_noise_nothing_is_written(here):
-    Path("bad.wav").write_text("no audio")
-    result = mix("speech", "--noise", "bad.wav", "-o", "out", code=2)
-    assert result.stderr == "Error: bad.wav is not an audio file in a known format\n"
-    result = mix("gone*.wav", "--noise", "noise", "-o", "out", code=2)
-    assert result.stderr == "Error: gone*.wav matches no audio files\n"
-    assert not Path("out").exists()
-    mix("bad.wav", "--noise", "noise", "-o", "out", code=2)
-    assert table() == [] and contents() == {}
 
 
 def test_an_old_corpus_is_replaced_as_a_whole_and_only_if_that_was_asked_for(here):
@@ -225,28 +174,9 @@ def test_an_old_corpus_is_replaced_as_a_whole_and_only_if_that_was_asked_for(her
 def test_the_inputs_are_never_replaced(here):
     sound("set/clean/a.flac")
     before = Path("set/clean/a.flac").read_bytes()
-    for options in ((), ("--overwrite",)):
-        result = mix("set/clean", "--noise", "noise/fan.wav", "-o", "set", *options, code=2)
-        assert "is in the folder of the corpus set" in result.stderr
-        assert result.stderr.count("\n") == 1
+    words = ("set/clean", "--noise", "noise/fan.wav", "-o", "set", "--overwrite")
+    assert "is in the folder of the corpus set" in mix(*words, code=2).stderr
     assert Path("set/clean/a.flac").read_bytes() == before and os.listdir("set") == ["clean"]
-
-
-def test_nothing_is_removed_or_written_through_a_link_in_the_corpus(here):
-    words = ["speech", "--noise", "noise/fan.wav", "-o", "out", "--snr", "5"]
-    mix(*words, "-q")
-    for name in ("clean", "noisy/fan_5dB"):
-        moved = Path("elsewhere", name)
-        moved.parent.mkdir(parents=True, exist_ok=True)
-        Path("out", name).rename(moved)
-        Path("out", name).symlink_to(moved.absolute())
-        before = contents("out"), contents("elsewhere")
-        result = mix(*words, "--overwrite", code=2)
-        assert (
-            f"Error: out/{name} is a link; outputs are not written through links" in result.stderr
-        )
-        assert (contents("out"), contents("elsewhere")) == before and result.stderr.count("\n") == 1
-        Path("out", name).unlink()
 
 
 @pytest.mark.parametrize(
@@ -260,24 +190,18 @@ def test_nothing_is_removed_or_written_through_a_link_in_the_corpus(here):
         (["--seed", "-1"], "--seed must be at least 0, not -1"),
         (["--rate", "3999"], "--rate must be from 4000 to 192000 Hz, not 3999"),
         (["--noise", "-"], "standard input cannot be used as speech or noise"),
-        (["-"], "standard input cannot be used as speech or noise"),
         (["-o", "speech/a.wav"], "--output-dir speech/a.wav is not a folder"),
         (["-o", "speech/a.wav/b"], "speech/a.wav/b cannot be created"),
+        (["-o", "old", "--overwrite"], "old/pairs.csv cannot be read: field larger than"),
     ],
 )
 def test_what_cannot_be_met_is_one_sentence(here, arguments, sentence):
+    Path("old").mkdir()
+    Path("old/pairs.csv").write_text("clean,noisy\n" + "a" * 200_000)
     result = mix("speech/a.wav", "--noise", "noise/fan.wav", "-o", "out", *arguments, code=2)
     assert result.stderr.startswith("Error: ") and result.stderr.count("\n") == 1
     assert sentence in result.stderr and result.stdout == ""
-    assert sorted(os.listdir()) == ["noise", "speech"]
-
-
-def test_a_table_with_a_huge_field_is_one_sentence(here):
-    Path("out").mkdir()
-    Path("out/pairs.csv").write_text("clean,noisy\n" + "a" * 200_000)
-    words = ("speech", "--noise", "noise", "-o", "out", "--overwrite")
-    sentence = "Error: out/pairs.csv cannot be read: field larger than field limit (131072)\n"
-    assert mix(*words, code=2).stderr == sentence
+    assert sorted(os.listdir()) == ["noise", "old", "speech"]
 
 
 @pytest.mark.slow
@@ -286,22 +210,18 @@ def test_every_odd_recording_is_mixed_or_refused(shared, tmp_path):
     odd = shared / "corpora/odd"
     bad = {"empty", "zero_bytes", "truncated", "truncated_header", "text", "nan_inf", "silence"}
     inputs = {path.stem: path for path in odd.iterdir() if path.suffix not in (".md", ".csv")}
-    for level in LEVELS:
-        out = tmp_path / level
-        result = mix(odd, "--noise", inputs["speech"].with_suffix(".mp3"), "-o", out, "--snr", "0",
-                     "--level", level, code=2)  # fmt: skip
-        refused = {inputs[name].name for name in bad | {"one_sample"}}
-        assert len(result.stderr.splitlines()) >= len(refused)
-        assert all(any(name in line for line in result.stderr.splitlines()) for name in refused)
-        rows = table(out)
-        assert len(rows) >= 9
-        for row in rows:
-            clean, noisy, _ = pair(row, out)
+    clean = shared / "corpora/librispeech-dev/1688/1688-142285-0000.flac"
+    as_speech = [odd, "--noise", inputs["speech"].with_suffix(".mp3"), "--level", "active"]
+    for words, refused in (
+        (as_speech, {*bad, "one_sample"}),
+        ([clean, "--noise", odd], {*bad, "one_sample", "ten_ms"}),
+    ):
+        out = tmp_path / f"{len(refused)}"
+        result = mix(*words, "-o", out, "--snr", "0", code=2)
+        lines = result.stderr.splitlines()
+        assert all(any(inputs[name].name in line for line in lines) for name in refused)
+        assert len(table(out)) >= 9 or "--level" not in words
+        for row in table(out):
+            noisy = pair(row, out)[1]
             assert np.isfinite(noisy).all() and np.abs(noisy).max() <= 1
             assert ratio(row, out) == pytest.approx(0, abs=0.1), row
-    clean = shared / "corpora/librispeech-dev/1688/1688-142285-0000.flac"
-    result = mix(clean, "--noise", odd, "-o", tmp_path / "noise", "--snr", "0", code=2)
-    refused = {inputs[name].name for name in bad | {"one_sample", "ten_ms"}}
-    assert all(any(name in line for line in result.stderr.splitlines()) for name in refused)
-    for row in table(tmp_path / "noise"):
-        assert ratio(row, tmp_path / "noise") == pytest.approx(0, abs=0.05), row

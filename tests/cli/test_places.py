@@ -9,12 +9,17 @@ import pytest
 
 from alphamf.tools import files
 from alphamf.tools.files import identify, lies_in
-from tests.support.commands import COMMAND, QUICK, run, sound
+from tests.support.commands import COMMAND, QUICK, every_command, run, sound
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX paths")
 
 QUICK_ONES = ("output", "denoise")
 """Cases that the quick suite has."""
+
+
+def cases(names):
+    return [pytest.param(n, marks=[] if n in QUICK_ONES else pytest.mark.slow) for n in names]
+
 
 MOUNT = ["unshare", "--mount", "sh", "-c", 'mount --bind in same && exec "$@"', "sh"]
 
@@ -28,26 +33,24 @@ def mounts() -> bool:
     )
 
 
-EVALUATE = ["evaluate", "--pairs", "in/p.csv", "--clean", "in/audio/clean", "--noisy", "in"]
-
 SAME = {
-    "output": (["denoise", "in/0.wav", "-o", "same/0.wav"], "is also its own output"),
-    "of another": (["denoise", "in/0.wav", "same/1.wav", "--output-dir", "in"], "own output"),
-    "folder": (["denoise", "in", "--output-dir", "same"], "is also its own output"),
+    "output": ("denoise in/0.wav -o same/0.wav", "is also its own output"),
+    "of another": ("denoise in/0.wav same/1.wav --output-dir in", "own output"),
+    "folder": ("denoise in --output-dir same", "is also its own output"),
     "noise": (
-        ["denoise", "in/0.wav", "-o", "x.wav", "--noise-output", "same/0.wav"],
+        "denoise in/0.wav -o x.wav --noise-output same/0.wav",
         "is also the input or another output",
     ),
     "reference": (
-        ["denoise", "in/0.wav", "-o", "same/1.wav", "--reference", "in/1.wav"],
+        "denoise in/0.wav -o same/1.wav --reference in/1.wav",
         "would replace --reference in/1.wav",
     ),
     "mix": (
-        ["mix", "in/clean/0.flac", "--noise", "noise.wav", "-o", "same"],
+        "mix in/clean/0.flac --noise noise.wav -o same",
         "in/clean/0.flac is in the folder of the corpus same",
     ),
     "evaluate": (
-        [*EVALUATE, "--method", "noisy", "-o", "same", "--jobs", "1"],
+        "evaluate --pairs in/p.csv --clean in/audio/clean --noisy in --method noisy -o same",
         "in/audio/clean/0.flac would be overwritten by a result in -o same",
     ),
 }
@@ -55,26 +58,21 @@ SAME = {
 
 
 @pytest.mark.skipif(not mounts(), reason="needs root, to mount a folder under a second path")
-@pytest.mark.parametrize(
-    "case",
-    [pytest.param(SAME[n], id=n, marks=[] if n in QUICK_ONES else pytest.mark.slow) for n in SAME],
-)
-def test_no_input_is_replaced_under_another_path(here, case):
-    words, sentence = case
+@pytest.mark.parametrize("name", cases(SAME))
+def test_no_input_is_replaced_under_another_path(here, name):
+    line, sentence = SAME[name]
     Path("same").mkdir()
     for place in ("in/clean", "in/audio/clean"):
         Path(place).mkdir(parents=True)
         sound(f"{place}/0.flac")
     sound("noise.wav")
     Path("in/p.csv").write_text("clean,noisy\n0.flac,1.wav\n")
-    if words[0] == "evaluate":
+    if name == "evaluate":
         Path("in/results.jsonl").touch()
     before = {path: path.read_bytes() for path in Path("in").rglob("*.*")}
-    options = [] if words[0] == "evaluate" else ["--overwrite"]
-    options += QUICK if words[0] == "denoise" else []
-    done = subprocess.run(
-        [*MOUNT, *COMMAND, *words, *options], capture_output=True, text=True, check=False
-    )
+    options = {"evaluate": [], "mix": ["--overwrite"]}.get(name, ["--overwrite", *QUICK])
+    words = [*MOUNT, *COMMAND, *line.split(), *options]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 2 and sentence in done.stderr, done.stderr
     assert {path: path.read_bytes() for path in Path("in").rglob("*.*")} == before
 
@@ -123,68 +121,32 @@ def test_case_counts_where_the_file_system_says_so(here, monkeypatch):
     files._ignores_case.cache_clear()
 
 
-GONE = {
-    "denoise": ["denoise", "{0}/in/0.wav", "-o", "{1}/x.wav", *QUICK],
-    "denoise-2": ["denoise", "{0}/in", "--output-dir", "{1}/out", *QUICK[:-2], "--jobs", "2"],
-    "info": ["info", "{1}/in/0.wav"],
-    "train": ["train", "{0}/in", "-o", "{1}/m.npz", "--rank", "2", "--steps", "2"],
-    "mix": ["mix", "{0}/in/0.wav", "--noise", "{0}/in/1.wav", "-o", "{1}/out", "--snr", "5"],
-    "evaluate": [
-        "evaluate", "--pairs", "{0}/in/p.csv", "--method", "noisy", "-o", "{1}/out", "--jobs", "2"
-    ],
-    "experiment": ["experiment", "normal-1d", "--output", "{1}/out"],
-    "models": ["models"],
-}  # fmt: skip
-
-
 @posix
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[] if n in QUICK_ONES else pytest.mark.slow) for n in GONE]
-)
+@pytest.mark.parametrize("name", cases(every_command()))
 def test_a_current_folder_that_was_removed(here, name):
     """Files that are named from the root are done; others are not there, which is a sentence."""
     gone = here / "gone"
     for place, code in ((str(here), 0), (".", 0 if name == "models" else 2)):
-        if name == "experiment" and not code:
-            continue  # takes a minute
         gone.mkdir()
-        done = subprocess.run(
-            ["sh", "-c", 'rmdir "$PWD" && exec "$@"', "sh", *COMMAND]
-            + [word.format(here, place) for word in GONE[name]],
-            cwd=gone, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        shell = ["sh", "-c", 'rmdir "$PWD" && exec "$@"', "sh", *COMMAND]
+        words = [*shell, *every_command(f"{place}/in", place)[name]]
+        done = subprocess.run(words, cwd=gone, capture_output=True, text=True, check=False)
         assert done.returncode == code, done.stderr
         assert "Traceback" not in done.stderr and str(here) not in done.stderr.split(": ")[-1]
         assert ("Error: " in done.stderr) == (code == 2)
 
 
-LONG = {
-    "denoise": ["denoise", "{}/0.wav", *QUICK],
-    "folder": ["denoise", "in", "--output-dir", "{}", *QUICK],
-    "extra": ["denoise", "in/0.wav", "-o", "x.wav", "--vad", "{}/v.csv", *QUICK],
-    "info": ["info", "{}/0.wav"],
-    "train": ["train", "in", "-o", "{}/m.npz", "--rank", "2", "--steps", "2"],
-    "mix": ["mix", "in/0.wav", "--noise", "in/1.wav", "-o", "{}", "--snr", "5"],
-    "evaluate": ["evaluate", "--pairs", "in/p.csv", "--method", "noisy", "-o", "{}", "--jobs", "1"],
-}
-
-
 @posix
-@pytest.mark.parametrize(
-    "length", [*(pytest.param(x, marks=pytest.mark.slow) for x in (2000, 4080)), 4200]
-)
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[] if n in QUICK_ONES else pytest.mark.slow) for n in LONG]
-)
+@pytest.mark.parametrize("length", [pytest.param(2000, marks=pytest.mark.slow), 4200])
+@pytest.mark.parametrize("name", cases(n for n in every_command() if n != "models"))
 def test_long_paths_work_or_are_one_sentence(here, name, length):
     folder = "/".join(["d" * 199] * (length // 200))
-    with_folders = Path()
     if length < 4096 - len(str(here)):
-        with_folders = Path(folder)
-        with_folders.mkdir(parents=True)
-        shutil.copy("in/0.wav", with_folders)
-    words = [word.format(folder) for word in LONG[name]]
-    done = subprocess.run([*COMMAND, *words], capture_output=True, text=True, check=False)
-    assert done.returncode in (0, 2) and "Traceback" not in done.stderr
-    errors = [line for line in done.stderr.splitlines() if line.startswith("Error: ")]
-    assert len(errors) >= (done.returncode == 2) and all("Errno" not in line for line in errors)
+        shutil.copytree("in", folder)
+    for places in ((folder, "."), ("in", folder)):
+        words = [*COMMAND, *every_command(*places)[name]]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert done.returncode in (0, 2) and "Traceback" not in done.stderr
+        errors = [line for line in done.stderr.splitlines() if line.startswith("Error: ")]
+        assert len(errors) >= (done.returncode == 2)
+        assert all("Errno" not in line for line in errors)

@@ -81,9 +81,16 @@ def test_names_of_recordings(tmp_path):
     assert before.parent == after.parent == tmp_path / "new" / "deep"
     assert before.parent.is_dir() and before.name.startswith("live-")
     assert after.name == before.stem + ".denoised.wav"
+    (tmp_path / "link.denoised.wav").symlink_to("nowhere")
+    with pytest.raises(AlphaMFError, match=r"link\.denoised\.wav already exists"):
+        names(str(tmp_path / "link.wav"))
+    late = names(str(tmp_path / "late.wav"))
+    late.after.symlink_to("nowhere")  # meanwhile
+    with pytest.raises(AlphaMFError, match=r"late\.denoised\.wav cannot be written: File exists"):
+        Take(late, RATE, 1)
+    assert late.after.is_symlink() and not late.before.exists()
+    assert not (tmp_path / "nowhere").exists()
     (tmp_path / "a.denoised.wav").touch()
-    with pytest.raises(AlphaMFError, match=r"a\.denoised\.wav already exists"):
-        names(str(tmp_path / "a.wav"))
     with pytest.raises(AlphaMFError, match=r"b cannot be created: Not a directory"):
         names(str(tmp_path / "a.denoised.wav" / "b"))
     with pytest.raises(AlphaMFError, match="cannot be written: No such file"):

@@ -20,6 +20,26 @@ COMMAND = [sys.executable, "-c", "from alphamf.cli.app import main; main()"]
 QUICK = ["--preset", "fast", "--steps", "4", "--jobs", "1"]
 """Options of ``denoise`` for a short chain in one process."""
 
+_WORDS = {
+    "denoise": ["denoise", "{0}/0.wav", "-o", "{1}/x.wav", *QUICK],
+    "denoise --jobs": ["denoise", "{0}", "--output-dir", "{1}/out", *QUICK[:-1], "2"],
+    "info": ["info", "{0}/0.wav"],
+    "train": ["train", "{0}", "-o", "{1}/m.npz", "--rank", "2", "--steps", "2"],
+    "mix": ["mix", "{0}/0.wav", "--noise", "{0}/1.wav", "-o", "{1}/corpus", "--snr", "5"],
+    "evaluate": [
+        *["evaluate", "--pairs", "{0}/p.csv", "--method", "noisy"],
+        *["-o", "{1}/results", "--jobs", "1"],
+    ],
+    "models": ["models"],
+}
+
+
+def every_command(recordings: str = "in", outputs: str = ".") -> dict[str, list[str]]:
+    """Return words for each command that reads or writes files, for the folder of `here`."""
+    return {
+        name: [word.format(recordings, outputs) for word in words] for name, words in _WORDS.items()
+    }
+
 
 def run(*arguments: object, code: int = 0, stdin: bytes | None = None):
     """Run the command line in this process and check its exit code."""
