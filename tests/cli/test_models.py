@@ -1,18 +1,16 @@
 """``alphamf train``, ``info`` and ``models``."""
 
-import io
+import hashlib
 import json
 import os
 import re
 import shutil
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
 
-from alphamf.cli.report import training_progress
 from alphamf.learnt import network_file
 from alphamf.learnt.dictionary import load, shipped_dictionaries
 from alphamf.learnt.network_file import TrainedNetwork
@@ -23,7 +21,7 @@ from tests.support.planted import syllables
 SAMPLE = DATA / "sample-clean.wav"
 
 
-def test_info_of_a_recording(empty, shared):
+def test_info_of_a_recording(empty):
     soundfile.write("a.wav", 0.5 * np.sin(np.arange(90000) / 9)[:, None] * [1, 0.5], 44100)
     lines = dict(line.split(None, 1) for line in run("info", "a.wav").stdout.splitlines())
     assert lines["file"] == "a.wav"
@@ -33,28 +31,20 @@ def test_info_of_a_recording(empty, shared):
     assert lines["peak"] == "-6.0 dB of full scale"
     assert lines["rms"].startswith("-11.1 dB")
     assert lines["model"].startswith("speech-16k (16000 Hz")
-    assert "digital silence" in run("info", shared / "corpora/odd/silence.wav").stdout
+    assert lines["room"] == "unknown: the recording is shorter than 3 s" and "bands" not in lines
     piped = run("info", "-", stdin=Path("a.wav").read_bytes()).stdout
     assert piped == run("info", "a.wav").stdout.replace("a.wav", "standard input")
-
-
-def test_info_as_json(empty):
-    soundfile.write("a.wav", 0.5 * np.sin(np.arange(9000) / 9), 44100)
     found = json.loads(run("info", "a.wav", "--json").stdout)
-    assert found["samples"] == 9000 and found["duration"] == pytest.approx(9000 / 44100)
+    assert found["samples"] == 90000 and found["duration"] == pytest.approx(90000 / 44100)
     assert found["peak_db"] == pytest.approx(-6.02, abs=0.01)
     assert (found["format"], found["subtype"], found["model"]) == ("WAV", "PCM_16", "speech-16k")
+    assert found["room"]["reason"] == "the recording is shorter than 3 s"
+    assert found["room"]["rt60"] is None and found["room"]["drr_db"] is None
     soundfile.write("b.wav", np.zeros(9), 8000)
     assert json.loads(run("info", "b.wav", "--json").stdout)["rms_db"] is None
-    model = json.loads(run("info", "speech-8k", "--json").stdout)
-    assert (model["rate"], model["columns"]) == (8000, load("speech-8k").rank)
-    assert json.loads(run("info", "refiner-8k", "--json").stdout)["n_fft"] == 512
-    shutil.copy(network_file.shipped_networks()["refiner-8k"], "mine.npz")
-    assert run("info", "mine.npz").stdout == run("info", "refiner-8k").stdout
-    assert (
-        "no.wav does not exist"
-        in json.loads(run("info", "no.wav", "--json", code=2).stdout)["error"]
-    )
+    assert "digital silence" in run("info", "b.wav").stdout
+    gone = run("info", "no.wav", "--json", code=2).stdout
+    assert "no.wav does not exist" in json.loads(gone)["error"]
 
 
 def test_info_says_what_is_known_of_the_room(empty):
@@ -64,7 +54,7 @@ def test_info_says_what_is_known_of_the_room(empty):
     tail[0] = np.sqrt(np.sum(tail[1:] ** 2))  # RT60 .6 s, as much direct sound as echo
     soundfile.write("hall.wav", 0.05 * np.convolve(clean, tail)[: len(clean)], rate)
     lines = dict(line.split(None, 1) for line in run("info", "hall.wav").stdout.splitlines())
-    assert lines["room"].startswith("RT60 0.") and "direct-to-reverberant ratio" in lines["room"]
+    assert "direct-to-reverberant ratio" in lines["room"]
     assert lines["bands"].startswith("RT60 at 250 Hz 0.") and "4000 Hz" in lines["bands"]
     found = json.loads(run("info", "hall.wav", "--json").stdout)["room"]
     assert found["reason"] is None and found["rt60"]["low"] < 0.6 < found["rt60"]["high"]
@@ -72,22 +62,6 @@ def test_info_says_what_is_known_of_the_room(empty):
     assert list(found["rt60_by_band"]) == ["250", "500", "1000", "2000", "4000"]
     value = f"RT60 {found['rt60']['value']:.2f} s ({found['rt60']['low']:.2f} to"
     assert lines["room"].startswith(value)
-
-
-@pytest.mark.parametrize(
-    ("samples", "rate", "reason"),
-    [
-        (2 * 8000, 8000, "the recording is shorter than 3 s"),
-        (5 * 8000, 8000, "no speech, or too much noise: the sound never falls far enough"),
-        (5 * 4000, 4000, "the sampling rate, 4000 Hz, is too low"),
-    ],
-)
-def test_info_says_why_the_room_is_unknown(empty, samples, rate, reason):
-    soundfile.write("a.wav", 0.1 * np.random.default_rng(0).standard_normal(samples), rate)
-    lines = dict(line.split(None, 1) for line in run("info", "a.wav").stdout.splitlines())
-    assert lines["room"] == f"unknown: {reason}" and "bands" not in lines
-    found = json.loads(run("info", "a.wav", "--json").stdout)["room"]
-    assert found["reason"] == reason and found["rt60"] is None and found["drr_db"] is None
 
 
 def test_info_of_what_is_neither(empty):
@@ -129,74 +103,77 @@ def test_short_memory_is_no_bad_model(empty, monkeypatch):
     assert run("info", path, code=2).stderr == f"Error: there is not enough memory to read {path}\n"
 
 
-def test_models_lists_the_shipped_ones_and_info_explains_each():
+def test_models_lists_the_shipped_ones_and_info_explains_each(empty):
     header, *lines = run("models").stdout.splitlines()
     assert header.split() == ["NAME", "WHAT", "SIZE"]
     assert {len(line) for line in lines} == {len(header)}
-    assert [line.split()[0] for line in lines] == [
-        *shipped_dictionaries(),
-        *network_file.shipped_networks(),
-    ]
-    for name, path in network_file.shipped_networks().items():
+    networks = network_file.shipped_networks()
+    assert [line.split()[0] for line in lines] == [*shipped_dictionaries(), *networks]
+    for name, path in networks.items():
         text = run("info", name).stdout
         assert f"{TrainedNetwork.load(path).rate} Hz" in text and "clips" in text
     for name in shipped_dictionaries():
-        model = load(name)
         text = run("info", name).stdout
-        assert f"{model.rate} Hz" in text and str(model.rank) in text
+        assert f"{load(name).rate} Hz" in text and str(load(name).rank) in text
+    model = json.loads(run("info", "speech-8k", "--json").stdout)
+    assert (model["rate"], model["columns"]) == (8000, load("speech-8k").rank)
+    shutil.copy(networks["refiner-8k"], "mine.npz")
+    assert run("info", "mine.npz").stdout == run("info", "refiner-8k").stdout
 
 
-def test_train_makes_a_model_that_denoises(empty):
-    result = run(
-        "train", SAMPLE, "-o", "m.npz", "--rank", 6, "--steps", 10, "--alpha", 1.1, "--seed", 2,
-        "--rate", 8000,
-    )  # fmt: skip
+@pytest.mark.slow
+def test_train_makes_a_model_that_denoises_and_records_how(empty):
+    asked = ["--rank", 6, "--steps", 10, "--alpha", 1.1, "--seed", 2, "--rate", 8000]
+    result = run("train", SAMPLE, "-o", "m.npz", *asked, "--seconds", 2.5)
     assert result.stdout.startswith(
         "m.npz: 8000 Hz, 6 columns of 3 frames, alpha 1.1, from 1 files"
     )
-    assert (load("m.npz").rank, load("m.npz").alpha, load("m.npz").rate) == (6, 1.1, 8000)
+    model = load("m.npz")
+    assert (model.rank, model.alpha, model.rate) == (6, 1.1, 8000)
+    about = model.about
+    again = [
+        *("--rate", model.rate, "--rank", model.rank, "--alpha", model.alpha),
+        *("--sampler", about["sampler"], "--steps", about["steps"], "--seed", about["seed"]),
+        *("--seconds", about["most"].split()[0], "--voices", about["voices_by"]),
+    ]
+    run("train", SAMPLE, "-o", "again.npz", *again)
+    assert Path("again.npz").read_bytes() == Path("m.npz").read_bytes()
+    assert about["software"].startswith("alphamf ") and about["seed"] == 2
     assert "1.1" in run("info", "m.npz").stdout
-    rng = np.random.default_rng(0)
-    soundfile.write("a.wav", 0.1 * rng.standard_normal(4000), 8000)
-    run("denoise", "a.wav", "--model", "m.npz", "--steps", 5)
+    soundfile.write("a.wav", 0.1 * np.random.default_rng(0).standard_normal(4000), 8000)
+    line = run("denoise", "a.wav", "--model", "m.npz", "--steps", 5, "--json").stdout
+    found = hashlib.sha256(Path("m.npz").read_bytes()).hexdigest()
+    assert json.loads(line)["model_sha256"] == found
     assert soundfile.info("a.denoised.wav").frames == 4000
 
 
+TO = "clean.wav -o m.npz"
+
+
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("line", "sentence"),
     [
-        (["clean.wav", "-o", "m.txt"], "the output of -o must end in .npz, not m.txt"),
-        (["clean.wav", "-o", "none/m.npz"], "cannot write none/m.npz: the folder does not"),
-        (["clean.wav", "-o", "d.npz", "--overwrite"], "d.npz is a folder; give a file name"),
-        (["gone.wav", "-o", 300 * "m" + ".npz"], "mmm.npz cannot be written: File name too long"),
-        (["clean.wav", "-o", "old.npz"], "old.npz already exists; use --overwrite"),
-        (["-", "-o", "m.npz"], "standard input cannot be used as clean speech"),
-        (["gone.wav", "-o", "m.npz"], "gone.wav does not exist"),
-        (["no*.wav", "-o", "m.npz"], "no*.wav matches no audio files"),
-        (["clean.wav", "-o", "m.npz", "--rate", "10"], "rate must be from"),
-        (["clean.wav", "-o", "m.npz", "--rank", "0"], "rank must be from 1 to 10000, not 0"),
-        (["clean.wav", "-o", "m.npz", "--alpha", "3"], "alpha must be from 0.5 to 2"),
-        *(
-            (["clean.wav", "-o", "m.npz", *words.split()], sentence)
-            for words, sentence in (
-                ("--voices name", "unknown rule 'name' for voices"),
-                ("--voices folder old.npz", "the rule folder finds only one voice in 2 files"),
-                ("--seconds 0", "seconds must be from 0.064 to 86400, not 0"),
-                ("--seconds 1e300", "seconds must be from 0.064 to 86400, not 1e+300"),
-                (f"--rank {'9' * 23}", "rank must be from 1 to 10000, not 99999"),
-                ("--seed -1", "--seed must be at least 0, not -1"),
-                ("--above speech-16k --seconds nan", "seconds must be from 0.064 to 86400, not"),
-            )
-        ),
-        (["clean.wav", "-o", "m.npz", "--steps", "0"], "steps"),
-        (["clean.wav", "-o", "m.npz", "--sampler", "x"], "unknown --sampler 'x'"),
+        ("clean.wav -o m.txt", "the output of -o must end in .npz, not m.txt"),
+        ("clean.wav -o none/m.npz", "cannot write none/m.npz: the folder does not"),
+        ("clean.wav -o d.npz --overwrite", "d.npz is a folder; give a file name"),
+        (f"gone.wav -o {300 * 'm'}.npz", "mmm.npz cannot be written: File name too long"),
+        ("clean.wav -o old.npz", "old.npz already exists; use --overwrite"),
+        ("- -o m.npz", "standard input cannot be used as clean speech"),
+        ("gone.wav -o m.npz", "gone.wav does not exist"),
+        ("no*.wav -o m.npz", "no*.wav matches no audio files"),
+        (f"{TO} --rank 0", "rank must be from 1 to 10000, not 0"),
+        (f"{TO} --voices name", "unknown rule 'name' for voices"),
+        (f"{TO} --voices folder old.npz", "the rule folder finds only one voice in 2 files"),
+        (f"{TO} --seed -1", "--seed must be at least 0, not -1"),
+        (f"{TO} --above speech-16k --seconds nan", "seconds must be from 0.064 to 86400, not"),
+        (f"{TO} --sampler x", "unknown --sampler 'x'"),
     ],
 )
-def test_what_train_cannot_do_is_one_sentence(empty, arguments, sentence):
+def test_what_train_cannot_do_is_one_sentence(empty, line, sentence):
     Path("clean.wav").symlink_to(SAMPLE)
     Path("old.npz").write_text("a model")
     Path("d.npz").mkdir()
-    result = run("train", *arguments, code=2)
+    result = run("train", *line.split(), code=2)
     assert result.stderr.startswith("Error: ") and result.stderr.count("\n") == 1
     assert sentence in result.stderr
     assert sorted(os.listdir()) == ["clean.wav", "d.npz", "old.npz"]
@@ -215,6 +192,7 @@ def voices(empty):
             syllables(Path("clean", name, f"{number}.wav"), 1.5, seed=2 * k + number)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("voices")
 def test_a_bad_file_is_reported_and_the_others_are_used():
     Path("clean/bad.wav").write_text("no audio")
@@ -230,16 +208,6 @@ def test_a_bad_file_is_reported_and_the_others_are_used():
     assert several.stderr.count("\n") == 3
     assert "there is no speech to train on; none of the files can be used" in several.stderr
     assert not os.path.exists("n.npz")
-
-
-def test_a_training_that_has_not_begun_is_shown_too(monkeypatch):
-    terminal = io.StringIO()
-    terminal.isatty = lambda: True
-    monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setenv("TERM", "xterm")
-    with training_progress("m.npz", quiet=False) as update:
-        update((1, 40, 0.5))
-    assert "1 of 40 steps" in terminal.getvalue()
 
 
 @pytest.mark.slow

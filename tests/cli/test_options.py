@@ -25,56 +25,77 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
+LOW = "--latency low"
+LONG = 300 * "m"
+
+
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("line", "sentence"),
     [
-        (["--strength", "1.5"], "--strength must be from 0 to 1, not 1.5"),
-        (["--strength", "nan"], "--strength must be from 0 to 1, not nan"),
-        (["--dereverb=2"], "--dereverb must be from 0 to 1, not 2"),
-        (["-o", "b.wav", "--name", "{stem}-b{ext}"], "-o and --name both set the output name"),
-        (["--name", "{stem}.wav"], "--name must be a file name that ends in {ext}"),
-        (["--name", "{who}{ext}"], "--name must be a file name that ends in {ext}"),
+        ("--strength 1.5", "--strength must be from 0 to 1, not 1.5"),
+        ("--strength nan", "--strength must be from 0 to 1, not nan"),
+        ("--dereverb=2", "--dereverb must be from 0 to 1, not 2"),
+        ("-o b.wav --name {stem}-b{ext}", "-o and --name both set the output name"),
         *(
-            (["--name", name], "--name must be a file name that ends in {ext}")
-            for name in ("{stem.upper}{ext}", "{stem[0]}{ext}", "{stem!r}{ext}", "{stem}{ext:.4}")
+            (f"--name {name}", "--name must be a file name that ends in {ext}")
+            for name in "{stem}.wav {who}{ext} {stem.upper}{ext} {stem[0]}{ext} {stem!r}{ext} "
+            "{stem}{ext:.4}".split()
         ),
-        (["--name", "b/{stem}{ext}"], "and --output-dir sets the folder"),
-        (["--name", "{stem}{ext}"], "a.wav is also its own output"),
-        (["--steps", "0"], "--steps must be at least 1, not 0"),
-        (["--chains", "0"], "--chains must be at least 1, not 0"),
-        (["--max-attenuation", "-1"], "--max-attenuation must be at least 0, not -1.0"),
-        (["--jobs", "0"], "--jobs must be at least 1, not 0"),
-        (["--seed", "-1"], "--seed must be at least 0, not -1"),
-        (["--sampler", "magic"], "unknown --sampler 'magic'"),
-        (["--model", "none"], "unknown model 'none'"),
-        (["--model", "m" * 300], "mmm cannot be opened: File name too long"),
-        (["--network", "r" * 300], "rrr cannot be opened: File name too long"),
-        (["--network", "high-band-16k"], "--network high-band-16k is neither a refiner nor a"),
+        ("--name b/{stem}{ext}", "and --output-dir sets the folder"),
+        ("--name {stem}{ext}", "a.wav is also its own output"),
+        ("--steps 0", "--steps must be at least 1, not 0"),
+        ("--chains 0", "--chains must be at least 1, not 0"),
+        ("--max-attenuation -1", "--max-attenuation must be at least 0, not -1.0"),
+        ("--jobs 0", "--jobs must be at least 1, not 0"),
+        ("--track 0", "--track must be at least 1, not 0"),
+        ("--max-channels 0", "--max-channels must be at least 1, not 0"),
+        ("--seed -1", "--seed must be at least 0, not -1"),
+        ("--sampler magic", "unknown --sampler 'magic'"),
+        ("--model none", "unknown model 'none'"),
+        (f"--model {LONG}", "mmm cannot be opened: File name too long"),
+        (f"--network {LONG}", "mmm cannot be opened: File name too long"),
+        ("--network high-band-16k", "--network high-band-16k is neither a refiner nor a"),
         (
-            ["--network", "refiner-8k", "--network", "refiner-16k"],
+            "--network refiner-8k --network refiner-16k",
             "--network refiner-8k and --network refiner-16k are both refiners; give one",
         ),
-        (["b.wav", "--trim-silence", "--end", "1"], "Error: --trim-silence needs the whole"),
-        (["-o", ""], "the extension of '' is not a known audio format"),
-        (["-o", "."], "-o . is a folder"),
-        (["-o", "x.wav", "--output-dir", "y"], "give only one of them"),
-        (["-o", "x.txt"], "the extension of x.txt is not a known audio format"),
-        (["--plot", "x.pdf"], "--plot x.pdf must end in .png"),
-        (["--uncertainty", "x"], "--uncertainty x must end in .npz"),
-        (["--noise-output", "-"], "--noise-output - must name a file"),
-        (["b.wav", "--plot", "x.png"], "--plot x.png can be used with one input only"),
-        (["b.wav", "-o", "x.wav"], "-o x.wav names one output, but there are 2 inputs"),
-        (["--reference", "none.wav"], "none.wav does not exist"),
+        ("--trim-silence --end 1", "--trim-silence needs the whole"),
+        ("-o x.txt", "the extension of x.txt is not a known audio format"),
+        ("--plot x.pdf", "--plot x.pdf must end in .png"),
+        ("--uncertainty x", "--uncertainty x must end in .npz"),
+        ("--noise-output -", "--noise-output - must name a file"),
+        ("b.wav --plot x.png", "--plot x.png can be used with one input only"),
+        ("b.wav -o x.wav", "-o x.wav names one output, but there are 2 inputs"),
+        ("--reference none.wav", "none.wav does not exist"),
+        (f"{LOW} --network refiner-8k", "--network cannot be combined with --latency low"),
+        (f"{LOW} --device cuda", "--device cuda cannot be combined with --latency low"),
+        *(
+            (f"{option} {LOW}", f"{option.split()[0]} cannot be combined with --latency low")
+            for option in ("--steps 3", "--vad x.csv", "--start 1", "--dereverb", "--cluster local")
+        ),
+        (f"--raw 8000:1:s16 {LOW}", "--raw needs a pipe at low latency: denoise - -o - --lat"),
+        ("-o - --cluster local", "--cluster needs files; it cannot use standard input or"),
     ],
 )
-def test_what_cannot_be_met_is_one_sentence_with_the_option_and_the_value(
-    here, arguments, sentence
-):
-    result = run("denoise", "a.wav", *arguments, code=2)
+def test_what_cannot_be_met_is_one_sentence_with_the_option_and_the_value(here, line, sentence):
+    result = run("denoise", "a.wav", *line.split(), code=2)
     assert sentence in result.stderr
     assert result.stderr.startswith("Error: ") and result.stderr.count("\n") == 1
     assert result.stdout == ""
     assert os.listdir() == ["a.wav"]
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        (f"- -o - {LOW} --tag", "--tag cannot be combined with --latency low"),
+        ("- --cluster local", "--cluster needs files; it cannot use standard input or"),
+        ("- --raw 8000:1:s16", "--raw needs a pipe at low latency: denoise - -o - --latency low"),
+    ],
+)
+def test_options_that_a_pipe_cannot_have(line, sentence):
+    refused = run("denoise", *line.split(), code=2).stderr
+    assert refused.startswith(f"Error: {sentence}") and refused.count("\n") == 1
 
 
 def test_words_that_typer_refuses_name_the_option_too(here):
@@ -100,32 +121,6 @@ def test_conflicts_are_between_options_that_exist():
     assert {word.partition("=")[0] for word in words} <= {*parameters(), "output"}
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        ("a.wav --latency low --network refiner-8k", "--network cannot be combined with --latency"),
-        (
-            "a.wav --latency low --device cuda",
-            "--device cuda cannot be combined with --latency low",
-        ),
-        *(
-            (f"a.wav {option} --latency low", f"{option.split()[0]} cannot be combined with --late")
-            for option in ("--steps 3", "--vad x.csv", "--start 1", "--dereverb")
-        ),
-        ("a.wav --raw 8000:1:s16 --latency low", "--raw needs a pipe at low latency"),
-        ("a.wav --latency low --cluster local", "--cluster cannot be combined with --latency low"),
-        ("- -o - --latency low --tag", "--tag cannot be combined with --latency low"),
-        ("- --cluster local", "--cluster needs files; it cannot use standard input or"),
-        ("a.wav -o - --cluster local", "--cluster needs files; it cannot use standard input or"),
-        ("- --raw 8000:1:s16", "--raw needs a pipe at low latency: denoise - -o - --latency low"),
-    ],
-)
-def test_options_that_cannot_be_combined(here, words, sentence):
-    refused = run("denoise", *words.split(), code=2).stderr
-    assert refused.startswith(f"Error: {sentence}") and refused.count("\n") == 1
-    assert os.listdir() == ["a.wav"]
-
-
 def test_audio_and_json_do_not_share_an_output(here):
     refused = run("denoise", "a.wav", "-o", "-", "--json", code=2)
     sentence = "--json and audio cannot both be written to standard output; use -o FILE"
@@ -139,20 +134,14 @@ def test_steps_alone_keep_the_presets_share(here):
     assert json.loads(line)["settings"]["keep"] == 30 * preset.keep // preset.steps
 
 
-def test_one_worker_where_a_stream_or_a_gpu_is_used():
-    files = [Job("a", "b", True), Job("c", "d", True)]
-    assert batch._workers(files, "cpu", 5) == 5
-    assert batch._workers(files, "cuda", None) == 1
-    assert batch._workers([*files, Job("-", "x", False)], "cpu", 5) == 1
-
-
 def test_cores_that_no_file_needs_go_to_segments(monkeypatch):
     monkeypatch.setattr(pool, "cores", lambda: 8)
     one, three = ([Job(f"{k}.wav", f"out{k}.wav", True) for k in range(count)] for count in (1, 3))
     assert [batch._segments(jobs, "cpu", None) for jobs in (one, three, three * 4)] == [8, 2, 1]
     assert batch._segments(one, "cpu", 3) == 3
     assert batch._segments(three, "cuda", None) == batch.SEGMENTS
-    assert batch._workers(three, "cuda", 5) == 1
+    assert [batch._workers(three, device, 5) for device in ("cpu", "cuda")] == [5, 1]
+    assert batch._workers([*three, Job("-", "x", False)], "cpu", 5) == 1
 
 
 @pytest.mark.parametrize("quiet", [False, True])

@@ -34,32 +34,6 @@ def test_a_run_can_be_repeated_from_its_record_at_any_number_of_jobs(here):
     assert contents() == contents("again")
 
 
-def test_a_record_names_the_model_by_its_content(here):
-    import hashlib
-
-    run("train", "in", "-o", "m.npz", "--rank", 2, "--steps", 2)
-    line = run("denoise", "in/0.wav", "--model", "m.npz", "--json", *QUICK).stdout
-    found = hashlib.sha256(Path("m.npz").read_bytes()).hexdigest()
-    assert json.loads(line)["model_sha256"] == found
-
-
-def test_a_model_records_how_it_was_trained(here):
-    from alphamf.learnt.dictionary import load
-
-    asked = ["--rank", 2, "--alpha", 1.2, "--steps", 3, "--seconds", 0.2, "--voices", "prefix"]
-    run("train", "in", "-o", "m.npz", *asked, "--seed", 4)
-    model = load("m.npz")
-    about = model.about
-    again = [
-        "--rate", model.rate, "--rank", model.rank, "--alpha", model.alpha,
-        "--sampler", about["sampler"], "--steps", about["steps"], "--seed", about["seed"],
-        "--seconds", about["most"].split()[0], "--voices", about["voices_by"],
-    ]  # fmt: skip
-    run("train", "in", "-o", "again.npz", *again)
-    assert Path("again.npz").read_bytes() == Path("m.npz").read_bytes()
-    assert about["software"].startswith("alphamf ") and about["seed"] == 4
-
-
 @pytest.mark.slow
 def test_a_dictionary_for_wider_sound_is_noted(here):
     line = run("denoise", "in/0.wav", "--model", "speech-16k", "--json", *QUICK).stdout
