@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
 
@@ -28,15 +28,8 @@ pytestmark = [
 NAMES = [name for name in TASKS if name != "adapt"]
 
 
-@cache
-def undisturbed(name: str, folder: Path) -> dict:
-    """Return what a command makes."""
-    prepare(name, folder)
-    return finished(name, folder, start(TASKS[name], folder))
-
-
 def finished(name: str, folder: Path, process: subprocess.Popen[bytes]) -> dict:
-    """Return what a command has made that has to end well."""
+    """Return what a command has made that has to end well and to leave no temporary file."""
     errors = process.communicate(timeout=240)[1].decode()
     assert leave(process)
     assert (process.returncode, errors) == (0, "")
@@ -45,21 +38,26 @@ def finished(name: str, folder: Path, process: subprocess.Popen[bytes]) -> dict:
 
 
 def whole(folder: Path) -> None:
-    """Check that no temporary file is left."""
     assert not [path for path in folder.rglob(".*") if path.is_file()]
     assert not list((folder / "tmp").glob("alphamf*"))
 
 
-@pytest.fixture
+@cache
+def undisturbed(name: str, folder: Path) -> dict:
+    prepare(name, folder)
+    return finished(name, folder, start(TASKS[name], folder))
+
+
+@pytest.fixture(params=NAMES)
 def case(request, tmp_path_factory):
     """Return a command's name, a folder with its input, and what it makes undisturbed."""
     name = request.param
-    base = tmp_path_factory.getbasetemp()
-    expected = undisturbed(name, base / f"undisturbed-{name}")
+    base = tmp_path_factory.getbasetemp() / f"undisturbed-{name}"
+    expected = undisturbed(name, base)
     folder = tmp_path_factory.mktemp(name)
     prepare(name, folder)
     shutil.rmtree(folder / "input")  # an Ogg file has another number each time
-    shutil.copytree(base / f"undisturbed-{name}" / "input", folder / "input")
+    shutil.copytree(base / "input", folder / "input")
     return name, folder, expected
 
 
@@ -74,7 +72,6 @@ def clock(tmp_path_factory):
     return library
 
 
-@pytest.mark.parametrize("case", NAMES, indirect=True)
 def test_a_clock_that_jumps_by_years_changes_nothing(case, clock, monkeypatch):
     name, folder, expected = case
     for path in (folder / "input").rglob("*.*"):
@@ -85,7 +82,6 @@ def test_a_clock_that_jumps_by_years_changes_nothing(case, clock, monkeypatch):
     assert finished(name, folder, start(TASKS[name], folder)) == expected
 
 
-@pytest.mark.parametrize("case", NAMES, indirect=True)
 def test_processes_that_were_suspended_go_on(case):
     name, folder, expected = case
     process = start(TASKS[name], folder)
@@ -103,14 +99,6 @@ def test_processes_that_were_suspended_go_on(case):
     assert finished(name, folder, process) == expected
 
 
-def suspend(process: subprocess.Popen[bytes], seconds: float) -> None:
-    """Suspend the first process of a command."""
-    process.send_signal(signal.SIGSTOP)
-    time.sleep(seconds)
-    process.send_signal(signal.SIGCONT)
-    time.sleep(1.5)
-
-
 def test_an_upload_to_a_server_that_was_suspended_goes_on(tmp_path):
     data = Path(sound(tmp_path / "a.wav", 60)).read_bytes()
     with running(tmp_path / "server", "--no-browser", "--jobs", "1") as server:
@@ -123,7 +111,10 @@ def test_an_upload_to_a_server_that_was_suspended_goes_on(tmp_path):
                 client.send(data[at : at + half])
                 time.sleep(1)
                 if not at:
-                    suspend(server.process, Limits().idle + 1)
+                    server.process.send_signal(signal.SIGSTOP)
+                    time.sleep(Limits().idle + 1)
+                    server.process.send_signal(signal.SIGCONT)
+                    time.sleep(1.5)
             answer = client.getresponse()
             assert (answer.status, answer.read()[:5]) == (201, b'{"id"')
 
@@ -141,12 +132,14 @@ def disk(tmp_path):
 
 
 @pytest.mark.parametrize(("where", "room"), [("out", 6000), ("tmp", 0)])
-@pytest.mark.parametrize("case", NAMES, indirect=True)
 def test_what_a_full_disk_stopped_ends_well_when_there_is_room(case, disk, where, room):
     name, folder, expected = case
     (folder / where).rmdir()
     (folder / where).symlink_to(disk)
-    fill(disk, room)
+    with suppress(OSError), (disk / ".ballast").open("wb", buffering=0) as file:
+        while file.write(bytes(1 << 16)):
+            pass
+    os.truncate(disk / ".ballast", max(0, (disk / ".ballast").stat().st_size // 4096 * 4096 - room))
     process = start(TASKS[name], folder)
     errors = process.communicate(timeout=240)[1].decode()
     assert leave(process)
@@ -162,13 +155,3 @@ def test_what_a_full_disk_stopped_ends_well_when_there_is_room(case, disk, where
     if process.returncode:
         made = finished(name, folder, start(TASKS[name], folder))
     assert made == expected
-
-
-def fill(disk: Path, room: int) -> None:
-    """Fill a disk but for so many bytes."""
-    with (disk / ".ballast").open("wb", buffering=0) as file:
-        try:
-            while True:
-                file.write(bytes(1 << 16))
-        except OSError:
-            file.truncate(max(0, file.tell() // 4096 * 4096 - room))

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 import soundfile
 
-from alphamf.cli.live import handle_keys
 from alphamf.tools.extras import install_extra
 from tests.support import sound_cards
 from tests.support.commands import run, until
@@ -153,8 +152,9 @@ def test_keys_and_bars_in_a_terminal(tmp_path):
 
         until(lambda: shows(b"strength 1.0"))
         assert b"reduction" in seen.getvalue() and b"b bypass" in seen.getvalue()
-        os.write(control, b"--")
-        until(lambda: shows(b"strength 0.8"))
+        for keys, strength in ((b"+--", b"strength 0.8"), (12 * b"-", b"strength 0.0")):
+            os.write(control, keys)
+            until(lambda strength=strength: shows(strength))
         os.write(control, b"b")
         until(lambda: shows(b"   bypass   xruns"))
         os.write(control, b"q")
@@ -163,32 +163,16 @@ def test_keys_and_bars_in_a_terminal(tmp_path):
     os.close(control)
 
 
-def test_keys():
-    class Monitor:
-        strength, bypass = 0.9, False
-
-    assert handle_keys("+=+", Monitor) and Monitor.strength == 1.0
-    assert handle_keys("-" * 12, Monitor) and Monitor.strength == 0.0
-    assert handle_keys("bx", Monitor) and Monitor.bypass
-    assert not handle_keys("bq", Monitor)
-
-
 def missing():
     """Return why there can be no sound server, or nothing."""
-    if sys.platform != "linux":
-        return "PulseAudio's null sinks are tried on Linux"
-    if importlib.util.find_spec("sounddevice") is None:
-        return "the extra live is not installed"
+    if sys.platform != "linux" or importlib.util.find_spec("sounddevice") is None:
+        return "needs Linux and the extra live"
     from benchmarks.live import PROGRAMS
 
     if absent := [program for program in PROGRAMS if not shutil.which(program)]:
         return f"{', '.join(absent)} not installed"
     if not any(Path("/usr/lib").glob("**/alsa-lib/libasound_module_pcm_pulse.so")):
         return "ALSA's plugin for PulseAudio is not installed"
-    try:
-        import sounddevice  # noqa: F401
-    except OSError:
-        return "the library PortAudio is not installed"
     return ""
 
 

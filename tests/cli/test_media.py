@@ -12,6 +12,7 @@ from alphamf.audio.reader import read
 from tests.support import claps
 from tests.support.claps import Sound
 from tests.support.commands import QUICK, run
+from tests.support.places import DATA
 
 pytest.importorskip("av", reason="needs the extra media")
 
@@ -20,7 +21,7 @@ def denoise(*arguments: object, **options):
     return run("denoise", *arguments, *QUICK, **options)
 
 
-def test_an_interview_stays_in_sync(empty):
+def test_an_interview_stays_in_sync_as_far_as_it_goes(empty):
     source = Path("interview.mkv")
     claps.make(source, "matroska", Sound(rate=8000), Sound(rate=8000), delay=0.3)
     denoise(source, "--track", 2, "--strength", 0.5)  # clicks are noise
@@ -32,26 +33,11 @@ def test_an_interview_stays_in_sync(empty):
     assert denoise(source, "--track", 3, "--overwrite", code=2).stderr == (
         "Error: interview.mkv has 2 audio tracks; --track 3 does not exist\n"
     )
-
-
-@pytest.mark.slow
-def test_any_number_of_jobs_writes_the_same_bytes(empty):
-    claps.make(Path("a.mp4"), "mp4", Sound(rate=8000))
-    claps.make(Path("b.mkv"), "matroska", Sound(rate=8000))
-    for folder, jobs in (("one", "1"), ("two", "2")):
-        run("denoise", "a.mp4", "b.mkv", "--output-dir", folder, *QUICK, "--jobs", jobs)
-    for name in ("a.mp4", "b.mkv"):
-        assert Path("one", name).read_bytes() == Path("two", name).read_bytes()
-
-
-def test_a_cut_film_is_done_up_to_there_with_a_note(empty):
-    claps.make(Path("whole.mkv"), "matroska", Sound(rate=8000))
-    data = Path("whole.mkv").read_bytes()
-    Path("cut.mkv").write_bytes(data[: len(data) * 2 // 3])
+    Path("cut.mkv").write_bytes(source.read_bytes()[: source.stat().st_size * 2 // 3])
     (line,) = denoise("cut.mkv", "--json", code=2).stdout.splitlines()
     assert "is truncated: " in json.loads(line)["note"]
     assert claps.packets(Path("cut.denoised.mkv"), 0) == claps.packets(Path("cut.mkv"), 0)
-    assert sorted(os.listdir()) == ["cut.denoised.mkv", "cut.mkv", "whole.mkv"]
+    assert len(os.listdir()) == 4
 
 
 def test_tag_is_a_line_in_the_history(empty):
@@ -67,10 +53,9 @@ def test_tag_is_a_line_in_the_history(empty):
 @pytest.mark.slow
 def test_the_other_commands_read_media_too(empty):
     """Speech in the mp4, as the sample's, is what `train` and `evaluate` need."""
-    speech = soundfile.read(Path(__file__).parents[2] / "data" / "sample-clean.wav")[0]
-    speech = speech[:40000, None].astype(np.float32)
-    noisy = speech + 0.01 * np.random.default_rng(0).standard_normal(speech.shape)
-    for folder, sound in (("clean", speech), ("noisy", noisy.astype(np.float32))):
+    speech = soundfile.read(DATA / "sample-clean.wav", dtype="float32")[0][:40000, None]
+    noise = 0.01 * np.random.default_rng(0).standard_normal(speech.shape).astype(np.float32)
+    for folder, sound in (("clean", speech), ("noisy", speech + noise)):
         Path(folder).mkdir()
         lossless = Sound("alac", "s16p", rate=16000)
         claps.make(Path(folder, "a.m4a"), "ipod", lossless, video=None, content=sound)

@@ -28,25 +28,20 @@ def wav(audio, subtype="PCM_16"):
 
 @pytest.mark.skipif(os.name != "posix", reason="reads what is there of a pipe by its descriptor")
 def test_sound_comes_out_while_it_goes_in(tmp_path):
-    data = np.zeros(RATE, "<i2")
-    data[:] = (3000 * np.random.default_rng(0).standard_normal(RATE)).clip(-32768, 32767)
-    with subprocess.Popen(
-        [*COMMAND, *LOW, "--raw", "8000:1:s16", "-q"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        cwd=tmp_path,
-    ) as process:
-        assert process.stdin and process.stdout
-        process.stdin.write(data[: RATE // 2].tobytes())
+    data = (3000 * sound(1.0)).astype("<i2").tobytes()
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    words = [*COMMAND, *LOW, "--raw", "8000:1:s16", "-q"]
+    with subprocess.Popen(words, cwd=tmp_path, **pipes) as process:
+        process.stdin.write(data[:RATE])
         process.stdin.flush()
         # All but 40 ms of it is out before more goes in, or this waits until the timer ends it.
         timer = threading.Timer(60, process.kill)
         timer.start()
-        ready, first = 2 * (RATE // 2 - RATE // 25), b""
+        ready, first = RATE - 2 * (RATE // 25), b""
         while len(first) < ready and (part := os.read(process.stdout.fileno(), ready)):
             first += part
         assert len(first) >= ready
-        rest, _ = process.communicate(data[RATE // 2 :].tobytes(), timeout=60)
+        rest, _ = process.communicate(data[RATE:], timeout=60)
         timer.cancel()
     assert process.returncode == 0
     assert len(first) + len(rest) == 2 * RATE

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import claps
 from tests.support.commands import QUICK, contents, run, sound
 
 
@@ -23,10 +24,11 @@ def options_of(record: dict) -> list[object]:
 def test_a_run_can_be_repeated_from_its_record_at_any_number_of_jobs(here):
     for k, (suffix, subtype) in enumerate([("wav", "FLOAT"), ("ogg", None), ("flac", None)]):
         sound(f"in/{k}x.{suffix}", seed=k, subtype=subtype)
+    claps.make(Path("in/y.mkv"), "matroska", claps.Sound(rate=8000))
     asked = ["--preset", "plain", "--steps", 9, "--chains", 2, "--seed", 5, "--strength", 0.9]
     lines = run("denoise", "in", "--output-dir", "out", *asked, "--json", "--jobs", 1).stdout
     records = [json.loads(line) for line in lines.splitlines()]
-    assert len(records) == 6
+    assert len(records) == 7
     for record in records:
         assert record["version"] and len(record["model_sha256"]) == 64
         assert record["model"] == "speech-8k"

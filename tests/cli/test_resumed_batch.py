@@ -33,7 +33,7 @@ NAMES = ("a.wav", "b.flac", "below/a.wav", "below/c.wav")
 WORDS = ["--output-dir", "out", "--preset", "fast", "--steps", "2", "--jobs", "1"]
 
 names = st.sampled_from(NAMES)
-versions = st.integers(0, 2)
+folders = st.sampled_from(["in", "out"])
 
 _DENOISED: dict[bytes, bytes] = {}
 """Outputs by the bytes of their inputs."""
@@ -60,11 +60,6 @@ def denoised(data: bytes | str, output: str) -> bytes:
     return _DENOISED[data]
 
 
-def temporary(output: str) -> str:
-    """Return the name of an output's temporary file."""
-    return str(_hidden(Path(output), ".part"))
-
-
 def lying() -> dict[str, bytes | str]:
     """Return all files, and where links lead."""
     places = (place for place in Path().rglob("*") if place.is_symlink() or place.is_file())
@@ -88,12 +83,10 @@ class Batch(RuleBasedStateMachine):
         self.model: dict[str, bytes | str] = {"victim": b"precious"}
 
     def teardown(self) -> None:
-        """Remove the folder."""
         os.chdir(self.started)
         shutil.rmtree(self.folder)
 
     def put(self, place: str, content: bytes | str) -> None:
-        """Put a file or a link somewhere, in the folder and in the model."""
         Path(place).unlink(missing_ok=True)
         if isinstance(content, str):
             Path(place).symlink_to(content)
@@ -103,13 +96,11 @@ class Batch(RuleBasedStateMachine):
 
     @initialize()
     def begin(self):
-        """Write two inputs."""
         self.add_or_change_an_input("a.wav", 0)
         self.add_or_change_an_input("below/a.wav", 1)
 
-    @rule(name=names, version=versions)
+    @rule(name=names, version=st.integers(0, 2))  # version 2 of all is no sound
     def add_or_change_an_input(self, name, version):
-        """Write an input: version 2 of all is no sound."""
         Path(f"in/{name}").unlink(missing_ok=True)
         if version == 2:
             Path(f"in/{name}").write_bytes(b"no sound")
@@ -117,29 +108,22 @@ class Batch(RuleBasedStateMachine):
             sound(f"in/{name}", 0.2, seed=10 * NAMES.index(name) + version)
         self.model[f"in/{name}"] = Path(f"in/{name}").read_bytes()
 
-    @rule(name=names, folder=st.sampled_from(["in", "out"]))
+    @rule(name=names, folder=folders)
     def remove(self, name, folder):
-        """Remove an input or an output."""
         Path(folder, name).unlink(missing_ok=True)
         self.model.pop(f"{folder}/{name}", None)
 
     @rule(name=names, content=st.sampled_from([b"of the user", "../victim", "nowhere"]))
     def put_something_in_the_place_of_an_output(self, name, content):
-        """Put a file of the user's there, or a link: to a file, or to nowhere."""
         self.put(f"out/{name}", content)
 
-    @rule(
-        name=st.sampled_from(["notes.txt", "below/notes.txt"]),
-        folder=st.sampled_from(["in", "out"]),
-    )
+    @rule(name=st.sampled_from(["notes.txt", "below/notes.txt"]), folder=folders)
     def add_another_file(self, name, folder):
-        """Write a file that is no recording."""
         self.put(f"{folder}/{name}", b"notes")
 
     @rule(name=names)
     def leave_what_a_killed_run_leaves(self, name):
-        """Write a temporary file that nobody has open."""
-        self.put(temporary(f"out/{name}"), b"half")
+        self.put(str(_hidden(Path(f"out/{name}"), ".part")), b"half")
 
     @rule(overwrite=st.booleans(), after=st.integers(0, 4), published=st.booleans())
     def run(self, overwrite, after, published):
@@ -171,7 +155,7 @@ class Batch(RuleBasedStateMachine):
         assert len(set(made)) == len(made) and set(made) <= set(wanted)
         for output in made:
             self.model[output] = denoised(self.model[output.replace("out", "in", 1)], output)
-            self.model.pop(temporary(output), None)
+            self.model.pop(str(_hidden(Path(output), ".part")), None)
         # Others may have been begun, or could not be read: their temporary files are gone or not.
         gone = [each for each in self.model if ".alphamf-" in each and not os.path.exists(each)]
         self.model = {place: self.model[place] for place in self.model if place not in gone}
@@ -193,7 +177,6 @@ class Batch(RuleBasedStateMachine):
 
     @invariant()
     def all_is_as_in_the_model(self):
-        """Nothing is there that the model lacks, and nothing is missing or other."""
         assert lying() == self.model
 
 
@@ -201,12 +184,6 @@ class Batch(RuleBasedStateMachine):
     ("examples", "steps"), [(18, 12), pytest.param(150, 30, marks=pytest.mark.slow)]
 )
 def test_a_batch_that_is_stopped_and_resumed_does_what_its_model_says(examples, steps):
-    options = settings(
-        max_examples=examples,
-        stateful_step_count=steps,
-        deadline=None,
-        derandomize=True,
-        database=None,
-        suppress_health_check=list(HealthCheck),
-    )
+    fixed = {"derandomize": True, "database": None, "suppress_health_check": list(HealthCheck)}
+    options = settings(max_examples=examples, stateful_step_count=steps, deadline=None, **fixed)
     run_state_machine_as_test(Batch, settings=options)

@@ -7,7 +7,6 @@ import socket
 import stat
 import sys
 import threading
-import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -61,19 +60,10 @@ def test_a_public_server_lets_everybody_in_and_keeps_no_names(tmp_path):
         assert state["state"] == "done" and state["output"] == "recording.denoised.wav"
         assert "Miller" not in str(state) + str(server.files()) + server.said()
         assert server.ask("GET", f"api/recordings/{'0' * 32}")[0] == 404  # an id must be known
-        body = b"x" * 100
-        answers = [server.ask("POST", "api/recordings?name=a.wav", body) for _ in range(12)]
-        refused = [headers for status, headers, _ in answers if status == 429]
-        # Five in a minute of one visitor; the first may have been more than a minute ago.
-        assert len(refused) in (7, 8) and 0 < int(refused[0]["retry-after"]) <= 60
-        other = {"X-Forwarded-For": "198.51.100.7"}
-        assert server.ask("POST", "api/recordings?name=a.wav", body, other)[0] == 201
         headers = server.ask("GET", "", whole=False)[1]
         assert "frame-ancestors" not in headers["content-security-policy"]
         # Another site's page, or another name for this address, is refused as everywhere.
         assert server.ask("GET", "api/server", headers={"Host": "evil.example"})[0] == 421
-        other = {"Origin": "https://evil.example"}
-        assert server.ask("POST", "api/recordings?name=a.wav", body, other)[0] == 403
 
 
 def test_a_port_that_is_taken_is_one_sentence(monkeypatch):
@@ -164,20 +154,22 @@ def test_the_file_for_the_browser_is_a_new_one_and_no_link_is_followed(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "said"),
     [
-        (["--no-browser"], "Open http"),
-        ([], "If the browser does not show the page, open http"),
-        (["--quiet"], None),
+        (["--no-browser"], "Open http://page/\nPress Ctrl-C to stop it.\n"),
+        (
+            [],
+            "If the browser does not show the page, open http://page/\nPress Ctrl-C to stop it.\n",
+        ),
+        (["--quiet"], ""),
     ],
 )
-def test_the_address_is_printed_for_browsers_that_cannot_read_the_file(options, words, monkeypatch):
+def test_the_address_is_printed_for_browsers_that_cannot_read_the_file(options, said, monkeypatch):
     from alphamf.serving import server
 
     monkeypatch.setattr(server, "serve", lambda _, ready: ready("http://page/", Path("/open.html")))
     monkeypatch.setattr("webbrowser.open", lambda _: True)
-    said = run("serve", *options).stderr
-    assert said.startswith(f"{words}://page/\n") if words else not said
+    assert run("serve", *options).stderr == said
 
 
 def test_a_browser_that_python_waits_for_is_served(monkeypatch):
@@ -212,7 +204,7 @@ def test_a_server_ends_with_its_signal_where_the_exception_of_that_was_lost(tmp_
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals are POSIX")
-@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
 def test_a_stopped_server_leaves_nothing_and_no_process(tmp_path, number):
     import psutil
 
@@ -227,25 +219,3 @@ def test_a_stopped_server_leaves_nothing_and_no_process(tmp_path, number):
     psutil.wait_procs(workers, timeout=60)
     assert not any(each.is_running() for each in workers)
     server.stop()
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="signals are POSIX")
-def test_what_a_killed_server_left_is_deleted_by_the_next_and_that_of_others_is_not(tmp_path):
-    killed = Server(tmp_path / "tmp")
-    killed.send(DATA / "sample-noisy.wav", preset="plain")
-    left = {path.name for path in (tmp_path / "tmp").iterdir()}
-    killed.process.kill()
-    killed.stop()
-    foreign = tmp_path / "tmp/alphamf-serve-link"
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere/file").touch()
-    foreign.symlink_to(tmp_path / "elsewhere")
-    time.sleep(1)  # its workers end, too
-    with running(tmp_path / "tmp") as first:
-        mine = {path.name for path in (tmp_path / "tmp").iterdir()} - {foreign.name}
-        assert len(mine) == 1 and not mine & left
-        with running(tmp_path / "tmp"):
-            assert mine < {path.name for path in (tmp_path / "tmp").iterdir()}
-        assert first.ask("GET", "api/server")[0] == 200
-    assert (tmp_path / "elsewhere/file").exists()
