@@ -35,14 +35,10 @@ LISTED = ROOT / "docs" / "packages.md"
 """The page that lists which commands are not run, and why."""
 
 
-def elsewhere() -> dict[str, str]:
-    """Return what is not run: parts of commands, and why, as the table of `LISTED` has them."""
-    table = LISTED.read_text(encoding="utf-8").partition("| commands with | are not run: |")[2]
-    rows = re.findall(r"^\| (`.+`) \| (.+) \|$", table.partition("\n\n")[0], re.MULTILINE)
-    return {part: why for parts, why in rows for part in re.findall(r"`([^`]+)`", parts)}
-
-
-ELSEWHERE = elsewhere()
+_TABLE = LISTED.read_text(encoding="utf-8").partition("| commands with | are not run: |")[2]
+_ROWS = re.findall(r"^\| (`.+`) \| (.+) \|$", _TABLE.partition("\n\n")[0], re.MULTILINE)
+ELSEWHERE = {part: why for parts, why in _ROWS for part in re.findall(r"`([^`]+)`", parts)}
+"""What is not run: parts of commands, and why."""
 
 SAID = (
     "alphamf serve --no-browser",
@@ -109,14 +105,11 @@ def test_the_command_line_knows_every_option_that_is_printed(each):
                 assert set(context.params) == {parameter.name for parameter in command.params}
 
 
-def test_pages_print_commands():
+def test_pages_print_commands_and_no_part_of_the_list_is_left_over():
+    """Every part is one of a printed command, so that the list cannot hide more than it says."""
     assert {each.page for each in ALL} >= {"README.md", "docs/start/index.md"}
     assert sum(reason(each.line) is None for each in ALL) > 15
     assert len(ELSEWHERE) > 15
-
-
-def test_no_part_of_the_list_is_left_over():
-    """Every part is one of a printed command, so that the list cannot hide more than it says."""
     assert [part for part in ELSEWHERE if not any(part in each.line for each in ALL)] == []
 
 
@@ -174,18 +167,8 @@ def write_recordings(folder: Path) -> None:
             for k in range(2):
                 part = sounds[kind][k * 2 * rate : (k + 1) * 2 * rate]
                 soundfile.write(folder / name / f"{'ab'[k]}.wav", part, rate)
-    for name in (
-        "talk",
-        "lecture",
-        "interview",
-        "two-callers",
-        "call",
-        "episode",
-        "host",
-        "guest",
-        "walk",
-        "take",
-    ):
+    names = "talk lecture interview two-callers call episode host guest walk take"
+    for name in names.split():
         stereo = np.stack([noisy, noisy[::-1]], axis=1)
         soundfile.write(folder / f"{name}.wav", stereo if name[0] in "itc" else noisy, rate)
 

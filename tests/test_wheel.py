@@ -1,6 +1,5 @@
 """The wheel: one for all versions of Python, the same bytes again, with a compiler and without."""
 
-import hashlib
 import os
 import shutil
 import subprocess
@@ -94,8 +93,7 @@ def test_one_wheel_for_all_versions_of_python(wheel):
 
 def test_a_second_build_gives_the_same_bytes(wheel, tmp_path):
     again = built(tmp_path / "elsewhere", SOURCE_DATE_EPOCH="1700000000")
-    digests = [hashlib.sha256(each.read_bytes()).hexdigest() for each in (wheel, again)]
-    assert digests[0] == digests[1]
+    assert again.read_bytes() == wheel.read_bytes()
 
 
 def test_the_audits_find_nothing(wheel, tmp_path):
@@ -111,23 +109,18 @@ def test_the_audits_find_nothing(wheel, tmp_path):
     assert '"manylinux_2_17_' in done.stdout
 
 
-def test_it_denoises_in_a_clean_environment(wheel, tmp_path):
-    available = cleaned(installed(wheel, tmp_path / "venv"), tmp_path)
-    assert available == "True"
-
-
 def test_without_a_compiler_numpy_does_the_work(tmp_path):
     wheel = built(tmp_path / "source", CC="no-such-compiler")
     with zipfile.ZipFile(wheel) as archive:
         assert [name for name in archive.namelist() if name.endswith(".so")] == []
-    available = cleaned(installed(wheel, tmp_path / "venv"), tmp_path)
-    assert available == "False"
+    assert cleaned(installed(wheel, tmp_path / "venv"), tmp_path) == "False"
 
 
 def test_from_the_clone_it_is_the_installed_package(wheel, tmp_path):
     programs = installed(wheel, tmp_path / "venv")
     clone = tmp_path / "clone"
     checkout(clone)
+    assert cleaned(programs, clone) == "True"
     (clone / "noisy").mkdir()
     for name in ("a.wav", "b.wav"):
         shutil.copy(DATA / "sample-noisy.wav", clone / "noisy" / name)
@@ -144,11 +137,6 @@ def test_from_the_clone_it_is_the_installed_package(wheel, tmp_path):
             check=False,
         )
         assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
-    loaded = subprocess.run(
-        [programs / "python", "-c", LOADED + "print(compiled.__file__)"],
-        cwd=clone, capture_output=True, text=True, check=True,
-    ).stdout.split()  # fmt: skip
-    assert loaded[1] == "True" and loaded[2].startswith(str(programs.parent))
 
 
 def test_a_clone_that_is_not_installed_is_one_sentence(tmp_path):

@@ -24,7 +24,7 @@ from tests.support.commands import COMMAND, in_a_terminal, leave, sound
 from tests.support.commands import in_a_process as run
 from tests.support.commands import until as wait
 from tests.support.evaluation_corpus import CORPUS, evaluate, lines, table
-from tests.support.tasks import half
+from tests.support.tasks import half, killed_once
 
 QUICK = ["--steps", "20"]
 pytestmark = [
@@ -68,7 +68,7 @@ def scheduler(start: Callable[..., subprocess.Popen], file: Path, host: str) -> 
 def remote(tmp_path_factory):
     """Start a scheduler and two workers in a folder of their own.
 
-    Gives the address, the first worker, and a function that starts another.
+    Gives the address, and a function that starts another worker.
     """
     folder = tmp_path_factory.mktemp("remote")
     with dask_processes(folder, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1") as start:
@@ -80,9 +80,9 @@ def remote(tmp_path_factory):
             wait(lambda: name in workers(address))
             return process
 
-        first = worker("first")
+        worker("first")
         worker("second")
-        yield address, first, worker
+        yield address, worker
 
 
 def denoise(*arguments: object):
@@ -110,42 +110,23 @@ def test_files_are_those_of_the_pool(tmp_path):
         assert (tmp_path / "dask" / name).read_bytes() == (tmp_path / "pool" / name).read_bytes()
 
 
-def test_a_lost_worker_loses_no_result(corpus, plain_page, remote):
-    address, victim, _ = remote
-    held = workers(address)["first"]
-    methods = "noisy,logmmse,is-nmf"
-    evaluate(*CORPUS, "-o", "whole", method=methods)
-    process = subprocess.Popen(
-        [*COMMAND, "evaluate", *CORPUS, "--method", methods, "--cluster", address, "--json"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    with Client(address, set_as_default=False) as client:
-        printed = [process.stdout.readline()]
-        while True:
-            # What is asleep ends nothing: it holds a task, or does not.
-            os.kill(victim.pid, signal.SIGSTOP)
-            time.sleep(0.2)
-            if client.processing()[held]:
-                break
-            os.kill(victim.pid, signal.SIGCONT)
-            printed.append(process.stdout.readline())
-        victim.kill()
-        victim.wait()
-    # And not communicate, which passes over what readline has read ahead.
-    with process:
-        printed += process.stdout.read().splitlines()
-        note, where = process.stderr.read().splitlines()
-        anybody = f"everybody who can connect to --cluster {address} can run "
-        assert note.startswith(f"Note: without TLS, {anybody}")
-        assert where.startswith("Dask: 2 workers") and process.wait(60) == 0
-    assert [json.loads(line) for line in printed] == lines() and len(printed) == 12
-    assert len({item["key"] for item in lines()}) == 12
+def test_evaluate_gives_the_results_of_the_pool(corpus, plain_page, remote):
+    address, _ = remote
+    evaluate(*CORPUS, "-o", "whole")
+    done = evaluate(*CORPUS, "--cluster", address, "--json")
+    note, where = done.stderr.splitlines()
+    assert note.startswith("Note: without TLS, everybody who can connect to --cluster tcp://")
+    assert where.startswith("Dask: 2 workers")
+    assert [json.loads(line) for line in done.stdout.splitlines()] == lines()
     assert table() == table("whole")
-    for path in Path("whole/audio").rglob("*.flac"):
-        same = Path("evaluation") / path.relative_to("whole")
-        assert same.read_bytes() == path.read_bytes()
     # All is done: no cluster is needed.
-    assert evaluate(*CORPUS, "--cluster", "nobody:1", "--quiet", method=methods).output == ""
+    assert evaluate(*CORPUS, "--cluster", "nobody:1", "--quiet").output == ""
+
+
+def test_a_lost_worker_loses_no_result(tmp_path):
+    items = [tmp_path / name for name in "abc"]
+    found = list(cluster.each(killed_once, items, workers=1, address="local"))
+    assert [outcome.result for outcome in found] == ["a", "b", "c"]
 
 
 def test_nobody_answers(corpus, monkeypatch):
@@ -244,7 +225,7 @@ def test_a_cluster_with_tls_needs_certificates_and_no_caution(tmp_path, monkeypa
 
 
 def test_a_worker_that_does_not_fit_is_refused(corpus, remote, monkeypatch):
-    address, _, worker = remote
+    address, worker = remote
     with monkeypatch.context() as patch:
         patch.setattr(cluster, "version", lambda name: "9.9")
         result = evaluate(*CORPUS, "--cluster", address, "--quiet", code=2)
@@ -271,40 +252,24 @@ def test_an_item_that_kills_its_worker_is_an_error_and_the_others_are_done():
     assert found[1].result == 2 and found[2].error == "5 is odd"
 
 
-def test_a_stop_leaves_nothing_behind(tmp_path):
+@pytest.mark.parametrize(("where", "number"), [("local", signal.SIGINT), ("", signal.SIGTERM)])
+def test_a_stop_ends_the_tasks_and_leaves_nothing_behind(tmp_path, remote, where, number):
     sound(tmp_path / "a.wav", 5)
+    words = ["--steps", "100000", "--jobs", "1", "--cluster", where or remote[0], "--quiet"]
     process = subprocess.Popen(
-        [*COMMAND, "denoise", ".", "--steps", "100000",
-         "--jobs", "1", "--cluster", "local", "--quiet"],
+        [*COMMAND, "denoise", ".", *words],
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
     try:
         wait(lambda: list(tmp_path.glob(".*.part")))
         time.sleep(0.3)  # past the imports, which may lose an exception that a signal raises
-        os.killpg(process.pid, signal.SIGINT)
+        os.killpg(process.pid, number)
         output, errors = process.communicate(timeout=90)
     finally:
-        process.kill()
         leave(process)
-    assert (process.returncode, output, errors) == (130, b"", b"")
-    assert sorted(os.listdir(tmp_path)) == ["a.wav"]
-
-
-def test_a_stop_cancels_the_tasks_of_others_workers(tmp_path, remote):
-    address, _, _ = remote
-    for k in range(2):
-        sound(tmp_path / f"{k}.wav", 5)
-    process = subprocess.Popen(
-        [*COMMAND, "denoise", ".", "--steps", "100000", "--cluster", address, "--quiet"],
-        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    wait(lambda: list(tmp_path.glob(".*.part")))
-    time.sleep(0.3)
-    process.terminate()
-    assert process.communicate(timeout=90) == (b"", b"")
-    assert process.returncode == 143
-    wait(lambda: sorted(os.listdir(tmp_path)) == ["0.wav", "1.wav"])
-    with Client(address, set_as_default=False) as client:
+    assert (process.returncode, output, errors) == (128 + number, b"", b"")
+    wait(lambda: os.listdir(tmp_path) == ["a.wav"])
+    with Client(remote[0], set_as_default=False) as client:
         assert not any(client.processing().values())
 
 

@@ -169,19 +169,18 @@ def test_a_table_in_latex(corpus, plain_page):
 
 def network(path: Path, samples: int = 144160) -> Path:
     """Write a network whose three outputs are 2, 3 and 4 for every sound."""
-    onnx = pytest.importorskip("onnx")
-    given = onnx.helper.make_tensor_value_info("input_1", 1, ["batch", samples])
-    found = onnx.helper.make_tensor_value_info("scores", 1, [1, 3])
-    values = onnx.helper.make_tensor("v", 1, [1, 3], [2.0, 3.0, 4.0])
+    make = pytest.importorskip("onnx").helper
+    given = make.make_tensor_value_info("input_1", 1, ["batch", samples])
+    found = make.make_tensor_value_info("scores", 1, [1, 3])
     nodes = [
-        onnx.helper.make_node("ReduceSum", ["input_1"], ["sum"], keepdims=1),
-        onnx.helper.make_node("Sub", ["sum", "sum"], ["zero"]),
-        onnx.helper.make_node("Constant", [], ["constant"], value=values),
-        onnx.helper.make_node("Add", ["zero", "constant"], ["scores"]),
+        make.make_node("ReduceSum", ["input_1"], ["sum"], keepdims=1),
+        make.make_node("Sub", ["sum", "sum"], ["zero"]),
+        make.make_node("Add", ["zero", "constant"], ["scores"]),
     ]
-    graph = onnx.helper.make_graph(nodes, "scores", [given], [found])
-    opset = [onnx.helper.make_opsetid("", 13)]
-    onnx.save(onnx.helper.make_model(graph, opset_imports=opset, ir_version=8), path)
+    constant = make.make_tensor("constant", 1, [1, 3], [2.0, 3.0, 4.0])
+    graph = make.make_graph(nodes, "scores", [given], [found], [constant])
+    opset = [make.make_opsetid("", 13)]
+    path.write_bytes(make.make_model(graph, opset_imports=opset, ir_version=8).SerializeToString())
     return path
 
 
@@ -191,12 +190,10 @@ def test_scores_of_a_dnsmos_network(corpus, plain_page):
     printed = evaluate(*CORPUS, "--dnsmos", path, method="noisy").stdout
     assert "DNSMOS OVR" in printed
     for line in lines():
-        assert line["scores"]["dnsmos_sig"] == pytest.approx(
-            -0.08397278 * 4 + 1.22083953 * 2 + 0.0052439
-        )
-        assert line["scores"]["dnsmos_ovr"] == pytest.approx(
-            -0.06766283 * 16 + 1.11546468 * 4 + 0.04602535
-        )
+        sig = -0.08397278 * 4 + 1.22083953 * 2 + 0.0052439
+        ovr = -0.06766283 * 16 + 1.11546468 * 4 + 0.04602535
+        assert line["scores"]["dnsmos_sig"] == pytest.approx(sig)
+        assert line["scores"]["dnsmos_ovr"] == pytest.approx(ovr)
     other = network(corpus / "other.onnx", 100)
     done = evaluate(*CORPUS, "--dnsmos", other, method="noisy", code=2)
     assert "is not a DNSMOS P.835 network" in done.stderr.replace("\n", " ")
@@ -228,8 +225,8 @@ def test_a_terminal_shows_a_narrow_table(corpus, plain_page):
     shown = seen.decode()
     assert code == 0 and "±" not in shown and "…" not in shown
     (row,) = (line.split() for line in shown.splitlines() if line.startswith(" logmmse"))
-    (full,) = (line for line in Path("evaluation/summary.md").read_text().splitlines()
-               if line.startswith("| logmmse |"))  # fmt: skip
+    summary = Path("evaluation/summary.md").read_text()
+    (full,) = (line for line in summary.splitlines() if line.startswith("| logmmse |"))
     cells = [cell.split()[0] for cell in full.strip("| ").split(" | ")]
     assert row == [cells[k] for k in (0, 1, 2, 3, 8, 9, 10, 12, 13)]
 
