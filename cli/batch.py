@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -16,21 +17,14 @@ from alphamf.audio.search import describe_skipped
 from alphamf.batch.inputs import STREAM, Job, Plan
 from alphamf.cli import report
 from alphamf.cli.options import choose_each
+from alphamf.errors import AlphaMFError
 from alphamf.tools import pool
-from alphamf.tools.files import printable_name
+from alphamf.tools.files import printable_name, reason
 from alphamf.tools.outcomes import Outcome
 
 if TYPE_CHECKING:
     from alphamf.batch.request import Request
-import sys
-from typing import TYPE_CHECKING
-
-from alphamf.errors import AlphaMFError
-from alphamf.tools.files import reason
-
-if TYPE_CHECKING:
     from alphamf.denoising.stream_options import StreamOptions
-
 
 COMPRESSION = {".flac": 2.0, ".mp3": 10.0, ".oga": 10.0, ".ogg": 10.0, ".opus": 15.0}
 """Approximate compression ratio relative to 16-bit samples, by suffix; 1 for other formats."""
@@ -59,11 +53,7 @@ def run(
         report.error(problem.source, problem.sentence, as_json=as_json)
         codes.add(2)
     if files.results and not quiet:
-        _note_skipped(
-            len(files.results),
-            "denoised file of another input (to denoise it again, name it explicitly)",
-            "denoised files of other inputs (to denoise one of them again, name it explicitly)",
-        )
+        _note_skipped(len(files.results), _RESULTS)
     if files.jobs and files.passed and not quiet:
         typer.echo(f"Note: {describe_skipped(files.passed)}", err=True)
     options = request.options
@@ -96,11 +86,7 @@ def run(
             done += outcome.error is None and "skipped" not in outcome.result
             _report(outcome, None if quiet else _sentences, as_json=as_json, to_stderr=to_stderr)
     if skipped and not quiet:
-        _note_skipped(
-            skipped,
-            "output that already exists (use --overwrite to replace it)",
-            "outputs that already exist (use --overwrite to replace them)",
-        )
+        _note_skipped(skipped, _EXISTING)
     total = len(files.jobs) + len(files.problems)
     if total > 1 and skipped < total and not quiet:
         seconds = time.perf_counter() - started
@@ -108,9 +94,19 @@ def run(
     return 1 if 1 in codes else max(codes)
 
 
-def _note_skipped(count: int, one: str, several: str) -> None:
+_RESULTS = (
+    "denoised file of another input (to denoise it again, name it explicitly)",
+    "denoised files of other inputs (to denoise one of them again, name it explicitly)",
+)
+_EXISTING = (
+    "output that already exists (use --overwrite to replace it)",
+    "outputs that already exist (use --overwrite to replace them)",
+)
+
+
+def _note_skipped(count: int, words: tuple[str, str]) -> None:
     """Print a note that says how many files were skipped, in the singular or the plural."""
-    typer.echo(f"Note: skipped {count} {one if count == 1 else several}", err=True)
+    typer.echo(f"Note: skipped {count} {words[count > 1]}", err=True)
 
 
 def _report(
@@ -229,12 +225,8 @@ def run_in_real_time(options: StreamOptions, raw: str | None, *, quiet: bool) ->
 
     with report.user_errors():
         try:
-            seconds, notes = pipes.run(
-                sys.stdin.fileno(),
-                write,
-                options,
-                raw_kind(raw) if raw is not None else None,
-            )
+            kind = raw_kind(raw) if raw is not None else None
+            seconds, notes = pipes.run(sys.stdin.fileno(), write, options, kind)
         except OSError as error:
             raise AlphaMFError(f"cannot read standard input: {reason(error)}") from error
     if not quiet:

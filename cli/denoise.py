@@ -357,6 +357,7 @@ def denoise(
         batch.preload(files, device=device.value, workers=jobs, cluster=cluster)
         check_streams(files.jobs)
 
+        from alphamf.audio.loudness import target
         from alphamf.batch.request import Request
         from alphamf.denoising.stream_options import StreamOptions
 
@@ -389,7 +390,7 @@ def denoise(
             trim=trim_silence,
             part=given.part(start, end),
             noise_from=given.noise_ranges(noise_from),
-            loudness=given.loudness(normalize),
+            loudness=None if normalize is None else target(normalize),
             whole=plot is not None or reference is not None,
             track=track,
             tag=tag,

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from alphamf.batch.inputs import STREAM, Plan, check_extra
-from alphamf.cli.options import dry_share, parse_share
+from alphamf.cli.options import parse_share
 from alphamf.errors import AlphaMFError
 from alphamf.tools.extras import require_package
 
@@ -163,7 +163,9 @@ def settings(
     from alphamf.denoising.settings import PRESETS
 
     base = PRESETS[preset]
-    values = {**others, "steps": steps, "dry": dry_share(strength)}
+    values = {**others, "steps": steps}
+    if strength is not None:
+        values["dry"] = round(1 - parse_share("--strength", strength), 9)
     values["dereverb"] = dereverb and parse_share("--dereverb", dereverb)
     if steps is not None:
         values["keep"] = max(1, base.keep * steps // base.steps)
@@ -201,13 +203,6 @@ def noise_ranges(noise_from: list[str] | None) -> TimeRanges:
 
     texts = [text for each in noise_from or () for text in each.split(",")]
     return check_ranges([parse_range("noise_from", text) for text in texts])[0]
-
-
-def loudness(normalize: str | None) -> float | None:
-    """Return the loudness in LUFS, or None."""
-    from alphamf.audio.loudness import target
-
-    return None if normalize is None else target(normalize)
 
 
 def observe(outputs: dict[str, Any], reference: str | None, *, overwrite: bool) -> Observe:

@@ -3,39 +3,40 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from alphamf.cli.options import RUN, Cluster, Quiet, json_option, model_option, seed_option
-from alphamf.errors import AlphaMFError
-from alphamf.tools.files import printable_name
-
-if TYPE_CHECKING:
-    from alphamf.evaluation.extra_scores import ExtraScores
-    from alphamf.evaluation.methods import Entry
-    from alphamf.evaluation.pairs import Pair
-import shlex
-import sys
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING
-
 from alphamf.cli import report
-from alphamf.cli.options import Each, NoSandbox, check_least, choose_each, pick
+from alphamf.cli.options import (
+    RUN,
+    Cluster,
+    Each,
+    NoSandbox,
+    Quiet,
+    check_least,
+    choose_each,
+    json_option,
+    model_option,
+    seed_option,
+)
+from alphamf.errors import AlphaMFError
 from alphamf.tools.extras import require_package
+from alphamf.tools.files import printable_name
 from alphamf.tools.pool import cores
 from alphamf.tools.stopping import allow_stop
 
 if TYPE_CHECKING:
+    from alphamf.evaluation.pairs import Pair
     from alphamf.evaluation.runner import EvaluationJob
     from alphamf.evaluation.summary import Result
-
 
 CORPUS = "Corpus"
 METHOD = "Methods"
@@ -169,81 +170,6 @@ Jobs = Annotated[
 Json = Annotated[bool, json_option("result")]
 
 
-@dataclass(frozen=True)
-class CorpusOptions:
-    """The clips to evaluate on."""
-
-    clean: Clean
-    noisy: Noisy
-    pairs: Pairs
-    limit: Limit
-
-    def clips(self, output: Path) -> Sequence[Pair]:
-        """Return the pairs of noisy and clean clips; files in `output` are ignored."""
-        from alphamf.evaluation.pairs import find_pairs, read_pairs, sample
-
-        noisy = self.noisy or []
-        if self.pairs is not None:
-            self._check_folders(noisy)
-            return sample(read_pairs(self.pairs, self.clean, next(iter(noisy), None)), self.limit)
-        if self.clean is None or not noisy:
-            raise AlphaMFError("give the corpus as --clean and --noisy, or as --pairs")
-        return sample(find_pairs(self.clean, noisy, output=str(output)), self.limit)
-
-    def _check_folders(self, noisy: Sequence[str]) -> None:
-        """Refuse what a table of pairs does not go with."""
-        if len(noisy) > 1:
-            raise AlphaMFError(f"with --pairs, give one folder as --noisy, not {len(noisy)}")
-        for option, folder in (("--clean", self.clean), *(("--noisy", name) for name in noisy)):
-            if folder is not None and not os.path.isdir(folder):
-                raise AlphaMFError(
-                    f"{option} must be a folder if --pairs is given; {printable_name(folder)} "
-                    "is not one"
-                )
-
-
-@dataclass(frozen=True)
-class MethodOptions:
-    """The methods to evaluate."""
-
-    method: Method
-    model: Model
-    seed: Seed
-
-    def entries(self) -> list[Entry]:
-        """Return the methods."""
-        from alphamf.evaluation.methods import DEFAULTS, resolve
-
-        return resolve(self.method or DEFAULTS, self.model)
-
-
-@dataclass(frozen=True)
-class ScoringOptions:
-    """Scores that are computed only on request."""
-
-    asr: Asr
-    transcripts: Transcripts
-    dnsmos: Dnsmos
-
-    def extra(self) -> ExtraScores:
-        """Return the settings of the additional scores."""
-        from alphamf.evaluation.extra_scores import parse_extra
-
-        return parse_extra(self.asr, self.transcripts, self.dnsmos)
-
-
-@dataclass(frozen=True)
-class EvaluationRunOptions:
-    """Where the work is done, and what is printed."""
-
-    output: Output
-    only: Only
-    jobs: Jobs
-    cluster: Cluster
-    as_json: Json
-    quiet: Quiet
-
-
 _HIDDEN = ("SDR dB", "SIR dB", "SAR dB", "STOI", "CPU s per s")
 """Columns that are left out in a terminal."""
 
@@ -274,7 +200,6 @@ def evaluate(
     are matched by name: clean/sp01.wav with car_5dB/sp01.wav or sp01_car_sn5.wav.
     Tables and report show all methods that the folder of results has for these clips.
     """
-    values = locals()
     crashes: list[str] = []
     with report.user_errors(as_json=as_json):
         check_least("--limit", limit, 1)
@@ -282,57 +207,65 @@ def evaluate(
         check_least("--seed", seed, 0)
         require_package("a report", "matplotlib", "report")
         require_package("a report", "jinja2", "report")
-        notes, results, shown = _work(
-            pick(CorpusOptions, values),
-            pick(MethodOptions, values),
-            pick(ScoringOptions, values),
-            pick(EvaluationRunOptions, values),
-            crashes,
+        from alphamf.evaluation import outputs, runner
+        from alphamf.evaluation.extra_scores import parse_extra
+        from alphamf.evaluation.methods import DEFAULTS, resolve
+        from alphamf.evaluation.pairs import sample
+
+        entries = resolve(method or DEFAULTS, model)
+        extra = parse_extra(asr, transcripts, dnsmos)
+        clips = sample(_clips(clean, noisy or [], pairs, output), limit)
+        each = partial(
+            _each,
+            pool=choose_each(cluster, quiet=quiet),
+            workers=jobs or cores(),
+            crashes=crashes,
         )
+        with runner.lock_results(output):
+            earlier = [] if only else outputs.earlier_entries(output, entries)
+            # Once: an input that changes meanwhile would have other keys than its results.
+            everything = runner.plan(
+                clips, [*earlier, *entries], str(output), seed=seed, extra=extra
+            )
+            asked = {entry.spec for entry in entries}
+            todo = [job for job in everything if job.result.method in asked]
+            runner.check_inputs(todo, output)
+            results = _run(todo, output, each, as_json=as_json, quiet=quiet)
+            finished = runner.finished_results(everything, output)
+            shown = outputs.order_results(everything, results, finished)
+            settings = outputs.describe_run(
+                [*earlier, *entries], seed=seed, command=shlex.join(["alphamf", *sys.argv[1:]])
+            )
+            settings |= {"clean": clean, "noisy": noisy, "pairs": pairs}
+            settings |= {"asr": asr, "transcripts": transcripts, "dnsmos": dnsmos}
+            outputs.write(output, shown, settings)
         if not quiet:
-            for note in notes:
+            for note in outputs.notes(entries, results):
                 typer.echo(f"Note: {note}", err=True)
         if not (quiet or as_json):
             _print(shown, output, latex=table is TableFormat.latex)
         _exit(results, crashed=bool(crashes))
 
 
-def _work(
-    corpus: CorpusOptions,
-    methods: MethodOptions,
-    scoring: ScoringOptions,
-    run: EvaluationRunOptions,
-    crashes: list[str],
-) -> tuple[Iterator[str], Sequence[Result], Sequence[Result]]:
-    """Do the work that is left; return notes, the results asked for, and those to show."""
-    from alphamf.evaluation import outputs, runner
+def _clips(
+    clean: str | None, noisy: Sequence[str], pairs: str | None, output: Path
+) -> Sequence[Pair]:
+    """Return the pairs of noisy and clean clips; files in `output` are ignored."""
+    from alphamf.evaluation.pairs import find_pairs, read_pairs
 
-    output, seed = run.output, methods.seed
-    entries, extra, clips = methods.entries(), scoring.extra(), corpus.clips(output)
-    each = partial(
-        _each,
-        pool=choose_each(run.cluster, quiet=run.quiet),
-        workers=run.jobs or cores(),
-        crashes=crashes,
-    )
-    with runner.lock_results(output):
-        earlier = [] if run.only else outputs.earlier_entries(output, entries)
-        # Once: an input that changes meanwhile would have other keys than its results.
-        everything = runner.plan(clips, [*earlier, *entries], str(output), seed=seed, extra=extra)
-        asked = {entry.spec for entry in entries}
-        todo = [job for job in everything if job.result.method in asked]
-        runner.check_inputs(todo, output)
-        results = _run(todo, output, each, as_json=run.as_json, quiet=run.quiet)
-        shown = outputs.order_results(
-            everything, results, runner.finished_results(everything, output)
-        )
-        settings = outputs.describe_run(
-            [*earlier, *entries], seed=seed, command=shlex.join(["alphamf", *sys.argv[1:]])
-        )
-        given = vars(corpus) | vars(scoring)
-        settings |= {name: value for name, value in given.items() if name != "limit"}
-        outputs.write(output, shown, settings)
-    return outputs.notes(entries, results), results, shown
+    if pairs is None:
+        if clean is None or not noisy:
+            raise AlphaMFError("give the corpus as --clean and --noisy, or as --pairs")
+        return find_pairs(clean, noisy, output=str(output))
+    if len(noisy) > 1:
+        raise AlphaMFError(f"with --pairs, give one folder as --noisy, not {len(noisy)}")
+    for option, folder in (("--clean", clean), *(("--noisy", name) for name in noisy)):
+        if folder is not None and not os.path.isdir(folder):
+            raise AlphaMFError(
+                f"{option} must be a folder if --pairs is given; {printable_name(folder)} is "
+                "not one"
+            )
+    return read_pairs(pairs, clean, next(iter(noisy), None))
 
 
 def _run(

@@ -5,16 +5,10 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from contextlib import ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-
-if TYPE_CHECKING:
-    from alphamf.live.duplex import LostSound
-    from alphamf.live.monitor import Monitor
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, Annotated
 
 from alphamf.cli import report
 from alphamf.cli.options import Quiet, check_least, parse_share

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from functools import partial
-from inspect import signature
 from typing import Annotated, Any, Literal, TypeVar
 
 import typer
@@ -107,11 +106,6 @@ def json_option(what: str) -> Any:
     return typer.Option("--json", help=f"Print one JSON object per {what}.", rich_help_panel=RUN)
 
 
-def pick(group: Callable[..., G], values: Mapping[str, Any]) -> G:
-    """Return a group of options: a dataclass whose fields get the values with their names."""
-    return group(**{name: values[name] for name in signature(group).parameters})
-
-
 def check_least(option: str, value: int | None, least: int) -> None:
     """Raise an AlphaMFError for a number below `least`."""
     if value is not None and value < least:
@@ -147,11 +141,6 @@ def parse_share(option: str, text: str) -> float:
         hint = f"; for a percentage, write {number}%" if not percent and 1 < found <= 100 else ""
         raise AlphaMFError(f"{option} must be from 0 to 1, not {text}{hint}")
     return found
-
-
-def dry_share(strength: str | None) -> float | None:
-    """Return the setting `dry` for --strength; None if it is not given."""
-    return None if strength is None else round(1 - parse_share("--strength", strength), 9)
 
 
 def choose_device(wanted: str, *, quiet: bool) -> Literal["cpu", "cuda"]:

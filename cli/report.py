@@ -7,7 +7,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import TextIOWrapper, UnsupportedOperation
 from typing import Any, BinaryIO
@@ -267,34 +267,3 @@ def continued_later(
         if not quiet:
             typer.echo(f"Stopped. {sentence}", err=True)
         raise
-
-
-@contextmanager
-def training_progress(
-    name: str, quiet: bool
-) -> Iterator[Callable[[tuple[int, int, float]], None] | None]:
-    """Show the steps and the objective of a training run on standard error, if it is a terminal."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bars
-
-    bars = Bars(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TextColumn("{task.completed:.0f} of {task.total:.0f} steps"),
-        TextColumn("objective {task.fields[objective]:.3f}"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    task = bars.add_task(name, total=None, visible=False, objective=0.0)
-
-    def update(progress: tuple[int, int, float]) -> None:
-        step, steps, objective = progress
-        bars.update(task, completed=step, total=steps, visible=True, objective=objective)
-
-    with _on_the_terminal(bars):
-        yield update

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,10 @@ from alphamf.cli import report
 from alphamf.cli.options import Clean, NoSandbox, Quiet, check_least, seed_option
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import check_writable, exists_error, printable_name
+from alphamf.tools.outcomes import Update
+
+if TYPE_CHECKING:
+    from alphamf.training.dictionary.api import Progress
 
 Output = Annotated[
     str, typer.Option("--output", "-o", metavar="MODEL.npz", help="Output file for the model.")
@@ -120,7 +124,8 @@ def _train(
     skipped: list[str] = []
     skip = partial(_report_skipped, skipped)
     files, tried = hold_back(group(find(clean), given["voices"]))
-    with report.training_progress(printable_name(output), quiet) as progress:
+    with report.progress(quiet, "steps") as update:
+        progress = update and partial(_show, update, printable_name(output))
         model = train(files, **given, progress=progress, skipped=skip)
     model.save(output, replace=overwrite)
     about = model.about
@@ -133,6 +138,10 @@ def _train(
         _tell_gains(model, tried, skip)
     if skipped:
         raise typer.Exit(2)
+
+
+def _show(update: Update, name: str, found: Progress) -> None:
+    update(name, found.step, found.steps)
 
 
 def _tell_gains(model: Any, tried: list[str], skip: Callable[[str], None]) -> None:

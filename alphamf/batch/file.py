@@ -42,7 +42,7 @@ from alphamf.denoising.weights import (
 )
 from alphamf.errors import AlphaMFError
 from alphamf.factorization import compiled
-from alphamf.learnt import layers as layers
+from alphamf.learnt import layers
 from alphamf.tools.extras import installed_version
 from alphamf.tools.files import make_folder, permissions, printable_name
 from alphamf.tools.outcomes import Update
@@ -52,8 +52,10 @@ PACKAGES = "numpy", "scipy", "soxr", "soundfile"
 """Packages whose computations affect the samples."""
 
 
-def about_run(weights: Weights, request: Request) -> dict[str, Any]:
+def _about_run(weights: Weights, request: Request) -> dict[str, Any]:
     """Return models, settings and environment of a run, as a result contains them."""
+    if not request.documented:  # reading the environment takes a quarter of a second
+        return {}
     networks = {name: getattr(weights, name) for name in NETWORKS}
     return {
         "version": version("alphamf"),
@@ -75,7 +77,6 @@ def environment() -> dict[str, Any]:
 
     It can be printed as JSON. Equal inputs, settings and environments give equal bits.
     """
-    import numpy as np
     import soundfile
     from threadpoolctl import threadpool_info
 
@@ -120,11 +121,8 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
     """
     started = time.perf_counter()
     if job.searched and job.derived and would_overwrite(job.output) and not request.overwrite:
-        return {
-            "file": job.source,
-            "output": job.output,
-            "skipped": "the output already exists",
-        }
+        skipped = "the output already exists"
+        return {"file": job.source, "output": job.output, "skipped": skipped}
     with ExitStack() as stack:
         reader = stack.enter_context(_open_input(job.source, request))
         # What is brought to a loudness is kept below full scale by that.
@@ -239,11 +237,7 @@ def _check_trim(reader: Recording, target: Destination, request: Request) -> Non
 def _open_output(
     job: Job, target: Destination, reader: Recording, mode: int, request: Request
 ) -> AbstractContextManager[Writer]:
-    history = None
-    if request.tag:
-        from importlib.metadata import version
-
-        history = f"denoised by alphamf {version('alphamf')}"
+    history = f"denoised by alphamf {version('alphamf')}" if request.tag else None
     return open_writer(
         sys.stdout.buffer if target.path == STREAM else target.path,
         reader.rate,
@@ -343,10 +337,3 @@ def _notes(
     elif trimmer is not None:
         notes.append("no speech was found, so nothing was trimmed")
     return "; ".join(filter(None, notes)) or None
-
-
-def _about_run(weights: Weights, request: Request) -> dict[str, Any]:
-    if not request.documented:  # reading the environment takes a quarter of a second
-        return {}
-
-    return about_run(weights, request)

@@ -125,7 +125,6 @@ class Problem(NamedTuple):
 class Plan(NamedTuple):
     """The files to denoise, and the inputs that cannot be used."""
 
-    # jobs, problems: those.
     jobs: list[Job]
     problems: list[Problem]
     # Files that were named and passed over, as they are results of other inputs.
