@@ -1,4 +1,7 @@
-"""Everything that runs on a device, on a strict stand-in for CuPy: no implicit copy, few waits."""
+"""Everything that runs on a device, on CUDA and on a strict stand-in for CuPy.
+
+On the stand-in there is no implicit copy, and there are few waits.
+"""
 
 from dataclasses import replace
 
@@ -6,7 +9,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from alphamf import PRESETS, denoise
+from alphamf import PRESETS, AlphaMFError, denoise
 from alphamf.audio.resample import resample
 from alphamf.denoising.settings import HYPERPARAMETERS, kernel
 from alphamf.factorization.stable import positive_stable
@@ -15,19 +18,25 @@ from alphamf.inference.metric import Dense
 from alphamf.inference.random import generator, noise, uniform
 from alphamf.inference.targets.gaussian import LinearGaussian
 from alphamf.scores.score import si_sdr
-from alphamf.tools.arrays import to_host
-from tests.support import device, paper
+from alphamf.tools.arrays import module, to_host
+from tests.support import device, paper, tones
 from tests.support.device import Device
 from tests.support.places import DATA
 from tests.support.sampler_cases import CASES, EXACT, made, posterior
 
 
-@pytest.fixture
-def cupy(monkeypatch):
-    return device.install(monkeypatch)
+@pytest.fixture(params=["stand-in", pytest.param("cuda", marks=pytest.mark.gpu)])
+def cupy(request, monkeypatch):
+    if request.param == "stand-in":
+        return device.install(monkeypatch)
+    try:
+        return module("cuda")
+    except AlphaMFError as error:
+        pytest.skip(str(error))
 
 
-def test_the_stand_in_refuses_what_cupy_refuses(cupy):
+def test_the_stand_in_refuses_what_cupy_refuses(monkeypatch):
+    cupy = device.install(monkeypatch)
     array = cupy.asarray(np.ones(3))
     for refused in (
         lambda: np.asarray(array),
@@ -77,7 +86,7 @@ def test_samplers_of_the_denoiser_wait_for_nothing(cupy, name, blocks):
     start = target.start(generator(0, 0, xp=cupy))
     for drawn in (start, *target.latents.values()):
         assert len(np.unique(to_host(drawn))) > drawn.size / 2
-    check_run(target, kernel(name), start, 60, 2 + (blocks > 1))
+    check_run(cupy, target, kernel(name), start, 60, 2 + (blocks > 1))
     assert all(0.1 < share <= 1 for share in target.acceptance)
 
 
@@ -92,13 +101,13 @@ def test_every_sampler_runs_on_a_device(cupy, name, batch):
     sampler, _ = made(name, host)
     start = noise(generator(0, 3, xp=cupy), cupy.empty((20, target.size)))
     with np.errstate(over="ignore"):  # of a trajectory that is then refused
-        check_run(target, sampler, start, 40, 2)
+        check_run(cupy, target, sampler, start, 40, 2)
 
 
-def check_run(target, sampler, start, steps, waits):
+def check_run(cupy, target, sampler, start, steps, waits):
     Device.reset()
     *_, state = run(target, sampler, steps=steps, seed=0, start=start)
-    assert type(state.theta).__module__ == "cupy"
+    assert type(state.theta) is cupy.ndarray
     assert Device.copies == 0
     assert Device.waits <= waits
     assert np.isfinite(to_host(state.theta)).all()
@@ -121,6 +130,24 @@ def test_a_device_denoises_as_well_as_the_cpu(cupy, preset, rate):
     # A few for each segment: what comes back, and the acceptance.
     assert Device.copies <= 40
     assert Device.waits <= 60
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_training_steps_are_those_of_the_cpu(precision, tmp_path):
+    torch = pytest.importorskip("torch", reason="training needs PyTorch")
+    if not torch.cuda.is_available():
+        pytest.skip("PyTorch finds no CUDA device")
+    from alphamf.training.refiner import run as runs
+
+    tones.write_corpora(tmp_path)
+    short = {"steps": 4, "report_every": 1, "score_every": 4, "precision": precision}
+    config = tones.changed(tmp_path, schedule=short | {"muon": 1.0})
+    losses = []
+    for where in ("cpu", "cuda"):
+        made = runs.Run(config, tmp_path / where, tmp_path / "mixtures", 1, print, where)
+        losses.append([row["loss"] for row in runs.train(made)])
+    np.testing.assert_allclose(*losses, rtol=1e-3 if precision == "float32" else 3e-2)
 
 
 def test_chains_on_a_device_say_how_far_they_agree(cupy):

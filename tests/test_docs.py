@@ -158,10 +158,7 @@ def test_rows_of_the_papers_have_a_file_a_test_and_a_page():
         assert anchor is None or anchor in anchors(page.parent / target), (row, anchor)
 
 
-def test_readme_is_short():
+def test_readme_is_short_and_tables_of_benchmarks_are_narrow():
     assert len(text_of(ROOT / "README.md").splitlines()) < 90
-
-
-def test_tables_of_benchmarks_are_narrow():
     rows = [line for line in text_of(ROOT / "BENCHMARKS.md").splitlines() if line.startswith("|")]
     assert max(row.count(" | ") + 1 for row in rows) <= 6

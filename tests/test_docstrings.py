@@ -148,20 +148,3 @@ def _imported(name: str) -> bool:
 
 def test_names_in_backquotes_exist():
     assert unknown() == []
-
-
-@pytest.mark.parametrize(
-    ("text", "wrong"),
-    [
-        ('"""As `gone`."""', "gone"),
-        ("x = 1  # from `alphamf.errors.Gone`", "alphamf.errors.Gone"),
-        ('def f(a):\n    """Of `a` and `b`."""', "b"),
-        ('"""Of `numpy.load`, `numpy.lod`, ``c`` and `x y`."""', "numpy.lod"),
-        ('"""See `AlphaMFError.gone_too`."""', "AlphaMFError.gone_too"),
-    ],
-)
-def test_a_name_that_nothing_has_is_found(text, wrong):
-    source = read(text)
-    project = Project({"alphamf.errors": {"AlphaMFError"}}, {"AlphaMFError"}, set())
-    found = [name for _, words in source.prose for name in NAME.findall(words)]
-    assert [name for name in found if not is_known(name, source.used, project)] == [wrong]

@@ -1,7 +1,7 @@
 """Every command that is printed for users runs as printed, in a clone with a fresh environment.
 
-Read are the blocks of shell commands of `PAGES`, and what alphamf says about extras. Each page has
-a folder of its own, which looks like the clone and holds recordings.
+Read are the blocks of shell commands of `PAGES`. Each page has a folder of its own, which looks
+like the clone and holds recordings.
 What cannot run here is listed in docs/packages.md, with the reason; its options are read by the
 command line all the same.
 """
@@ -40,14 +40,6 @@ _ROWS = re.findall(r"^\| (`.+`) \| (.+) \|$", _TABLE.partition("\n\n")[0], re.MU
 ELSEWHERE = {part: why for parts, why in _ROWS for part in re.findall(r"`([^`]+)`", parts)}
 """What is not run: parts of commands, and why."""
 
-SAID = (
-    "alphamf serve --no-browser",
-    "alphamf live --list-devices",
-    "alphamf denoise talk.wav --plot talk.png",
-    "alphamf evaluate --clean clean --noisy noisy",
-    "alphamf adapt --clean my-voices --noise my-noises -o mine-refiner.npz",
-)
-"""Commands that ask for an extra where alphamf is installed without any."""
 
 SECONDS = 5
 """How long a command may serve before it is stopped, as it would go on for ever."""
@@ -196,28 +188,10 @@ def clone(tmp_path_factory):
     return made
 
 
-def refused(clone: Clone) -> list[str]:
-    """Run what asks for an extra; return what is wrong with what it says."""
-    folder, wrong = clone.folder("said"), []
-    for line in SAID:
-        code, said = clone.run(line, folder)
-        hint = re.search(r"install it with (.*?)(?: \(|$)", said.strip())
-        if code != 2 or hint is None or "'alphamf[" not in hint[1]:
-            wrong.append(f"{line}\n{said}")
-            continue
-        command = re.sub("pip install", "pip install --dry-run", hint[1], count=1)
-        if "learn" not in command:  # gigabytes; its index is not that of other packages
-            code, said = clone.run(command, folder)
-        if "does not provide the extra" in said or (code and "learn" not in command):
-            wrong.append(f"{command}\n{said}")
-        print(f"said   {line}: {hint[1]}")
-    return wrong
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="the blocks are of a POSIX shell")
 def test_every_printed_command_runs(clone):
-    wrong, folders = refused(clone), {}
+    wrong, folders = [], {}
     for each in ALL:
         why = reason(each.line)
         if why is None:

@@ -2,12 +2,10 @@
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 
 import pytest
 import soundfile
@@ -116,39 +114,6 @@ def test_ctrl_c_on_a_pipe_finishes_what_was_read_and_a_second_drops_it(tmp_path,
         assert b"stopped by Ctrl-C after 2.00 s" in shown
         assert soundfile.info(tmp_path / "b.wav").frames == 16000
     assert os.listdir(tmp_path) == (["b.wav"] if count == 1 else [])
-
-
-@pytest.mark.slow
-@posix
-def test_no_bar_stands_before_a_result(tmp_path):
-    """Both streams are one terminal; a line that is printed starts at its left edge."""
-    import pty
-
-    for k in range(2):
-        sound(tmp_path / f"{k}.wav", 3)
-    (tmp_path / "bad.wav").write_text("no audio")
-    main, end = pty.openpty()
-    process = subprocess.Popen(
-        [*COMMAND, "denoise", ".", "--steps", "60", "--jobs", "2"],
-        cwd=tmp_path, stdin=end, stdout=end, stderr=end, env={**os.environ, "TERM": "xterm"},
-    )  # fmt: skip
-    os.close(end)
-    seen = b""
-    with suppress(OSError):  # at the end
-        while data := os.read(main, 65536):
-            seen += data
-    assert process.wait() == 2
-    os.close(main)
-    lines = [
-        re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", line).rpartition("\r")[2]
-        for line in seen.decode().split("\r\n")
-    ]
-    assert any("2 of 3 files" in line for line in lines)
-    assert [line.partition(":")[0] for line in lines if "wav" in line and "━" not in line] == [
-        "./0.wav -> ./0.denoised.wav",
-        "./1.wav -> ./1.denoised.wav",
-        "Error",
-    ]
 
 
 @pytest.mark.slow

@@ -42,18 +42,14 @@ def test_a_dictionary_for_wider_sound_is_noted(here):
     assert "speech-16k is for sound at 16000 Hz" in json.loads(line)["note"]
     assert json.loads(run("denoise", "in/1.wav", "--json", *QUICK).stdout)["note"] is None
     words = ["evaluate", "--pairs", "in/p.csv", "--jobs", 1, "--method"]
-    result = run(*words, "noisy,is-nmf@speech-16k,is-nmf")
-    assert result.stderr == (
+    assert run(*words, "noisy,is-nmf@speech-16k,is-nmf").stderr == (
         "Note: is-nmf@speech-16k: its dictionary is for sound at 16000 Hz or more, so "
         "results at lower rates are poor (1 of 1 clips)\n"
     )
     about = json.loads(Path("evaluation/settings.json").read_text())["methods"]
     assert list(about["is-nmf@speech-16k"]["sha256"]) == ["speech-16k.npz"]
-    assert "sha256" not in about["noisy"]
     refused = run(*words, "noisy@speech-8k", code=2).stderr
-    assert refused == (
-        "Error: --method noisy@speech-8k names a dictionary, but noisy does not use one\n"
-    )  # fmt: skip
+    assert "names a dictionary, but noisy does not use one" in refused
 
 
 @pytest.mark.slow

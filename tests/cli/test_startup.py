@@ -18,27 +18,12 @@ except SystemExit as end:
 print(*sorted(sys.modules), file=sys.stderr)
 """
 
-UNUSED = {
-    "arviz_stats",
-    "concurrent.futures.process",
-    "dask",
-    "distributed",
-    "importlib.metadata",
-    "jinja2",
-    "librosa",
-    "matplotlib",
-    "multiprocessing",
-    "pydantic",
-    "pystoi",
-    "rich",
-    "scipy",
-    "threadpoolctl",
-    "alphamf.scores.score",
-    "alphamf.inference.samplers.sgnphmc",
-    "alphamf.inference.samplers.richardson",
-    "alphamf.research",
-    "alphamf.training",
-}
+UNUSED = set(
+    "arviz_stats concurrent.futures.process dask distributed importlib.metadata jinja2 librosa "
+    "matplotlib multiprocessing pydantic pystoi rich scipy threadpoolctl alphamf.scores.score "
+    "alphamf.inference.samplers.sgnphmc alphamf.inference.samplers.richardson alphamf.research "
+    "alphamf.training".split()
+)
 """What `alphamf denoise` of a file in PCM at the models' rate does not use."""
 
 if tuple(map(int, typer.__version__.split(".")[:2])) >= (0, 29):  # which imports pydantic itself
