@@ -21,6 +21,7 @@ def tree(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in (
         "a.wav",
+        "take-[1].wav",
         "in/b.WAV",
         "in/notes.txt",
         "in/.hidden.wav",
@@ -47,9 +48,49 @@ def only_problem(*inputs, **options):
     return made.problems[0].sentence
 
 
-def test_output_lies_beside_the_input(tree):
-    assert pairs("a.wav") == {"a.wav": "a.denoised.wav"}
-    assert pairs(str(tree / "a.wav")) == {f"{tree}/a.wav": f"{tree}/a.denoised.wav"}
+@pytest.mark.parametrize(
+    ("inputs", "options", "found"),
+    [
+        ("a.wav", {}, {"a.wav": "a.denoised.wav"}),
+        # A file that is named is taken whatever its name, and judged when it is opened.
+        ("none.xyz", {}, {"none.xyz": "none.denoised.xyz"}),
+        ("in/.hidden.wav", {}, {"in/.hidden.wav": "in/.hidden.denoised.wav"}),
+        ("in/b.denoised.wav", {}, {"in/b.denoised.wav": "in/b.denoised.denoised.wav"}),
+        # A name with brackets is a file before it is a pattern.
+        ("take-[1].wav", {}, {"take-[1].wav": "take-[1].denoised.wav"}),
+        ("a*.wav", {}, {"a.wav": "a.denoised.wav"}),
+        # Folders are searched to the bottom for audio, and mirrored.
+        (
+            "in a.wav",
+            {"output_dir": "out"},
+            {
+                "in/b.WAV": "out/b.WAV",
+                "in/deep/er/c.flac": "out/deep/er/c.flac",
+                "a.wav": "out/a.wav",
+            },
+        ),
+        ("in/**/*.flac", {"output_dir": "out"}, {"in/deep/er/c.flac": "out/deep/er/c.flac"}),
+        # The folder of the outputs is no input.
+        *(
+            (
+                inputs,
+                {"output_dir": "in/deep"},
+                {"in/b.WAV": "in/deep/b.WAV"},
+            )
+            for inputs in ("in", "in/**")
+        ),
+        ("a.wav", {"overwrite": True}, {"a.wav": "a.denoised.wav"}),
+        ("a.wav", {"output": "/dev/null"}, {"a.wav": "/dev/null"}),
+        ("a.wav ./a.wav a*.wav", {}, {"a.wav": "a.denoised.wav"}),
+    ],
+)
+def test_inputs_and_their_outputs(tree, inputs, options, found):
+    assert pairs(*inputs.split(), **options) == found
+    assert not os.path.exists("out")
+    if inputs == "a.wav" and not options:
+        assert pairs(f"{tree}/a.wav") == {f"{tree}/a.wav": f"{tree}/a.denoised.wav"}
+        os.symlink("a.wav", "link.wav")
+        assert list(pairs("a.wav", "link.wav", f"{tree}/a.wav")) == ["a.wav"]
 
 
 def test_recordings_that_cannot_be_read_are_passed_over_and_said(tree, monkeypatch):
@@ -67,49 +108,6 @@ def test_recordings_that_cannot_be_read_are_passed_over_and_said(tree, monkeypat
         "empty contains no audio files; skipped 1 mkv; to read these formats: "
         f"{install_packages('av')}"
     )
-
-
-def test_a_file_that_is_named_is_taken_whatever_its_name_and_judged_when_opened(tree):
-    assert pairs("none.xyz", "in/b.denoised.wav", "in/.hidden.wav") == {
-        "none.xyz": "none.denoised.xyz",
-        "in/b.denoised.wav": "in/b.denoised.denoised.wav",
-        "in/.hidden.wav": "in/.hidden.denoised.wav",
-    }
-
-
-def test_folders_are_searched_to_the_bottom_for_audio(tree):
-    assert list(pairs("in", overwrite=True)) == ["in/b.WAV", "in/deep/er/c.flac"]
-
-
-def test_output_dir_mirrors_a_folder(tree):
-    assert pairs("in", "a.wav", output_dir="out") == {
-        "in/b.WAV": "out/b.WAV",
-        "in/deep/er/c.flac": "out/deep/er/c.flac",
-        "a.wav": "out/a.wav",
-    }
-    assert not os.path.exists("out")
-
-
-def test_output_dir_inside_the_input_is_not_input(tree):
-    Path("in/out").mkdir()
-    Path("in/out/x.wav").touch()
-    assert list(pairs("in", output_dir="in/out")) == ["in/b.WAV", "in/deep/er/c.flac"]
-    assert list(pairs("in/**", output_dir="in/out")) == ["in/b.WAV", "in/deep/er/c.flac"]
-
-
-def test_patterns_cross_folders_and_mirror_below_their_fixed_part(tree):
-    assert pairs("in/**/*.flac", output_dir="out") == {"in/deep/er/c.flac": "out/deep/er/c.flac"}
-    assert list(pairs("*.wav")) == ["a.wav"]
-
-
-def test_a_name_with_brackets_is_a_file_before_it_is_a_pattern(tree):
-    Path("take [1].wav").touch()
-    assert list(pairs("take [1].wav")) == ["take [1].wav"]
-
-
-def test_a_file_named_twice_is_done_once(tree):
-    os.symlink("a.wav", "link.wav")
-    assert list(pairs("a.wav", "./a.wav", "*.wav", str(tree / "a.wav"))) == ["a.wav"]
 
 
 def test_standard_input_goes_to_standard_output_unless_named(tree):
@@ -138,17 +136,8 @@ def test_problems_are_one_sentence_each_and_the_other_files_stay(tree):
         "a.wav is also its own output; choose another `output` or `output_dir`"
     )
     os.symlink("a.wav", "link.wav")
-    assert "also its own output" in only_problem("a.wav", output="link.wav", overwrite=True)
-
-
-def test_overwrite_replaces_outputs_but_never_the_input(tree):
-    Path("a.denoised.wav").touch()
-    assert pairs("a.wav", overwrite=True) == {"a.wav": "a.denoised.wav"}
-    assert "also its own output" in only_problem("a.wav", output="./a.wav", overwrite=True)
-
-
-def test_a_device_may_be_the_output_without_overwrite(tree):
-    assert pairs("a.wav", output="/dev/null") == {"a.wav": "/dev/null"}
+    for output in ("link.wav", "./a.wav"):
+        assert "also its own output" in only_problem("a.wav", output=output, overwrite=True)
 
 
 @pytest.mark.parametrize(
@@ -204,12 +193,13 @@ def test_a_name_that_is_not_text_is_shown_with_escapes():
 def test_names_with_a_nul_are_refused():
     (problem,) = plan(["a\0.wav"]).problems
     assert problem.sentence == "a\\x00.wav is not a valid file name: it contains a NUL character"
-    with pytest.raises(AlphaMFError, match="is not a valid file name: it contains a NUL"):
-        plan(["a.wav"], protected=[("model", "m\0")])
-    with pytest.raises(AlphaMFError, match="is not a valid file name: it contains a NUL"):
-        plan(["a.wav"], output="b\0.wav")
-    with pytest.raises(AlphaMFError, match="is not a valid file name: it contains a NUL"):
-        check_extra({"plot": "p\0.png"}, Plan([], []), overwrite=False)
+    for refuse in (
+        lambda: plan(["a.wav"], protected=[("model", "m\0")]),
+        lambda: plan(["a.wav"], output="b\0.wav"),
+        lambda: check_extra({"plot": "p\0.png"}, Plan([], []), overwrite=False),
+    ):
+        with pytest.raises(AlphaMFError, match="is not a valid file name: it contains a NUL"):
+            refuse()
 
 
 def recording(name, form=None):

@@ -212,19 +212,16 @@ def test_scores_against_a_reference(empty):
 
 
 def test_an_unexpected_failure_has_code_1_and_leaves_nothing(empty, monkeypatch):
-    sound(Path("a.wav"))
-    sound(Path("b.wav"))
     from alphamf.batch import file
 
-    real = file._denoise
-    calls = []
+    for name in "ab":
+        sound(Path(f"{name}.wav"))
 
-    def broken(*arguments):
-        calls.append(1)
-        result = real(*arguments)
-        if len(calls) == 1:
+    def broken(reader, *arguments, real=file._denoise):
+        found = real(reader, *arguments)
+        if reader.name == "a.wav":
             raise RuntimeError("no luck")
-        return result
+        return found
 
     monkeypatch.setattr(file, "_denoise", broken)
     monkeypatch.setattr(batch, "_stays_here", lambda *_: True)
