@@ -192,6 +192,15 @@ def test_pairs_limit_and_model(corpus, plain_page):
     assert len(lines("y")) == 2
 
 
+def test_no_input_is_replaced_by_a_result(corpus):
+    source = write(Path("out/audio/clean/a.flac"), speech("clean", 0.5, 1.0))
+    Path("out/results.jsonl").touch()
+    before = source.read_bytes()
+    words = ("--clean", "out/audio/clean", "--noisy", "noisy/fan_5dB", "-o", "out")
+    assert f"{source} would be overwritten by a result in -o out" in evaluate(*words, code=2).stderr
+    assert source.read_bytes() == before
+
+
 BOTH = " ".join(CORPUS)
 
 

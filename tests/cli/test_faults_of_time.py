@@ -1,23 +1,18 @@
 """Clocks that jump, and processes that are suspended."""
 
-import http.client
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from contextlib import closing
 from functools import cache
 from pathlib import Path
 
 import psutil
 import pytest
 
-from alphamf.serving.limits import Limits
 from benchmarks.attacks.commands import TASKS, leave, prepare, start
-from benchmarks.page_server import running
-from tests.support.commands import sound
 from tests.support.places import ROOT
 
 pytestmark = [
@@ -93,23 +88,3 @@ def test_processes_that_were_suspended_go_on(case):
                     each.send_signal(number)
             time.sleep(1.5)
     assert finished(name, folder, process) == expected
-
-
-def test_an_upload_to_a_server_that_was_suspended_goes_on(tmp_path):
-    data = Path(sound(tmp_path / "a.wav", 60)).read_bytes()
-    with running(tmp_path / "server", "--no-browser", "--jobs", "1") as server:
-        address = f"{server.path}api/recordings?name=a.wav&preset=fast&seed=0"
-        with closing(http.client.HTTPConnection(server.host, timeout=60)) as client:
-            client.putrequest("POST", address)
-            client.putheader("Content-Length", str(len(data)))
-            client.endheaders()
-            for at in range(0, len(data), half := len(data) // 2):
-                client.send(data[at : at + half])
-                time.sleep(1)
-                if not at:
-                    server.process.send_signal(signal.SIGSTOP)
-                    time.sleep(Limits().idle + 1)
-                    server.process.send_signal(signal.SIGCONT)
-                    time.sleep(1.5)
-            answer = client.getresponse()
-            assert (answer.status, answer.read()[:5]) == (201, b'{"id"')
