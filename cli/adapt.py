@@ -101,7 +101,9 @@ def adapt(
         found.refiner.save(output, replace=overwrite)
     if not quiet:
         typer.echo(f"{printable_name(output)}: {found.steps} steps, {found.clips} mixtures")
-        typer.echo(f"alphamf denoise RECORDING {_options(output, rate)}")
+        own, band = printable_name(output), f"{rate // 1000}k"
+        options = f"--model speech-{band} --network {own} --network second-stage-{band}"
+        typer.echo(f"alphamf denoise RECORDING {options}")
 
 
 class _Progress:
@@ -117,12 +119,6 @@ class _Progress:
         self._stage = stage
         if self._update is not None:
             self._update(self._name, 100 * share, 100)
-
-
-def _options(output: str, rate: int) -> str:
-    """Return the options of ``alphamf denoise`` that name the network and what goes with it."""
-    own, band = printable_name(output), f"{rate // 1000}k"
-    return f"--model speech-{band} --network {own} --network second-stage-{band}"
 
 
 def _print(found: FineTuningResult) -> None:

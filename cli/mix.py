@@ -93,7 +93,6 @@ def mix(
     """
     started = time.perf_counter()
     sorter = _Sorter([])
-    note = None if quiet else _note
     with report.user_errors(), report.progress(quiet, "mixtures") as update:
         from alphamf.evaluation.mixing import corpus, table
 
@@ -109,6 +108,7 @@ def mix(
             planned = [recipe.files for recipe in todo]
             table.claim(output_dir, inputs, planned, overwrite=overwrite)
             with table.write_table(output_dir, planned, made):
+                note = None if quiet else lambda sentence: report.note(f"Note: {sentence}")
                 mixtures = corpus.make(
                     todo, output_dir, level=level, rate=rate, note=note, replace=overwrite
                 )
@@ -148,10 +148,6 @@ def _check(names: list[str], *, count: int | None, rate: int | None, seed: int) 
         raise AlphaMFError(f"--rate must be from {RATES[0]} to {RATES[1]} Hz, not {rate}")
     if STREAM in names:
         raise AlphaMFError("standard input cannot be used as speech or noise; give file names")
-
-
-def _note(sentence: str) -> None:
-    report.say(f"Note: {sentence}", err=True)
 
 
 class _Sorter(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from types import TracebackType
+from typing import Any
 
 from alphamf.audio.decoder import sandbox
 from alphamf.batch.file import process
@@ -22,9 +22,7 @@ __all__ = ["process"]
 SERVER = os.getpid()
 
 
-def _end_in_silence(
-    kind: type[BaseException], error: BaseException, trace: TracebackType | None
-) -> None:
+def _end_in_silence(kind: Any, error: Any, trace: Any) -> None:
     """Print no traceback if the fork server cannot fork; the parent process reports it."""
     if os.getpid() != SERVER or getattr(error, "errno", 0) not in (errno.EAGAIN, errno.ENOMEM):
         sys.__excepthook__(kind, error, trace)
