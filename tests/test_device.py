@@ -25,14 +25,19 @@ from tests.support.places import DATA
 from tests.support.sampler_cases import CASES, EXACT, made, posterior
 
 
-@pytest.fixture(params=["stand-in", pytest.param("cuda", marks=pytest.mark.gpu)])
-def cupy(request, monkeypatch):
-    if request.param == "stand-in":
-        return device.install(monkeypatch)
+@pytest.fixture
+def cuda():
     try:
         return module("cuda")
     except AlphaMFError as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture(params=["stand-in", pytest.param("cuda", marks=pytest.mark.gpu)])
+def cupy(request, monkeypatch):
+    if request.param == "stand-in":
+        return device.install(monkeypatch)
+    return request.getfixturevalue("cuda")
 
 
 def test_the_stand_in_refuses_what_cupy_refuses(monkeypatch):
@@ -133,6 +138,7 @@ def test_a_device_denoises_as_well_as_the_cpu(cupy, preset, rate):
 
 
 @pytest.mark.gpu
+@pytest.mark.usefixtures("cuda")
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_training_steps_are_those_of_the_cpu(precision, tmp_path):
     torch = pytest.importorskip("torch", reason="training needs PyTorch")

@@ -44,11 +44,6 @@ def test_the_examples_have_options_that_exist(line):
         assert set(context.params) == {each.name for each in command.params}
 
 
-def test_a_value_that_is_no_choice_is_named_with_the_choices():
-    refused = run("denoise", "a.wav", "--preset", "best", code=2).stderr
-    assert "Error: Invalid value for '--preset': 'best' is not one of 'fast', 't" in refused
-
-
 @pytest.mark.parametrize(
     ("text", "found"),
     [

@@ -87,18 +87,16 @@ COMMANDS = {
 """Commands by what they do."""
 
 QUICK_ONES = "denoise", "info", "info -", "denoise at low latency", "denoise of a video", "mix"
+CASES = [(name, False) for name in QUICK_ONES] + [("denoise", True)]
+CASES += [
+    pytest.param(name, off, marks=pytest.mark.slow)
+    for name in COMMANDS
+    for off in ((False, True) if name in every_command() else (False,))
+    if (name, off) not in CASES
+]
 
 
-@pytest.mark.parametrize(
-    ("name", "off"),
-    [
-        pytest.param(
-            name, off, marks=[] if name in QUICK_ONES[: 1 if off else None] else pytest.mark.slow
-        )
-        for name in COMMANDS
-        for off in (False, True)
-    ],
-)
+@pytest.mark.parametrize(("name", "off"), CASES)
 def test_no_command_decodes_in_its_own_process_unless_told_to(here, name, off):
     if "cluster" in name:
         pytest.importorskip("distributed", reason="the extra cluster is not installed")

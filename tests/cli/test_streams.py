@@ -11,7 +11,15 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="closed descriptors a
 
 COMMANDS = every_command() | {"help": ["--help"]}
 COMMANDS["denoise --json"] = [*COMMANDS["denoise"], "--json"]
-QUICK_ONES = "help", "denoise"
+CASES = [
+    (name, redirection) for name in ("help", "denoise") for redirection in (">&-", "2>&-", "<&-")
+]
+CASES += [
+    pytest.param(name, redirection, marks=pytest.mark.slow)
+    for name in COMMANDS
+    for redirection in (">&-", ">&- 2>&- <&-")
+    if (name, redirection) not in CASES
+]
 
 
 def run(arguments, redirection):
@@ -20,10 +28,7 @@ def run(arguments, redirection):
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
 
-@pytest.mark.parametrize("redirection", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[] if n in QUICK_ONES else pytest.mark.slow) for n in COMMANDS]
-)
+@pytest.mark.parametrize(("name", "redirection"), CASES)
 def test_a_closed_stream_is_no_traceback(here, name, redirection):
     done = run(COMMANDS[name], redirection)
     assert "Traceback" not in done.stderr and "Error:" not in done.stdout
