@@ -195,9 +195,11 @@ def test_pairs_limit_and_model(corpus, plain_page):
 def test_no_input_is_replaced_by_a_result(corpus):
     source = write(Path("out/audio/clean/a.flac"), speech("clean", 0.5, 1.0))
     Path("out/results.jsonl").touch()
+    Path("p.csv").write_text("clean,noisy\na.flac,a.wav\n")
     before = source.read_bytes()
-    words = ("--clean", "out/audio/clean", "--noisy", "noisy/fan_5dB", "-o", "out")
-    assert f"{source} would be overwritten by a result in -o out" in evaluate(*words, code=2).stderr
+    folders = ("--clean", source.parent, "--noisy", "noisy/fan_5dB", "-o", "out")
+    refused = evaluate("--pairs", "p.csv", *folders, code=2).stderr
+    assert f"{source} would be overwritten by a result in -o out" in refused
     assert source.read_bytes() == before
 
 
