@@ -20,8 +20,9 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from alphamf.audio import stft
-from alphamf.denoising.api import PRESETS, denoise
+from alphamf.denoising.api import denoise
 from alphamf.denoising.grids import native_grid
+from alphamf.denoising.settings import PRESETS
 from alphamf.learnt.dictionary import choose
 from alphamf.tools import pool, tables
 from alphamf.tools.arrays import Floats

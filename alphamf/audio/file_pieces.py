@@ -269,30 +269,24 @@ class _View(io.RawIOBase):
         self._at = 0
 
     def close(self) -> None:
-        """Close it."""
         super().close()
         self._end()
 
     def readable(self) -> bool:
-        """Whether it can be read: always."""
         return True
 
     def seekable(self) -> bool:
-        """Whether it has positions: always."""
         return True
 
     def tell(self) -> int:
-        """Return the position."""
         return self._at
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Move to a position, and return it."""
         base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self.size}[whence]
         self._at = max(0, base + offset)
         return self._at
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer from the position on, and return how many bytes there were."""
         target = memoryview(buffer).cast("B")
         count = 0
         for data in self._from(self._at, len(target)):

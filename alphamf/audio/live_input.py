@@ -164,8 +164,8 @@ class LiveRecording:
         `exact`: whether to yield float64 where float32 does not hold the samples.
         """
         start = len(self._header.data)
-        subtype = formats.subtype_named(self.subtype)
-        wide, size = subtype.wide, subtype.size * self.channels
+        kind = SampleFormat(self.rate, self.channels, self.subtype)
+        wide, size = formats.subtype_named(self.subtype).wide, kind.size
         promised, read = self._header.promised, 0
         most = _MOST if promised is None else promised
         with self._spool.path.open("rb") as file:
@@ -176,7 +176,7 @@ class LiveRecording:
                 if not (data := file.read((there - read) // size * size)):
                     break
                 read += len(data)
-                block = self._decoded(data, "float64" if exact and wide else "float32")
+                block = decode_raw(data, kind, "float64" if exact and wide else "float32")
                 self._samples.add(block.astype(np.float32, copy=False))
                 check_samples(self.name, self.rate, self._samples)
                 yield block
@@ -186,16 +186,6 @@ class LiveRecording:
                 there = int(self._spool.wait(math.inf))
                 spare = chunks.count_spare_bytes(Scan(file, NAME, there), start + promised)
             self._end(read, promised, size, spare / size / self.rate)
-
-    def _decoded(self, data: bytes, kind: str) -> NDArray[Any]:
-        import soundfile
-
-        options: dict[str, Any] = {"format": "RAW", "subtype": self.subtype, "endian": "LITTLE"}
-        block: NDArray[Any] = soundfile.read(
-            io.BytesIO(data), -1, 0, None, kind, True,
-            samplerate=self.rate, channels=self.channels, **options,
-        )[0]  # fmt: skip
-        return block
 
     def _end(self, read: int, promised: int | None, size: int, spare: float) -> None:
         """Set `cut` to the reason if the recording ended early."""
@@ -409,26 +399,24 @@ def _kind(header: bytes) -> SampleFormat:
     return kind
 
 
-def _options(kind: SampleFormat) -> dict[str, Any]:
-    return {"format": "RAW", "subtype": kind.subtype, "endian": "LITTLE"}
-
-
-def decode_raw(data: bytes, kind: SampleFormat) -> Floats:
-    """Decode headerless samples to float32, shape (samples, channels)."""
+def _raw(file: io.BytesIO, mode: str, kind: SampleFormat) -> Any:
+    """Open samples without a header."""
     import soundfile
 
-    with soundfile.SoundFile(
-        io.BytesIO(data), "r", kind.rate, kind.channels, **_options(kind)
-    ) as file:
-        found: Floats = file.read(dtype="float32", always_2d=True)
+    options: dict[str, Any] = {"format": "RAW", "subtype": kind.subtype, "endian": "LITTLE"}
+    return soundfile.SoundFile(file, mode, kind.rate, kind.channels, **options)
+
+
+def decode_raw(data: bytes, kind: SampleFormat, dtype: str = "float32") -> NDArray[Any]:
+    """Decode headerless samples, shape (samples, channels)."""
+    with _raw(io.BytesIO(data), "r", kind) as file:
+        found: NDArray[Any] = file.read(dtype=dtype, always_2d=True)
     return found
 
 
 def encode_raw(audio: Floats, kind: SampleFormat) -> bytes:
     """Encode float32 samples, shape (samples, channels), as bytes; PCM is clipped to its range."""
-    import soundfile
-
     buffer = io.BytesIO()
-    with soundfile.SoundFile(buffer, "w", kind.rate, kind.channels, **_options(kind)) as file:
+    with _raw(buffer, "w", kind) as file:
         file.write(np.ascontiguousarray(audio))
     return buffer.getvalue()

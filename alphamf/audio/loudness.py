@@ -249,11 +249,6 @@ def amplified(
         yield louder, highest
 
 
-def amplitude_to_decibels(amplitude: float) -> float:
-    """Convert an amplitude to dB of full scale."""
-    return 20 * math.log10(max(amplitude, 1e-10))
-
-
 class Normalizer:
     """Accepts samples like a `Writer`, and writes them when the recording is complete.
 
@@ -306,7 +301,7 @@ class Normalizer:
         return {
             "before": found.before,
             "after": found.after,
-            "true_peak_db": amplitude_to_decibels(peak),
+            "true_peak_db": 20 * math.log10(max(peak, 1e-10)),
         }
 
 

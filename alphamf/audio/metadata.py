@@ -102,7 +102,9 @@ def keep_chunks(
             if chunk.kind in _OWN:
                 continue
             if chunk.kind == b"bext" and history is not None and order == "<":
-                place.append(_chunk(b"bext", _noted(_contents(old, chunk), history), order))
+                old.seek(chunk.start + 8)
+                contents = old.read(chunk.end - chunk.start - 8)
+                place.append(_chunk(b"bext", _noted(contents, history), order))
                 noted = True
                 continue
             if place and isinstance(place[-1], ByteRange) and place[-1].end == chunk.start:
@@ -168,11 +170,6 @@ def _chunks(file: BinaryIO, order: Literal["<", ">"]) -> Iterator[_Chunk]:
             if length == 0 and last < size:
                 return
         at = end + length % 2
-
-
-def _contents(file: BinaryIO, chunk: _Chunk) -> bytes:
-    file.seek(chunk.start + 8)
-    return file.read(chunk.end - chunk.start - 8)
 
 
 def _chunk(kind: bytes, contents: bytes, order: Literal["<", ">"]) -> bytes:

@@ -69,16 +69,16 @@ class Sound:
         self.samplerate, self.channels = self._file.samplerate, self._file.channels
         self.format, self.subtype = self._file.format, self._file.subtype
         self.frames: int = max(self._promised, self._estimate)  # Samples by the first header
-        self.has_tags: bool = _has_tags(self._file)
+        # Whether there are tags other than the name of the program that wrote the file
+        found = set(getattr(self._file, "copy_metadata", dict)())
+        self.has_tags: bool = bool(found - {"software"})
         self.media: bool = isinstance(self._file, Track)  # Whether it has tracks
         self._about: About | None = None
 
     def __enter__(self) -> Self:
-        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the file."""
         self._stack.close()
 
     def read(self, frames: int, dtype: str = "float32") -> NDArray[Any]:
@@ -259,14 +259,3 @@ class _Sum:
     def digest(self) -> bytes:
         """The sum so far."""
         return self._md5.digest()
-
-
-def next_block(file: Any, size: int) -> Floats:
-    """Return the next samples, shape (n, channels) with n at most `size`, or 0 at the end."""
-    block: Floats = file.read(size)
-    return block
-
-
-def _has_tags(file: Any) -> bool:
-    """Return whether a file has tags other than the name of the program that wrote it."""
-    return bool(set(getattr(file, "copy_metadata", dict)()) - {"software"})

@@ -27,7 +27,7 @@ from alphamf.audio.decoder.client import ConfinedSound, open_bytes_confined, ope
 from alphamf.audio.decoder.sandbox import NoSandboxError
 from alphamf.audio.file_pieces import LEAST, DecodingError, OmissionError, excess_sentence
 from alphamf.audio.media.track import About
-from alphamf.audio.opening import Sound, next_block
+from alphamf.audio.opening import Sound
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import file_errors, printable_name, reason, temporary_place
@@ -69,27 +69,9 @@ class Samples:
         self.checksum = zlib.crc32(block.data, self.checksum)
 
 
-class Survey(NamedTuple):
-    """Properties of a file found by decoding it; see `Reader`."""
-
-    rate: int
-    channels: int
-    format: str
-    subtype: str
-    samples: Samples
-    cut: str | None
-    note: str | None
-    track: About | None
-
-
-def survey(
-    path: Path,
-    name: str,
-    *,
-    max_channels: int | None,
-    track: int | None,
-    limit: Limit | None = None,
-) -> Survey:
+def _survey(
+    path: Path, name: str, max_channels: int | None, track: int | None, limit: Limit | None
+) -> Reader:
     """Decode the file once: count its samples, check them and measure their level."""
     samples, note = Samples(), None
     with open_sound(path, name, track) as file:
@@ -103,7 +85,7 @@ def survey(
             limit(rate, channels, file.frames)
         cut = file.cut and f"{name} {file.cut}"
         try:
-            while len(block := next_block(file, BLOCK)):
+            while len(block := file.read(BLOCK)):
                 samples.add(block)
                 if limit is not None:
                     limit(rate, channels, samples.frames)
@@ -129,7 +111,21 @@ def survey(
     check_samples(name, rate, samples)
     if cut is not None:
         cut = f"{cut}; using the first {frames / rate:.2f} s"
-    return Survey(rate, channels, form, subtype, samples, cut, note, ending.about)
+    return Reader(
+        name=name,
+        path=path,
+        rate=rate,
+        channels=channels,
+        frames=frames,
+        format=form,
+        subtype=subtype,
+        peak=samples.peak,
+        rms=math.sqrt(samples.power / (frames * channels)),
+        checksum=samples.checksum,
+        cut=cut,
+        note=note,
+        track=ending.about,
+    )
 
 
 def _bytes_per_second(path: Path, file: Sound | ConfinedSound, frames: int) -> float:
@@ -140,10 +136,7 @@ def _bytes_per_second(path: Path, file: Sound | ConfinedSound, frames: int) -> f
 
 
 def check_kind(name: str, rate: int, channels: int, max_channels: int | None) -> None:
-    """Refuse a rate outside `RATES`, and more channels than allowed.
-
-    `rate`, `channels`: sampling rate in Hz and number of channels of the file.
-    """
+    """Refuse a rate in Hz outside `RATES`, and more channels than allowed."""
     if not RATES[0] <= rate <= RATES[1]:
         raise AlphaMFError(
             f"{name} has a sampling rate of {rate} Hz; supported rates are {RATES[0]} to "
@@ -286,23 +279,7 @@ def open_reader(
     damaged, the part before that is read.
     """
     with _decodable_path(source) as (path, name):
-        found = survey(path, name, max_channels=max_channels, track=track, limit=limit)
-        samples = found.samples
-        yield Reader(
-            name=name,
-            path=path,
-            rate=found.rate,
-            channels=found.channels,
-            frames=samples.frames,
-            format=found.format,
-            subtype=found.subtype,
-            peak=samples.peak,
-            rms=math.sqrt(samples.power / (samples.frames * found.channels)),
-            checksum=samples.checksum,
-            cut=found.cut,
-            note=found.note,
-            track=found.track,
-        )
+        yield _survey(path, name, max_channels, track, limit)
 
 
 @contextmanager

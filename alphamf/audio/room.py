@@ -3,7 +3,8 @@
 Nothing but the recording is known. How fast speech falls in an octave band is limited by the room:
 levels of frames give quantiles of how far they fall within a lag, and of the slopes of falls, and
 linear functions of these, fitted to voices in known rooms, give the logarithm of the reverberation
-time (RT60), the ratio in dB, and the size of the error.
+time (RT60), the ratio in dB, and the size of the error. The statistics are those of Wen, Habets and
+Naylor, ICASSP 2008, and Eaton, Gaubitch and Naylor, ICASSP 2013.
 """
 
 from __future__ import annotations
@@ -146,23 +147,9 @@ class RoomMeter:
 
 
 def estimate_room(audio: Floats, rate: int) -> RoomEstimate:
-    """Estimate the room of a recording of speech.
+    """Estimate the room of a recording of speech, of which the first two minutes are used.
 
-    `audio`: shape (samples,) or (samples, channels); the first two minutes are used.
-
-    References
-    ----------
-    Wen, Habets and Naylor, "Blind estimation of reverberation time based on the distribution of
-    signal decay rates", ICASSP 2008; Eaton, Gaubitch and Naylor, ICASSP 2013. Here several such
-    statistics are combined by linear regression.
-
-    Examples
-    --------
-    >>> import soundfile
-    >>> audio, rate = soundfile.read("data/sample-clean.wav", dtype="float32")
-    >>> room = estimate_room(audio, rate)
-    >>> room.rt60.low < room.rt60.value < room.rt60.high
-    True
+    `audio`: shape (samples,) or (samples, channels).
     """
     meter = RoomMeter(rate)
     meter.add(audio[: int(LONGEST * rate)].reshape(-1, 1 if audio.ndim == 1 else audio.shape[1]))

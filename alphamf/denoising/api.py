@@ -27,7 +27,7 @@ from alphamf.denoising.grids import Grid, native_grid
 from alphamf.denoising.hints import Hints, TimeRanges, check_ranges, hints_of
 from alphamf.denoising.posterior import Agreement, sum_agreements
 from alphamf.denoising.segments import Segment
-from alphamf.denoising.settings import PRESETS, Settings, choose_settings
+from alphamf.denoising.settings import Settings, choose_settings
 from alphamf.denoising.stream import open_stream
 from alphamf.denoising.stream_options import (
     Cancel,
@@ -219,16 +219,6 @@ def denoise_blocks(
         if not samples:
             raise AlphaMFError("audio has no samples")
         yield from stream.rest()
-
-
-__all__ = [
-    "PRESETS",
-    "Denoised",
-    "Segment",
-    "Settings",
-    "denoise",
-    "denoise_stream",
-]
 
 
 @name_the_rate

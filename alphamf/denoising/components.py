@@ -87,15 +87,6 @@ def common_basis(speech: Complexes, noise: Complexes) -> Basis:
 
     `speech`, `noise`: hermitian matrices for each bin, shape (bins, channels, channels); that of
     the noise is positive definite.
-
-    Examples
-    --------
-    >>> speech, noise = np.array([[[2.0, 2.0], [2.0, 2.0]]]), np.array([[[1.0, 0.0], [0.0, 3.0]]])
-    >>> a, of_speech, of_noise = common_basis(speech, noise)
-    >>> np.allclose(a * of_speech.T[:, None] @ a.conj().swapaxes(1, 2), speech)
-    True
-    >>> np.allclose(a * of_noise.T[:, None] @ a.conj().swapaxes(1, 2), noise)
-    True
     """
     root = np.linalg.cholesky(noise)
     inverse = np.linalg.inv(root)

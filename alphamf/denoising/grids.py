@@ -52,11 +52,6 @@ def nearest_hop(length: float) -> int:
 
     With a large prime factor it takes several times as long. At 44.1 kHz the nearest hop is 706
     samples, 353 at low latency, and the FFT would take a sixth of the total time.
-
-    Examples
-    --------
-    >>> nearest_hop(768.0), nearest_hop(705.6)
-    (768, 704)
     """
     whole, smooth = int(length), math.prod(KERNELS)
     # Only numbers without other prime factors divide a high power of the product of these.

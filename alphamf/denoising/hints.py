@@ -63,14 +63,6 @@ class Hints(NamedTuple):
         )
         return Hints(noise, speech, self.noise)
 
-    def noise_frames(self, times: Reals) -> NDArray[np.bool_]:
-        """Return a mask of the times in seconds that lie in noise-only ranges."""
-        return _within(self.noise_from, times)
-
-    def speech_frames(self, times: Reals) -> NDArray[np.bool_]:
-        """Return a mask of the times in seconds that lie in ranges marked as speech."""
-        return _within(self.speech_from, times)
-
     def fade_curve(self, start: int, count: int, rate: int) -> Floats:
         """Return a fade curve that is 0 in noise-only ranges and 1 elsewhere, shape (count,)."""
         times = (start + np.arange(count)) / rate
@@ -157,7 +149,8 @@ def _cut(blocks: Iterable[Floats], rate: int, ranges: TimeRanges) -> Iterator[Fl
             return
 
 
-def _within(ranges: TimeRanges, times: Reals) -> NDArray[np.bool_]:
+def within(ranges: TimeRanges, times: Reals) -> NDArray[np.bool_]:
+    """Return a mask of the times in seconds that lie in some ranges."""
     inside = np.zeros(len(times), bool)
     for start, end in ranges:
         inside |= (start <= times) & (times < end)

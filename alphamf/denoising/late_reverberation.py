@@ -81,13 +81,7 @@ TOGETHER = 8192
 
 
 def late_frame(rate: int) -> Frame:
-    """Return the window and hop of the prediction at a rate in Hz.
-
-    Examples
-    --------
-    >>> late_frame(16000), late_frame(44100)
-    (Frame(n_fft=1008, hop_length=336), Frame(n_fft=2772, hop_length=924))
-    """
+    """Return the window and hop of the prediction at a rate in Hz."""
     hop = nearest_hop(HOP_SECONDS * rate)
     return Frame(3 * hop, hop)
 

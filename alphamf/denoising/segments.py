@@ -11,7 +11,7 @@ from alphamf.audio.stft import Frame
 from alphamf.denoising.estimate import ChannelEstimate
 from alphamf.denoising.gain import least_gain, mix_dry
 from alphamf.denoising.grids import native_grid
-from alphamf.denoising.hints import Hints
+from alphamf.denoising.hints import Hints, within
 from alphamf.denoising.posterior import Agreement, sum_agreements
 from alphamf.denoising.stream_options import Samples, SoundProgress, StreamOptions, describe_samples
 from alphamf.denoising.weights import Weights
@@ -196,9 +196,9 @@ class SegmentDenoiser:
         kept = self._hints.fade_curve(start, len(audio), self._rate)[:, None]
         speech -= (1 - kept) * (speech - least * audio)
         times = (start + np.arange(len(activity)) * self._hop) / self._rate
-        noise = self._hints.noise_frames(times)
+        noise = within(self._hints.noise_from, times)
         gain[..., noise], gain_std[..., noise], activity[noise] = least, 0, 0
-        activity[self._hints.speech_frames(times)] = 1
+        activity[within(self._hints.speech_from, times)] = 1
 
 
 def continue_mirrored(audio: Floats, samples: int) -> Floats:

@@ -322,44 +322,60 @@ def open_stream(rate: float, channels: int | None, options: StreamOptions) -> St
 _LOGGER = logging.getLogger(__name__)
 
 
-class LowLatency:
-    """Denoises sound in blocks of any size at low latency."""
+class FrameDenoiser:
+    """Denoises a stream at low latency; the methods are those of `segments.SegmentDenoiser`."""
 
     def __init__(
-        self,
-        rate: int,
-        channels: int,
-        weights: Weights,
-        settings: Settings,
-        seed: int,
+        self, rate: int, channels: int, options: StreamOptions, progress: SoundProgress
     ) -> None:
-        self._engine = Engine(
-            rate,
-            channels,
-            weights.dictionary,
-            weights.online,
-            linked=settings.channels == "linked",
-            least=float(least_gain(settings)),
-            seed=seed,
-        )
+        self._weights = find_online(rate, options.model, refine=options.settings.refine)
+        self._rate, self._settings, self._seed = rate, options.settings, options.seed
+        self._progress = progress
+        self._blocks: deque[Floats] = deque()
+        self._finished = self._was_reset = False
+        self._begin(channels)
         self.latency: int = self._engine.latency
-        self.channels: int = channels
-        self._settings, self._was_reset = settings, False
-        self._waiting = np.empty((0, channels), np.float32)
-        self._delayed = np.empty((0, channels), np.float32)
 
-    def push(self, block: Floats) -> Segment:
-        """Process samples, shape (samples, channels), and return the output that is ready."""
-        self._delayed = np.concatenate([self._delayed, block])
-        return self._ready(block)
+    def _begin(self, channels: int) -> None:
+        self._engine = Engine(
+            self._rate,
+            channels,
+            self._weights.dictionary,
+            self._weights.online,
+            linked=self._settings.channels == "linked",
+            least=float(least_gain(self._settings)),
+            seed=self._seed,
+        )
+        self._waiting: Floats = np.empty((0, channels), np.float32)
+        self._delayed: Floats = np.empty((0, channels), np.float32)
 
-    def finish(self) -> Segment:
-        """End the recording and return the output that is still held back."""
-        left = len(self._delayed)
-        silence = np.zeros((self.latency + self._engine.hop, self.channels), np.float32)
-        return self._ready(silence, left)
+    def push(self, block: Floats) -> None:
+        """Add a block, shape (samples, channels)."""
+        if block.shape[1] != self._waiting.shape[1]:  # the first of a stream that was not told
+            self._begin(block.shape[1])
+        self._blocks.append(block)
+
+    def next(self, *, ended: bool) -> Segment | None:
+        """Return the output for the next block, or None; `ended` means that no block follows."""
+        if self._blocks:
+            block = self._blocks.popleft()
+            self._delayed = np.concatenate([self._delayed, block])
+            segment = self._ready(block)
+        elif ended and not self._finished:
+            self._finished = True
+            silence = self.latency + self._engine.hop, self._waiting.shape[1]
+            segment = self._ready(np.zeros(silence, np.float32), len(self._delayed))
+        else:
+            return None
+        self._progress.add(len(segment.audio) / self._rate)
+        return segment
+
+    def close(self) -> None:
+        """Stop the work in progress."""
+        self._progress.stopped = True
 
     def _ready(self, block: Floats, most: int | None = None) -> Segment:
+        """Process samples, shape (samples, channels), and return the output that is ready."""
         sound = np.concatenate([self._waiting, block])
         whole = len(sound) // self._engine.hop * self._engine.hop
         self._waiting = sound[whole:].copy()
@@ -385,40 +401,3 @@ class LowLatency:
         note = f"low-latency processing was reset because {reason}"
         _LOGGER.warning(note)
         return note
-
-
-class FrameDenoiser:
-    """Denoises a stream at low latency; the methods are those of `segments.SegmentDenoiser`."""
-
-    def __init__(
-        self, rate: int, channels: int, options: StreamOptions, progress: SoundProgress
-    ) -> None:
-        weights = find_online(rate, options.model, refine=options.settings.refine)
-        self._given = weights, options.settings, options.seed
-        self._low = LowLatency(rate, channels, *self._given)
-        self.latency: int = self._low.latency
-        self._rate, self._progress = rate, progress
-        self._blocks: deque[Floats] = deque()
-        self._finished = False
-
-    def push(self, block: Floats) -> None:
-        """Add a block, shape (samples, channels)."""
-        if block.shape[1] != self._low.channels:  # the first one of a stream that was not told
-            self._low = LowLatency(self._rate, block.shape[1], *self._given)
-        self._blocks.append(block)
-
-    def next(self, *, ended: bool) -> Segment | None:
-        """Return the output for the next block, or None; `ended` means that no block follows."""
-        if self._blocks:
-            segment = self._low.push(self._blocks.popleft())
-        elif ended and not self._finished:
-            self._finished = True
-            segment = self._low.finish()
-        else:
-            return None
-        self._progress.add(len(segment.audio) / self._rate)
-        return segment
-
-    def close(self) -> None:
-        """Stop the work in progress."""
-        self._progress.stopped = True

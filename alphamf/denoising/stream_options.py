@@ -150,15 +150,7 @@ def check_rate(rate: float) -> int:
 
 
 def describe_samples(audio: Samples, channels: int, rate: int | None = None) -> str:
-    """Describe samples in a few words, for a repr.
-
-    `rate`: sampling rate in Hz.
-
-    Examples
-    --------
-    >>> describe_samples(np.zeros((32000, 2), np.int16), 2, 16000)
-    '2.00 s, 16000 Hz, 2 channels, int16'
-    """
+    """Describe samples in a few words, for a repr; `rate` in Hz."""
     samples = audio.size // channels
     length = f"{samples} samples" if rate is None else f"{samples / rate:.2f} s, {rate} Hz"
     return f"{length}, {channels} channel{'s' * (channels > 1)}, {audio.dtype}"

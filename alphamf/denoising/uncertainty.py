@@ -79,16 +79,16 @@ def _by_rows(function: Callable[..., Floats], *arrays: Array) -> Floats:
     return found
 
 
-def faint_levels(hertz: Reals, constants: Deviation = CHOSEN) -> Floats:
+def faint_levels(hertz: Reals) -> Floats:
     """Return the power, relative to the mean, at which a cell counts half as faint.
 
     `hertz`: frequencies of cells, of any shape.
     """
-    found: Floats = (constants.faint / (1 + (hertz / constants.bend) ** 4)).astype(np.float32)
+    found: Floats = (CHOSEN.faint / (1 + (hertz / CHOSEN.bend) ** 4)).astype(np.float32)
     return found
 
 
-def deviation(gain: Floats, level: Floats, faint: Floats, constants: Deviation = CHOSEN) -> Floats:
+def deviation(gain: Floats, level: Floats, faint: Floats) -> Floats:
     """Return the expected root mean square error of gains predicted by networks.
 
     For a loud cell it is a power of g (1 - g), the variance of a cell that is speech with the
@@ -96,10 +96,10 @@ def deviation(gain: Floats, level: Floats, faint: Floats, constants: Deviation =
 
     `level`: power of the cells over the mean, of the same shape.
     """
-    scale, power, least = (np.float32(each) for each in constants[:3])
+    scale, power, least = (np.float32(each) for each in CHOSEN[:3])
     share = faint / (faint + level)
     loud = scale * (gain * (1 - gain) + least) ** power
-    found: Floats = np.sqrt((1 - share) * loud**2 + share * np.float32(constants.faint_std) ** 2)
+    found: Floats = np.sqrt((1 - share) * loud**2 + share * np.float32(CHOSEN.faint_std) ** 2)
     return found
 
 

@@ -128,7 +128,7 @@ class Workers:
             task = partial(self._estimate_groups, weights, late, sounds, number, seconds)
             return _Pending(places, [self._start(task)], tasks=1)
         samplings = [
-            partial(self._sample_one, weights, late, sound, number, seconds, k, noise)
+            partial(self._sample, weights, [sound], number, seconds, k, [noise], late)
             for k, (sound, noise) in enumerate(zip(sounds, noises, strict=True))
         ]
         if self._settings.channels == "separate":
@@ -212,20 +212,6 @@ class Workers:
             found |= zip(used, self._late(weights, [sounds[k] for k in used]), strict=True)
         return [found[k] for k in range(len(sounds))]
 
-    def _sample_one(
-        self,
-        weights: Weights,
-        late: Future[list[Late]] | None,
-        sound: Floats,
-        number: int,
-        seconds: float,
-        place: int,
-        noise: Reals | None,
-    ) -> list[SegmentPosterior]:
-        """Sample the gain of one sound of a piece; `late` is what is late in all of them."""
-        own = None if late is None else [late.result()[place]]
-        return self._sample(weights, [sound], number, seconds, place, [noise], own)
-
     def _sample(
         self,
         weights: Weights,
@@ -234,12 +220,12 @@ class Workers:
         seconds: float,
         place: int,
         noises: Sequence[Reals | None],
-        late: Sequence[Late] | None = None,
+        late: Future[list[Late]] | None = None,
         settings: Settings | None = None,
     ) -> list[SegmentPosterior]:
-        """Sample the gains of sounds of equal length.
+        """Sample the gains of sounds of equal length, shape (samples,) each.
 
-        `sounds`: shape (samples,) each.
+        `late`: late reverberation of the sounds of a piece, of which these are from `place` on.
         """
         settings = settings or self._settings
         progress = partial(self._progress.advance, (number, place), seconds / settings.steps)
@@ -253,12 +239,13 @@ class Workers:
         if late is None:
             return sample(sounds)
         wholes, near = list(sounds), list(sounds)
-        for k, each in enumerate(late):
+        lates = late.result()[place : place + len(sounds)]
+        for k, each in enumerate(lates):
             if each.share:
                 wholes[k] = sounds[k] - each.above
                 near[k] = wholes[k] - each.below
         found = sample(near)
-        for k, each in enumerate(late):
+        for k, each in enumerate(lates):
             if each.share:
                 whole = Spectra(wholes[k] * found[k].scale, self._rate)
                 share = self._settings.dereverb * each.share
@@ -286,9 +273,8 @@ class Workers:
     ) -> list[ChannelEstimate]:
         """Estimate the speech of a piece; channels that share a voice are one alpha-MF."""
         settings, xp = self._settings, self._xp
-        parts = None if late is None else late.result()
         noises = [None] * len(sounds)
-        first = self._sample(weights, sounds, number, 0, 0, noises, parts, FIRST)
+        first = self._sample(weights, sounds, number, 0, 0, noises, late, FIRST)
         step = len(sounds) * seconds / settings.steps
         progress = partial(self._progress.advance, (number, 0), step)
         stream = self._seed, number
@@ -308,7 +294,7 @@ class Workers:
         noises = self._noises(places)
         channels = len(places) // len(pieces)
         every = [places[k * channels : (k + 1) * channels] for k in range(len(pieces))]
-        late = self._lates(weights, sounds, every) if self._settings.dereverb else None
+        late = _done(self._lates(weights, sounds, every)) if self._settings.dereverb else None
         number = self._number(len(pieces))
         found = self._sample(weights, sounds, number, seconds, 0, noises, late)
         for own in every:
@@ -319,10 +305,7 @@ class Workers:
 
 
 def _different(pieces: Sequence[Piece]) -> tuple[list[int], list[Floats]]:
-    """Return the distinct sounds among the channels of some pieces.
-
-    Returns `sounds`: shape (samples,) each.
-    """
+    """Return the distinct sounds among the channels of some pieces, shape (samples,) each."""
     sounds: list[Floats] = []
     places: list[int] = []
     for piece in pieces:

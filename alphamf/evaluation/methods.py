@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf.audio.formats import SUFFIXES
-from alphamf.denoising.api import PRESETS, Settings, denoise
+from alphamf.denoising.api import denoise
+from alphamf.denoising.settings import PRESETS, Settings
 from alphamf.denoising.stream import Stream
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.baselines.base import Clip, Method

@@ -37,13 +37,7 @@ def _number(frequency: float | Reals) -> Any:
 
 
 def edges() -> Reals:
-    """Return the edges of all bands in Hz, shape (COUNT + 1,), evenly spaced on the ERB-rate scale.
-
-    Examples
-    --------
-    >>> edges()[[0, 1, BELOW, -1]].round()
-    array([    0.,    78.,  7500., 20000.])
-    """
+    """Return the edges of all bands in Hz, evenly spaced in ERB rate, shape (COUNT + 1,)."""
     below = np.linspace(0, _number(FIRST_HZ), BELOW + 1)[:-1]
     above = np.linspace(_number(FIRST_HZ), _number(LAST_HZ), ABOVE + 1)
     found: Reals = (10 ** (np.concatenate([below, above]) / 21.4) - 1) / 0.00437

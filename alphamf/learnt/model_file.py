@@ -104,19 +104,7 @@ def load(
 ) -> Model:
     """Load the arrays that `write` wrote, and construct a model from them.
 
-    Parameters
-    ----------
-    kind
-        Kind of the model in error messages.
-    limits, optional
-        As for `read`.
-    make
-        Given the header, the arrays and where they come from.
-
-    Raises
-    ------
-    AlphaMFError
-        The file is no model of this kind, or `make` refuses it.
+    `kind`: of the model, for messages. `make`: is given header, arrays and where they come from.
     """
     try:
         origin = Origin(path)

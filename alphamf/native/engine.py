@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.random import START, Key, generator
@@ -125,20 +126,20 @@ _LIBRARY = _open()
 AVAILABLE = _LIBRARY is not None
 
 
-class _Weights:
-    """Weights of engines at a multiple of `ALIGNMENT`; it keeps alive what they were made of."""
+_IN_USE: WeakValueDictionary[tuple[int, ...], NDArray[np.uint8]] = WeakValueDictionary()
+"""Weights in use, by the ids of what they were made of, which every engine that uses them holds."""
 
-    def __init__(self, dictionary: Dictionary, networks: CausalNetworks, seed: int) -> None:
-        self._made_of = dictionary, networks
-        packed = pack(dictionary, networks, seed)
+
+def _weights(dictionary: Dictionary, networks: CausalNetworks, seed: int) -> NDArray[np.uint8]:
+    """Return the weights of an engine at a multiple of `ALIGNMENT`."""
+    key = id(dictionary), *(id(each) for each in networks), seed
+    if (weights := _IN_USE.get(key)) is None:
+        packed = np.frombuffer(pack(dictionary, networks, seed), np.uint8)
         room = np.empty(len(packed) + ALIGNMENT, np.uint8)
         start = -room.ctypes.data % ALIGNMENT
-        self.data = room[start : start + len(packed)]
-        self.data[:] = np.frombuffer(packed, np.uint8)
-
-
-_IN_USE: WeakValueDictionary[tuple[int, ...], _Weights] = WeakValueDictionary()
-"""Weights that engines of the same models share."""
+        weights = _IN_USE[key] = room[start : start + len(packed)]
+        weights[:] = packed
+    return weights
 
 
 class Engine:
@@ -160,10 +161,7 @@ class Engine:
         named = {"linked": linked, "least": least, "seed": seed}
         self._given = (rate, channels, dictionary, networks), named
         self._channels, self._bins = channels, dictionary.bins
-        key = id(dictionary), *(id(each) for each in networks), seed
-        if (weights := _IN_USE.get(key)) is None:
-            weights = _IN_USE[key] = _Weights(dictionary, networks, seed)
-        self._weights, data = weights, weights.data
+        self._weights = data = _weights(dictionary, networks, seed)
         self._engine = _LIBRARY.alphamf_create(
             data.ctypes.data, len(data), rate, channels, int(linked)
         )
@@ -210,8 +208,8 @@ class Engine:
     def read(self, *, bands: bool = False) -> Floats:
         """Return what the refiner, or the network of the bands, read of the last hop with sound.
 
-        Returns: |X|^2, gain, its standard deviation, and the variances of speech and noise, shape
-        (5, channels, bins), powers in units of `level`; zeros before the first such hop.
+        |X|^2, gain, its deviation, variances of speech and noise: shape (5, channels, bins), in
+        units of `level`; zeros before the first such hop.
         """
         shape = 5, self._channels, BANDS if bands else self._bins
         found = np.zeros(shape, np.float32)
@@ -220,10 +218,7 @@ class Engine:
         return found
 
     def process(self, sound: Floats) -> Hops:
-        """Process whole hops.
-
-        `sound`: shape (samples, channels), float32.
-        """
+        """Process whole hops of a sound, shape (samples, channels)."""
         sound = np.ascontiguousarray(sound, np.float32)
         hops = len(sound) // self.hop
         speech = np.empty((hops * self.hop, self._channels), np.float32)

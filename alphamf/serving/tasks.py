@@ -16,8 +16,10 @@ from alphamf.audio.stft import Frame
 from alphamf.batch.file import process
 from alphamf.batch.inputs import Job
 from alphamf.batch.request import Request
-from alphamf.denoising.api import PRESETS, denoise_stream
+from alphamf.denoising.api import denoise_stream
+from alphamf.denoising.choices import PresetName
 from alphamf.denoising.segments import Segment
+from alphamf.denoising.settings import PRESETS
 from alphamf.denoising.stream_options import StreamOptions
 from alphamf.errors import AlphaMFError
 from alphamf.serving.limits import check_room
@@ -41,7 +43,7 @@ from alphamf.tools.files import atomic_file
 from alphamf.tools.outcomes import Update
 
 PREVIEW_SECONDS = 10
-PREVIEW_PRESET = "fast"
+PREVIEW_PRESET: PresetName = "fast"
 
 
 @dataclass(frozen=True)
@@ -100,9 +102,7 @@ class PreviewTask:
         count = min(PREVIEW_SECONDS * rate, frames - self.start)
         audio = samples(self.folder / SOUND, self.sound, self.start, count)
         check_room(self.folder, audio.nbytes, self.spare)
-        segments = denoise_stream(
-            [audio], rate, PRESETS[PREVIEW_PRESET], seed=self.seed, jobs=self.jobs
-        )
+        segments = denoise_stream([audio], rate, PREVIEW_PRESET, seed=self.seed, jobs=self.jobs)
         speech = np.concatenate([segment.audio for segment in segments])
         with atomic_file(self.folder / preview_name(self.start)) as part:
             with part.open("wb") as file:

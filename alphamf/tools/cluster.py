@@ -7,35 +7,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from importlib.util import find_spec
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
-
-from alphamf.errors import AlphaMFError
-from alphamf.tools.extras import install_extra
-from alphamf.tools.files import printable_name
-from alphamf.tools.processes import keep_path_safe, shield_helpers
-
-if TYPE_CHECKING:
-    from distributed import Client
 import os
 import pickle
 import time
-from collections.abc import Sequence
-from contextlib import chdir
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, chdir, contextmanager
 from functools import partial
 from importlib.metadata import version
-from typing import TYPE_CHECKING, NamedTuple
+from importlib.util import find_spec
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
-from alphamf.tools.files import current_folder
+from alphamf.errors import AlphaMFError
+from alphamf.tools.extras import install_extra
+from alphamf.tools.files import current_folder, printable_name
 from alphamf.tools.outcomes import Item, Outcome, Report, Update, Work, attempt, sort_by_place
+from alphamf.tools.processes import keep_path_safe, shield_helpers
 
 if TYPE_CHECKING:
     from distributed import Client, Worker
-
 
 LOCAL = "local"
 """In place of an address: start a cluster on this machine, for this run."""

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from alphamf.audio.stft import Frame
-from alphamf.denoising.api import Settings, denoise, denoise_stream
+from alphamf.denoising.api import denoise, denoise_stream
 from alphamf.denoising.posterior import sum_agreements
+from alphamf.denoising.settings import Settings
 from alphamf.learnt.dictionary import Dictionary
 
 RATE = 8000

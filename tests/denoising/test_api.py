@@ -15,11 +15,11 @@ from scipy.signal import correlate
 
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame, frame_count
-from alphamf.denoising.api import PRESETS, Settings, denoise, denoise_stream
+from alphamf.denoising.api import denoise, denoise_stream
 from alphamf.denoising.grids import BAND_TOP
 from alphamf.denoising.sampling import check_memory
 from alphamf.denoising.segments import OVERLAP_SECONDS, SEGMENT_SECONDS
-from alphamf.denoising.settings import HYPERPARAMETERS, choose_settings
+from alphamf.denoising.settings import HYPERPARAMETERS, PRESETS, Settings, choose_settings
 from alphamf.denoising.stream import Stream
 from alphamf.denoising.stream_options import from_float
 from alphamf.errors import AlphaMFError

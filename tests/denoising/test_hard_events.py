@@ -130,7 +130,7 @@ ANEW = "low-latency processing was reset because its state was no longer finite"
 
 
 def engine_of(stream):
-    return stream._denoiser._low._engine
+    return stream._denoiser._engine
 
 
 def poisoned(state, rng, count, end):

@@ -13,7 +13,8 @@ from alphamf.audio import stft
 from alphamf.audio.reader import read
 from alphamf.audio.stft import Frame
 from alphamf.denoising import uncertainty
-from alphamf.denoising.api import PRESETS, denoise
+from alphamf.denoising.api import denoise
+from alphamf.denoising.settings import PRESETS
 from alphamf.learnt.dictionary import choose
 
 FRAME = Frame(512, 128)

@@ -11,8 +11,8 @@ from scipy.special import expit
 from alphamf.audio import stft
 from alphamf.audio.reader import read
 from alphamf.audio.stft import Frame
-from alphamf.denoising.api import PRESETS, denoise
-from alphamf.denoising.settings import Settings
+from alphamf.denoising.api import denoise
+from alphamf.denoising.settings import PRESETS, Settings
 from alphamf.denoising.weights import Weights, find
 from alphamf.learnt import network, second_stage
 from alphamf.learnt.dictionary import choose as choose_dictionary

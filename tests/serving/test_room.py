@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("starlette", reason="the extra web is not installed")
 pytest.importorskip("uvicorn", reason="the extra web is not installed")
 
-from alphamf.denoising.api import PRESETS
+from alphamf.denoising.settings import PRESETS
 from alphamf.errors import AlphaMFError
 from alphamf.serving import limits
 from alphamf.serving.limits import Limits

@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 pytest.importorskip("starlette", reason="the extra web is not installed")
 pytest.importorskip("uvicorn", reason="the extra web is not installed")
 
-from alphamf.denoising.api import PRESETS
+from alphamf.denoising.settings import PRESETS
 from alphamf.serving.limits import Limits
 from alphamf.serving.recordings import RENDERS
 from tests.support.page import Exchange, Page, wav

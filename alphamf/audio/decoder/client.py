@@ -54,11 +54,9 @@ class ConfinedSound:
             raise
 
     def __enter__(self) -> Self:
-        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End the decoder."""
         self._decoder.close()
 
     def read(self, frames: int, dtype: str = "float32") -> NDArray[Any]:
@@ -181,11 +179,9 @@ class ConfinedMuxer:
             raise
 
     def __enter__(self) -> Self:
-        """Return itself."""
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        """Write the end, unless something failed."""
         try:
             if kind is None:
                 self._process.ask(sandbox.FINISH)

@@ -223,11 +223,9 @@ class Muxer:
         self.write(np.zeros((lead, channels), np.float32))
 
     def __enter__(self) -> Self:
-        """Return the muxer itself."""
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        """Finish the file, unless an error occurred."""
         with self._stack:
             if kind is None:
                 with self._refused():

@@ -165,11 +165,9 @@ class Track:
         self._packer: Any = None
 
     def __enter__(self) -> Self:
-        """Return the track itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the file."""
         self._stack.close()
 
     def read(self, frames: int, **_: object) -> Floats:
