@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alphamf.audio.file_pieces import DecodingError
-from alphamf.audio.opening import next_block
 from alphamf.audio.reader import open_sound
 from alphamf.batch.plot import Spectrogram
 from alphamf.errors import AlphaMFError
@@ -55,7 +54,7 @@ def read(path: Path) -> Sound | None:
     try:
         with open_sound(path, printable_name(path)) as file:
             rate = file.samplerate
-            block = next_block(file, int(SECONDS * rate))
+            block = file.read(int(SECONDS * rate))
             cut = file.frames > len(block)
     except (AlphaMFError, DecodingError):
         return None
