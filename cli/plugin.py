@@ -9,13 +9,13 @@ from alphamf.cli import report
 plugin = typer.Typer(
     rich_markup_mode=None,
     no_args_is_help=True,
-    help="Install alphamf as a plug-in (LADSPA and LV2) for other programs: docs/plugins.md.",
+    help="Install alphamf as a plug-in (LADSPA, LV2, VST3) for other programs: docs/plugins.md.",
 )
 
 
 @plugin.command()
 def install() -> None:
-    """Write the plug-ins to your folders for LADSPA and LV2, and print their files."""
+    """Write the plug-ins to your folders for LADSPA, LV2 and VST3, and print their files."""
     from alphamf.native import plugin
 
     with report.user_errors():
@@ -48,7 +48,7 @@ def path() -> None:
 
 
 def plugin_file() -> bytes:
-    """Return the content of the file that is both plug-ins, with the shipped networks."""
+    """Return the content of the file that is all plug-ins, with the shipped networks."""
     from alphamf.denoising.weights import find_online
     from alphamf.native import engine, plugin
 

@@ -1,4 +1,4 @@
-/* The engine as plug-ins: LADSPA and LV2, of one channel and of two.
+/* The engine as plug-ins: LADSPA and LV2, of one channel and of two; VST 3 is in vst3.c.
  *
  * `alphamf plugin install` appends the weights to a copy of this library: those for 16 kHz and more,
  * those for less, and `struct trailer`. Each instance maps that file, so that all instances share
@@ -18,17 +18,13 @@
 #include <unistd.h>
 
 #include "_float32.h"
-#include "alphamf.h"
+#include "_plugin.h"
 
-#define PUBLIC __attribute__((visibility("default")))
 #if !defined(MAP_POPULATE)
 #define MAP_POPULATE 0
 #endif
 
 #define NARROW_RATE 8000
-#define MOST_CHANNELS 2
-/* Decibels from which on nothing is kept. */
-#define NO_LIMIT 100.0f
 
 struct trailer {
     uint64_t wide, narrow; /* bytes, each a multiple of 64, as is what comes before */
@@ -41,12 +37,10 @@ static const char TRAILER[16] = "alphamf plug-in";
 enum { STRENGTH, ATTENUATION, BYPASS, LATENCY, AUDIO };
 
 struct plugin {
-    alphamf *engine;
+    struct opened opened;
     int channels;
     const float *controls[LATENCY], *inputs[MOST_CHANNELS];
     float *latency, *outputs[MOST_CHANNELS];
-    void *file;
-    size_t size;
 };
 
 static const char here; /* is in the library's own file */
@@ -79,47 +73,63 @@ static const char *own_file(void) {
 #endif
 
 /* Map the file that the library is in; returns whether that went well. */
-static int map_own_file(struct plugin *plugin) {
+static int map_own_file(struct opened *opened) {
     const char *name = own_file();
     int file = name ? open(name, O_RDONLY | O_CLOEXEC) : -1;
     if (file < 0) return 0;
     off_t size = lseek(file, 0, SEEK_END);
     if (size > (off_t)sizeof(struct trailer)) {
-        plugin->size = (size_t)size;
-        plugin->file = mmap(NULL, plugin->size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, file, 0);
-        if (plugin->file == MAP_FAILED) plugin->file = NULL;
+        opened->size = (size_t)size;
+        opened->file = mmap(NULL, opened->size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, file, 0);
+        if (opened->file == MAP_FAILED) opened->file = NULL;
     }
     close(file);
-    return plugin->file != NULL;
+    return opened->file != NULL;
+}
+
+void close_engine(struct opened *opened) {
+    alphamf_destroy(opened->engine);
+    if (opened->file) munmap(opened->file, opened->size);
+    memset(opened, 0, sizeof *opened);
+}
+
+int open_engine(struct opened *opened, int channels, double rate) {
+    struct trailer trailer;
+    memset(opened, 0, sizeof *opened);
+    if (rate >= 1.0 && rate <= 1e6 && map_own_file(opened)) {
+        size_t before = opened->size - sizeof trailer;
+        memcpy(&trailer, (const char *)opened->file + before, sizeof trailer);
+        int known = !memcmp(trailer.magic, TRAILER, sizeof TRAILER) && trailer.wide <= before &&
+                    trailer.narrow <= before - trailer.wide;
+        if (known) {
+            const char *narrow = (const char *)opened->file + before - trailer.narrow;
+            int wide = rate > NARROW_RATE;
+            opened->engine = alphamf_create(wide ? narrow - trailer.wide : narrow,
+                                            wide ? trailer.wide : trailer.narrow, (int)rate,
+                                            channels, 1);
+        }
+    }
+    if (!opened->engine) close_engine(opened);
+    return opened->engine != NULL;
+}
+
+void control_engine(alphamf *engine, float strength, float decibels, int bypassed) {
+    float least = decibels >= NO_LIMIT ? 0.0f : exp_(decibels * -0.115129255f); /* ln 10 / 20 */
+    alphamf_control(engine, bypassed ? 0.0f : strength, least);
 }
 
 static void clean_up(void *handle) {
     struct plugin *plugin = handle;
-    alphamf_destroy(plugin->engine);
-    if (plugin->file) munmap(plugin->file, plugin->size);
+    close_engine(&plugin->opened);
     free(plugin);
 }
 
 static void *instantiate(int channels, double rate) {
     struct plugin *plugin = calloc(1, sizeof *plugin);
-    struct trailer trailer;
     if (!plugin) return NULL;
     plugin->channels = channels;
-    if (rate >= 1.0 && rate <= 1e6 && map_own_file(plugin)) {
-        size_t before = plugin->size - sizeof trailer;
-        memcpy(&trailer, (const char *)plugin->file + before, sizeof trailer);
-        int known = !memcmp(trailer.magic, TRAILER, sizeof TRAILER) && trailer.wide <= before &&
-                    trailer.narrow <= before - trailer.wide;
-        if (known) {
-            const char *narrow = (const char *)plugin->file + before - trailer.narrow;
-            int wide = rate > NARROW_RATE;
-            plugin->engine = alphamf_create(wide ? narrow - trailer.wide : narrow,
-                                            wide ? trailer.wide : trailer.narrow, (int)rate,
-                                            channels, 1);
-        }
-    }
-    if (plugin->engine) return plugin;
-    clean_up(plugin);
+    if (open_engine(&plugin->opened, channels, rate)) return plugin;
+    free(plugin);
     return NULL;
 }
 
@@ -132,20 +142,19 @@ static void connect(void *handle, unsigned long port, float *data) {
     else if (port < AUDIO + 2 * channels) plugin->outputs[port - AUDIO - channels] = data;
 }
 
-static void activate(void *handle) { alphamf_reset(((struct plugin *)handle)->engine); }
+static void activate(void *handle) { alphamf_reset(((struct plugin *)handle)->opened.engine); }
 
 static void run(void *handle, unsigned long count) {
     struct plugin *plugin = handle;
+    alphamf *engine = plugin->opened.engine;
     const float *const *controls = plugin->controls;
     float decibels = controls[ATTENUATION] ? *controls[ATTENUATION] : NO_LIMIT;
     float strength = controls[STRENGTH] ? *controls[STRENGTH] : 1.0f;
-    if (controls[BYPASS] && *controls[BYPASS] > 0.5f) strength = 0.0f;
-    float least = decibels >= NO_LIMIT ? 0.0f : exp_(decibels * -0.115129255f); /* ln 10 / 20 */
-    alphamf_control(plugin->engine, strength, least);
-    if (plugin->latency) *plugin->latency = (float)alphamf_latency(plugin->engine);
+    control_engine(engine, strength, decibels, controls[BYPASS] && *controls[BYPASS] > 0.5f);
+    if (plugin->latency) *plugin->latency = (float)alphamf_latency(engine);
     for (int c = 0; c < plugin->channels; c++)
         if (!plugin->inputs[c] || !plugin->outputs[c]) return;
-    alphamf_process(plugin->engine, plugin->inputs, plugin->outputs, (int)count);
+    alphamf_process(engine, plugin->inputs, plugin->outputs, (int)count);
 }
 
 /* LADSPA. */

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import struct
 import sys
 from importlib.resources import files
@@ -17,14 +18,17 @@ TRAILER = struct.Struct("<QQ16s")
 """As ``struct trailer`` of ``plugin.c``."""
 
 MAGIC = b"alphamf plug-in"
-NAME, BUNDLE = "alphamf.so", "alphamf.lv2"
-TEXTS = "manifest.ttl", "alphamf.ttl"
+NAME = "alphamf.so"
+FILES = {"LADSPA": NAME, "LV2": f"alphamf.lv2/{NAME}"}
+if sys.platform == "linux":
+    FILES["VST3"] = f"alphamf.vst3/Contents/{platform.machine()}-linux/{NAME}"
+TEXTS = "alphamf.lv2/manifest.ttl", "alphamf.lv2/alphamf.ttl"
 _URI, _LONGEST = b"urn:alphamf:", 1 << 16
 """How the plug-ins are called in these texts, and how much of a text is searched for it."""
 
 
 def plugin(wide: bytes, narrow: bytes) -> bytes:
-    """Return the content of the file that is both plug-ins."""
+    """Return the content of the file that is all plug-ins."""
     file = library_file()
     if file is None:
         raise no_compiler("plug-in")
@@ -32,16 +36,8 @@ def plugin(wide: bytes, narrow: bytes) -> bytes:
     return library + wide + narrow + TRAILER.pack(len(wide), len(narrow), MAGIC)
 
 
-def places() -> dict[str, Path]:
-    """Return the files of the plug-ins, LADSPA's and LV2's, in the user's folders.
-
-    They are the first of LADSPA_PATH and LV2_PATH, or the ones that the systems have for a user.
-    """
-    return {"LADSPA": _folder("LADSPA") / NAME, "LV2": _folder("LV2") / BUNDLE / NAME}
-
-
 def _folder(kind: str) -> Path:
-    """Return the user's folder for plug-ins of a kind."""
+    """Return the user's folder for plug-ins of a kind: the first of a variable, or the system's."""
     if first := os.environ.get(f"{kind}_PATH", "").split(os.pathsep)[0]:
         return Path(first)
     try:
@@ -54,11 +50,9 @@ def _folder(kind: str) -> Path:
 
 
 def _files() -> list[tuple[Path, Path]]:
-    """Return all files to install, each after the user's folder that it is in."""
-    found = places()
-    root = found["LV2"].parents[1]
-    texts = [(root, found["LV2"].with_name(name)) for name in TEXTS]
-    return [(found["LADSPA"].parent, found["LADSPA"]), (root, found["LV2"]), *texts]
+    """Return all files to install, plug-ins first, each after the user's folder that it is in."""
+    named = [*FILES.items(), *(("LV2", text) for text in TEXTS)]
+    return [(_folder(kind), _folder(kind) / name) for kind, name in named]
 
 
 def _is_ours(root: Path, path: Path) -> bool:
@@ -76,11 +70,11 @@ def _is_ours(root: Path, path: Path) -> bool:
 
 def installed() -> list[Path]:
     """Return the plug-ins that are installed, LADSPA's first."""
-    return [path for root, path in _files()[:2] if _is_ours(root, path)]
+    return [path for root, path in _files()[: len(FILES)] if _is_ours(root, path)]
 
 
 def install(content: bytes) -> list[Path]:
-    """Write the plug-ins to their `places`, and return these; only own files are replaced."""
+    """Write the plug-ins and return their files; only own files are replaced."""
     found = _files()
     for root, path in found:
         refuse_links(path, root)
@@ -92,19 +86,19 @@ def install(content: bytes) -> list[Path]:
         make_folder(path, root if root.exists() else None)
         with atomic_file(path, mode=0o777 if library else 0o666, within=root) as part:
             part.write_bytes(content if library else text.read_bytes())
-    return list(places().values())
+    return [path for _, path in found[: len(FILES)]]
 
 
 def remove() -> list[Path]:
-    """Delete the plug-ins from their `places`, and return those that were there."""
+    """Delete the plug-ins and the folders that this leaves empty; return those that were there."""
     gone = installed()
-    bundle = places()["LV2"].parent
-    try:
-        for path in [path for root, path in _files() if _is_ours(root, path)]:
+    for root, path in [each for each in _files() if _is_ours(*each)]:
+        try:
             path.unlink()
-        if bundle.is_dir() and not bundle.is_symlink() and not any(bundle.iterdir()):
-            bundle.rmdir()
-    except OSError as error:
-        name = printable_name(error.filename or bundle)
-        raise AlphaMFError(f"cannot delete {name}: {reason(error)}") from error
+            for folder in path.relative_to(root).parents[:-1]:
+                if not any((root / folder).iterdir()):
+                    (root / folder).rmdir()
+        except OSError as error:
+            name = printable_name(error.filename or path)
+            raise AlphaMFError(f"cannot delete {name}: {reason(error)}") from error
     return gone

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from alphamf import PRESETS, Stream
+from alphamf import PRESETS, Stream, __version__
 from alphamf.audio.resample import resample
 from alphamf.errors import AlphaMFError
 from alphamf.native import engine, plugin
@@ -30,16 +30,13 @@ STRENGTH, ATTENUATION, BYPASS, LATENCY, AUDIO = range(5)
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """Install the plug-ins into folders of their own, and return LADSPA's file and LV2's."""
+    """Install the plug-ins into folders of their own, and return their files, LADSPA's first."""
     folder = tmp_path_factory.mktemp("plugins")
     with pytest.MonkeyPatch.context() as patch:
-        for kind in ("LADSPA", "LV2"):
+        for kind in plugin.FILES:
             patch.setenv(f"{kind}_PATH", str(folder / kind))
         printed = run("plugin", "install").stdout.split()
-    assert printed == [
-        str(folder / "LADSPA/alphamf.so"),
-        str(folder / "LV2/alphamf.lv2/alphamf.so"),
-    ]
+    assert printed == [str(folder / kind / file) for kind, file in plugin.FILES.items()]
     return [Path(name) for name in printed]
 
 
@@ -158,7 +155,13 @@ def test_it_needs_nothing_but_the_system(installed):
     assert not [name for name in needed if name.startswith(("Py", "_Py"))]
     assert needed & {"malloc", "free"} == {"free"}
     given = {line.split()[-1] for line in listed.splitlines() if " T " in line}
-    public = {"ladspa_descriptor", "lv2_descriptor"}
+    public = {
+        "ladspa_descriptor",
+        "lv2_descriptor",
+        "GetPluginFactory",
+        "ModuleEntry",
+        "ModuleExit",
+    }
     assert {name for name in given if not name.startswith("alphamf_")} == public
 
 
@@ -227,16 +230,63 @@ def test_in_hosts(installed, tmp_path, host, channels):
 def test_lv2_finds_no_fault_in_the_description(installed, tmp_path):
     host_or_skip("lv2_validate", "sord_validate")
     bundle = installed[1].parent
-    texts = [bundle / name for name in plugin.TEXTS]
+    texts = [bundle.parent / name for name in plugin.TEXTS]
     assert "Found 0 errors" in ran(tmp_path, installed, "lv2_validate", *texts)
+
+
+def vst3(installed):
+    """Open the plug-in in a host of VST3; as the host does, `process` takes the latency away."""
+    pedalboard = pytest.importorskip("pedalboard", reason="pedalboard is not installed")
+    return pedalboard.load_plugin(str(installed[2].parents[2]))
+
+
+@pytest.mark.parametrize(
+    ("rate", "channels", "size"),
+    [(8000, 2, 64), (16000, 1, 1), (44100, 2, 8192), (48000, 1, 480), (192000, 1, 1000)],
+)
+def test_in_pedalboard(installed, rate, channels, size):
+    host, audio = vst3(installed), noisy(rate, channels, 0.5)
+    assert host.version == __version__
+    for each in (audio, np.where(np.arange(len(audio)) % 999, audio.T, np.nan).T):  # and anew
+        with Stream(rate, channels, latency="low") as stream:
+            clean = np.concatenate([stream.process(np.nan_to_num(each)), stream.flush()])
+        np.testing.assert_array_equal(host.process(each.T, rate, size).T, clean)
+
+
+def test_instances_of_vst3_have_values_of_their_own(installed):
+    rate, audio = 16000, noisy(16000, 1)
+    whole, limited, other = (vst3(installed) for _ in range(3))
+    limited.most_attenuation_db, limited.strength = 12.0, 0.75
+    other.raw_state = limited.raw_state
+    assert (other.most_attenuation_db, other.strength, other.bypass) == (12.0, 0.75, False)
+    assert whole.strength == 1
+    settings = replace(PRESETS["fast"], max_attenuation=12.0, dry=0.25)
+    blocks = [audio[:7000].T, audio[7000:].T]
+    made = [
+        [host.process(each, rate, 500, reset=False) for host in (whole, other)] for each in blocks
+    ]
+    for k, wanted in enumerate((streamed(audio, rate), streamed(audio, rate, settings))):
+        found = np.concatenate([each[k].T for each in made])
+        np.testing.assert_allclose(found, wanted[-len(found) :], atol=1e-6)
+    limited.bypass = True
+    np.testing.assert_allclose(limited.process(audio.T, rate).T[1000:], audio[1000:], atol=1e-6)
+
+
+def test_absurd_hosts_of_vst3_are_survived(installed, tmp_path):
+    host_or_skip("cc")
+    here, headers = Path(__file__).with_name("absurd_host.c"), Path(plugin.__file__).parent
+    if not (headers / "_vst3.h").exists():
+        pytest.skip("the headers are not installed")
+    ran(tmp_path, installed, "cc", "-std=gnu11", f"-I{headers}", here, "-o", "host", "-ldl", "-lm")
+    assert ran(tmp_path, installed, tmp_path / "host", installed[2]) == "survived\n"
 
 
 def test_they_are_installed_and_removed(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
-    for kind in ("LADSPA", "LV2"):
+    for kind in plugin.FILES:
         monkeypatch.delenv(f"{kind}_PATH", raising=False)
     assert "no plug-in is installed" in run("plugin", "path", code=2).stderr
-    places = [str(place) for place in plugin.places().values()]
+    places = [str(tmp_path / f".{kind.lower()}" / file) for kind, file in plugin.FILES.items()]
     for _ in range(2):  # a second time over the first
         assert run("plugin", "install").stdout.split() == places
     assert run("plugin", "path").stdout.split() == places
@@ -246,18 +296,20 @@ def test_they_are_installed_and_removed(tmp_path, monkeypatch):
     assert run("plugin", "remove").stdout == ""
     assert own.exists() and not Path(places[0]).exists()
     assert Path(places[0]).parent.exists(), "the folder is the user's"
+    assert list((tmp_path / ".vst3").iterdir()) == []
 
 
 @pytest.fixture
 def folders(tmp_path, monkeypatch):
     """Have folders of plug-ins, and content that is quick to make."""
-    for kind in ("LADSPA", "LV2"):
+    for kind in plugin.FILES:
         monkeypatch.setenv(f"{kind}_PATH", str(tmp_path / kind))
     return tmp_path
 
 
 CONTENT = b"code" + plugin.TRAILER.pack(0, 0, plugin.MAGIC)
-FILES = "LADSPA/alphamf.so", *(f"LV2/alphamf.lv2/{name}" for name in ("alphamf.so", *plugin.TEXTS))
+FILES = [f"{kind}/{file}" for kind, file in plugin.FILES.items()]
+FILES += [f"LV2/{name}" for name in plugin.TEXTS]
 
 
 def everything(folder):
@@ -298,7 +350,7 @@ def test_without_a_home_it_is_one_sentence(monkeypatch, command):
         raise RuntimeError("Could not determine home directory.")
 
     monkeypatch.setattr(Path, "home", unknown)
-    for kind in ("LADSPA", "LV2"):
+    for kind in plugin.FILES:
         monkeypatch.delenv(f"{kind}_PATH", raising=False)
     assert "this user has no home folder; set HOME or LADSPA_PATH" in (
         run("plugin", command, code=2).stderr
