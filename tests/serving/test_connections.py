@@ -193,21 +193,6 @@ def test_users_alone_are_not_left_for_others():
     asyncio.run(run())
 
 
-def test_an_answer_without_a_reader_holds_one_part():
-    async def run():
-        async with listening(PATIENT) as (port, state):
-            client = connect(port)
-            await asyncio.get_running_loop().sock_sendall(client, request(f"/{TOKEN}/long"))
-            await reached(lambda: state.connections)
-            (connection,) = state.connections
-            await reached(lambda: connection.transport.get_write_buffer_size())
-            await asyncio.sleep(0.05)
-            assert connection.transport.get_write_buffer_size() <= PART + 1000
-            client.close()
-
-    asyncio.run(run())
-
-
 @pytest.mark.slow
 def test_a_slow_reader_gets_its_whole_answer():
     async def run():

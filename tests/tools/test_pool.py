@@ -34,29 +34,18 @@ def test_a_failure_is_an_outcome_in_its_place(workers):
 posix = pytest.mark.skipif(os.name != "posix", reason="signals are POSIX")
 
 
-def test_a_server_that_cannot_fork_is_a_process_that_cannot_be_started(monkeypatch):
-    context = processes.get_context("spawn")
+@pytest.mark.parametrize("kind", ["it cannot fork", "it cannot be started"])
+def test_a_server_of_processes_is_done_without(monkeypatch, kind):
+    def fails(*_):
+        raise EOFError if kind == "it cannot fork" else BlockingIOError(errno.EAGAIN, "none left")
 
-    def start(process):
-        raise EOFError("unexpected EOF")
-
-    monkeypatch.setattr(context.Process, "start", start)
     monkeypatch.setattr(processes, "_method", "spawn")  # whatever other tests preloaded
-    notes = []
-    found = list(pool.each(half, [4, 6], workers=2, report=notes.append))
-    assert [outcome.result for outcome in found] == [2, 3]
-    assert "no further process can be started (cannot fork a process)" in notes[0]
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a server that forks workers")
-def test_a_server_that_cannot_be_started_is_done_without(monkeypatch):
-    def none_left():
-        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
-
-    monkeypatch.setattr(processes.resource_tracker, "ensure_running", none_left)
-    monkeypatch.setattr(processes, "_method", "spawn")
-    processes.preload("tests.support.tasks")
-    assert processes._method == "spawn"
+    if kind == "it cannot fork":
+        monkeypatch.setattr(processes.get_context("spawn").Process, "start", fails)
+    else:
+        monkeypatch.setattr(processes.resource_tracker, "ensure_running", fails)
+        processes.preload("tests.support.tasks")
+        assert processes._method == "spawn"
     notes = []
     found = list(pool.each(half, [4, 6], workers=2, report=notes.append))
     assert [outcome.result for outcome in found] == [2, 3]

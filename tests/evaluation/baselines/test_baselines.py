@@ -190,20 +190,6 @@ def test_updates_never_raise_the_divergence(beta, shape, spread, seed):
     np.testing.assert_allclose(update(w @ h, w, h, beta), h, rtol=1e-6)
 
 
-@pytest.mark.parametrize("beta", [0, 1])
-def test_updates_end_at_a_minimum(beta):
-    """There the derivative by every entry vanishes."""
-    rng = np.random.default_rng(0)
-    v, w, h = rng.random((20, 6)) + 0.5, rng.random((20, 2)) + 0.1, rng.random((2, 6))
-    for _ in range(5000):
-        h = update(v, w, h, beta)
-    v_hat = w @ h
-    derivative = w.T @ (v_hat ** (beta - 1) - v * v_hat ** (beta - 2))
-    free = h > 1e-6
-    assert free.sum() > 6
-    np.testing.assert_allclose(derivative[free], 0, atol=1e-4)
-
-
 def test_nmf_leaves_what_lies_above_the_dictionary_alone(small):
     """Of noise at 44.1 kHz, what the dictionary's 8 kHz cannot hold comes back as it was."""
     sound = noise(44100)

@@ -62,14 +62,6 @@ def test_a_method_that_lacks_clips_is_not_the_best(tmp_path):
     assert sentence in " ".join(found.text.split())
 
 
-def test_the_minutes_of_sound_count_clips_that_the_last_method_failed_on(tmp_path):
-    results = [
-        result("fast", seconds=90.0, si_sdr=1.0),
-        result("logmmse", seconds=None, error="no memory", audio=None),
-    ]
-    assert "sound 1.5 minutes" in " ".join(written(tmp_path, results).text.split())
-
-
 def test_speed_and_memory_are_mean_and_maximum_and_less_is_better(tmp_path):
     results = [
         result("fast", k, si_sdr=1.0, real_time_factor=f, peak_memory_mb=m)

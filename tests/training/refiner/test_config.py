@@ -1,6 +1,5 @@
 """Configurations of training runs: those that ship, and what is wrong with others."""
 
-import subprocess
 import sys
 from dataclasses import asdict
 
@@ -105,42 +104,53 @@ def test_a_missing_key_is_named(tmp_path):
         config_file.parse_config(table)
 
 
-@pytest.mark.slow
-def test_the_command_names_what_is_wrong_and_exits_with_2(tmp_path):
-    pytest.importorskip("torch", reason="the command needs PyTorch: pip install 'alphamf[learn]'")
-    (tmp_path / "a.toml").write_text("[network]\nmodel = 3\n")
-    (tmp_path / "b.toml").write_text("[network\n")
-    for name, sentence in (
-        ("a.toml", "[network] model must be a text in quotes, not 3"),
-        ("b.toml", "cannot be read"),
-        ("c.toml", "cannot be read: No such file"),
-    ):
-        words = [sys.executable, "-m", "alphamf.training", name, "--run", "run"]
-        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
-        assert done.returncode == 2 and done.stdout == ""
-        assert sentence in done.stderr and len(done.stderr.splitlines()) == 1
-        assert not (tmp_path / "run").exists()
+@pytest.fixture
+def refused(monkeypatch, tmp_path, capsys):
+    """Return a function that runs the command, which writes nothing and says one sentence."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(command, "end_on_signals", lambda: None)
 
-
-def test_outputs_that_cannot_be_written_are_refused_before_the_work(monkeypatch, tmp_path, capsys):
-    for output, sentence in (
-        (tmp_path, "is a folder; give a file name"),
-        (tmp_path / "absent" / "x.npz", "the folder does not exist"),
-        (tmp_path / ("x" * 300 + ".npz"), "cannot be written: File name too long"),
-    ):
-        words = ["train", "x.toml", "--run", str(tmp_path / "run"), "-o", str(output)]
-        monkeypatch.setattr(sys, "argv", words)
+    def run(*words):
+        before = sorted(tmp_path.iterdir())
+        monkeypatch.setattr(sys, "argv", ["train", *words, "--run", "run"])
         with pytest.raises(SystemExit, match="2"):
             command.main()
-        assert sentence in capsys.readouterr().err
-    assert not list(tmp_path.iterdir())
+        assert sorted(tmp_path.iterdir()) == before
+        said = capsys.readouterr()
+        assert said.out == "" and len(said.err.splitlines()) == 1
+        return said.err
+
+    return run
 
 
-def test_without_pytorch_one_sentence_says_what_to_install(monkeypatch, tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("[network]\nmodel = 3\n", "[network] model must be a text in quotes, not 3"),
+        ("[network\n", "cannot be read"),
+        (None, "cannot be read: No such file"),
+    ],
+)
+def test_the_command_names_what_is_wrong(refused, tmp_path, text, sentence):
+    pytest.importorskip("torch", reason="the command needs PyTorch: pip install 'alphamf[learn]'")
+    if text:
+        (tmp_path / "a.toml").write_text(text)
+    assert sentence in refused("a.toml")
+
+
+@pytest.mark.parametrize(
+    ("output", "sentence"),
+    [
+        (".", "is a folder; give a file name"),
+        ("absent/x.npz", "the folder does not exist"),
+        ("x" * 300 + ".npz", "cannot be written: File name too long"),
+    ],
+)
+def test_outputs_that_cannot_be_written_are_refused_before_the_work(refused, output, sentence):
+    assert sentence in refused("x.toml", "-o", output)
+
+
+def test_without_pytorch_one_sentence_says_what_to_install(refused, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.setattr(sys, "argv", ["train", "x.toml", "--run", str(tmp_path / "run")])
-    with pytest.raises(SystemExit, match="2"):
-        command.main()
-    said = capsys.readouterr().err
+    said = refused("x.toml")
     assert f"needs PyTorch; install it with {install_torch('learn')}" in said and " GB" in said
-    assert not list(tmp_path.iterdir())

@@ -108,24 +108,6 @@ def test_nearly_clean_speech_has_20_db_or_more():
         assert 10 * np.log10(np.mean(clean.astype(float) ** 2) / np.mean(error**2)) > 18
 
 
-def test_a_voice_may_be_chosen_for_its_sibilants():
-    heard = np.sin(np.arange(4 * RATE) * 0.2).astype(np.float32)
-    hiss = np.random.default_rng(0).standard_normal(RATE // 4).astype(np.float32)
-    heard[2 * RATE :][: len(hiss)] += np.diff(hiss, prepend=0)
-    shares = []
-    for share in (0, 1):
-        recipe = tones.changed(Path("x"), mixtures=PLAIN | {"sibilant": share}).mixtures
-        known = SplitRecordings([heard], SOUNDS, [ROOM])
-        speech = [
-            mixtures.mixture(np.random.default_rng(seed), SAMPLES, RATE, known, recipe)[0]
-            for seed in range(60)
-        ]
-        power = np.abs(np.fft.rfft(speech)) ** 2
-        above = np.fft.rfftfreq(SAMPLES, 1 / RATE) > RATE / 4
-        shares.append(np.mean(power[:, above].sum(1) > 0.02 * power.sum(1)))
-    assert 0.1 < shares[0] < 0.5 and shares[1] > shares[0] + 0.15
-
-
 def test_a_voice_may_begin_late_and_does_so_between_words():
     """Of two rows, a target and a voice, both begin where the voice is quietest."""
     time = np.arange(4 * RATE) / RATE

@@ -13,7 +13,6 @@ import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -356,24 +355,6 @@ def adapted_config(corpora, monkeypatch, rate):
 def test_adaptation_goes_on_from_the_shipped_network(corpora, monkeypatch, rate, start):
     network = adapted_config(corpora, monkeypatch, rate).network
     assert (network.start, network.bands) == (start, 0)
-
-
-def test_decoding_is_no_part_of_the_time_of_a_mixture(corpora, monkeypatch):
-    """A clock on which decoding lasts 1000 s, and every mixture an eighth of one."""
-    now, asked = [0.0], []
-
-    def prepared(run, last):
-        now[0] += 0.125 * run.config.mixtures.dev_clips + (0 if asked else 1000)
-        asked.append(run.config.mixtures.clips)
-        if last:
-            raise AlphaMFError("enough")
-
-    monkeypatch.setattr(adapt, "prepare_clips", prepared)
-    monkeypatch.setattr(adapt, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    folders = [str(corpora / "speech")], [str(corpora / "noise")]
-    with pytest.raises(AlphaMFError, match="enough"):
-        adapt.adapt(adapt.FineTuningSettings(*folders, 8000, 10.0, 1, 0), print)
-    assert asked[-1] == int(600 * adapt.MIXING / 0.125)
 
 
 @pytest.mark.parametrize(
