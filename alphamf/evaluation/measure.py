@@ -180,21 +180,10 @@ def _measure(job: EvaluationJob, stoppable: Callable[[], AbstractContextManager[
         for values, problem in job.extra.scores(estimate, clean, rate, job.result.clean):
             found.update(values)
             reasons |= dict.fromkeys(values, problem) if problem else {}
-    return _complete(job, clip, audio, found, reasons, cost)
-
-
-def _complete(
-    job: EvaluationJob,
-    clip: Clip,
-    audio: str,
-    found: dict[str, float | None],
-    reasons: dict[str, str],
-    cost: Cost | None,
-) -> Result:
-    seconds, depth = len(clip.noisy) / clip.rate, pause_depth(clip.clean, clip.rate)
+    seconds, depth = len(clean) / rate, pause_depth(clean, rate)
     return replace(
         job.result,
-        rate=clip.rate,
+        rate=rate,
         seconds=seconds,
         pause_depth=depth if math.isfinite(depth) else None,
         scores=found,

@@ -199,7 +199,7 @@ def _mixtures(
 ) -> Iterator[Mixture | Problem]:
     """Mix one recording in two passes: the clean file and all its mixtures have one gain."""
     try:
-        clean, target = _at(speech.path, rate)
+        clean, target, _ = _at(speech.path, rate)
         power = mixture.power(clean, target, level)
     except AlphaMFError as error:
         yield Problem(speech.path, str(error))
@@ -235,23 +235,17 @@ def _gain(peak: float) -> float:
     return float(0.5 ** max(0, math.ceil(math.log2(peak))))
 
 
-def _mono(path: str) -> tuple[Floats, int]:
-    audio, rate = read(path)
-    return audio.mean(axis=1), rate
-
-
 def _noise(path: str, target: int | None) -> tuple[mixture.Noise, int]:
     """Return a noise resampled to a rate (by default its own), and its original rate."""
-    audio, own = _mono(path)
-    target = target or own
-    return mixture.noise(resample(audio, own, target), target), own
+    audio, rate, own = _at(path, target)
+    return mixture.noise(audio, rate), own
 
 
-def _at(path: str, target: int | None) -> tuple[Floats, int]:
-    """Return a recording resampled to a rate (by default its own), and that rate."""
-    audio, own = _mono(path)
+def _at(path: str, target: int | None) -> tuple[Floats, int, int]:
+    """Return a recording resampled to a rate (by default its own), that rate, and its own."""
+    audio, own = read(path)
     target = target or own
-    return resample(audio, own, target), target
+    return resample(audio.mean(axis=1), own, target), target, own
 
 
 def _peak(audio: Floats) -> float:

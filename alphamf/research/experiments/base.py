@@ -88,6 +88,11 @@ def _cell(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
+def format_spread(values: Sequence[float] | None, digits: int = 3) -> str | None:
+    """Return mean and standard error of independent values, as text; None if there are none."""
+    return mean_and_error(values, digits) if values else None
+
+
 def mean_and_error(values: Sequence[float], digits: int = 4) -> str:
     """Return mean and standard error of independent values, as text."""
     mean, error = tables.mean_and_error(values)

@@ -17,7 +17,7 @@ from alphamf.inference.samplers.hmc import HMC, RHMC
 from alphamf.inference.samplers.masses import MassEM, MassEMState
 from alphamf.inference.samplers.sghmc import SGHMC, SGNHT
 from alphamf.inference.samplers.sgnphmc import SGNPHMC, SGRNPHMC
-from alphamf.research.experiments.base import in_numpy, mean_and_error
+from alphamf.research.experiments.base import in_numpy
 from alphamf.tools.arrays import Array
 
 KINDS: dict[str, Callable[..., Any]] = {
@@ -149,8 +149,3 @@ def condition(sampler: Any, state: Any) -> float | None:
 def ratio(own: Sequence[float] | None, plain: Sequence[float] | None) -> str | None:
     """Return the time of an adaptive method relative to its plain form; None without either."""
     return f"{np.mean(own) / np.mean(plain):.2f}" if own and plain else None
-
-
-def format_spread(values: Sequence[float] | None, digits: int = 3) -> str | None:
-    """Format mean and standard error as text; None if there are no values."""
-    return mean_and_error(values, digits) if values else None

@@ -21,7 +21,7 @@ from alphamf.inference.records import Trace
 from alphamf.inference.targets.logistic import LogisticRegression
 from alphamf.inference.targets.normal_wishart import NormalWishart
 from alphamf.research import corpora
-from alphamf.research.experiments.base import Job, JobRecord, Numbers, blank_figure
+from alphamf.research.experiments.base import Job, JobRecord, Numbers, blank_figure, format_spread
 from alphamf.research.experiments.mass_em import methods
 from alphamf.tools.arrays import Array
 
@@ -272,12 +272,10 @@ def _table(
         numbers: Numbers = found.get(method, {})
         row: dict[str, Any] = {"method": method}
         for i, name in enumerate(names):
-            own = (
-                first["exact"][i] if method == EXACT else methods.format_spread(numbers["rmse"][i])
-            )
+            own = first["exact"][i] if method == EXACT else format_spread(numbers["rmse"][i])
             row[f"RMSE {name}"] = own
             row[f"paper {name}"] = paper[i] if paper else None
-        row["error of mean (sd)"] = methods.format_spread(numbers.get("of_mean"), 2)
+        row["error of mean (sd)"] = format_spread(numbers.get("of_mean"), 2)
         row["ESS per 1000"] = f"{numbers['ess']:.0f}" if numbers else None
         row["condition of M"] = (
             first["exact_condition"] if method == EXACT else numbers["condition"]
@@ -285,7 +283,7 @@ def _table(
         for i, name in enumerate(data):
             suffix = "" if name == "synthetic" else f" {name}"
             taken = times[name].get(method, {})
-            row[f"ms{suffix}"] = methods.format_spread(taken.get("milliseconds"))
+            row[f"ms{suffix}"] = format_spread(taken.get("milliseconds"))
             row[f"paper ms{suffix}"] = paper[2 + i] if paper else None
             row[f"ratio{suffix}"] = methods.ratio(taken.get("milliseconds"), taken.get("plain"))
         rows.append(row)

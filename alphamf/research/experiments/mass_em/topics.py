@@ -31,7 +31,7 @@ from alphamf.inference.samplers.sghmc import SGHMC
 from alphamf.inference.targets.perplexity import Perplexity, split
 from alphamf.inference.targets.topics import TopicModel
 from alphamf.research import corpora
-from alphamf.research.experiments.base import Job, JobRecord, Numbers, blank_figure
+from alphamf.research.experiments.base import Job, JobRecord, Numbers, blank_figure, format_spread
 from alphamf.research.experiments.mass_em import methods
 from alphamf.tools.arrays import Array
 
@@ -286,14 +286,13 @@ def table(records: list[JobRecord]) -> list[dict[str, Any]]:
         rows.append(
             {
                 "method": method,
-                "perplexity": methods.format_spread([n["perplexity"] for n in several], 4)
-                or "diverged",
+                "perplexity": format_spread([n["perplexity"] for n in several], 4) or "diverged",
                 "paper": paper[0],
-                "ms": methods.format_spread(spent),
+                "ms": format_spread(spent),
                 "paper ms": paper[1],
                 "ratio": None if several is plain else methods.ratio(spent, before),
                 "condition of M": float(np.exp(np.log(shapes).mean())) if shapes else None,
-                "total weight": methods.format_spread([n["total"] for n in several]),
+                "total weight": format_spread([n["total"] for n in several]),
             }
         )
     return rows

@@ -25,7 +25,7 @@ from alphamf.inference.random import generator, noise
 from alphamf.inference.samplers.hmc import HMC, HMCBFGS
 from alphamf.inference.samplers.qnhmc import QNHMC
 from alphamf.inference.targets.bpmf import BPMF, HyperBPMF
-from alphamf.research.experiments.base import Job, JobRecord, Numbers, blank_figure, mean_and_error
+from alphamf.research.experiments.base import Job, JobRecord, Numbers, blank_figure, format_spread
 from alphamf.research.experiments.quasi_newton.gaussian import ENSEMBLE, optimum
 from alphamf.research.experiments.ratings import RatingSplit
 from alphamf.tools.arrays import Array
@@ -150,20 +150,17 @@ def table(records: list[JobRecord]) -> list[dict[str, Any]]:
         rows.append(
             {
                 "method": method,
-                "test RMSE": _spread(own, "rmse"),
-                "seconds": _spread(own, "seconds", 3),
+                "test RMSE": format_spread([n["rmse"] for n in own], 4),
+                "seconds": format_spread([n["seconds"] for n in own]),
                 "paper": paper,
-                "RMSE of the last sample": _spread(own, "rmse_of_last"),
-                "acceptance": _spread(own, "acceptance", 3),
+                # MAP has no samples.
+                "RMSE of the last sample": format_spread(
+                    [n["rmse_of_last"] for n in own if "rmse_of_last" in n], 4
+                ),
+                "acceptance": format_spread([n["acceptance"] for n in own if "acceptance" in n]),
             }
         )
     return rows
-
-
-def _spread(results: list[Numbers], name: str, digits: int = 4) -> str | None:
-    """Return mean and standard error of a number, as text; None for MAP, which has no samples."""
-    found = [numbers[name] for numbers in results if name in numbers]
-    return mean_and_error(found, digits) if found else None
 
 
 def figure(records: list[JobRecord]) -> Any:
