@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf.factorization.cells import LARGEST, TINY, CellOutput, Cells
-from alphamf.factorization.priors import Model
+from alphamf.factorization.priors import Model, add_gradient
 from alphamf.inference.protocols import Parts
 from alphamf.tools.arrays import Array, namespace
 
@@ -273,7 +273,7 @@ class AlphaMFPotential:
         """Add the priors to sums of SLOPE, in place, and return the gradient of U."""
         gradient: Array = sums[0]
         for _, prior, block in self.model.priors():
-            prior.add_gradient(theta[..., block], gradient[..., block])
+            add_gradient(prior, theta[..., block], gradient[..., block])
         return gradient
 
     def parts(self, theta: Array) -> Parts:
@@ -284,7 +284,8 @@ class AlphaMFPotential:
         """Add the priors to sums of SLOPES, in place, and return the parts of the gradient."""
         plus, minus = sums
         for _, prior, block in self.model.priors():
-            prior.add_parts(theta[..., block], plus[..., block], minus[..., block])
+            for part, more in zip((plus, minus), prior.slopes(theta[..., block]), strict=True):
+                part[..., block] += more
         return Parts(plus, minus, self.model.shape, self.model.exponent)
 
     def row_parts(self, theta: Array, source: int) -> tuple[Array, Array]:

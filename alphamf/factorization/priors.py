@@ -31,16 +31,18 @@ class Prior(Protocol):
         """-log p(x) up to a constant, entry by entry."""
         ...
 
-    def add_parts(self, x: Array, plus: Array, minus: Array) -> None:
-        """Add the gradient beyond (1 - shape) / x to its two positive parts.
-
-        `plus`, `minus`: positive parts of the gradient, of the shape of x, changed in place.
-        """
+    def slopes(self, x: Array) -> tuple[Array | float, Array | float]:
+        """Return the positive parts of the gradient beyond (1 - shape) / x."""
         ...
 
-    def add_gradient(self, x: Array, out: Array) -> None:
-        """Add the whole gradient of the potential to `out`."""
-        ...
+
+def add_gradient(prior: Prior, x: Array, out: Array) -> None:
+    """Add the whole gradient of a prior's potential to `out`."""
+    plus, minus = prior.slopes(x)
+    out += plus
+    out -= minus
+    if prior.shape != 1:
+        out += (1 - prior.shape) / namespace(x).maximum(x, TINY)
 
 
 @dataclass(frozen=True)
@@ -61,14 +63,9 @@ class Flat:
         zeros: Array = namespace(x).zeros_like(x)
         return zeros
 
-    def add_parts(self, x: Array, plus: Array, minus: Array) -> None:
-        """Add nothing: a constant has no gradient.
-
-        `plus`, `minus`: positive parts of the gradient, of the shape of x, changed in place.
-        """
-
-    def add_gradient(self, x: Array, out: Array) -> None:
-        """Add nothing."""
+    def slopes(self, x: Array) -> tuple[float, float]:
+        """Return no slope."""
+        return 0.0, 0.0
 
 
 @dataclass(frozen=True)
@@ -90,17 +87,9 @@ class Gamma:
         potential: Array = (1 - self.shape) * namespace(x).log(x) + self.rate * x
         return potential
 
-    def add_parts(self, x: Array, plus: Array, minus: Array) -> None:
-        """Add the rate to the positive part.
-
-        `plus`, `minus`: positive parts of the gradient, of the shape of x, changed in place.
-        """
-        plus += self.rate
-
-    def add_gradient(self, x: Array, out: Array) -> None:
-        """Add (1 - a) / x + b."""
-        out += self.rate
-        _add_inverse(1 - self.shape, x, out)
+    def slopes(self, x: Array) -> tuple[float, float]:
+        """Return the rate, and 0."""
+        return self.rate, 0.0
 
 
 @dataclass(frozen=True)
@@ -138,36 +127,13 @@ class GeneralizedGamma:
         potential: Array = (1 - self.shape) * namespace(x).log(x) + (x / self.b) ** self.c
         return potential
 
-    def add_parts(self, x: Array, plus: Array, minus: Array) -> None:
-        """Add c (x/b)^c / x to the part that has its sign.
-
-        `plus`, `minus`: positive parts of the gradient, of the shape of x, changed in place.
-        """
-        if self.c > 0:
-            plus += self._slope(x)
-        else:
-            minus += self._slope(x)
-
-    def add_gradient(self, x: Array, out: Array) -> None:
-        """Add (1 - ac) / x + c (x/b)^c / x."""
-        if self.c > 0:
-            out += self._slope(x)
-        else:
-            out -= self._slope(x)
-        _add_inverse(1 - self.shape, x, out)
-
-    def _slope(self, x: Array) -> Array:
-        """|c| (x/b)^c / x, capped short of float32's limit."""
+    def slopes(self, x: Array) -> tuple[Array | float, Array | float]:
+        """Return |c| (x/b)^c / x, below float32's limit, as the part that has the sign of c."""
         xp = namespace(x)
         x = xp.maximum(x, TINY)
         log_slope = self.c * xp.log(x / self.b) + xp.log(abs(self.c) / x)
         slope: Array = xp.exp(xp.minimum(log_slope, LOG_LIMIT))
-        return slope
-
-
-def _add_inverse(factor: float, x: Array, out: Array) -> None:
-    if factor:
-        out += factor / namespace(x).maximum(x, TINY)
+        return (slope, 0.0) if self.c > 0 else (0.0, slope)
 
 
 @dataclass(frozen=True)

@@ -29,9 +29,7 @@ def check_alpha(alpha: float, name: str = "alpha") -> float:
     return alpha
 
 
-def positive_stable(
-    rng: Any, alpha: float, out: Array, scratch: tuple[Array, Array, Array] | None = None
-) -> Array:
+def positive_stable(rng: Any, alpha: float, out: Array) -> Array:
     r"""Fill `out` with positive (alpha/2)-stable draws by Kanter's method.
 
     .. math:: \Phi = 2 \frac{\sin(hU)}{\sin(U)^{1/h}}
@@ -51,8 +49,6 @@ def positive_stable(
         Index of the symmetric law, from 0.5 to 2.
     out
         Buffer that receives the draws, any shape.
-    scratch
-        Three buffers like `out`, to spare the allocation.
 
     References
     ----------
@@ -70,7 +66,7 @@ def positive_stable(
     if h == 1.0:
         out.fill(2.0)
         return out
-    u, e, rest = scratch or tuple(xp.empty_like(out) for _ in range(3))
+    u, e, rest = (xp.empty_like(out) for _ in range(3))
     uniform(rng, u)
     xp.log(uniform(rng, e), out=e)
     u *= np.pi

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from alphamf.errors import AlphaMFError
 from alphamf.factorization import potential as tiled
@@ -15,6 +14,7 @@ from alphamf.inference.draws import draw_gradient, draw_parts
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.positive import PositiveHMC
 from alphamf.inference.samplers.sgrld import EM
+from tests.support.differences import central
 
 ROWS, COLUMNS = 6, 5
 ALPHAS = [(0.8,), (1.0,), (2.0,), (1.2, 1.89), (1.0, 2.0), (1.0, 1.2, 1.89)]
@@ -75,16 +75,6 @@ def dense_value(target: AlphaMF, theta) -> np.ndarray:
     return value
 
 
-def differences(function, theta, h=1e-6):
-    """Central differences of a function of theta, all chains at once."""
-    slope = np.empty_like(theta)
-    for d in range(theta.shape[-1]):
-        shift = np.zeros(theta.shape[-1])
-        shift[d] = h
-        slope[..., d] = (function(theta + shift) - function(theta - shift)) / (2 * h)
-    return slope
-
-
 @pytest.mark.parametrize("blocks", [pytest.param(1, marks=pytest.mark.slow), 4])
 @pytest.mark.parametrize("chains", [(), (2, 3)])
 @pytest.mark.parametrize("fixed", [False, True])
@@ -97,7 +87,7 @@ def test_gradient(alphas, fixed, chains, blocks):
         potential = target.draw(Chosen(generator(2, block), block), theta)
         gradient = potential.grad(theta)
         assert gradient.shape == theta.shape
-        slope = differences(potential.value, theta)
+        slope = central(potential.value, theta)
         np.testing.assert_allclose(gradient, slope, rtol=1e-6, atol=1e-5)
         parts = potential.parts(theta)
         assert parts.plus.min() >= 0
@@ -108,47 +98,8 @@ def test_gradient(alphas, fixed, chains, blocks):
         values.append(potential.value(theta))
         gradients.append(gradient)
     np.testing.assert_allclose(np.mean(values, 0), dense_value(target, theta), rtol=1e-10)
-    slope = differences(lambda theta: dense_value(target, theta), theta)
+    slope = central(lambda theta: dense_value(target, theta), theta)
     np.testing.assert_allclose(np.mean(gradients, 0), slope, rtol=1e-6, atol=1e-5)
-
-
-@pytest.mark.parametrize("wrong", [1.2 / 2, 1 / 4], ids=["no Jacobian", "block not scaled up"])
-def test_broken_gradients_are_rejected(wrong):
-    """The comparison sees a lost Jacobian 2/alpha and a lost factor of blocks."""
-    target, theta = make((1.2,), blocks=4)
-    source = target.sources[0]
-
-    def prior(theta):
-        w, h = target.unpack(theta)[0]
-        return source.prior_basis.potential(w).sum() + source.prior_gains.potential(h).sum()
-
-    potential = target.draw(generator(2), theta)
-    likelihood = potential.grad(theta) - differences(prior, theta)
-    broken = potential.grad(theta) - (1 - wrong) * likelihood
-    slope = differences(potential.value, theta)
-    assert not np.allclose(broken, slope, rtol=1e-2, atol=1e-2)
-
-
-@pytest.mark.parametrize("blocks", [1, 3])
-def test_potential_remembers_nothing(blocks):
-    """Going to another theta and back gives the same numbers, and results are not buffers."""
-    target, a = make((1.0, 1.89), chains=(2,), blocks=blocks)
-    b = a[..., ::-1] * 1.1
-    original = a.copy()
-    potential = target.draw(generator(3), a)
-
-    def everything(theta):
-        return [potential.grad(theta), *potential.parts(theta)[:2], potential.value(theta)]
-
-    first = everything(a)
-    kept = [array.copy() for array in first]
-    everything(b)
-    again = everything(a)
-    for before, now, copy in zip(first, again, kept, strict=True):
-        np.testing.assert_array_equal(before, copy)
-        # Not bit for bit: the first sigma^2 was put together by the move of Phi.
-        np.testing.assert_allclose(now, copy, rtol=1e-12, atol=1e-12)
-    np.testing.assert_array_equal(a, original)
 
 
 @pytest.mark.parametrize("alphas", ALPHAS, ids=str)
@@ -163,19 +114,8 @@ def test_single_precision_is_kept_and_close_to_double(alphas, chains):
     arrays += [single.gain(theta), *single.latents.values()]
     assert {array.dtype for array in arrays} == {np.dtype(np.float32)}
     double.latents = {name: phi.astype(np.float64) for name, phi in single.latents.items()}
-    exact = differences(lambda theta: dense_value(double, theta), theta.astype(np.float64))
+    exact = central(lambda theta: dense_value(double, theta), theta.astype(np.float64))
     np.testing.assert_allclose(gradient, exact, rtol=1e-3, atol=1e-3)
-
-
-def test_draws_are_reproducible():
-    runs = []
-    for _ in range(2):
-        target, theta = make((1.0, 1.89), chains=(2,), blocks=3)
-        rng = generator(7)
-        gradients = [target.draw(rng, theta).grad(theta) for _ in range(5)]
-        runs.append([*gradients, target.gain(theta), *target.latents.values()])
-    for first, second in zip(*runs, strict=True):
-        np.testing.assert_array_equal(first, second)
 
 
 @pytest.mark.parametrize("chains", [(), (2,)])
@@ -208,39 +148,6 @@ def test_gain_is_a_share(alphas, chains):
         sigma2 = sigma2 + part
         gains[s] /= part
     np.testing.assert_allclose(gains, np.broadcast_to(1 / sigma2, gains.shape), rtol=1e-10)
-
-
-def test_alpha_two_is_the_conjugate_gaussian():
-    """With W of one column and an inverse Gamma prior on H, H given X is inverse Gamma."""
-    rng = np.random.default_rng(0)
-    w = rng.uniform(0.3, 1.3, (ROWS, 1))
-    power = rng.standard_exponential((ROWS, COLUMNS))
-    prior = GeneralizedGamma(2.0, 0.7, -1.0)
-    target = AlphaMF(power, [Source(2.0, 1, w, prior_gains=prior)])
-    theta = rng.uniform(0.2, 3.0, (20, COLUMNS))
-    target.start(generator(0), (20,))
-    assert target.latents == {}
-    law = stats.invgamma(2.0 + ROWS, scale=0.7 + (power / (2 * w)).sum(0))
-    offset = target.draw(generator(0), theta).value(theta) + law.logpdf(theta).sum(-1)
-    np.testing.assert_allclose(offset, offset[0], atol=1e-6)
-
-
-def test_alpha_two_is_itakura_saito():
-    """U is the Itakura-Saito divergence of |X|^2 from 2 W H, least where the gradient is zero."""
-    target, theta = make((2.0,))
-    target = AlphaMF(target.power, [Source(2.0, 2)])
-    target.start(generator(0), (30,))
-    theta = np.random.default_rng(1).uniform(0.3, 1.3, (30, target.size))
-    ((w, h),) = target.unpack(theta)
-    ratio = target.power / (2 * w @ h)
-    divergence = (ratio - np.log(ratio) - 1).sum((-2, -1))
-    offset = target.draw(generator(0), theta).value(theta) - divergence
-    np.testing.assert_allclose(offset, offset[0], atol=1e-6)
-    w = np.full((ROWS, 1), 0.5)
-    exact = AlphaMF(target.power, [Source(2.0, 1, w)])
-    exact.start(generator(0))
-    best = target.power.mean(0)
-    np.testing.assert_allclose(exact.draw(generator(0), best).grad(best), 0, atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import pytest
 from scipy import stats
 
 from alphamf.factorization.alpha_mf import FLOOR, AlphaMF, Source
-from alphamf.factorization.stable import positive_stable
 from alphamf.inference.random import generator
 
 CELLS = (200, 500)
@@ -59,34 +58,6 @@ def test_joint_law_is_kept(alphas, blocks):
                 assert joint_z(before[f"phi{s}"], phi, target.power, alpha).max() < 4
 
 
-ACCEPTANCE = {
-    "right": lambda t, q: -np.log(t) + q * (1 - 1 / t),
-    "without the log-determinant": lambda t, q: q * (1 - 1 / t),
-    "half of the log-determinant": lambda t, q: -np.log(t) / 2 + q * (1 - 1 / t),
-    "half of the exponent": lambda t, q: -np.log(t) + q * (1 - 1 / t) / 2,
-    "the ratio turned over": lambda t, q: np.log(t) - q * (1 - 1 / t),
-    "always": lambda t, q: np.full_like(t, np.inf),
-}
-
-
-@pytest.mark.parametrize("name", sorted(ACCEPTANCE))
-def test_wrong_moves_are_rejected(name):
-    """The same statistic on moves written out: one source, v = 1, t = sigma'^2 / sigma^2."""
-    rng = generator(2)
-    before = positive_stable(rng, 1.2, np.empty(CELLS))
-    power = before * rng.standard_exponential(CELLS)
-    proposal = positive_stable(rng, 1.2, np.empty(CELLS))
-    log_ratio = ACCEPTANCE[name](proposal / before, power / before)
-    after = np.where(np.log(rng.random(CELLS)) < log_ratio, proposal, before)
-    largest = joint_z(before, after, power, 1.2).max()
-    assert largest < 4 if name == "right" else largest > 8
-
-
-def test_phi_without_its_factor_two_is_rejected():
-    half = positive_stable(generator(3), 1.2, np.empty(CELLS)) / 2
-    assert joint_z(half, half, half, 1.2).max() > 8
-
-
 def moved(power: float, levels, alphas, *, chains=40_000, moves=100):
     """Return Phi of the first source of one cell, in many chains, after many moves."""
     rng = generator(4)
@@ -122,18 +93,6 @@ def test_one_source_reaches_its_posterior(power):
     weights = likelihood(FLOOR + quantile_grid(20_000) * 0.7**2, power)
     assert posterior_ks(phi, weights) > 1e-4
     assert posterior_ks(phi, np.ones(20_000)) < 1e-4
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("power", [0.01, 1.0, 30.0])
-def test_one_of_two_sources_reaches_its_posterior(power):
-    """Beside a Gaussian source, whose Phi is 2, and beside another Levy source."""
-    grid = quantile_grid(20_000)
-    weights = likelihood(FLOOR + grid * 0.7**2 + 2 * 0.4, power)
-    assert posterior_ks(moved(power, [0.7, 0.4], [1.0, 2.0]), weights) > 1e-4
-    grid = quantile_grid(1000)
-    both = likelihood(FLOOR + grid[:, None] * 0.7**2 + grid * 0.4**2, power)
-    assert posterior_ks(moved(power, [0.7, 0.4], [1.0, 1.0]), both.sum(1)) > 1e-4
 
 
 @pytest.mark.parametrize("chains", [(), (2,)])

@@ -162,36 +162,6 @@ def test_a_move_counts_what_it_changes(power_shape, shape):
     assert accepted == changed
 
 
-def test_acceptance_is_that_of_the_loops_in_float64():
-    """Half a million proposals each: the two shares differ by less than four standard errors."""
-    power, sources = arrays((500, 1000), (500, 1000), (1.5, 1.89))
-    exact = doubled(sources)
-    compiled_counts = moved(generator(2, 0), power, sources)
-    rng = generator(3, 0)
-    counts = cells.evaluate(
-        CellOutput.MOVE, power.astype(np.float64), exact, states=cells.states(rng, [1.5, 1.89])
-    )
-    for one, other in zip(compiled_counts, counts, strict=True):
-        share, second = one / power.size, other / power.size
-        assert 0.2 < share < 0.95
-        assert abs(share - second) < 4 * np.sqrt(2 * share * (1 - share) / power.size)
-
-
-@pytest.mark.parametrize("alpha", [0.5, 1.0, 1.2, 1.999])
-def test_extreme_cells_stay_finite(alpha):
-    extremes = np.float32([1e-12, 1e-3, 1.0, 1e12, 1e30])
-    power, v, other = (x.ravel() for x in np.meshgrid(extremes, extremes, extremes))
-    power, v, other = (np.tile(x, (40, 1)) for x in (power, v, other))
-    outputs = np.empty((2, *v.shape), np.float32)
-    sources = [Cells(alpha, v, np.ones_like(v), outputs), Cells(2.0, other, None)]
-    for seed in range(20):
-        moved(generator(seed, 0), power, sources)
-    compiled.evaluate(CellOutput.VARIANCE, power, sources)
-    for array in (sources[0].phi, outputs[0]):
-        assert np.isfinite(array).all()
-        assert (array > 0).all()
-
-
 def test_buffers_that_do_not_fit_are_refused():
     """Before a byte is written: the loops trust the lengths."""
     state = word_state(generator(0, 0), _loops.LANES)

@@ -51,25 +51,13 @@ def printed_scale(alpha: float) -> float:
     return 2 * (np.cos(np.pi * alpha) / 4) ** (2 / alpha)
 
 
-@pytest.mark.parametrize("alpha", ALPHAS)
-def test_laplace_transform(alpha):
-    phi = draws(alpha, 400_000)
-    assert phi.dtype == np.float32
+@pytest.mark.parametrize(
+    ("alpha", "dtype"), [*((each, np.float32) for each in ALPHAS), (1.0, np.float64)]
+)
+def test_laplace_transform(alpha, dtype):
+    phi = draws(alpha, 400_000, dtype=dtype)
+    assert phi.dtype == dtype
     assert np.abs(laplace_z(phi, alpha)).max() < 4
-
-
-@pytest.mark.parametrize("alpha", [1.0, 1.2])
-def test_laplace_transform_in_double_precision(alpha):
-    phi = draws(alpha, 200_000, dtype=np.float64)
-    assert phi.dtype == np.float64
-    assert np.abs(laplace_z(phi, alpha)).max() < 4
-
-
-@pytest.mark.parametrize("alpha", [1.6, 1.89, 1.99])
-def test_printed_scale_is_rejected(alpha):
-    """Eq. 16 as printed, where its power exists, fails the test that our draws pass."""
-    phi = draws(alpha, 20_000) * (printed_scale(alpha) / scale(alpha))
-    assert np.abs(laplace_z(phi, alpha)).max() > 20
 
 
 @pytest.mark.parametrize("alpha", [0.8, 1.2, 1.6, 1.89])
@@ -87,22 +75,6 @@ def test_levy_law_at_alpha_one():
     assert stats.kstest(draws(1.0, 200_000), stats.levy.cdf).pvalue > THRESHOLD
 
 
-@pytest.mark.parametrize("alpha", [0.8, 1.2, 1.5, 1.89])
-def test_real_part_is_symmetric_stable(alpha):
-    """Its characteristic function is exp(-|t / sqrt 2|^alpha)."""
-    x = symmetric_stable(generator(3), alpha, (1500,))
-    law = stats.levy_stable(alpha, 0.0, scale=np.sqrt(0.5))
-    # The law is an integral for each point: few points, closer where the law is steep.
-    points = 20 * np.sinh(np.linspace(-6, 6, 201)) / np.sinh(6) * 10
-    values = law.cdf(points)
-
-    def cdf(x):
-        return np.interp(x, points, values)
-
-    assert stats.kstest(x.real, cdf).pvalue > THRESHOLD
-    assert stats.kstest(2 * x.real, cdf).pvalue < THRESHOLD
-
-
 @pytest.mark.parametrize("alpha", [0.5, 0.8, 1.0, 1.2, 1.89, 2.0])
 def test_symmetric_draws_are_isotropic(alpha):
     x = symmetric_stable(generator(4), alpha, (100_000,))
@@ -112,27 +84,10 @@ def test_symmetric_draws_are_isotropic(alpha):
     assert stats.ks_2samp(x[:50_000].real, turned.real).pvalue > THRESHOLD
 
 
-def test_independent_parts_are_rejected():
-    """Real and imaginary part of their own Phi each have the right law, but not in between."""
-    a = symmetric_stable(generator(5), 1.2, (100_000,))
-    b = symmetric_stable(generator(6), 1.2, (100_000,))
-    z = np.abs(characteristic_z(a.real + 1j * b.real, 1.2))
-    assert z[:, [0, 2]].max() < 4
-    assert z[:, [1, 3]].max() > 4
-
-
 def test_alpha_two_is_constant():
     assert (draws(2.0, 100) == 2).all()
     x = symmetric_stable(generator(7), 2.0, (100_000,))
     assert z_scores(np.abs(x)[None] ** 2, 2.0)[0] == pytest.approx(0, abs=4)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("alpha", [0.5, 0.51, 0.999, 1.0, 1.001, 1.99, 1.9999, 2.0])
-def test_draws_are_finite_and_positive(alpha, dtype):
-    phi = draws(alpha, 1_000_000, dtype=dtype)
-    assert np.isfinite(phi).all()
-    assert (phi > 0).all()
 
 
 class Extremes:
@@ -165,21 +120,6 @@ def test_uniform_draws_lie_inside_the_open_interval(dtype, step):
     # Odd multiples of half a step: none is lost, and none more likely than its neighbours.
     assert ((u.astype(np.float64) - step / 2) % step == 0).all()
     assert np.abs(np.corrcoef(u)[np.triu_indices(3, 1)]).max() < 4 / np.sqrt(33_333)
-
-
-def test_scratch_changes_nothing():
-    plain = draws(1.2, 1000)
-    buffer, *scratch = np.empty((4, 1000), np.float32)
-    given = positive_stable(generator(1), 1.2, buffer, tuple(scratch))
-    assert given is buffer
-    np.testing.assert_array_equal(given, plain)
-
-
-def test_draws_keep_shape_and_dtype():
-    x = symmetric_stable(generator(9), 1.2, (3, 4, 5), np.float64)
-    assert x.shape == (3, 4, 5)
-    assert x.dtype == np.complex128
-    assert positive_stable(generator(9), 1.2, np.empty((3, 4), np.float32)).shape == (3, 4)
 
 
 @pytest.mark.parametrize("alpha", [0.49, 2.01, -1.0, float("nan")])
