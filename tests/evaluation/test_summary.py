@@ -18,7 +18,6 @@ from alphamf.evaluation.summary import (
     Result,
     costs,
     paired_difference,
-    values,
 )
 from alphamf.tools.tables import mean_and_error
 
@@ -113,14 +112,6 @@ def test_names_of_sounds():
     assert audio_name("fast@own.npz", "a.snr2.5.wav") == "audio/fast@own.npz/a.snr2.5.flac"
     one, other = (audio_name(f"fast@{name}.npz", "a.wav") for name in ("a/b", "a_b"))
     assert one != other and one.count("/") == other.count("/") == 2
-
-
-def test_mean_and_standard_error():
-    assert mean_and_error([1.0, 2.0, 3.0, 6.0]) == (3.0, pytest.approx(math.sqrt(14 / 3 / 4)))
-    mean, error = mean_and_error([2.0])
-    assert mean == 2 and math.isnan(error)
-    assert all(math.isnan(value) for value in mean_and_error([]))
-    assert values([result(pesq=None), result(), result(pesq=2.0)], "pesq") == [2.0]
 
 
 @given(

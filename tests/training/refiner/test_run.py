@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -326,13 +325,6 @@ def test_files_of_a_run_that_cannot_be_read_or_written_are_said(corpora, tmp_pat
     (tmp_path / "run" / "config.json").write_bytes(b"\xff")
     with pytest.raises(AlphaMFError, match=r"config\.json cannot be read"):
         runs.train(run)
-
-
-def test_adaptation_without_a_place_for_temporary_files(corpora, tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
-    folders = [str(corpora / "speech")], [str(corpora / "noise")]
-    with pytest.raises(AlphaMFError, match="cannot create a temporary folder: No such file"):
-        adapt.adapt(adapt.FineTuningSettings(*folders, 8000, 1.0, 1, 0), print)
 
 
 def adapted_config(corpora, monkeypatch, rate):
