@@ -78,7 +78,8 @@ def test_the_rest_is_copied_to_the_bit(subtype, start, end):
 
 def test_extra_outputs_are_of_the_whole():
     write("a.wav")
-    denoise("--start", "1", "--end", "2", "--noise-output", "n.wav", "--uncertainty", "u.npz")
+    extra = ["--noise-output", "n.wav", "--uncertainty", "u.npz", "--reference", "a.wav"]
+    denoise("--start", "1", "--end", "2", *extra)
     denoise("--uncertainty", "whole.npz")
     noise = exact("n.wav")
     assert not noise[:RATE].any() and not noise[2 * RATE :].any() and noise[RATE : 2 * RATE].any()

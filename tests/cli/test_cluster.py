@@ -124,9 +124,9 @@ def test_evaluate_gives_the_results_of_the_pool(corpus, plain_page, remote):
 
 
 def test_a_lost_worker_loses_no_result(tmp_path):
-    items = [tmp_path / name for name in "abc"]
+    items = [tmp_path / name for name in "ab"]
     found = list(cluster.each(killed_once, items, workers=1, address="local"))
-    assert [outcome.result for outcome in found] == ["a", "b", "c"]
+    assert [outcome.result for outcome in found] == ["a", "b"]
 
 
 def test_nobody_answers(corpus, monkeypatch):

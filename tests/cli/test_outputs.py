@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -175,26 +174,6 @@ def test_a_name_that_is_free_is_taken_at_once(here):
                 part.write_text("theirs")
                 make("other", name)
         assert Path(name).read_text() == "mine"
-
-
-class Kill(BaseException):
-    """The end of a process at that place."""
-
-
-@pytest.mark.usefixtures("file_system")
-@pytest.mark.parametrize("place", ["_rename_exclusively", "link", "replace"])
-def test_a_kill_at_the_rename_leaves_nothing_that_looks_like_a_result(here, monkeypatch, place):
-    def kill(*_):
-        assert not Path("x").exists()
-        raise Kill
-
-    where = {"link": os, "replace": Path}.get(place, temporary)
-    if getattr(where, place) is refused:
-        pytest.skip("never reached")
-    monkeypatch.setattr(where, place, kill)
-    with suppress(Kill), files.atomic_file("x", replace=False) as part:
-        part.write_text("x")
-    assert not Path("x").exists() or Path("x").read_text() == "x"
 
 
 @pytest.mark.parametrize(
