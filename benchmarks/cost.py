@@ -21,6 +21,8 @@ start
 length
     Time and memory by length and number of channels, on one core; with ``--same`` the channels
     share a sound, and are linked.
+syncs
+    A batch of short files as it is, and with calls that wait for the disk left out.
 files
     Files denoised together: the memory that all processes of the run hold together (PSS, in which
     shared pages count once), sampled every 50 ms.
@@ -245,6 +247,25 @@ def start(folder: Path, rounds: int) -> Lines:
     return [["command", "CPU s", "elapsed s"], *lines]
 
 
+def syncs(folder: Path, rounds: int) -> Lines:
+    """Return the table of a batch with and without waiting for the disk."""
+    for k in range(50):
+        write(folder / f"in/{k}.wav", 0.5, 1, 16000)
+    words = [*DENOISE[2:], "--overwrite", "--jobs", "1"]
+    ways = {
+        "with": "import os",
+        "without": "import os; os.fsync = os.fdatasync = lambda file: None",
+    }
+    starts = {name: ["-c", f"{way}; {COMMAND[1]}", *words] for name, way in ways.items()}
+    found = [{k: run(v, folder) for k, v in starts.items()} for _ in range(rounds + 1)][1:]
+    lines = [["50 files of half a second", "CPU s", "elapsed s", "elapsed, without = 1"]]
+    for name in ways:
+        cpu, elapsed = (median(each[name][k] for each in found) for k in (0, 1))
+        ratio = median(each[name].elapsed / each["without"].elapsed for each in found)
+        lines.append([f"{name} waiting", f"{cpu:.2f}", f"{elapsed:.2f}", f"{ratio:.3f}"])
+    return lines
+
+
 def length(
     folder: Path, minutes: list[float], channels: list[int], rate: int, *, same: bool
 ) -> Lines:
@@ -317,7 +338,7 @@ def size(environment: Path) -> Lines:
     return [["package", "MB"], *([name, f"{each:.1f}"] for name, each in rows)]
 
 
-PARTS = ("peers", "cores", "rates", "gpu", "start", "length", "files", "size")
+PARTS = ("peers", "cores", "rates", "gpu", "start", "syncs", "length", "files", "size")
 
 
 @one_thread()
@@ -343,6 +364,7 @@ def main(
             "rates": rates,
             "gpu": gpu,
             "start": lambda: start(folder / "start", rounds),
+            "syncs": lambda: syncs(folder / "syncs", rounds),
             "length": lambda: length(
                 folder / "length",
                 [float(each) for each in minutes.split(",")],
