@@ -73,15 +73,6 @@ def leap_many(
 
     `theta`: position, shape (*chains, D). `momentum`: p, of the shape of theta. `thermostat`: xi,
     shape (*chains, 1), which follows the kinetic energy of p.
-
-    Examples
-    --------
-    >>> from alphamf.inference.random import generator
-    >>> from alphamf.inference.targets.gaussian import LinearGaussian
-    >>> target = LinearGaussian(np.eye(2), np.ones(2), 1.0, batch=10)
-    >>> moved = leap_many(generator(0), target, np.zeros((4, 2)), Leap(0.1, 0.0, 0.4, 1.0))
-    >>> (moved.theta.shape if COMPILED else (4, 2)), leap_many(None, None, None, None)
-    ((4, 2), None)
     """
     # A wrapper that passes attributes on has draws of its own.
     data: Regression | None = getattr(target, "__dict__", {}).get("regression")

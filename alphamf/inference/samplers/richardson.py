@@ -2,8 +2,7 @@ r"""Richardson-Romberg extrapolation: chains at steps h, h / 2, ... whose errors
 
 Both chains of a pair share one Brownian motion, so that the estimate's variance stays small,
 
-.. math:: Z^\mathrm{coarse} = \Sigma^\top (Z_1 + Z_2) / \sqrt 2
-   + (I - \Sigma^\top \Sigma)^{1/2} W, \qquad \Sigma = I \text{ unless set}.
+.. math:: Z^\mathrm{coarse} = (Z_1 + Z_2) / \sqrt 2.
 
 Each gradient has its own minibatch, of one size, since its bias must be the same function of h.
 """
@@ -14,8 +13,6 @@ from dataclasses import dataclass
 from math import prod, sqrt
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-
 from alphamf.errors import AlphaMFError
 from alphamf.inference.draws import draw_gradient
 from alphamf.inference.protocols import Need, Potential, Schedule, Target
@@ -24,9 +21,6 @@ from alphamf.inference.ranges import FINITE, Range, check_ranges
 from alphamf.inference.samplers.reflect import reflect
 from alphamf.inference.schedule import step_size_at
 from alphamf.tools.arrays import Array, namespace
-
-ROUNDING = 1e-9
-"""What a singular value of `coupling` may exceed 1 by."""
 
 
 class SGRRLDState(NamedTuple):
@@ -55,13 +49,10 @@ class SGRRLD:
     ----------
     step_size
         h of the coarse chain, a number or a function of the step index.
-    coupling
-        Sigma, a number for a multiple of I or a matrix of shape (D, D), with Sigma' Sigma at most
-        I. The estimate's variance is least at 1, and largest in the limit of chains of their own.
 
     References
     ----------
-    Durmus et al., NIPS 2016, eqs. 4 to 8, with the gradient of eq. 5 at theta_k.
+    Durmus et al., NIPS 2016, eqs. 4 to 8 with Sigma = I, and the gradient of eq. 5 at theta_k.
 
     Examples
     --------
@@ -79,10 +70,6 @@ class SGRRLD:
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "no latents")
 
     step_size: Schedule = 1e-3
-    coupling: float | Array = 1.0
-
-    def __post_init__(self) -> None:
-        _check_coupling(self.coupling)
 
     def init(self, rng: Any, theta: Array) -> SGRRLDState:
         return SGRRLDState(theta, 0, theta, theta, 0.0)
@@ -92,7 +79,6 @@ class SGRRLD:
         theta, step, _, coarse, _ = state
         h = step_size_at(self.step_size, step)
         first, second, both = draw_increments(rng, theta)
-        both = _couple(rng, both, self.coupling)
         middle = move_by(rng, theta, target, h / 2, first)
         theta = move_by(rng, middle, target, h / 2, second)
         coarse = move_by(rng, coarse, target, h, both)
@@ -120,13 +106,13 @@ class SGRRHMC:
     .. math:: p' = p - h \nabla \tilde U(\theta) - h A p + \sqrt{2 A h}\, Z, \qquad
        \theta' = \theta + h p',
 
-    and the fine chain the same twice at h / 2, with the coupling of `SGRRLD`. The bias of minibatch
+    and the fine chain the same twice at h / 2, with the noise of `SGRRLD`. The bias of minibatch
     noise, O(h), cancels; that of theta's law with full gradients is of second order already. A step
     costs three gradients.
 
     Attributes
     ----------
-    step_size, coupling
+    step_size
         As in `SGRRLD`.
     friction
         A, per unit of time.
@@ -145,10 +131,8 @@ class SGRRHMC:
 
     step_size: Schedule = 0.03
     friction: float = 1.0
-    coupling: float | Array = 1.0
 
     def __post_init__(self) -> None:
-        _check_coupling(self.coupling)
         check_ranges(self, friction=FINITE)
 
     def init(self, rng: Any, theta: Array) -> SGRRHMCState:
@@ -160,7 +144,6 @@ class SGRRHMC:
         theta, step, _, coarse, momentum, coarse_momentum, _ = state
         h = step_size_at(self.step_size, step)
         first, second, both = draw_increments(rng, theta)
-        both = _couple(rng, both, self.coupling)
         middle, momentum = self._leap(rng, theta, momentum, target, h / 2, first)
         theta, momentum = self._leap(rng, middle, momentum, target, h / 2, second)
         coarse, coarse_momentum = self._leap(rng, coarse, coarse_momentum, target, h, both)
@@ -191,34 +174,6 @@ def draw_increments(rng: Any, theta: Array) -> tuple[Array, Array, Array]:
     both = first + second
     both *= sqrt(0.5)
     return first, second, both
-
-
-def _check_coupling(coupling: float | Array) -> None:
-    """Refuse a Sigma with which the coarse chain's noise would not have the covariance I."""
-    sigma = np.atleast_2d(np.asarray(coupling, dtype=float))
-    square = sigma.ndim == 2 and sigma.shape[0] == sigma.shape[1]
-    if not (square and np.isfinite(sigma).all() and np.linalg.norm(sigma, 2) <= 1 + ROUNDING):
-        raise AlphaMFError(
-            "coupling must be a number from -1 to 1, or a square matrix of singular values of at "
-            f"most 1, not {coupling}"
-        )
-
-
-def _couple(rng: Any, both: Array, coupling: float | Array) -> Array:
-    """Return the coarse chain's normals, given those of the fine chain over its step."""
-    if isinstance(coupling, (int, float)):
-        if coupling == 1:
-            return both
-        coupled: Array = coupling * both
-        coupled += sqrt(max(1 - coupling * coupling, 0)) * noise(rng, both)
-        return coupled
-    xp = namespace(both)
-    values, vectors = np.linalg.eigh(np.eye(len(coupling)) - coupling.T @ coupling)
-    root = vectors * np.sqrt(np.maximum(values, 0)) @ vectors.T
-    sigma, rest = (xp.asarray(each.astype(both.dtype)) for each in (coupling, root))
-    found: Array = xp.matmul(both, sigma)
-    found += xp.matmul(noise(rng, both), rest)
-    return found
 
 
 def move_by(rng: Any, theta: Array, target: Target[Potential], h: float, z: Array) -> Array:

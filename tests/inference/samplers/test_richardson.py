@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from alphamf.errors import AlphaMFError
 from alphamf.inference.chain import run
 from alphamf.inference.laws import (
     CHAINS,
@@ -44,19 +43,14 @@ def leap(precision, sampler, h):
     return drift, math.sqrt(2 * sampler.friction * h) * np.vstack([h * eye, eye])
 
 
-def joint_law(precision, sampler, h, sigma=None):
+def joint_law(precision, sampler, h):
     """Covariance of (middle, fine, coarse), each theta or theta over momentum, and their drift."""
     half, half_noise = leap(precision, sampler, h / 2)
     whole, whole_noise = leap(precision, sampler, h)
     none, still = np.zeros_like(half), np.zeros_like(half_noise)
     drift = np.block([[none, half, none], [none, half @ half, none], [none, none, whole]])
-    sigma = np.eye(len(precision)) if sigma is None else sigma
-    both = whole_noise @ sigma.T / math.sqrt(2)
-    values, vectors = np.linalg.eigh(np.eye(len(sigma)) - sigma.T @ sigma)
-    own = whole_noise @ (vectors * np.sqrt(np.maximum(values, 0)))  # any root has this covariance
-    noises = np.block(
-        [[half_noise, still, still], [half @ half_noise, half_noise, still], [both, both, own]]
-    )
+    both = whole_noise / math.sqrt(2)
+    noises = np.block([[half_noise, still], [half @ half_noise, half_noise], [both, both]])
     return discretised(drift, noises @ noises.T)
 
 
@@ -137,36 +131,6 @@ def test_both_chains_keep_their_joint_law(kind, dtype, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(richardson, "draw_increments", wrong)
             assert joint_z(sampler, target, covariance)[0] > Z_MOST
-
-
-DENSE = np.array([[0.6, -0.5], [0.3, 0.7]])
-"""A coupling that is not symmetric; its singular values are below 1."""
-
-
-@pytest.mark.parametrize("kind", [SGRRLD, SGRRHMC])
-@pytest.mark.parametrize("coupling", [0.0, -0.6, DENSE])
-def test_coupled_chains_keep_their_joint_law(kind, coupling):
-    """Eq. 8: Sigma as a number and as a matrix, which acts transposed."""
-    target = plane()
-    top = float(np.linalg.eigvalsh(target.precision).max())
-    step, rest = (0.7 / top, {}) if kind is SGRRLD else (0.7 / math.sqrt(top), {"friction": 2.0})
-    sampler = kind(step, coupling=coupling, **rest)
-    sigma = coupling if coupling is DENSE else coupling * np.eye(2)
-
-    def z_of(sigma):
-        law = joint_law(target.precision, sampler, sampler.step_size, sigma)
-        return joint_z(sampler, target, visible(law, 2, sampler))[0]
-
-    assert z_of(sigma) < Z_MOST
-    for wrong in (np.eye(2), *([DENSE.T] if coupling is DENSE else [])):
-        assert z_of(wrong) > Z_MOST
-
-
-@pytest.mark.parametrize("coupling", [1.1, math.nan, 2 * np.eye(2), np.ones(3)])
-def test_coupling_leaves_the_coarse_chain_its_noise(coupling):
-    for kind in (SGRRLD, SGRRHMC):
-        with pytest.raises(AlphaMFError, match="coupling must be a number from -1 to 1"):
-            kind(0.1, coupling=coupling)
 
 
 def laws_of_theta(precision, sampler, h):
