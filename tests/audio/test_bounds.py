@@ -1,7 +1,5 @@
 """Work on a stranger's file grows no faster than the file, and a decoder that hangs is ended."""
 
-from __future__ import annotations
-
 import io
 import os
 import shutil

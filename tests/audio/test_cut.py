@@ -1,7 +1,5 @@
 """Files that were cut or that change: refused in a sentence, or read as far as they go."""
 
-from __future__ import annotations
-
 import io
 import struct
 from pathlib import Path

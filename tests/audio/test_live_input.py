@@ -1,7 +1,5 @@
 """Pipes: WAV is read as it comes, to the same samples as from a file."""
 
-from __future__ import annotations
-
 import io
 import os
 import struct

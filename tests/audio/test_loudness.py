@@ -1,7 +1,5 @@
 """Loudness as pyloudnorm measures it, in blocks; true peaks that stay below the ceiling."""
 
-from __future__ import annotations
-
 import json
 import sys
 from contextlib import ExitStack

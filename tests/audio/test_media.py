@@ -1,7 +1,5 @@
 """Media files: what is heard when, what is copied bit for bit, and what is refused."""
 
-from __future__ import annotations
-
 import struct
 import sys
 from pathlib import Path

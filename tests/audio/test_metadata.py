@@ -1,7 +1,5 @@
 """Tags, pictures, chunks and bit rates: what an output keeps of its input, field by field."""
 
-from __future__ import annotations
-
 import struct
 import sys
 import time

@@ -4,8 +4,6 @@ Of every format: a file that another one follows, and counts in headers that are
 high. Either all samples come back, or one sentence says how many seconds are missing.
 """
 
-from __future__ import annotations
-
 import re
 import struct
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Audio files: what is refused and why, what comes back as it was written, what never remains."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

@@ -1,7 +1,5 @@
 """The room of a recording, on voices in rooms that are made up, and on what has no room."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import soundfile

@@ -1,7 +1,5 @@
 """A decoder can open nothing, and nothing that it answers does harm."""
 
-from __future__ import annotations
-
 import json
 import os
 import struct

@@ -1,7 +1,5 @@
 """Which folders a search goes into: those of the outputs, of others, and links to elsewhere."""
 
-from __future__ import annotations
-
 import errno
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The transform against a loop written out, and its exact inverse."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

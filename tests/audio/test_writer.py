@@ -1,7 +1,5 @@
 """Audio files: what comes back as it was written, and what never remains."""
 
-from __future__ import annotations
-
 import io
 import os
 import struct

@@ -1,7 +1,5 @@
 """Where speech is: probabilities, stretches, the table of them, and silence cut off."""
 
-from __future__ import annotations
-
 import csv
 from dataclasses import replace
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """How far chains agree: what is stated is what another seed finds."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 

@@ -1,7 +1,5 @@
 """The channel: the response laid over a dictionary is found, and only while it should be."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Channels as one alpha-MF: the basis, the law of the components, and what the model gains."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The chain of gains: its six links, one after the other, are what the denoiser does."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

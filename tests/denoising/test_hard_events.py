@@ -1,7 +1,5 @@
 """Low latency after tones, hum, clicks, steps and the like: the voice is back within a second."""
 
-from __future__ import annotations
-
 import io
 import json
 import logging

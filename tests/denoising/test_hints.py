@@ -1,7 +1,5 @@
 """Stretches of noise alone and of speech: what they change, and what is refused."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

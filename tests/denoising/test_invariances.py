@@ -1,7 +1,5 @@
 """What denoising must not depend on, bit for bit, and sounds at the edge of arithmetic."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from unittest.mock import patch
 

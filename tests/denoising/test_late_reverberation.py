@@ -89,27 +89,12 @@ def test_a_second_microphone_helps():
     assert si_sdr(early, both) > si_sdr(early, alone) + 0.5
 
 
-def test_white_noise_has_next_to_no_echo():
-    noise = np.random.default_rng(0).standard_normal(10 * RATE).astype(np.float32)
-    (late,) = late_reverberation([noise], RATE)
-    assert np.mean(late.below**2) < 0.1 * np.mean(noise**2)
-
-
 def test_reflections_within_the_delay_stay():
     noise = np.random.default_rng(0).standard_normal(10 * RATE).astype(np.float32)
     early = noise.copy()
     early[160:] += 0.8 * noise[:-160]  # 20 ms later
     (late,) = late_reverberation([early], RATE)
     assert np.mean(late.below**2) < 0.1 * np.mean(early**2)
-
-
-def test_the_two_parts_add_up():
-    _, _, heard = in_room(rate=16000)
-    (whole,) = late_reverberation([heard], 16000)
-    (divided,) = late_reverberation([heard], 16000, edge=3000)
-    np.testing.assert_allclose(divided.below + divided.above, whole.below, atol=1e-6)
-    power = np.abs(np.fft.rfft(divided.above)) ** 2
-    assert power[: 2800 * len(heard) // 16000].sum() < 1e-3 * power.sum()
 
 
 @settings(max_examples=20, deadline=None)
@@ -134,14 +119,6 @@ def test_silence_has_no_echo_and_the_level_does_not_matter():
     np.testing.assert_allclose(one.below, alone.below, atol=1e-3 * scale)
     (louder,) = late_reverberation([1000 * heard], RATE)
     np.testing.assert_allclose(louder.below, 1000 * alone.below, atol=scale)
-
-
-def test_the_order_of_channels_does_not_matter():
-    sounds = [in_room(seed=seed, seconds=2.0)[2] for seed in (3, 4)]
-    forwards = late_reverberation(sounds, RATE)
-    backwards = late_reverberation(sounds[::-1], RATE)[::-1]
-    for one, other in zip(forwards, backwards, strict=True):
-        np.testing.assert_allclose(one.below, other.below, atol=0.01 * np.abs(one.below).max())
 
 
 def test_no_more_than_its_taps_are_looked_at():

@@ -1,7 +1,5 @@
 """Denoising within 40 ms: on time, the same for all chunks, and useful from the start."""
 
-from __future__ import annotations
-
 from concurrent.futures import CancelledError
 from dataclasses import replace
 from threading import Event

@@ -1,7 +1,5 @@
 """The warm-up: on a few frames first, where there are enough of them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

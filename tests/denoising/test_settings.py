@@ -1,7 +1,5 @@
 """Settings that cannot be met raise one sentence that names them."""
 
-from __future__ import annotations
-
 import inspect
 from dataclasses import FrozenInstanceError, dataclass, fields, replace
 from math import nan
@@ -96,15 +94,6 @@ def test_other_samplers_denoise_or_are_refused_in_a_sentence(name):
         Settings(sampler=name)
     assert "\n" not in str(caught.value)
     assert all(need in str(caught.value) for need in needs)
-
-
-@pytest.mark.parametrize(
-    ("name", "reason"),
-    [("hmc", "rejects nearly all"), ("hmc-em", "zero"), ("qnhmc", "matrix"), ("hmc-bfgs", "Phi")],
-)
-def test_samplers_that_would_be_wrong_or_stand_still_say_why(name, reason):
-    with pytest.raises(AlphaMFError, match=f"'{name}' cannot .* because .*{reason}.* use 'hmc-pos"):
-        Settings(sampler=name)
 
 
 @pytest.mark.parametrize("name", METROPOLIS)

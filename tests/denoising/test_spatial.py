@@ -1,7 +1,5 @@
 """Channels that share a voice: who does, what becomes of its place, and of those that do not."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -140,15 +138,6 @@ def test_wiener_with_known_covariances():
     assert apart[1] < 0.4 * apart[0]
     before, after = (np.mean(np.abs(x - place * speech) ** 2) for x in (spectra, found))
     assert after < 0.75 * before
-
-
-def test_the_place_is_taken_from_both_sides():
-    rng = np.random.default_rng(2)
-    spectra = rng.standard_normal((2, 3, 4 * spatial.TURN, 2)).astype(np.float32)
-    spectra = np.ascontiguousarray(spectra).view(np.complex64)[..., 0]
-    gains = rng.random(spectra.shape).astype(np.float32)
-    backwards = spatial.speech(spectra[..., ::-1], gains[..., ::-1])[..., ::-1]
-    np.testing.assert_allclose(backwards, spatial.speech(spectra, gains), rtol=1e-3, atol=1e-4)
 
 
 def test_only_linked_channels_heed_the_gain_before_the_refiner(voice):

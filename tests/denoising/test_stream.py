@@ -1,7 +1,5 @@
 """Sound in chunks: in the time that is promised, on any number of cores, whatever its user does."""
 
-from __future__ import annotations
-
 import copy
 import os
 import pickle

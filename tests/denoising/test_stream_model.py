@@ -4,8 +4,6 @@ This owns chunks of any size, copies, refusals, callbacks that raise, iterators 
 the end: for each way of working, channels that share a voice, integers, and channels first.
 """
 
-from __future__ import annotations
-
 import copy
 import pickle
 from itertools import islice

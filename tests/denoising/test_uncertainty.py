@@ -1,7 +1,5 @@
 """The gain of an output and its deviation, and the range of the speech's level."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

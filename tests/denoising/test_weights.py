@@ -1,7 +1,5 @@
 """Weights: found once, checked against each other, chosen on the command line."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The compiled layers against the same layers in float64, copy by copy."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import subprocess
@@ -70,39 +68,6 @@ def test_outputs_are_those_of_the_network(sizes, bins, shape):
     found, expected = both(MORE[sizes], bins, shape)
     assert found.dtype == np.float32 and found.shape == expected.shape
     np.testing.assert_allclose(found, expected, atol=WITHIN * np.abs(expected).max())
-
-
-def mixed(x, scale, shift):
-    """Compute what `_network.mix` correlates, by NumPy."""
-    u = x - x.mean(-1, keepdims=True)
-    return u / np.sqrt((u * u).mean(-1, keepdims=True) + network.NORM_EPSILON) * scale + shift
-
-
-@pytest.mark.parametrize("width", [1, 16, 37])
-@pytest.mark.parametrize(("frames", "distance"), [(1, 1), (50, 4), (20, 2)])
-def test_mix_normalises_and_correlates_over_frames(width, frames, distance):
-    rng = np.random.default_rng(0)
-    x = (5 + 3 * rng.standard_normal((frames, width))).astype(np.float32)
-    scale, shift = rng.standard_normal((2, width)).astype(np.float32)
-    taps = rng.standard_normal((5, width)).astype(np.float32)
-    exact = [each.astype(np.float64) for each in (x, scale, shift, taps)]
-    normal, taps64 = mixed(*exact[:3]), exact[3]
-    expected = layers.correlate_dilated(normal, taps64, distance, np)
-    kept, out = (np.full((frames, width), np.nan, np.float32) for _ in range(2))
-    _network.mix(distance, x, scale, shift, taps, kept, out)
-    np.testing.assert_allclose(kept, normal, atol=2e-5)
-    np.testing.assert_allclose(out, expected, atol=2e-5)
-
-
-def test_rectify_and_add():
-    rng = np.random.default_rng(0)
-    x, change = rng.standard_normal((2, 7, 21)).astype(np.float32)
-    bias = rng.standard_normal(21).astype(np.float32)
-    found, summed = x.copy(), x.copy()
-    _network.rectify(found, bias)
-    np.testing.assert_allclose(found, layers.leaky_rectify(x + bias, np), atol=1e-6)
-    _network.add(summed, change, bias)
-    np.testing.assert_allclose(summed, x + change + bias, atol=1e-6)
 
 
 def rounded(x):
@@ -186,13 +151,6 @@ def test_sizes_whose_products_overflow_are_refused():
     for each in refusals:
         with pytest.raises(ValueError, match="do not fit"):
             each()
-
-
-def test_a_kernel_farther_apart_than_there_are_frames():
-    """As many frames as one, and fewer than the kernel's reach."""
-    for frames in (1, 5, 8, 9):
-        found, expected = both(WIDE_SIZES, 20, (frames,))
-        np.testing.assert_allclose(found, expected, atol=WITHIN * np.abs(expected).max())
 
 
 CODE = """

@@ -1,7 +1,5 @@
 """Dictionaries survive their file, and no other file passes for one."""
 
-from __future__ import annotations
-
 import io
 import json
 import pickle

@@ -1,7 +1,5 @@
 """Models lie in their files as in memory; what is damaged is not read."""
 
-from __future__ import annotations
-
 import os
 import zipfile
 

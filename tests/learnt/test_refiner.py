@@ -1,7 +1,5 @@
 """The refiner: its network against dense computations, its file, and where it is used."""
 
-from __future__ import annotations
-
 import io
 import json
 from dataclasses import replace
@@ -22,8 +20,6 @@ from alphamf.denoising.segments import continue_mirrored
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights, find
 from alphamf.errors import AlphaMFError
-from alphamf.factorization.alpha_mf import AlphaMF, Source
-from alphamf.inference.random import generator
 from alphamf.learnt import layers, network, refiner
 from alphamf.learnt.dictionary import choose as choose_dictionary
 from alphamf.learnt.refiner import Refiner
@@ -123,23 +119,6 @@ def test_the_exponent_is_the_gains_power():
 
 
 @pytest.mark.parametrize("sizes", SIZES)
-def test_what_lies_out_of_reach_changes_nothing(sizes):
-    """Beyond the dilated stack and the small convolutions; the level is held fixed."""
-    sizes = SIZES[sizes]
-    distances = [2 ** (k % network.DILATIONS) for k in range(sizes.blocks)]
-    small = 2 + sum(late for late, _ in network.DEEP[: sizes.deep])
-    reach = network.TAPS // 2 * sum(distances) + small
-    rng = np.random.default_rng(2)
-    seen = rng.standard_normal((reach + 30, BINS, network.FEATURES)).astype(np.float32)
-    other = seen.copy()
-    other[reach + 20 :] += 1
-    parameters = drawn(sizes=sizes).parameters
-    first, second = (layers.outputs(parameters, each, np)[..., 0] for each in (seen, other))
-    np.testing.assert_allclose(first[:20], second[:20], atol=1e-6)
-    assert np.abs(first[20:] - second[20:]).max() > 1e-4
-
-
-@pytest.mark.parametrize("sizes", SIZES)
 def test_file_and_back(tmp_path, sizes):
     made = replace(drawn(sizes=SIZES[sizes]), exponent=0.75, about={"by": "Ä. Nonym"})
     made.save(tmp_path / "refiner-x.npz")
@@ -210,20 +189,6 @@ def test_a_refiner_is_shipped_for_each_dictionary(rate):
     assert {name: value.shape for name, value in found.parameters.items()} == expected
     other = replace(dictionary, frame=Frame(256, 64), basis=np.ones((387, 1)), above=None)
     assert find(rate, other).refiner is None
-
-
-def test_variances_are_those_of_the_model():
-    rng = np.random.default_rng(0)
-    basis = rng.random((6, 2))
-    power = rng.random((6, 7))
-    target = AlphaMF(power, [Source(1.2, 2, basis), Source(2.0, 3)])
-    theta = target.start(generator(0, 0))
-    (w, h), (w2, h2) = target.unpack(theta)
-    np.testing.assert_allclose(target.variance(theta, 0), (w @ h) ** (2 / 1.2))
-    np.testing.assert_allclose(target.variance(theta, 1), w2 @ h2)
-    heavy = AlphaMF(power.astype(np.float32), [Source(0.5, 2, basis.astype(np.float32))])
-    theta = heavy.start(generator(0, 0))
-    assert np.isfinite(heavy.variance(1e12 * theta, 0)).all()
 
 
 def test_the_posterior_is_in_units_of_the_power():

@@ -1,7 +1,5 @@
 """The second stage in short windows: its features, its range, and where it is used."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

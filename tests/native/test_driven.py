@@ -1,7 +1,5 @@
 """The engine driven as a host does: hostile sound under the sanitizers, threads, no allocation."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The engine in C beside the one in NumPy: the same gains, and the same stream for its user."""
 
-from __future__ import annotations
-
 import copy
 import ctypes
 import os

@@ -1,7 +1,5 @@
 """The engine as a C library: the example of its page, and what each build exports."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

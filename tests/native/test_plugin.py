@@ -1,7 +1,5 @@
 """The plug-ins in hosts: the sound of a stream, late by its latency; installed and removed."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import shutil
