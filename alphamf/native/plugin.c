@@ -8,6 +8,11 @@
 #if defined(__linux__)
 #define _GNU_SOURCE
 #endif
+#if defined(_WIN32)
+#define WIN32_LEAN_AND_MEAN
+#define NOUSER
+#include <windows.h>
+#else
 #include <fcntl.h>
 #if defined(__linux__)
 #include <link.h>
@@ -16,6 +21,7 @@
 #endif
 #include <sys/mman.h>
 #include <unistd.h>
+#endif
 
 #include "_float32.h"
 #include "_plugin.h"
@@ -45,6 +51,32 @@ struct plugin {
 
 static const char here; /* is in the library's own file */
 
+#if defined(_WIN32)
+/* Map the file that the library is in; returns whether that went well. */
+static int map_own_file(struct opened *opened) {
+    static const DWORD flags =
+        GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT;
+    wchar_t name[4096];
+    LARGE_INTEGER size;
+    HMODULE library;
+    if (!GetModuleHandleExW(flags, (LPCWSTR)&here, &library)) return 0;
+    DWORD length = GetModuleFileNameW(library, name, 4096);
+    if (!length || length == 4096) return 0;
+    HANDLE file =
+        CreateFileW(name, GENERIC_READ, FILE_SHARE_READ, NULL, OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, NULL);
+    if (file == INVALID_HANDLE_VALUE) return 0;
+    HANDLE mapping = CreateFileMappingW(file, NULL, PAGE_READONLY, 0, 0, NULL);
+    if (mapping && GetFileSizeEx(file, &size) && size.QuadPart > (LONGLONG)sizeof(struct trailer)) {
+        opened->size = (size_t)size.QuadPart;
+        opened->file = MapViewOfFile(mapping, FILE_MAP_READ, 0, 0, 0);
+    }
+    if (mapping) CloseHandle(mapping);
+    CloseHandle(file);
+    return opened->file != NULL;
+}
+
+static void unmap(struct opened *opened) { UnmapViewOfFile(opened->file); }
+#else
 #if defined(__linux__)
 /* dladdr would do, but has moved from one library of the system to another. */
 static int note_own_file(struct dl_phdr_info *info, size_t size, void *name) {
@@ -87,9 +119,12 @@ static int map_own_file(struct opened *opened) {
     return opened->file != NULL;
 }
 
+static void unmap(struct opened *opened) { munmap(opened->file, opened->size); }
+#endif
+
 void close_engine(struct opened *opened) {
     alphamf_destroy(opened->engine);
-    if (opened->file) munmap(opened->file, opened->size);
+    if (opened->file) unmap(opened);
     memset(opened, 0, sizeof *opened);
 }
 

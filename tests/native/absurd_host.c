@@ -1,5 +1,18 @@
-/* A host of VST 3 that does what hosts should not: absurd_host PLUGIN.so; says "survived" at the end. */
+/* A host of VST 3 that does what hosts should not: absurd_host PLUGIN; says "survived" at the end. */
+#if defined(_WIN32)
+void *LoadLibraryA(const char *), *GetProcAddress(void *, const char *);
+int FreeLibrary(void *);
+#define dlopen(name, flags) LoadLibraryA(name)
+#define dlsym GetProcAddress
+#define ENTRY "InitDll"
+#define EXIT "ExitDll"
+#define dlclose FreeLibrary
+#define dlerror() "it cannot be loaded"
+#else
 #include <dlfcn.h>
+#define ENTRY "ModuleEntry"
+#define EXIT "ModuleExit"
+#endif
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -438,8 +451,8 @@ static void rates(void) {
 int main(int count, char **words) {
     void *library = count > 1 ? dlopen(words[1], RTLD_NOW | RTLD_LOCAL) : NULL;
     if (!library) return fprintf(stderr, "%s\n", count > 1 ? dlerror() : "no plug-in"), 2;
-    uint8_t (*enter)(void *) = (uint8_t (*)(void *))dlsym(library, "ModuleEntry");
-    uint8_t (*leave)(void) = (uint8_t (*)(void))dlsym(library, "ModuleExit");
+    uint8_t (*enter)(void *) = (uint8_t (*)(void *))dlsym(library, ENTRY);
+    uint8_t (*leave)(void) = (uint8_t (*)(void))dlsym(library, EXIT);
     void *(*get)(void) = (void *(*)(void))dlsym(library, "GetPluginFactory");
     CHECK(enter && leave && get && enter(library) && (factory = get()) && get() == factory);
     CALL(factory, release);

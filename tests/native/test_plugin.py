@@ -4,6 +4,7 @@ import ctypes
 import os
 import shutil
 import subprocess
+import sys
 from ctypes import POINTER, c_char_p, c_float, c_int, c_ulong, c_void_p
 from dataclasses import replace
 from pathlib import Path
@@ -15,9 +16,10 @@ import soundfile
 from alphamf import PRESETS, Stream, __version__
 from alphamf.audio.resample import resample
 from alphamf.errors import AlphaMFError
+from alphamf.learnt.causal import aligned
 from alphamf.native import engine, plugin
 from tests.support.commands import run
-from tests.support.places import DATA
+from tests.support.places import DATA, ROOT
 
 if not engine.AVAILABLE:
     pytest.skip("the engine was not built", allow_module_level=True)
@@ -235,7 +237,13 @@ def test_lv2_finds_no_fault_in_the_description(installed, tmp_path):
 def vst3(installed):
     """Open the plug-in in a host of VST3; as the host does, `process` takes the latency away."""
     pedalboard = pytest.importorskip("pedalboard", reason="pedalboard is not installed")
-    return pedalboard.load_plugin(str(installed[2].parents[2]))
+    return pedalboard.load_plugin(str(vst3_file(installed).parents[2]))
+
+
+def vst3_file(installed):
+    if "VST3" not in plugin.FILES:
+        pytest.skip("VST3 is installed on Linux only")
+    return installed[2]
 
 
 @pytest.mark.parametrize(
@@ -270,13 +278,30 @@ def test_instances_of_vst3_have_values_of_their_own(installed):
     np.testing.assert_allclose(limited.process(audio.T, rate).T[1000:], audio[1000:], atol=1e-6)
 
 
+NATIVE = ROOT / "alphamf" / "native"
+ABSURD = f"-I{NATIVE}", ROOT / "tests" / "native" / "absurd_host.c", "-o"
+
+
 def test_absurd_hosts_of_vst3_are_survived(installed, tmp_path):
+    file = vst3_file(installed)
     host_or_skip("cc")
-    here, headers = Path(__file__).with_name("absurd_host.c"), Path(plugin.__file__).parent
-    if not (headers / "_vst3.h").exists():
-        pytest.skip("the headers are not installed")
-    ran(tmp_path, installed, "cc", "-std=gnu11", f"-I{headers}", here, "-o", "host", "-ldl", "-lm")
-    assert ran(tmp_path, installed, tmp_path / "host", installed[2]) == "survived\n"
+    ran(tmp_path, installed, "cc", "-std=gnu11", *ABSURD, "host", "-ldl", "-lm")
+    assert ran(tmp_path, installed, tmp_path / "host", file) == "survived\n"
+
+
+@pytest.mark.slow
+def test_vst3_for_windows_survives_them_too(installed, tmp_path):
+    pytest.importorskip("ziglang", reason="ziglang is not installed")
+    host_or_skip("wine")
+    zig = sys.executable, "-m", "ziglang", "cc", "-target", "x86_64-windows-gnu", "-O1"
+    ran(tmp_path, installed, *zig, "-shared", *NATIVE.glob("*.c"), "-o", "raw.dll")
+    ran(tmp_path, installed, *zig, *ABSURD, "host.exe")
+    content = installed[0].read_bytes()
+    sizes = plugin.TRAILER.unpack(content[-plugin.TRAILER.size :])[:2]
+    weights = content[-plugin.TRAILER.size - sum(sizes) :]
+    made = aligned((tmp_path / "raw.dll").read_bytes()) + weights
+    (tmp_path / "alphamf.vst3").write_bytes(made)
+    assert "survived" in ran(tmp_path, installed, "wine", "host.exe", "alphamf.vst3")
 
 
 def test_they_are_installed_and_removed(tmp_path, monkeypatch):
@@ -294,7 +319,7 @@ def test_they_are_installed_and_removed(tmp_path, monkeypatch):
     assert run("plugin", "remove").stdout == ""
     assert own.exists() and not Path(places[0]).exists()
     assert Path(places[0]).parent.exists(), "the folder is the user's"
-    assert list((tmp_path / ".vst3").iterdir()) == []
+    assert "VST3" not in plugin.FILES or list((tmp_path / ".vst3").iterdir()) == []
 
 
 @pytest.fixture
