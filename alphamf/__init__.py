@@ -3,8 +3,6 @@
 The public names below are loaded on first use, so that importing the package costs nothing.
 """
 
-from __future__ import annotations
-
 import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -202,8 +202,6 @@ def text_of(fits: dict[str, Fitted], offsets: Reals) -> str:
 
 HEAD = '''"""Constants of `alphamf.audio.room`, by ``python -m benchmarks.room_constants``."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

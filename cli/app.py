@@ -1,7 +1,5 @@
 """The command line, and how its help is printed; commands import heavy libraries when they run."""
 
-from __future__ import annotations
-
 import logging
 import os
 import signal

@@ -1,7 +1,5 @@
 """``alphamf denoise``: denoise audio files."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 import typer

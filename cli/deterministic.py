@@ -1,7 +1,5 @@
 """Give identical results on all x86-64 processors with AVX2, by restarting the command."""
 
-from __future__ import annotations
-
 import os
 import platform
 import sys

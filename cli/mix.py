@@ -1,7 +1,5 @@
 """``alphamf mix``: make a corpus of noisy speech for ``alphamf evaluate``."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Options that several commands share, and checks that typer's types cannot express."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,5 @@
 """``alphamf plugin``: install the plug-ins for other programs, and remove them."""
 
-from __future__ import annotations
-
 import typer
 
 from alphamf.cli import report

@@ -1,7 +1,5 @@
 """Scores against a clean reference, for ``alphamf denoise --reference``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from typing import Any

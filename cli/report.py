@@ -1,7 +1,5 @@
 """Output for the user: results, errors and progress."""
 
-from __future__ import annotations
-
 import errno
 import math
 import os

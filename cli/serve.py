@@ -1,7 +1,5 @@
 """``alphamf serve``: serve a web page for denoising."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """Entry point of the console script."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

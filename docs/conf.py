@@ -1,7 +1,5 @@
 """Configuration of the site: `sphinx-build -W docs build/site` makes it."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What the examples share: the sample's sound, players and spectrograms."""
 
-from __future__ import annotations
-
 import base64
 import io
 from dataclasses import dataclass

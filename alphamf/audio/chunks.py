@@ -1,7 +1,5 @@
 """Files made of chunks (WAV, RF64, AIFF, W64, CAF): find their end, and clear time stamps."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator
 from pathlib import Path

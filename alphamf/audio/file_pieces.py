@@ -1,7 +1,5 @@
 """Files as decoders see them: bytes by position, pieces of a file as one, where recordings end."""
 
-from __future__ import annotations
-
 import io
 import os
 import re

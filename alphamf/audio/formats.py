@@ -5,8 +5,6 @@ Decoders read as much as they find and do not report truncated files, so this mo
 length in the header if the format has one.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

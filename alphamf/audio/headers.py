@@ -1,7 +1,5 @@
 """AU, NIST and FLAC files: find their end, and the length and the MD5 sum in the header of FLAC."""
 
-from __future__ import annotations
-
 import re
 import struct
 from typing import Literal

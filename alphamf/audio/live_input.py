@@ -1,7 +1,5 @@
 """Read a recording from a pipe while it is being written."""
 
-from __future__ import annotations
-
 import io
 import math
 import os

@@ -1,7 +1,5 @@
 """Loudness and true peak as in ITU-R BS.1770-4, a limiter for true peaks, and a `Normalizer`."""
 
-from __future__ import annotations
-
 import math
 import re
 import tempfile

@@ -4,8 +4,6 @@ Chunks of WAV, RF64 and AIFF files, blocks of FLAC and tags of MP3 are copied by
 reading the samples into memory.
 """
 
-from __future__ import annotations
-
 import os
 import struct
 from collections.abc import Iterator, Sequence

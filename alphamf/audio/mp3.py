@@ -1,7 +1,5 @@
 """MP3 files: find their end, and check that no frame is missing or incomplete."""
 
-from __future__ import annotations
-
 import re
 import struct
 from typing import NamedTuple

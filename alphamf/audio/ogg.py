@@ -1,7 +1,5 @@
 """Ogg files: find their end, check that they are complete, and clear random serial numbers."""
 
-from __future__ import annotations
-
 import re
 import struct
 import zlib

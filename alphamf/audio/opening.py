@@ -1,7 +1,5 @@
 """Open a recording in libsndfile or FFmpeg, to be decoded by this process."""
 
-from __future__ import annotations
-
 import hashlib
 from contextlib import ExitStack, suppress
 from typing import Any, NamedTuple, Self

@@ -1,7 +1,5 @@
 """Conversion of sampling rates."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from alphamf.errors import AlphaMFError

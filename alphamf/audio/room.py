@@ -7,8 +7,6 @@ time (RT60), the ratio in dB, and the size of the error. The statistics are thos
 Naylor, ICASSP 2008, and Eaton, Gaubitch and Naylor, ICASSP 2013.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Constants of `alphamf.audio.room`, by ``python -m benchmarks.room_constants``."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Find audio files: in a folder and its subfolders, or by a pattern."""
 
-from __future__ import annotations
-
 import errno
 import glob
 import os

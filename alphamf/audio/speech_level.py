@@ -1,7 +1,5 @@
 """Active speech level, which excludes pauses, and how far pauses lie below the speech."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -10,8 +10,6 @@ Mauler and Martin, "A low delay, variable resolution, perfect reconstruction spe
 analysis-synthesis system for speech enhancement", EUSIPCO 2007.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Copy tag fields and cover pictures through mutagen, where bytes cannot be copied."""
 
-from __future__ import annotations
-
 import codecs
 import io
 import sys

@@ -1,7 +1,5 @@
 """Write audio files completely or not at all, in the format of the input."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Denoise one file: from an input and an output to a result that can be printed as JSON."""
 
-from __future__ import annotations
-
 import math
 import os
 import platform

@@ -1,7 +1,5 @@
 """Which recordings a command reads, and how their outputs are called."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence

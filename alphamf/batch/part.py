@@ -1,7 +1,5 @@
 """Denoise a part of a recording and leave the rest unchanged."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple

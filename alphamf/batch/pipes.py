@@ -1,7 +1,5 @@
 """Denoise pipes in real time at low latency, or files in the same way."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

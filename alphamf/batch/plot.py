@@ -1,7 +1,5 @@
 """Picture of a denoised file: spectrograms before and after, and the uncertainty."""
 
-from __future__ import annotations
-
 import math
 import os
 from typing import Any

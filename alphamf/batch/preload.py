@@ -3,8 +3,6 @@
 The processes share its memory, above all that of the shipped networks.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import sys

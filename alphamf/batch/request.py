@@ -1,7 +1,5 @@
 """Options that apply to every file of a batch, and observers of each file."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ the result and how much of the input is taken. The sound is changed in its own s
 rate, length and alignment are those of the input.
 """
 
-from __future__ import annotations
-
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace

@@ -36,8 +36,6 @@ diagonalizable spatial covariance matrices", EUSIPCO 2019; Leglaive, Simsekli, L
 Richard, "Alpha-stable multichannel audio source separation", ICASSP 2017.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

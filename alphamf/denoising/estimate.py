@@ -5,8 +5,6 @@ the channels of a segment, which may be linked. Without networks, `sample_groups
 the channels of a segment in place of `sample_gains`, those that share a voice as one alpha-MF.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial

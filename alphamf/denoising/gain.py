@@ -21,8 +21,6 @@ link (`late_reverberation`), and link 5 has another network, the dereverberator.
 functions, so that a network is used on what it was trained on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

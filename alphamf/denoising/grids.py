@@ -1,7 +1,5 @@
 """Spectrogram grids: spectra at several rates and windows, and interpolation between grids."""
 
-from __future__ import annotations
-
 import math
 from itertools import count
 from typing import Any, NamedTuple

@@ -5,8 +5,6 @@ Up to 8 kHz the result is that for sound at 16 kHz. Above, alpha-MF continues in
 of 16 ms, a small network reads the posterior of these bands and the result below them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -21,8 +21,6 @@ Simsekli et al., "Alpha-stable matrix factorization", IEEE Signal Processing Let
 the law of S.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Run a chain on the alpha-MF of a power spectrogram: the model, its start and its steps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Protocol
 

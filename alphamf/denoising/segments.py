@@ -1,7 +1,5 @@
 """Denoise a stream in segments that overlap and are crossfaded, in constant memory."""
 
-from __future__ import annotations
-
 from collections import deque
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Settings of a denoising run, and the presets."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, get_args

@@ -16,8 +16,6 @@ full-rank spatial covariance model", IEEE TASLP 18 (2010); Nugraha, Liutkus and 
 matrices estimated with variances that a network gave.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

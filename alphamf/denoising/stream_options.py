@@ -1,7 +1,5 @@
 """Options of a stream, its progress reports, and the samples of a caller: checked once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import CancelledError
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Uncertainty of the output, the range of its level, and the time ranges with speech."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Estimate segments in order: one by one, in parallel threads, or as a batch on a GPU."""
 
-from __future__ import annotations
-
 import os
 from collections import deque
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Scores that need a program or file from the user: a speech recogniser, or a network."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from functools import cache, lru_cache

@@ -1,7 +1,5 @@
 """Run one method on one clip: measure time and memory, score and write the output."""
 
-from __future__ import annotations
-
 import math
 import os
 import sys

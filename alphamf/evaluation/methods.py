@@ -1,7 +1,5 @@
 """The methods that can be evaluated: the presets, and those of `evaluation.baselines`."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping

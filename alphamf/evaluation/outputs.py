@@ -1,7 +1,5 @@
 """Final outputs of an evaluation: its tables in Markdown, settings, summary, report."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math

@@ -1,7 +1,5 @@
 """Match noisy and clean files, by their names or from a table."""
 
-from __future__ import annotations
-
 import csv
 import glob
 import math

@@ -1,7 +1,5 @@
 """Jobs of an evaluation, one per clip and method, and their results file."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

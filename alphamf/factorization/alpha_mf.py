@@ -21,8 +21,6 @@ Simsekli et al., "Stochastic Quasi-Newton Langevin Monte Carlo", ICML 2016, sect
 Simsekli, Liutkus, Cemgil, "Alpha-stable matrix factorization", IEEE SPL 22 (2015).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

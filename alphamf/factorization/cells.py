@@ -4,8 +4,6 @@ r"""Elementwise steps of alpha-MF, for arrays of any module and precision.
 Arrays have the shape (*chains, *clips, rows, columns); `power` is (*clips, rows, columns).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple

@@ -5,8 +5,6 @@ The loops are in ``_loops.c``. If it could not be compiled when the package was 
 arguments of those in `cells`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -24,8 +24,6 @@ Kanter, Annals of Probability 3 (1975); Samorodnitsky & Taqqu, Stable Non-Gaussi
 trapezoidal rule.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

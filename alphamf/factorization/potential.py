@@ -4,8 +4,6 @@ Everything is computed tile by tile: W H, then the steps of `cells`, then the gr
 H, while the tile is in the cache.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any, NamedTuple

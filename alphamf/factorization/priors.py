@@ -4,8 +4,6 @@ Each prior returns -log p up to a constant, and its gradient in the form of ``pr
 (1 - shape) / x, plus a positive part, minus a positive part.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import ModuleType

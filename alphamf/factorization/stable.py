@@ -9,8 +9,6 @@ X given Phi is a complex Gaussian whose *whole* variance is E|X|^2 = Phi (half i
 at alpha = 2, Phi is the constant 2.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 The public names below are loaded on first use.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

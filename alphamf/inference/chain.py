@@ -1,7 +1,5 @@
 """The loop: run a sampler on a target, record statistics, and resume after a stop."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from math import isfinite

@@ -1,7 +1,5 @@
 """Checkpoints of a run: one ``.npz`` without pickled objects, replaced atomically."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

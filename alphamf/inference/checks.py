@@ -10,8 +10,6 @@ r"""Does a sampler sample what it should? Laws that hold for right samplers and 
   given the data; then theta still has the prior's law. It also finds a wrong gradient.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import inf, log, sqrt

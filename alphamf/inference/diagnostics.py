@@ -4,8 +4,6 @@ Draws have shape (draws, chains, ...), as `records.Trace` keeps them for a theta
 axis; a single chain is ``draws[:, None]``. Every function reduces the first two axes.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

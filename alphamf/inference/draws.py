@@ -4,8 +4,6 @@ A target may have methods of these names, which do both in one pass over its dat
 target the functions take ``draw`` and then ``grad`` or ``parts``.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from alphamf.errors import AlphaMFError

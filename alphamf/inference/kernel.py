@@ -1,7 +1,5 @@
 """A kernel of another library as a sampler, so that `check` can test it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple

@@ -4,8 +4,6 @@ A statistical test on them fails below `P_LEAST` or above `Z_MOST`, at a fixed s
 second try: a right sampler then fails about once in ten thousand tests.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -8,8 +8,6 @@ the chosen rows where they are. If it could not be compiled when the package was
 `COMPILED` is False and the samplers' own lines do the work, on the same draws if there is one leap.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

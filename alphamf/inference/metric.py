@@ -5,8 +5,6 @@ not depend on theta. Vectors have shape (*chains, D); the chain axes of a metric
 it is the same for all chains.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from alphamf.tools.arrays import Array, namespace

@@ -4,8 +4,6 @@
 length D. A target returns views of it. ``chain.run`` is the only loop.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 

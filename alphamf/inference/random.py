@@ -5,8 +5,6 @@ compiled when the package was installed, `COMPILED` is False and NumPy draws oth
 same distribution.
 """
 
-from __future__ import annotations
-
 from enum import IntEnum
 from math import pi
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Ranges of hyperparameters, and the sentence that refuses what lies outside."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import inf
 from typing import Any, NamedTuple

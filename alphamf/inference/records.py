@@ -1,7 +1,5 @@
 """Records: statistics collected from all states of a run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 from zlib import crc32

@@ -1,7 +1,5 @@
 """One call from a log density to samples with their diagnostics."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from math import gcd
 from typing import Any, NamedTuple

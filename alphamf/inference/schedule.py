@@ -1,7 +1,5 @@
 """Step sizes as functions of the step index."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import cos, inf, pi
 from typing import Any

@@ -10,8 +10,6 @@ has mean zero under the target, in either argument. So its mean over pairs of sa
 these are from the target: also of a bias that all chains share, which R-hat cannot see.
 """
 
-from __future__ import annotations
-
 from math import sqrt
 
 import numpy as np

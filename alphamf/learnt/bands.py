@@ -10,8 +10,6 @@ References
 Glasberg and Moore, Hearing Research 47 (1990), for the width of the ear's filters (ERB).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ They are networks as in `alphamf.learnt.network` whose taps all lie in the past.
 latency runs them, frame by frame (``native/_network.c``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Dictionaries of speech spectra: contents, file format, and automatic choice."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass, field, replace
 from functools import partial

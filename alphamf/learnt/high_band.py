@@ -4,8 +4,6 @@ It reads alpha-MF's posterior in these bands and the result below them, and pred
 windows of 16 ms.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The layers of `alphamf.learnt.network` in NumPy and CuPy, and compiled for a CPU."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ Reading checks sizes first and accepts no pickled objects. Arrays have the same 
 as in memory, so that they can be memory-mapped.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

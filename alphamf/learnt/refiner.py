@@ -4,8 +4,6 @@ The power that a predicted gain is raised to is the network's own, and a larger 
 power below 1 softens the gain, which speech needs and hiss in a pause does not (docs/quality.md).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any

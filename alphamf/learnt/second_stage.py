@@ -11,8 +11,6 @@ References
 Mack and Habets, "Deep filtering", IEEE Signal Processing Letters 27 (2020), for the taps.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, ClassVar, NamedTuple
 

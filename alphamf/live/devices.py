@@ -1,7 +1,5 @@
 """Microphones, headphones and virtual cables, through PortAudio: list, find and configure them."""
 
-from __future__ import annotations
-
 import ctypes
 import json
 import shutil

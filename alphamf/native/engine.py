@@ -4,8 +4,6 @@
 installed, `AVAILABLE` is False, and there is no low latency.
 """
 
-from __future__ import annotations
-
 import ctypes
 import struct
 from importlib.util import find_spec

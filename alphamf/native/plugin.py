@@ -1,7 +1,5 @@
 """Install the plug-ins: the engine and its weights in one file, where hosts look for it."""
 
-from __future__ import annotations
-
 import os
 import platform
 import struct

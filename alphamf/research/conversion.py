@@ -1,7 +1,5 @@
 """Convert published data sets to the arrays of the experiments."""
 
-from __future__ import annotations
-
 import gzip
 import re
 import tarfile

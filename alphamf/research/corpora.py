@@ -1,7 +1,5 @@
 """The data sets of the experiments: their published files, a local copy, or a download."""
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import os

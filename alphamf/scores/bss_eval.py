@@ -17,8 +17,6 @@ allows filters; Scheibler, "SDR - medium rare with fast computations", ICASSP 20
 by correlations.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from typing import NamedTuple

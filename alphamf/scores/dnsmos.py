@@ -7,8 +7,6 @@ evaluate noise suppressors", ICASSP 2022; the model ``sig_bak_ovr.onnx`` and the
 the DNS Challenge's repository, and the package speechmos carries them.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Speech recognisers: Whisper, PocketSphinx, or a command from the user."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import shlex

@@ -5,8 +5,6 @@ Every function takes signals of equal length, shape ``(samples,)``, and returns 
 values that are not finite, or are silent (constant).
 """
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

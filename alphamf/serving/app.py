@@ -1,7 +1,5 @@
 """The web application: routes, static files, and error messages."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """Access control: Host, Origin and token of requests, and how many one guest may have."""
 
-from __future__ import annotations
-
 import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, MutableMapping

@@ -1,7 +1,5 @@
 """Worker processes of the server; each lane runs one task at a time, which can be stopped."""
 
-from __future__ import annotations
-
 import threading
 from collections import Counter, deque
 from collections.abc import Callable

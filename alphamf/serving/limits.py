@@ -1,7 +1,5 @@
 """Limits of the server: sizes, lengths, counts and times, and room on its disk."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import dataclass
 from pathlib import Path

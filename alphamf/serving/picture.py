@@ -3,8 +3,6 @@
 A column is a record of bytes, so that the browser can read what was added since its last request.
 """
 
-from __future__ import annotations
-
 import math
 from typing import BinaryIO
 

@@ -1,7 +1,5 @@
 """All recordings of a server, and the tasks that process them from upload to download."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import secrets

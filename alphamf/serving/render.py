@@ -1,7 +1,5 @@
 """Write downloads: with a part of input or echo, in another format, or at a loudness."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The HTTP API: uploads, states and pictures of recordings; `downloads` has the rest."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import math

@@ -1,7 +1,5 @@
 """Run the server: open a socket, start the application, and clean up at the end."""
 
-from __future__ import annotations
-
 import asyncio
 import html
 import os

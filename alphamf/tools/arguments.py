@@ -3,8 +3,6 @@
 NumPy's numbers are accepted like Python's. A bool is not a number, and NaN is out of every range.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 import os

@@ -3,8 +3,6 @@
 Nothing here imports cupy unless the caller already holds a CuPy array or asks for a CUDA device.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from types import ModuleType

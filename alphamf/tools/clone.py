@@ -4,8 +4,6 @@ The sources are not the whole package: ``cli/`` and ``models/`` are outside of t
 compiled loops are elsewhere.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from importlib.machinery import PathFinder

@@ -5,8 +5,6 @@ numba, which librosa imports, reads ``.numba_config.yaml`` in the working direct
 code is run.
 """
 
-from __future__ import annotations
-
 import atexit
 import json
 import os

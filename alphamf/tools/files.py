@@ -1,7 +1,5 @@
 """Files: which one a path leads to, names in messages, writing completely or not at all, locks."""
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Resumable runs: results are stored as JSON lines, and jobs that have a result are skipped."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

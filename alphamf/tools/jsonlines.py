@@ -1,7 +1,5 @@
 """Append JSON objects to a file, one per line; a killed run damages at most its last line."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,7 +1,5 @@
 """Memory of this machine, glibc's allocator, and the threads of NumPy's matrix products."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import sys

@@ -1,7 +1,5 @@
 """Functions that are called for many items, and the outcome of each call."""
 
-from __future__ import annotations
-
 import errno
 import traceback
 from collections.abc import Callable, Iterator

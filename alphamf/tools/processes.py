@@ -4,8 +4,6 @@ There is no queue and no lock between them, so a worker that dies affects only i
 shared memory is needed.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import signal

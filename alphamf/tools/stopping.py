@@ -1,7 +1,5 @@
 """Stop processes, with deferred signals and where it is safe, and measure time for that."""
 
-from __future__ import annotations
-
 import os
 import select
 import signal

@@ -1,7 +1,5 @@
 """Tables: means with standard errors as Markdown, and the manifest of a corpus."""
 
-from __future__ import annotations
-
 import csv
 import math
 import re

@@ -1,7 +1,5 @@
 """Temporary files: created, locked, written by a descriptor, and renamed to the target."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import os

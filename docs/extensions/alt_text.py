@@ -1,7 +1,5 @@
 """Every image of the site says in words what it shows."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

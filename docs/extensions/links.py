@@ -6,8 +6,6 @@ go there, links to sounds are copied to the site, where a script makes players o
 other files, which the site does not have, become plain text.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

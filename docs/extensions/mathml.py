@@ -1,7 +1,5 @@
 """Formulas as MathML, which every browser draws itself: no script, and nothing to download."""
 
-from __future__ import annotations
-
 from docutils import nodes
 from latex2mathml.converter import convert
 from sphinx.application import Sphinx

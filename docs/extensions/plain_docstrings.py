@@ -4,8 +4,6 @@ In their text ``(*chains, D)`` is a shape and ``|X|^2`` a power; to reStructured
 emphasis and a ``|`` a substitution. Code and formulas are left alone.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Gradients, blocks and gains of the alpha-stable factorisation against the model written out."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -4,8 +4,6 @@ Geweke's joint test: Phi from its prior, |X|^2 given Phi, then a move of Phi giv
 pair's law as it was. Functions of the pair are compared before and after, cell by cell.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

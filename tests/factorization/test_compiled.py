@@ -1,7 +1,5 @@
 """The compiled loops against the same steps in float64, and their draws of Phi against the law."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

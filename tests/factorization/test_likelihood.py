@@ -1,7 +1,5 @@
 """The density of a cell: against closed forms, the Hankel transform, its tail, and draws."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

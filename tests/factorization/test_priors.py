@@ -1,7 +1,5 @@
 """Priors against scipy's densities and against differences of their potential."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import integrate, special, stats

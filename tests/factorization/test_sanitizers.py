@@ -1,7 +1,5 @@
 """The compiled loops under the address and undefined-behaviour sanitizers, copy by copy."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Stable draws against their Laplace transform, their characteristic function and scipy's laws."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

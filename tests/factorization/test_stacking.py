@@ -1,7 +1,5 @@
 """Stacked frames, and their mean as the way back."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

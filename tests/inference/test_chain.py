@@ -1,7 +1,5 @@
 """The loop: seeds, records, and runs that go on from a checkpoint as if never stopped."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """`check`: right samplers pass, and broken twins, wrong orders, laws and gradients do not."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, replace
 from math import inf

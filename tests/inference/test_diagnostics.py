@@ -1,7 +1,5 @@
 """Diagnostics: an autoregression has known autocorrelations, hence a known ESS and MCSE."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from arviz_stats.base.array import array_stats

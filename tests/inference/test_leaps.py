@@ -1,7 +1,5 @@
 """Compiled leaps on minibatches of a regression, beside the samplers' own lines."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

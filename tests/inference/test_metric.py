@@ -1,7 +1,5 @@
 """Metrics: products against the matrix written out, derivatives against differences."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

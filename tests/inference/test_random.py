@@ -1,7 +1,5 @@
 """Streams of random numbers, and normal noise."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """`sample`: posteriors given by functions of NumPy, JAX and PyTorch, and the page's ten lines."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

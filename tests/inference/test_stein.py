@@ -1,7 +1,5 @@
 """Kernel Stein discrepancy and thinning: Stein's identity, the kernel, and the bias they see."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

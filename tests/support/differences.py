@@ -1,7 +1,5 @@
 """Derivatives by differences, and means of minibatches."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from alphamf.inference.random import generator

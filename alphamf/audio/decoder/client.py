@@ -1,7 +1,5 @@
 """A recording that another process decodes, and a media file that another process writes."""
 
-from __future__ import annotations
-
 import os
 import sys
 from fractions import Fraction

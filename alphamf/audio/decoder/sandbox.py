@@ -6,8 +6,6 @@ messages only as numbers, text and samples: a compromised decoder can return fal
 nothing more.
 """
 
-from __future__ import annotations
-
 import atexit
 import errno
 import os

@@ -4,8 +4,6 @@ It imports what decoders need once, and has no threads, so that forking it is qu
 never reads more than the first bytes of a file.
 """
 
-from __future__ import annotations
-
 import gc
 import io
 import json

@@ -1,7 +1,5 @@
 """Tasks of a confined process: decode its file, or copy the file's other tracks."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Callable

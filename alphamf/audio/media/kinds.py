@@ -4,8 +4,6 @@ FFmpeg gets the name of the container and an open file. It may guess among forma
 other files, or a file could pass for a playlist, and it does not open files itself.
 """
 
-from __future__ import annotations
-
 import re
 import struct
 from collections.abc import Callable

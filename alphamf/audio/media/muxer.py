@@ -1,7 +1,5 @@
 """Write a media file: encode the sound, and copy the other tracks of the original."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from fractions import Fraction

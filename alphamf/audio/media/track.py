@@ -1,7 +1,5 @@
 """Decode one audio track of a media file in order, with the interface of `soundfile.SoundFile`."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress

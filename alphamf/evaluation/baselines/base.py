@@ -1,7 +1,5 @@
 """Interface of the compared methods, and their input."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

@@ -3,8 +3,6 @@
 Importing them costs no more than NumPy; what a method needs is imported when it runs.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from alphamf.audio import stft

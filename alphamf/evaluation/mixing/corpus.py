@@ -1,7 +1,5 @@
 """Make a corpus of noisy speech: find the recordings, choose the mixtures, and write them."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import os

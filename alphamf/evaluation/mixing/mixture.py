@@ -1,7 +1,5 @@
 """Speech and noise, added at a chosen signal-to-noise ratio."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Table ``pairs.csv`` of a corpus of noisy speech, and the folder of the corpus."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress

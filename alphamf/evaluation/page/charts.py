@@ -1,7 +1,5 @@
 """Charts of the methods: differences with intervals, distributions, scores by SNR, and speed."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Clips to listen to: their choice, sounds and spectrograms as ``data:`` URLs, and players."""
 
-from __future__ import annotations
-
 import base64
 import io
 import math

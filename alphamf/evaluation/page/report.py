@@ -1,7 +1,5 @@
 """Writes report.html, the results of an evaluation on one self-contained page."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

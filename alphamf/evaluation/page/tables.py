@@ -1,7 +1,5 @@
 """Tables of the report page: text and sort key of each cell."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

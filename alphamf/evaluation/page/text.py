@@ -1,7 +1,5 @@
 """Styles of the methods, and numbers and sentences of the report page."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from typing import Literal, NamedTuple

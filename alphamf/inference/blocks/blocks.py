@@ -1,7 +1,5 @@
 """What a rank holds: likelihoods of blocks, the arrays of a chain, and predictions."""
 
-from __future__ import annotations
-
 from math import sqrt
 from typing import Any
 

@@ -1,7 +1,5 @@
 """MPI ranks: processes that share a run by messages, or a single process that does all the work."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Ratings split into a grid of blocks, from lists or generated block by block, and their model."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 

@@ -1,7 +1,5 @@
 """The loop over blocks: which part of the data each step uses, and the predictions of the chain."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from operator import index

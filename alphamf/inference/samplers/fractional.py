@@ -8,8 +8,6 @@ few steps. For a law to stay, the drift has to be a Riesz derivative of negative
 .. math:: D^{\alpha - 2}\{f\}, \quad \text{in Fourier space} \quad |\omega|^{\alpha - 2} \hat f.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from math import exp, gamma

@@ -1,7 +1,5 @@
 r"""HAMCMC: Langevin moves preconditioned by the L-BFGS inverse Hessian, and the naive chain."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any, ClassVar, NamedTuple

@@ -4,8 +4,6 @@ A step draws a momentum p, follows Hamilton's equations of H = U + kinetic energ
 end with probability min(1, exp(H_0 - H_1)). Potentials must be of all data, with a value.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 

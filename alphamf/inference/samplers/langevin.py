@@ -5,8 +5,6 @@ All samplers share one convention, with a step size h and a preconditioner G,
 .. math:: \theta' = \theta - h\, G \nabla \tilde U(\theta) + \mathcal{N}(0,\, 2 h G).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any, ClassVar, NamedTuple

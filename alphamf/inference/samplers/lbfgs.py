@@ -6,8 +6,6 @@ pair without, beyond rounding, is skipped (rho = 0 in the place of 1 / s'y), in 
 separately, so that a pair of zeros is an empty slot. Vectors have shape (*chains, D).
 """
 
-from __future__ import annotations
-
 from math import sqrt
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Mass matrices of the momentum samplers: unit, constant, or adapted by Monte Carlo EM."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import inf
 from statistics import NormalDist

@@ -1,7 +1,5 @@
 r"""Shared parts of the Metropolis-Hastings samplers: extended potential, leapfrog, acceptance."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """HAMCMC and HMC on positive factors, in unbounded coordinates."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 

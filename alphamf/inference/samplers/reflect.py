@@ -4,8 +4,6 @@ Mirroring reverses the momentum of one coordinate, which keeps the kinetic energ
 diagonal mass.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from alphamf.errors import AlphaMFError

@@ -1,7 +1,5 @@
 """Replica exchange: a hot chain finds the modes; a cold chain that swaps with it samples them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import inf, sqrt
 from typing import Any, ClassVar, NamedTuple

@@ -7,8 +7,6 @@ Both chains of a pair share one Brownian motion, so that the estimate's variance
 Each gradient has its own minibatch, of one size, since its bias must be the same function of h.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import prod, sqrt
 from typing import Any, ClassVar, NamedTuple

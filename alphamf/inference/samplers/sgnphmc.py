@@ -17,8 +17,6 @@ the mean of q / Q becomes h v / 2. Friction A on q pulls it back and lets a part
 through, E r'G^-1 r / D - 1 = (A / D) E q.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial

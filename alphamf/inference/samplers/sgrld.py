@@ -1,7 +1,5 @@
 r"""Kernels for positive factors, whose gradient splits into two positive parts: SGRLD and EM."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any, ClassVar, NamedTuple

@@ -1,7 +1,5 @@
 """Log densities in JAX and PyTorch, which derive the gradients."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Held-out words of documents, and how well a topic model predicts them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

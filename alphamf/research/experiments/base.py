@@ -4,8 +4,6 @@ An experiment is a list of independent jobs, such as one method with one seed. E
 numbers, from which a table and a figure are made.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

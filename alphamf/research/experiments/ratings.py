@@ -1,7 +1,5 @@
 """Ratings of MovieLens-1M, split into training and test."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

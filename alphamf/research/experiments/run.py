@@ -4,8 +4,6 @@ The numbers that a job returns are kept as a JSON line as soon as it ends; a run
 continues with the jobs that are missing.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import shutil

@@ -1,7 +1,5 @@
 """Train a dictionary of speech spectra on clean recordings."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence

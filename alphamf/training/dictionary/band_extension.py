@@ -5,8 +5,6 @@ these held fixed, the sampler `em` fits the rows of the bands above (`alphamf.le
 band by band. A voice is used for the bands that its recording contains.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace

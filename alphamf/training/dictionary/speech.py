@@ -1,7 +1,5 @@
 """Speech for training: files by speaker; one channel at one rate, trimmed at both ends."""
 
-from __future__ import annotations
-
 import math
 import os
 import re

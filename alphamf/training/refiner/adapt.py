@@ -1,7 +1,5 @@
 """Fine-tune a shipped refiner on the user's own voices and noises."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Sequence

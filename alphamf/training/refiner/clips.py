@@ -3,8 +3,6 @@
 Sounds are stored as samples, not as spectra, which takes half of the space.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -10,8 +10,6 @@ the step of the configuration's [ladder] and compares its loss with the recorded
 Needs PyTorch: pip install 'alphamf[learn]'.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import shutil

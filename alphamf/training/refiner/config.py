@@ -1,7 +1,5 @@
 """The configuration of a training run, as dataclasses; `config_file` reads it from a TOML file."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, get_args

@@ -4,8 +4,6 @@ A section must contain all keys without a default, and no unknown keys, so that 
 run completely. The files of the shipped networks are ``models/NAME.toml``.
 """
 
-from __future__ import annotations
-
 import math
 import tomllib
 from collections.abc import Iterable

@@ -4,8 +4,6 @@ Every maker of a synthetic sound takes a generator and the `Span` to fill; it re
 (samples,), float64.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ Functions that take a pair process the speech and the mixture in the same way, s
 the ideal output of a denoiser, which should not remove rooms or telephones.
 """
 
-from __future__ import annotations
-
 import io
 from typing import NamedTuple
 

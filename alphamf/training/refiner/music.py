@@ -4,8 +4,6 @@ An instrument plays wavetables of one period. Struck strings and keys fade from 
 dark one; bowed and blown instruments sustain, with vibrato and breath noise.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -3,8 +3,6 @@
 All functions return shape (samples,), float64.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

@@ -5,8 +5,6 @@ and for scores (``dev``); files of other splits are never read. In other folders
 is used for scores, or the last fifth of every file if there are fewer than five.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 from functools import partial

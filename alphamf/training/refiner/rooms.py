@@ -1,7 +1,5 @@
 """Rooms for training mixtures: how a voice, its early part and a noise are heard in them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Scores of a network's output on dev clips: SI-SDR, PESQ and ESTOI."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Random processing of sounds for training mixtures: cuts, filters, rooms and telephones."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

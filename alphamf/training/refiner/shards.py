@@ -3,8 +3,6 @@
 Training reads them from there, so that they need not fit into memory.
 """
 
-from __future__ import annotations
-
 import json
 import threading
 import time

@@ -1,7 +1,5 @@
 """Matrix factorisation over MPI ranks: the bits, the bytes, and a rank that is killed."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """Matrix factorisation over blocks, in one process: the blocks, the samplers, checkpoints."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Fractional Langevin samplers: their noise, their drifts, and the laws that they leave."""
 
-from __future__ import annotations
-
 from math import gamma
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Laws of all samplers, also behind a wall, with masses and while they learn: one table."""
 
-from __future__ import annotations
-
 from functools import partial
 from math import inf, nan
 from typing import Any, NamedTuple

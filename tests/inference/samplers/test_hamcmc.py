@@ -1,7 +1,5 @@
 """HAMCMC: algorithm 1 written out, laws with a frozen memory, the posterior, the naive chain."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """HMC and RHMC: exact laws, the integrators, mirroring under a dense mass, and broken twins."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

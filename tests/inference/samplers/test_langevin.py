@@ -1,7 +1,5 @@
 """SGLD, PSGLD and RSGLD: discretised laws, mirroring, formulas, and corrections of metrics."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

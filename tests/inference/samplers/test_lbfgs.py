@@ -1,7 +1,5 @@
 """L-BFGS products against the matrices written out, pair by pair."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """MassEM: the algorithm written out, what momenta and positions teach, and its drift."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

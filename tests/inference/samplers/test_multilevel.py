@@ -1,7 +1,5 @@
 """Multilevel Richardson-Romberg: its weights, the law of its pairs, and the order of the bias."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

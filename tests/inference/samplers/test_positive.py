@@ -1,7 +1,5 @@
 """HAMCMC and HMC without a wall: coordinates, Jacobian, laws on positive targets, broken twins."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

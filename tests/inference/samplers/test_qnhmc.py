@@ -1,7 +1,5 @@
 """QNHMC and HMC-BFGS: exact laws, the bias of a C that learns, matrices written out, twins."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 

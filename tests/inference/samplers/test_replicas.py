@@ -1,7 +1,5 @@
 """Replica exchange: the joint law of both chains, with and without noise of the energies."""
 
-from __future__ import annotations
-
 from math import inf, sqrt
 
 import numpy as np

@@ -1,7 +1,5 @@
 """SGRRLD and SGRRHMC: the joint law of both chains, and the estimate."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

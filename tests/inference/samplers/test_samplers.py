@@ -1,7 +1,5 @@
 """Every sampler by its name: on one posterior through the one loop, and from a checkpoint on."""
 
-from __future__ import annotations
-
 from math import inf
 
 import numpy as np

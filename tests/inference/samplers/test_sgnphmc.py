@@ -1,7 +1,5 @@
 """SG-NPHMC and SGR-NPHMC: the leapfrog and its energy, laws and orders, gradient noise, mirrors."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """SGRLD on positive factors and EM: laws, broken twins, majorisation-minimisation."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

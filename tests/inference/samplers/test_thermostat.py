@@ -1,7 +1,5 @@
 """SGHMC and SGNHT: discretised laws, orders of the bias, gradient noise, masses and mirrors."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Matrix factorisation of ratings: derivatives, minibatches, dense twins and MovieLens."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Hyperpriors of matrix factorisation: derivatives, and Geweke's test of the conjugate draws."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Control variates: unbiased gradients, the law of SGLD-CV, and other samplers on them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Laws of all targets: derivatives, minibatches, chains of their own and precision; one table."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

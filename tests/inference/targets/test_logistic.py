@@ -1,7 +1,5 @@
 """Bayesian logistic regression: derivatives, minibatches, exact checks and the shared data sets."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import special

@@ -1,7 +1,5 @@
 """The normal-Wishart posterior: its exact law, its derivatives and a sampler that meets it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

@@ -1,7 +1,5 @@
 """SAGA: its formula step by step, unbiased gradients, the law of SGLD on it, and checkpoints."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

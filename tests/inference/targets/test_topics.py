@@ -4,8 +4,6 @@ Geweke's joint test: parameters, topics and words from the prior, then moves of 
 parameters given the words, leave the joint law as it was.
 """
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

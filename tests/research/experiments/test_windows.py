@@ -1,7 +1,5 @@
 """Which states an experiment averages, and with which sign: scripted chains with known answers."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 

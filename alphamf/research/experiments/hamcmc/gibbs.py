@@ -30,8 +30,6 @@ augmentation goes. Simsekli et al. (ICML 2016, section 4.2) call its sampler par
 `collapsed` is the reading of that name: what the draw of s follows at once is moved without s.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any, ClassVar, NamedTuple

@@ -18,8 +18,6 @@ sweep the Gibbs samplers have the first `SWEPT` clips only, and with 2500 sweeps
 `SWEPT_LONG`.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -10,8 +10,6 @@ the other three (`TUNING`), and the table is of the test sentences. The six voic
 all parts, as in the paper.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import replace

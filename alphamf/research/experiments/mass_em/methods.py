@@ -1,7 +1,5 @@
 """The samplers of the Monte Carlo EM paper by name: plain, and with an adaptive mass."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

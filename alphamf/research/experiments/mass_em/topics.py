@@ -14,8 +14,6 @@ Reuters-21578, 21 577 articles of 1987 from the same agency, with as many words 
 60 to 40 by date as there; its perplexities are not comparable with the printed ones either.
 """
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 from typing import Any

@@ -15,8 +15,6 @@ as many gradients as a sampler takes. How far it has come, the row "optimum" sho
 until it stands still.
 """
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

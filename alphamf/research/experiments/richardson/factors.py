@@ -11,8 +11,6 @@ mean rating; so all entries of W and H start near one value, whose product is th
 training data, with noise of a tenth of the prior's width.
 """
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

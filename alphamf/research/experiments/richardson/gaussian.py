@@ -13,8 +13,6 @@ an hour of one core, stand the runs of "step" at these lengths, and at each the 
 least mean square error.
 """
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -8,8 +8,6 @@ in theta with step gamma is SGLD in phi with gamma / 10; SGHMC with step h and f
 in phi with :math:`h / \sqrt{10}` and :math:`\sqrt{10} A`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

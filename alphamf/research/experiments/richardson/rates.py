@@ -8,8 +8,6 @@ have the best one in their middle. The model and the runs are those of ``richard
 from random starts, with the same part of burn-in.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Any
 
