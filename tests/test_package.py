@@ -19,7 +19,7 @@ from tests.support.places import ROOT, checkout
 DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = DECLARED["project"]
 
-OTHERWISE = {"PIL": "pillow", "cupy": "cupy-cuda12x"}
+OTHERWISE = {"PIL": "pillow", "cupy": "cupy-cuda12x", "pipecat": "pipecat-ai"}
 """Distributions that are not called like what they hold."""
 
 

@@ -9,7 +9,7 @@ from alphamf.tools.arguments import real_number
 
 Samples = NDArray[np.int16]
 
-STRENGTH = 0.5
+STRENGTH = 0.7
 """How much of the denoising is applied, for a recogniser: docs/streams.md has the figures."""
 
 

@@ -154,7 +154,7 @@ def read_pairs(table: str, clean: str | None = None, noisy: str | None = None) -
     return _checked(pairs)
 
 
-def sample(pairs: list[Pair], count: int | None) -> list[Pair]:
+def sample(pairs: Sequence[Pair], count: int | None) -> Sequence[Pair]:
     """Return `count` random pairs in order, always the same ones; with None, all pairs."""
     if count is None or count >= len(pairs):
         return pairs
