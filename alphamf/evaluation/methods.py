@@ -30,9 +30,8 @@ ENDINGS = (".denoised", "_denoised", "-denoised", "_enhanced", "-enhanced", ".en
 class Folder:
     """Denoised files of a system.
 
-    A clip's file has the noisy file's name and its folders below this one, the last ones at least,
-    or only its name if a single file has it; suffixes may differ, and stems may end in one of
-    `ENDINGS`.
+    A clip's file has the noisy file's name and its last folders below this one, or only its name if
+    a single file has it; suffixes may differ, and stems may end in one of `ENDINGS`.
     """
 
     def __init__(self, path: str) -> None:
