@@ -2,11 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
 from alphamf import PRESETS, Stream, denoise
+from alphamf.denoising import estimate
 from alphamf.denoising.late_reverberation import late_reverberation
+from alphamf.denoising.posterior import Posterior
 from alphamf.denoising.weights import find, find_online
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.baselines.base import Clip as Noisy
@@ -63,6 +67,26 @@ def wpe(clip: Clip) -> Floats:
     return np.asarray(istft(found.transpose(1, 2, 0), **frames)[0, : len(clip.noisy)], np.float32)
 
 
+def subtraction(clip: Clip) -> Floats:
+    """Denoise with a spectral subtraction in place of the chain, before the same networks."""
+
+    def posterior(power: Floats, *_: Any) -> Posterior:
+        noise = np.broadcast_to(2 * np.quantile(power, 0.2, axis=-1, keepdims=True), power.shape)
+        gain = np.clip(1 - noise / (power + noise.mean() * 1e-6), 0.05, 1).astype(np.float32)
+        found = gain, 0 * gain, gain * power, noise.astype(np.float32)
+        return Posterior(*found, acceptance=[1.0, 1.0], draws=0)
+
+    with patch.object(estimate, "sample_posterior", posterior):
+        return denoise(clip.noisy, clip.rate).audio
+
+
+CHANGED = {
+    "em": {"sampler": "em"},
+    "gaussian": {"alpha_speech": 2.0},
+    "chain-of-fast": {"refine": False},
+}
+"""Settings of `fast` that are changed."""
+
 PARTS: dict[str, Callable[[Clip], Floats]] = {
     "chain": chain,
     "one-gain": one_gain,
@@ -70,13 +94,14 @@ PARTS: dict[str, Callable[[Clip], Floats]] = {
     "late": late,
     "dereverb": dereverb,
     "wpe": wpe,
+    "subtraction": subtraction,
 }
 
 
 def names_of(text: str) -> list[str]:
     """Return the methods that a text names, with commas between."""
     names = text.split(",")
-    if unknown := [name for name in names if name not in (*all_methods(), *PARTS)]:
+    if unknown := [name for name in names if name not in (*all_methods(), *PARTS, *CHANGED)]:
         raise AlphaMFError(f"there is no method {unknown[0]!r}")
     return names
 
@@ -85,4 +110,7 @@ def run(name: str, clip: Clip) -> Floats:
     """Denoise a clip by a method; the result is as long as the clip."""
     if name in PARTS:
         return PARTS[name](clip)[: len(clip.clean)]
+    if name in CHANGED:
+        settings = replace(PRESETS["fast"], **CHANGED[name])
+        return denoise(clip.noisy, clip.rate, settings).audio
     return all_methods()[name].run(Noisy(clip.noisy, clip.rate, clip.clean))[: len(clip.clean)]
