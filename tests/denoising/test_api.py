@@ -550,3 +550,20 @@ def test_the_need_of_memory_is_counted_from_settings_and_length(monkeypatch):
     check_memory(power, TINY, replace(settings, chains=50))
     monkeypatch.setattr(machine, "total_memory", lambda: None)
     check_memory(power, TINY, settings)
+
+
+def test_one_silent_channel_leaves_the_other_alone():
+    audio = sound(3000, 2)
+    audio[:, 0] = 0
+    out = run(audio)
+    assert not out.audio[:, 0].any()
+    np.testing.assert_array_equal(out.audio[:, 1], run(audio[:, 1]).audio)
+
+
+def test_several_chains_average():
+    """They differ from one chain, and spread as one does."""
+    audio = sound(3000)
+    choice = replace(QUICK, steps=40, keep=20)
+    one, four = run(audio, settings=choice), run(audio, settings=replace(choice, chains=4))
+    assert (one.gain != four.gain).mean() > 0.9
+    assert np.abs(one.gain - four.gain).mean() < 0.1

@@ -181,3 +181,12 @@ def test_the_command(wide, noises, tmp_path, monkeypatch):
     default, linked, separate = (soundfile.read(f"{name}.wav")[0] for name in "abc")
     np.testing.assert_array_equal(linked, default)
     assert not np.array_equal(linked, separate)
+
+
+def test_the_place_is_taken_from_both_sides():
+    rng = np.random.default_rng(2)
+    spectra = rng.standard_normal((2, 3, 4 * spatial.TURN, 2)).astype(np.float32)
+    spectra = np.ascontiguousarray(spectra).view(np.complex64)[..., 0]
+    gains = rng.random(spectra.shape).astype(np.float32)
+    backwards = spatial.speech(spectra[..., ::-1], gains[..., ::-1])[..., ::-1]
+    np.testing.assert_allclose(backwards, spatial.speech(spectra, gains), rtol=1e-3, atol=1e-4)

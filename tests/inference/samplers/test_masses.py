@@ -7,12 +7,13 @@ import pytest
 from scipy import stats
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.laws import Z_MOST
+from alphamf.inference.laws import P_LEAST, Z_MOST, gaussian_draws, gaussian_p, gaussian_z
 from alphamf.inference.metric import Dense, Diagonal
 from alphamf.inference.random import generator, noise
 from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.samplers.masses import MassEM
 from alphamf.inference.samplers.sghmc import SGHMC
+from alphamf.inference.targets.gaussian import LinearGaussian
 
 KINDS = [(dense, source) for dense in (False, True) for source in ("momenta", "positions")]
 
@@ -266,3 +267,57 @@ def test_stays_positive_definite_with_fewer_samples_than_coordinates(dense, sour
     draw = mass.inverse(state).inverse_root(momenta[0])
     assert draw.dtype == dtype
     assert np.isfinite(draw).all()
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_terms_of_sgnht_are_sums_over_its_states(dense):
+    mass = MassEM(samples=100, nu=0.0, dense=dense, test="sgnht")
+    thetas, momenta = samples(9)
+    gradients, xis = generator(8).standard_normal((2, 9, 3))
+    xis = xis[:, :1]
+    state = mass.init(thetas[0])
+    for k in range(9):
+        state = mass.update(generator(3), state, thetas[k], momenta[k], (gradients[k], xis[k]))
+    assert state.taken[0] == 9
+    forces = gradients + xis * momenta  # the mass is one
+    np.testing.assert_allclose(state.terms.damped, (xis * momenta).sum(0))
+    np.testing.assert_allclose(state.terms.force, forces.sum(0))
+    np.testing.assert_allclose(state.terms.force_square, (forces**2).sum(0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dense", [False, True])
+def test_any_learnt_mass_that_rests_leaves_the_law(dense):
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal((30, 2)) @ np.array([[1.0, 0.8], [0.0, 0.4]])
+    target = LinearGaussian(a, a @ np.ones(2) + rng.standard_normal(30), 1.0)
+    sampler = HMC(0.1, leaps=4, mass=MassEM(samples=4, dense=dense, freeze=8))
+    start = gaussian_draws(target.mean, target.covariance, n=20_000)
+    state, rng = sampler.init(generator(0), start), generator(1)
+    for _ in range(8):
+        state = sampler.step(rng, state, target)
+    assert np.std(np.log(as_matrix(state.mass, dense)[:, 0, 0])) > 0.1
+    # New draws do not know the masses, which differ from chain to chain.
+    fresh = gaussian_draws(target.mean, target.covariance, n=20_000, seed=9)
+    resting = state._replace(theta=fresh)
+    after = sampler.step(generator(3), resting, target)
+    assert after.mass is state.mass
+    law = target.mean, target.covariance
+    assert gaussian_z(after.theta, *law) < Z_MOST
+    assert gaussian_p(after.theta, *law) > P_LEAST
+
+
+def test_positions_are_taken_about_their_mean():
+    thetas, momenta = samples(400, dtype=np.float32)
+    settings = {"samples": 200, "source": "positions", "decay": 1.0}
+
+    def error(mass):
+        learnt = np.sqrt(fed(mass, thetas, momenta).inverse)
+        return np.abs(learnt / thetas.std(0) - 1).max()
+
+    class AboutZero(MassEM):
+        def update(self, rng, state, *sample):
+            return super().update(rng, state._replace(mean=0 * state.mean), *sample)
+
+    assert error(MassEM(**settings)) < 0.2
+    assert error(AboutZero(**settings)) > 1
