@@ -183,10 +183,12 @@ def test_the_command(wide, noises, tmp_path, monkeypatch):
     assert not np.array_equal(linked, separate)
 
 
-def test_the_place_is_taken_from_both_sides():
+def test_the_place_is_taken_from_both_sides_and_at_every_level():
     rng = np.random.default_rng(2)
     spectra = rng.standard_normal((2, 3, 4 * spatial.TURN, 2)).astype(np.float32)
     spectra = np.ascontiguousarray(spectra).view(np.complex64)[..., 0]
     gains = rng.random(spectra.shape).astype(np.float32)
+    found = spatial.speech(spectra, gains)
     backwards = spatial.speech(spectra[..., ::-1], gains[..., ::-1])[..., ::-1]
-    np.testing.assert_allclose(backwards, spatial.speech(spectra, gains), rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(backwards, found, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(spatial.speech(spectra / 16, gains), found / 16, atol=1e-3)
