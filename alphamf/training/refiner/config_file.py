@@ -34,7 +34,7 @@ from alphamf.training.refiner.config import (
 SHORTEST = 0.5
 """Minimum length of a clip, in seconds: a segment of ESTOI lasts 0.4 s."""
 
-SHARES = tuple(each.name for each in fields(Mixtures) if each.type == "float")[1:]
+SHARES = tuple(each.name for each in fields(Mixtures) if each.type is float)[1:]
 """Keys of `Mixtures` that are probabilities: all numbers but the first, the length."""
 
 

@@ -46,6 +46,10 @@ class Quartic:
         theta: Array = radius * np.concatenate([np.cos(angle), np.sin(angle)], -1)
         return theta
 
+    def exact(self, rng: Any, count: int) -> Array:
+        """Draw from the law, shape (count, 2): `check` asks for it."""
+        return self.start(rng, (count,))
+
     def value(self, theta: Array) -> Array:
         """Return |theta|^4 / 4."""
         value: Array = (theta * theta).sum(-1) ** 2 / 4
