@@ -212,11 +212,15 @@ def test_a_folder_that_holds_files_of_others_is_refused(here, words, name):
     assert result.stderr == f"Error: {top} {sentence}\n" and everything() == before
 
 
-@pytest.mark.parametrize("rest", [b"", b'{"ver', b'{"version": "0.0.1", "k'])
+CUT = b'{"version": "0.0.1", "k'
+
+
 @pytest.mark.parametrize(
-    "words",
-    [EVALUATE, pytest.param(EXPERIMENT, marks=pytest.mark.slow)],
-    ids=["evaluate", "experiment"],
+    ("words", "rest"),
+    [
+        *((EVALUATE, rest) for rest in (b"", b'{"ver', CUT)),
+        pytest.param(EXPERIMENT, CUT, marks=pytest.mark.slow),
+    ],
 )
 def test_a_folder_of_a_stopped_run_is_written_again(here, words, rest):
     """Of a run that was killed, or whose disk was full: its last line is cut off."""
