@@ -29,9 +29,8 @@ LARGEST = 36e6
 """Bytes of a wheel: the models, and little else."""
 
 LOADED = """
-import alphamf
 from alphamf.factorization import compiled
-print(alphamf.__file__, compiled.AVAILABLE)
+print(compiled.__file__, compiled.AVAILABLE)
 """
 
 
