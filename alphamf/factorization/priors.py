@@ -178,8 +178,8 @@ class Model:
 
     def __init__(self, power: Array, sources: Sequence[Source], blocks: int) -> None:
         _check(power, sources, blocks)
-        self.xp = xp = namespace(power)
-        self.power: Array = xp.ascontiguousarray(power)
+        self.xp: Any = namespace(power)
+        self.power: Array = self.xp.ascontiguousarray(power)
         self.sources: tuple[Source, ...] = tuple(sources)
         self.blocks = blocks
         self.loops: ModuleType = compiled if compiled.supports(power, len(sources)) else cells
@@ -189,8 +189,8 @@ class Model:
         for source in self.sources:
             basis = self._extend(rows * source.rank) if source.basis is None else None
             self.layout.append((basis, self._extend(source.rank * columns)))
-        self.shape: Any = xp.empty(self.size, power.dtype)
-        self.exponent: Any = xp.empty(self.size, power.dtype)
+        self.shape: Any = self.xp.empty(self.size, power.dtype)
+        self.exponent: Any = self.xp.empty(self.size, power.dtype)
         for source, prior, block in self.priors():
             self.shape[block] = prior.shape
             # Majorisation-minimisation of log v^(2/alpha) + |X|^2 / v^(2/alpha) over one factor;

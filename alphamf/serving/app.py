@@ -1,5 +1,7 @@
 """The web application: routes, static files, and error messages."""
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

@@ -1,5 +1,7 @@
 """Parse requests: the recording in the path, the numbers in the query."""
 
+from __future__ import annotations
+
 from typing import TypeVar
 
 from starlette.exceptions import HTTPException

@@ -1,5 +1,7 @@
 """The HTTP API: uploads, states and pictures of recordings; `downloads` has the rest."""
 
+from __future__ import annotations
+
 import asyncio
 import json
 import math

@@ -5,6 +5,8 @@ g^2 N - 2 g C + S for speech of energy S, where C is the inner product of both. 
 sound.
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 

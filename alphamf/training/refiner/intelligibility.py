@@ -1,5 +1,7 @@
 """ESTOI as a differentiable loss on sounds."""
 
+from __future__ import annotations
+
 import numpy as np
 import torch
 from torch import Tensor

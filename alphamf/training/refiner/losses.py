@@ -1,5 +1,7 @@
 """Losses of both networks: distances between their output and the clean speech."""
 
+from __future__ import annotations
+
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 

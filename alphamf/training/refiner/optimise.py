@@ -9,6 +9,8 @@ Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019 (AdamW
 Jordan et al., "Muon: an optimizer for hidden layers in neural networks" (2024).
 """
 
+from __future__ import annotations
+
 import io
 import math
 from collections.abc import Iterable, Mapping, Sequence

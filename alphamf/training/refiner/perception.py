@@ -10,6 +10,8 @@ perceptual evaluation of the speech quality", IEEE SPL 25 (2018); Zwicker and Fa
 "Psychoacoustics" (1999), for the loudness.
 """
 
+from __future__ import annotations
+
 import numpy as np
 import torch
 from torch import Tensor

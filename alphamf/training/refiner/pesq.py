@@ -12,6 +12,8 @@ critical bandwidth", JASA 68 (1980); Terhardt, "Calculating virtual pitch", Hear
 (1979), for the threshold.
 """
 
+from __future__ import annotations
+
 from functools import cache
 from typing import NamedTuple
 

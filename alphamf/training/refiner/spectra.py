@@ -1,5 +1,7 @@
 """Short-time spectra of sounds in PyTorch: those of `alphamf.audio.stft`, differentiable."""
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor
 from torch.nn import functional

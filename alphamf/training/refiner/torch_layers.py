@@ -1,5 +1,7 @@
 """The network of `alphamf.learnt.network` in PyTorch: the same outputs, differentiable and fast."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 
 import torch

@@ -7,6 +7,8 @@ at 16 kHz, and generalises better to unknown voices and noises (docs/quality.md)
 ordinary network.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 
 import numpy as np
