@@ -237,13 +237,13 @@ class Workers:
         if late is None:
             return sample(sounds)
         wholes, near = list(sounds), list(sounds)
-        lates = late.result()[place : place + len(sounds)]
-        for k, each in enumerate(lates):
+        echoes = late.result()[place : place + len(sounds)]
+        for k, each in enumerate(echoes):
             if each.share:
                 wholes[k] = sounds[k] - each.above
                 near[k] = wholes[k] - each.below
         found = sample(near)
-        for k, each in enumerate(lates):
+        for k, each in enumerate(echoes):
             if each.share:
                 whole = Spectra(wholes[k] * found[k].scale, self._rate)
                 share = self._settings.dereverb * each.share
