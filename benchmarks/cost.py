@@ -58,7 +58,7 @@ from alphamf.evaluation.baselines.base import Clip
 from alphamf.evaluation.baselines.registry import METHODS
 from alphamf.evaluation.measure import measure_cost
 from alphamf.tools import pool, tables
-from alphamf.tools.arrays import Floats
+from alphamf.tools.arrays import Floats, Reals
 from alphamf.tools.machine import one_thread
 from benchmarks.report import caption, run_main
 from benchmarks.scored import publish
@@ -89,12 +89,17 @@ LEAST = 5.0  # Megabytes of the smallest package that has a line of its own
 Lines = list[list[str]]
 
 
+def envelope(count: int, rate: int) -> Reals:
+    """Return a level that varies like that of speech, with a period of half a second."""
+    found: Reals = 0.1 * (np.sin(2 * np.pi * 2.0 * np.arange(count) / rate) ** 2 + 0.05)
+    return found
+
+
 def synthetic_sound(seconds: float, rate: int) -> Floats:
-    """Return noise with a level that varies like that of speech, shape (samples,)."""
+    """Return noise with the level of speech, shape (samples,)."""
     count = round(seconds * rate)
-    envelope = np.sin(2 * np.pi * 2.0 * np.arange(count) / rate) ** 2 + 0.05
     noise = np.random.default_rng(0).standard_normal(count)
-    return (0.1 * envelope * noise).astype(np.float32)
+    return (envelope(count, rate) * noise).astype(np.float32)
 
 
 def methods() -> list[str]:
@@ -224,14 +229,14 @@ def write(path: Path, seconds: float, channels: int, rate: int, *, same: bool = 
     """Write noise with the level of speech; with `same` its channels hold one, and their own."""
     path.parent.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(channels)
-    envelope = np.sin(2 * np.pi * 2 * np.arange(rate) / rate)[:, None] ** 2 + 0.05
+    level = envelope(rate, rate)[:, None]
     with open_writer(path, rate, channels) as writer:
         for start in range(0, round(seconds * rate), rate):
             count = min(rate, round(seconds * rate) - start)
             sound = rng.standard_normal((rate, channels), dtype=np.float32)
             if same:
                 sound = 0.1 * sound + rng.standard_normal((rate, 1), dtype=np.float32)
-            writer.write((0.1 * envelope * sound).astype(np.float32)[:count])
+            writer.write((level * sound).astype(np.float32)[:count])
 
 
 def start(folder: Path, rounds: int) -> Lines:

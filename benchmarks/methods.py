@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -48,9 +49,9 @@ def late(clip: Clip) -> Floats:
     return found
 
 
-def dereverb(clip: Clip) -> Floats:
-    """Denoise, and remove the echo."""
-    return denoise(clip.noisy, clip.rate, replace(PRESETS["fast"], dereverb=1.0)).audio
+def changed(clip: Clip, **settings: Any) -> Floats:
+    """Denoise with some settings of `fast` changed."""
+    return denoise(clip.noisy, clip.rate, replace(PRESETS["fast"], **settings)).audio
 
 
 def wpe(clip: Clip) -> Floats:
@@ -80,19 +81,15 @@ def subtraction(clip: Clip) -> Floats:
         return denoise(clip.noisy, clip.rate).audio
 
 
-CHANGED = {
-    "em": {"sampler": "em"},
-    "gaussian": {"alpha_speech": 2.0},
-    "chain-of-fast": {"refine": False},
-}
-"""Settings of `fast` that are changed."""
-
 PARTS: dict[str, Callable[[Clip], Floats]] = {
     "chain": chain,
     "one-gain": one_gain,
     "low-one-gain": low_one_gain,
     "late": late,
-    "dereverb": dereverb,
+    "dereverb": partial(changed, dereverb=1.0),
+    "em": partial(changed, sampler="em"),
+    "gaussian": partial(changed, alpha_speech=2.0),
+    "chain-of-fast": partial(changed, refine=False),
     "wpe": wpe,
     "subtraction": subtraction,
 }
@@ -101,7 +98,7 @@ PARTS: dict[str, Callable[[Clip], Floats]] = {
 def names_of(text: str) -> list[str]:
     """Return the methods that a text names, with commas between."""
     names = text.split(",")
-    if unknown := [name for name in names if name not in (*all_methods(), *PARTS, *CHANGED)]:
+    if unknown := [name for name in names if name not in (*all_methods(), *PARTS)]:
         raise AlphaMFError(f"there is no method {unknown[0]!r}")
     return names
 
@@ -110,7 +107,4 @@ def run(name: str, clip: Clip) -> Floats:
     """Denoise a clip by a method; the result is as long as the clip."""
     if name in PARTS:
         return PARTS[name](clip)[: len(clip.clean)]
-    if name in CHANGED:
-        settings = replace(PRESETS["fast"], **CHANGED[name])
-        return denoise(clip.noisy, clip.rate, settings).audio
     return all_methods()[name].run(Noisy(clip.noisy, clip.rate, clip.clean))[: len(clip.clean)]
