@@ -39,17 +39,6 @@ def small(name, ranks=None, burn_in=20):
     return Walk(made(), model, SAMPLERS[name], seed=1, ranks=ranks, burn_in=burn_in, every=EVERY)
 
 
-def films(name, ranks=None):
-    """Return a walk of the experiment, on all of MovieLens-1M."""
-    kind = "searched" if name == "DSGRRLD" else "printed"
-    job = next(
-        job
-        for job in distributed_mf.jobs(True, 0)
-        if (job["method"], job["rank"], job["kind"]) == (name, 10, kind)
-    )
-    return distributed_mf.walk_of({**job, "burn_in": 20}, ranks=ranks)
-
-
 def tiny():
     """Return the experiment with three jobs of 40 steps."""
     sizes = {"users": 60, "steps": 40, "burn_in": 10}
@@ -94,11 +83,11 @@ def outcome(walk, steps=STEPS, **settings):
     }
 
 
-def outcomes(make, ranks=None):
+def outcomes(ranks=None):
     """Return the outcomes of all samplers, with names for ``np.savez``."""
     found = {}
     for name in SAMPLERS:
-        own = outcome(make(name, ranks)) or {}
+        own = outcome(small(name, ranks)) or {}
         found |= {f"{name}.{key}": value for key, value in own.items()}
     return found
 
@@ -128,6 +117,6 @@ if __name__ == "__main__":
         if what == "kill":
             result = killed(ranks, Path(rest[0]), int(rest[1]), int(rest[2]))
         else:
-            result = outcomes({"small": small, "films": films}[what], ranks)
+            result = outcomes(ranks)
         if ranks.rank == 0:
             np.savez(output, **result)

@@ -37,7 +37,7 @@ def ranks_run(count, *arguments, code=0):
 
 @pytest.fixture(scope="module")
 def in_turn():
-    return walks.outcomes(walks.small)
+    return walks.outcomes()
 
 
 @pytest.fixture(scope="module", params=[2, 4])

@@ -38,14 +38,14 @@ class Frames:
     next one, shape (channels, 2 * hop).
     """
 
-    def __init__(self, hop, channels, hops=0):
+    def __init__(self, hop, channels):
         self.windows = windows(hop)
         self.latency = SYNTHESIS_HOPS * hop
         length = len(self.windows.analysis)
         self._past, self._sum = (np.zeros((channels, length), np.float32) for _ in range(2))
         energy = np.cumsum(self.windows.analysis[::-1] ** 2)[hop - 1 :: hop]
         self._filled = energy / energy[-1]
-        self._count, self.hops = 0, hops  # since the window was empty, and in all
+        self._count = 0  # hops so far
         self.noisy_pair = self.speech_pair = None
         place = length - self.latency
         missing = self.windows.analysis * self.windows.synthesis
@@ -58,7 +58,6 @@ class Frames:
         self._past[:, :-hop] = self._past[:, hop:]
         self._past[:, -hop:] = block.T
         self._count += 1
-        self.hops += 1
         return np.fft.rfft(self._past * self.windows.analysis, axis=1).astype(np.complex64)
 
     @property
@@ -77,7 +76,7 @@ class Frames:
         self.speech_pair = self._sum[:, place : place + 2 * hop] * self._unit
         self._sum[:, :-hop] = self._sum[:, hop:]
         self._sum[:, -hop:] = 0
-        return done if self.hops >= SYNTHESIS_HOPS else done[:0]
+        return done if self.is_due else done[:0]
 
     def forget_speech(self):
         """Forget the frames that were added."""
@@ -92,16 +91,6 @@ class Frames:
     def reaches_sound(self):
         """Whether the pair of hops reaches into the recording."""
         return self._count >= SYNTHESIS_HOPS - 1
-
-
-def is_finite(part):
-    """Return whether all numbers in the arrays of a part of the engine are finite."""
-    if isinstance(part, np.ndarray | float):
-        return bool(np.isfinite(part).all())
-    if isinstance(part, list | tuple):
-        return all(map(is_finite, part))
-    own = type(part).__module__.startswith("tests.support.twin")
-    return not own or all(map(is_finite, vars(part).values()))
 
 
 class ReferenceEngine:
@@ -165,11 +154,6 @@ class ReferenceEngine:
 
     def _process_hop(self, block):
         """Return speech, gain, its standard deviation and the probability of speech for a hop."""
-        if not is_finite(self):
-            self.reset_reason, self._unfit = REASONS[2], 0
-            self._frames = Frames(self.hop, block.shape[1], self._frames.hops)
-            self.level[:] = 0
-            self._begin()
         block = np.clip(block, -HIGHEST, HIGHEST)
         self._reset_after_unfit(block)
         spectrum = self._frames.analyse(block)
@@ -219,15 +203,6 @@ class ReferenceEngine:
 
     def _found(self, power):
         """Return the gain and its standard deviation on the dictionary's bins, given |X|^2."""
-        gain, std = self._refined(power)
-        if not np.isfinite(gain + std).all():
-            self.reset_reason = REASONS[2]
-            self._begin()
-            gain, std = self._refined(power)
-        return gain, std
-
-    def _refined(self, power):
-        """Return gain and standard deviation as `_found` does, which may not be finite."""
         found = self._chain.step(power)
         self.acceptance, self.level = found.acceptance, found.level
         if self._refiner is None:
