@@ -27,26 +27,25 @@ def delayed(sound, rate, strength):
     return np.concatenate([np.zeros((late, sound.shape[1]), np.int16), cleaned])[: len(sound)]
 
 
-def run_pipecat(sound, rate, size, *frames):
-    """Return what the filter makes of mono sound; `frames` (place, frame) reach it in between."""
+def run_pipecat(sound, rate, size, frames=()):
+    """Return what the filter makes of mono sound; `frames` reach it before the sample of theirs."""
     filters = pytest.importorskip("alphamf.agents.pipecat", reason="Pipecat is not installed")
+
+    chunks = {first: sound[first : first + size] for first in range(0, len(sound), size)}
 
     async def run():
         made = filters.AlphaMFFilter()
         await made.start(rate)
         answers = []
-        for first in range(0, len(sound), size):
-            for place, frame in frames:
-                if place == first:
-                    await made.process_frame(frame)
-            answers.append(await made.filter(sound[first : first + size].tobytes()))
+        for first, chunk in chunks.items():
+            if first in frames:
+                await made.process_frame(frames[first])
+            answers.append(await made.filter(chunk.tobytes()))
         await made.stop()
         return answers
 
     answers = asyncio.run(run())
-    assert [len(each) // 2 for each in answers] == [
-        len(sound[first : first + size]) for first in range(0, len(sound), size)
-    ]
+    assert [len(each) // 2 for each in answers] == [len(chunk) for chunk in chunks.values()]
     return np.frombuffer(b"".join(answers), np.int16)
 
 
@@ -63,7 +62,7 @@ def test_frames_of_pipecat_switch_and_set_the_strength_without_a_jump(noisy):
     sound, rate = noisy
     off, on = frames.FilterEnableFrame(enable=False), frames.FilterEnableFrame(enable=True)
     whole = frames.FilterUpdateSettingsFrame(settings={"strength": 1.0})
-    found = run_pipecat(sound, rate, 160, (3200, off), (6400, on), (9600, whole))
+    found = run_pipecat(sound, rate, 160, {3200: off, 6400: on, 9600: whole})
     for first, last, strength in [
         (0, 3200, STRENGTH), (3360, 6400, 0), (6560, 9600, STRENGTH), (9760, 16000, 1)
     ]:  # fmt: skip

@@ -225,7 +225,6 @@ BOTH = " ".join(CORPUS)
         (f"{BOTH} --transcripts x.txt", "--transcripts needs --asr"),
         (f"{BOTH} --asr 'listen {{file}}' --transcripts x.txt", "x.txt cannot be read"),
         (f"{BOTH} --dnsmos x.onnx", "x.onnx does not exist"),
-        (f"{BOTH} --dnsmos clean/a.wav", "clean/a.wav"),
         (f"{BOTH} --limit 0", "--limit must be at least 1, not 0"),
         (f"{BOTH} --jobs 0", "--jobs must be at least 1, not 0"),
         (f"{BOTH} --seed -1", "--seed must be at least 0, not -1"),

@@ -186,6 +186,9 @@ def network(path: Path, samples: int = 144160) -> Path:
 
 def test_scores_of_a_dnsmos_network(corpus, plain_page):
     pytest.importorskip("onnxruntime")
+    done = evaluate(*CORPUS, "--dnsmos", "clean/a.wav", method="noisy", code=2)
+    assert done.stderr.startswith("Error: ") and done.stderr.count("\n") == 1
+    assert "clean/a.wav" in done.stderr and not done.stdout and not Path("evaluation").exists()
     path = network(corpus / "net.onnx")
     printed = evaluate(*CORPUS, "--dnsmos", path, method="noisy").stdout
     assert "DNSMOS OVR" in printed
