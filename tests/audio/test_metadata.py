@@ -275,26 +275,6 @@ def test_tags_are_kept_field_by_field(tmp_path, suffix, tag, history):
     assert copied(source).read_bytes() == first
 
 
-@pytest.mark.parametrize(("one", "other"), [(".mp3", ".flac"), (".flac", ".m4a"), (".m4a", ".ogg")])
-def test_common_fields_go_into_another_format(tmp_path, one, other):
-    source = tmp_path / f"a{one}"
-    write(source)
-    if one == ".mp3":
-        tag_mp3(source, 4)
-    else:
-        {".flac": tag_flac, ".m4a": tag_m4a}[one](source)
-    output = copied(source, tmp_path / f"b{other}")
-    assert mutagen.File(output, easy=True)["title"] == ["Räume"]
-    assert mutagen.File(output, easy=True)["artist"][0] == "A"
-
-
-def test_comments_of_vorbis_go_into_opus(tmp_path):
-    source = tmp_path / "a.ogg"
-    write(source)
-    tag_ogg(source)
-    assert fields(copied(source, tmp_path / "b.opus")) == fields(source)
-
-
 COMMON = {
     "title": "Räume", "artist": "A", "album": "B", "albumartist": "C", "date": "2020-01-02",
     "genre": "Speech", "tracknumber": "3/9", "discnumber": "1/2", "composer": "D",

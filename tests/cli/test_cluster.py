@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from alphamf.cli.app import app
 from alphamf.tools import cluster
 from alphamf.tools.extras import install_extra
-from tests.support.commands import COMMAND, in_a_terminal, leave, sound
+from tests.support.commands import COMMAND, leave, sound
 from tests.support.commands import in_a_process as run
 from tests.support.commands import until as wait
 from tests.support.evaluation_corpus import CORPUS, evaluate, lines, table
@@ -270,11 +270,3 @@ def test_a_stop_ends_the_tasks_and_leaves_nothing_behind(tmp_path, remote, where
     wait(lambda: os.listdir(tmp_path) == ["a.wav"])
     with Client(remote[0], set_as_default=False) as client:
         assert not any(client.processing().values())
-
-
-def test_progress_is_shown_in_a_terminal(tmp_path):
-    sound(tmp_path / "a.wav", 3)
-    words = ["denoise", "a.wav", "--steps", "400", "--cluster", "local", "--jobs", "1"]
-    seen, piped, code = in_a_terminal(*words, folder=tmp_path)
-    assert piped.startswith(b"a.wav -> a.denoised.wav: 3.00 s")
-    assert code == 0 and b"of 3 s" in seen and b"Dask: 1 worker, " in seen

@@ -3,10 +3,8 @@
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +15,8 @@ from alphamf.evaluation import runner
 from alphamf.evaluation.extra_scores import ExtraScores, read_transcripts
 from alphamf.scores.recognisers import error_rate, recognise_words, words
 from alphamf.tools import tables
-from tests.support.commands import COMMAND, in_a_terminal, leave, until
-from tests.support.evaluation_corpus import CORPUS, evaluate, lines, speech, table, write
+from tests.support.commands import COMMAND, in_a_terminal, leave
+from tests.support.evaluation_corpus import CORPUS, evaluate, lines, table, write
 
 CLIPS = {"fan_5dB/a.wav", "fan_5dB/b.wav", "a_fan_sn11.wav", "b_fan_sn11.wav"}
 
@@ -261,25 +259,3 @@ def test_a_killed_run_is_continued(corpus, plain_page):
     assert len({item["key"] for item in found}) == len(found)
     assert sum(item["method"] != "paper" for item in found) == 8
     assert table() == table("whole")
-
-
-@pytest.mark.slow
-@posix
-def test_ctrl_c_is_clean(corpus):
-    for k in range(3):
-        sound = np.tile(speech("noisy", 0, 5.0), 20)
-        write(Path(f"noisy/{k}.wav"), sound)
-        write(Path(f"clean/{k}.wav"), 0.9 * sound)
-    process = start("--method", "paper", "--jobs", "2")
-    sounds = Path("evaluation/audio/clean")
-    until(lambda: len(list(sounds.glob("[0-9].flac"))) >= 2)
-    time.sleep(0.5)  # past the imports, which may lose an exception that a signal raises
-    os.killpg(process.pid, signal.SIGINT)
-    try:
-        output, errors = process.communicate(timeout=90)
-    finally:
-        leave(process)
-    said = b"Stopped. The same command continues.\n"
-    assert (process.returncode, output, errors) == (130, b"", said)
-    assert (Path("evaluation") / "results.jsonl").read_bytes() == b""
-    assert not list(Path().rglob(".*.part")) and not Path("evaluation/report.html").exists()

@@ -202,26 +202,3 @@ def test_what_cannot_be_met_is_one_sentence(here, arguments, sentence):
     assert result.stderr.startswith("Error: ") and result.stderr.count("\n") == 1
     assert sentence in result.stderr and result.stdout == ""
     assert sorted(os.listdir()) == ["noise", "old", "speech"]
-
-
-@pytest.mark.slow
-def test_every_odd_recording_is_mixed_or_refused(shared, tmp_path):
-    """As speech and as noise."""
-    odd = shared / "corpora/odd"
-    bad = {"empty", "zero_bytes", "truncated", "truncated_header", "text", "nan_inf", "silence"}
-    inputs = {path.stem: path for path in odd.iterdir() if path.suffix not in (".md", ".csv")}
-    clean = shared / "corpora/librispeech-dev/1688/1688-142285-0000.flac"
-    as_speech = [odd, "--noise", inputs["speech"].with_suffix(".mp3"), "--level", "active"]
-    for words, refused in (
-        (as_speech, {*bad, "one_sample"}),
-        ([clean, "--noise", odd], {*bad, "one_sample", "ten_ms"}),
-    ):
-        out = tmp_path / f"{len(refused)}"
-        result = mix(*words, "-o", out, "--snr", "0", code=2)
-        lines = result.stderr.splitlines()
-        assert all(any(inputs[name].name in line for line in lines) for name in refused)
-        assert len(table(out)) >= 9 or "--level" not in words
-        for row in table(out):
-            noisy = pair(row, out)[1]
-            assert np.isfinite(noisy).all() and np.abs(noisy).max() <= 1
-            assert ratio(row, out) == pytest.approx(0, abs=0.1), row

@@ -14,7 +14,7 @@ import soundfile
 from alphamf.learnt import network_file
 from alphamf.learnt.dictionary import load, shipped_dictionaries
 from alphamf.learnt.network_file import TrainedNetwork
-from tests.support.commands import in_a_terminal, run
+from tests.support.commands import run
 from tests.support.places import DATA
 from tests.support.planted import syllables
 
@@ -206,14 +206,3 @@ def test_a_bad_file_is_reported_and_the_others_are_used():
     assert several.stderr.count("\n") == 3
     assert "there is no speech to train on; none of the files can be used" in several.stderr
     assert not os.path.exists("n.npz")
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="terminals are POSIX")
-@pytest.mark.usefixtures("voices")
-def test_progress_shows_the_steps_unless_quiet():
-    words = ["train", "clean", "-o", "m.npz", "--steps", "40", *map(str, TINY)]
-    seen, _, code = in_a_terminal(*words, columns=120)
-    assert code == 0
-    assert b"m.npz" in seen and b"of 40 steps" in seen
-    assert run(*words, "--overwrite", "-q").output == ""

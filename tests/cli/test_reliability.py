@@ -4,7 +4,6 @@ import errno
 import io
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 from alphamf.audio.live_input import spool_pipe
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import atomic_file
-from tests.support.commands import COMMAND, QUICK, every_command, run, sound
+from tests.support.commands import QUICK, every_command, run, sound
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals, locks and limits are POSIX")
 
@@ -43,28 +42,6 @@ def test_a_half_done_folder_is_continued(here):
     # What was named is meant: that is refused.
     named = run("denoise", "in/2.wav", "--output-dir", "out", *QUICK, code=2)
     assert "out/2.wav already exists" in named.stderr
-
-
-CRASH = """
-import os, signal, sys
-def look(event, arguments):
-    if event == "open" and str(arguments[0]).endswith("1.wav"):
-        os.kill(os.getpid(), signal.SIGSEGV)
-sys.addaudithook(look)
-"""
-
-
-@pytest.mark.slow
-@posix
-def test_a_process_that_crashes_costs_one_file(here):
-    Path("sitecustomize.py").write_text(CRASH)
-    done = subprocess.run(
-        [*COMMAND, "denoise", "in", "--output-dir", "out", "--quiet", *QUICK],
-        env={**os.environ, "PYTHONPATH": str(here)}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 1
-    assert done.stderr == "Error: in/1.wav: its process crashed twice: Segmentation fault\n"
-    assert sorted(os.listdir("out")) == ["0.wav", "2.wav"]
 
 
 @posix

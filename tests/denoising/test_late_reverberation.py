@@ -13,13 +13,12 @@ from alphamf.audio.resample import resample
 from alphamf.denoising import late_reverberation as module
 from alphamf.denoising.late_reverberation import (
     DELAY,
-    TAPS,
     late_frame,
     late_reverberation,
     mean_precision,
     predicted_frames,
 )
-from alphamf.factorization.stable import positive_stable, symmetric_stable
+from alphamf.factorization.stable import positive_stable
 from alphamf.scores.score import si_sdr
 from tests.support.echoes import echoing
 from tests.support.places import DATA
@@ -121,19 +120,6 @@ def test_silence_has_no_echo_and_the_level_does_not_matter():
     np.testing.assert_allclose(louder.below, 1000 * alone.below, atol=scale)
 
 
-def test_no_more_than_its_taps_are_looked_at():
-    """A repetition after the last tap is not found."""
-    rng = np.random.default_rng(1)
-    clean = heavy(rng, (1, 8, 600)).astype(np.complex64)
-    late = clean.copy()
-    beyond = DELAY + TAPS + 4
-    late[..., beyond:] += 0.7 * clean[..., :-beyond]
-    inside = clean.copy()
-    inside[..., DELAY + 4 :] += 0.7 * clean[..., : -DELAY - 4]
-    unseen, seen = (np.median(np.abs(predicted_frames(each)[0])) for each in (late, inside))
-    assert unseen < 0.6 * seen
-
-
 def test_a_dry_voice_is_as_without_the_option():
     voice, *_ = in_room(rate=16000)
     assert late_reverberation([voice], 16000)[0].share == 0
@@ -202,8 +188,6 @@ def test_above_the_band_the_echo_goes_as_well():
 SQUARED = 0.5
 """The g of `mean_precision` for `symmetric_stable` of alpha = 1 and dispersion 1."""
 
-FACTORS = np.array([0.4 + 0.2j, -0.3j, 0.2])
-
 
 def simulated_precision(powers, alpha):
     """Return E[1 / Phi | |S|^2] by weighting draws of the prior; S given Phi has variance Phi."""
@@ -219,26 +203,3 @@ def test_the_mean_precision_is_that_of_the_positive_stable_law():
     for other in (0.8, 1.3):
         wrong = simulated_precision(powers, other)
         assert np.abs(wrong / expected - 1).max() > 0.15
-
-
-def frames_and_past(seed, frames=400):
-    """Return frames with an echo, shape (1, 1, frames), complex128, and their past."""
-    rng = np.random.default_rng(seed)
-    made = echoing(symmetric_stable(rng, 1.0, (1, 1, frames), np.float64), FACTORS)
-    return made, module._past(made, len(FACTORS))
-
-
-def negative_log_density(innovation):
-    return 1.5 * np.log(SQUARED + np.abs(innovation) ** 2).sum()
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_no_iteration_of_em_lowers_the_likelihood(seed):
-    (spectrum,), past = frames_and_past(seed)
-    found, values = np.zeros_like(spectrum), []
-    for _ in range(20):
-        values.append(negative_log_density(spectrum - found))
-        precision = mean_precision(np.abs(spectrum - found) ** 2, SQUARED)
-        found = module._regression(spectrum, past, precision)
-    assert values[0] > values[1] + 10
-    assert np.all(np.diff(values) < 1e-3)

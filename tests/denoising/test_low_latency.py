@@ -10,13 +10,10 @@ import soundfile
 
 from alphamf import PRESETS, AlphaMFError, Stream
 from alphamf.audio.resample import resample
-from alphamf.audio.stft import Frame
-from alphamf.denoising.grids import Grid, regrid
 from alphamf.denoising.weights import find_online
 from alphamf.native import engine
 from alphamf.scores.score import si_sdr
 from tests.support.places import DATA
-from tests.support.twin.gains import Bins
 
 THROUGH = replace(PRESETS["fast"], max_attenuation=0.0)
 
@@ -153,15 +150,6 @@ def test_it_can_be_cancelled_and_tells_how_far_it_is():
 def test_what_low_latency_cannot_do(options, reason):
     with pytest.raises(AlphaMFError, match=reason):
         Stream(8000, 1, **options)
-
-
-@pytest.mark.parametrize("rates", [(16000, 48000), (48000, 16000), (8000, 11025), (8000, 8000)])
-def test_bins_are_moved_as_for_segments(rates):
-    source, target = (Grid(rate, Frame(8 * (rate // 125), rate // 125)) for rate in rates)
-    values = np.random.default_rng(0).random((2, source.frame.bins), np.float32)
-    shape = target.frame.bins, 1
-    wanted = [regrid(row[:, None], source, target, shape)[:, 0] for row in values]
-    np.testing.assert_allclose(Bins(source, target)(values), wanted, atol=1e-6)
 
 
 def band(seconds, low, high, rate=48000):

@@ -123,10 +123,3 @@ def test_the_command_takes_networks_or_none(sample, tmp_path):
     assert report["no network"][:2] == (None, None)
     assert report["plain with"][0] == "refiner-16k"
     assert len({sound for _, _, sound in report.values()}) == 4
-
-
-def test_the_command_refuses_a_network_that_does_not_exist(sample):
-    assert (
-        "nowhere.npz does not exist"
-        in run("denoise", sample, "--network", "nowhere.npz", code=2).stderr
-    )

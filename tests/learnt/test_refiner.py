@@ -18,7 +18,7 @@ from alphamf.denoising.grids import native_grid
 from alphamf.denoising.posterior import sample_posterior
 from alphamf.denoising.segments import continue_mirrored
 from alphamf.denoising.settings import Settings
-from alphamf.denoising.weights import Weights, find
+from alphamf.denoising.weights import Weights
 from alphamf.errors import AlphaMFError
 from alphamf.learnt import layers, network, refiner
 from alphamf.learnt.dictionary import choose as choose_dictionary
@@ -178,17 +178,6 @@ def test_the_networks_output_is_the_gain(rate):
     assert plain.gain[0].std() > 0.01
     without = denoise(audio, rate, quick, model=Weights(dictionary))
     np.testing.assert_array_equal(without.gain, plain.gain)
-
-
-@pytest.mark.parametrize("rate", [8000, 16000])
-def test_a_refiner_is_shipped_for_each_dictionary(rate):
-    dictionary = choose_dictionary("auto", rate)
-    found = find(rate).refiner
-    assert found is not None and found.rate == rate
-    expected = network.shapes(dictionary.bins, NARROW_SIZES if rate == 8000 else WIDE_SIZES)
-    assert {name: value.shape for name, value in found.parameters.items()} == expected
-    other = replace(dictionary, frame=Frame(256, 64), basis=np.ones((387, 1)), above=None)
-    assert find(rate, other).refiner is None
 
 
 def test_the_posterior_is_in_units_of_the_power():

@@ -18,7 +18,6 @@ from alphamf.learnt.second_stage import SecondStage
 from alphamf.scores.score import stoi
 from alphamf.training.refiner import events
 from alphamf.training.refiner.shaping import rms
-from tests.support.networks import SECOND_STAGE_SIZES
 
 FRAME = Frame(16, 8)
 SIZES = network.Sizes(width=16, hidden=32, blocks=2, maps=3, local=12, deep=1)
@@ -189,19 +188,6 @@ def test_no_more_is_removed_than_the_limit():
     limited = replace(QUICK, max_attenuation=20.0)
     found = denoise(given, 16000, limited, model=nothing).audio
     np.testing.assert_allclose(found, 0.1 * given, atol=1e-6)
-
-
-@pytest.mark.parametrize(("rate", "window"), [(8000, 128), (16000, 256)])
-def test_a_second_stage_is_shipped_for_each_rate(rate, window):
-    found = find(rate).second_stage
-    assert (found.rate, found.frame) == (rate, second_stage.frame(rate))
-    assert found.frame == Frame(window, window // 2)
-    expected = network.shapes(window // 2 + 1, SECOND_STAGE_SIZES)
-    assert {name: value.shape for name, value in found.parameters.items()} == expected
-    other = replace(
-        choose_dictionary("auto", 16000), frame=Frame(256, 64), basis=np.ones((387, 1)), above=None
-    )
-    assert find(16000, other).second_stage is None
 
 
 def test_plain_has_no_second_stage():

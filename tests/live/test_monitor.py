@@ -123,11 +123,3 @@ def test_a_name_that_is_too_long_is_told_and_leaves_nothing(tmp_path, length):
     with pytest.raises(AlphaMFError, match="cannot be written: "):
         Take(files, RATE, 1)
     assert os.listdir(tmp_path) == []
-
-
-def test_channels_that_wav_does_not_take_are_told_and_leave_nothing(tmp_path):
-    with pytest.raises(
-        AlphaMFError, match=r"a\.wav cannot be written: WAV does not support 2000 ch"
-    ):
-        Take(names(str(tmp_path / "a.wav")), RATE, 2000)
-    assert os.listdir(tmp_path) == []
