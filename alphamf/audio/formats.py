@@ -1,6 +1,6 @@
 """The supported audio formats, one record each; to add a format, add a record.
 
-FFmpeg's muxers write the formats of the extra `media`; `alphamf.audio.media.kinds` reads them.
+FFmpeg's muxers write media containers; `alphamf.audio.media.kinds` reads them.
 Decoders read as much as they find and do not report truncated files, so this module checks the
 length in the header if the format has one.
 """
@@ -9,7 +9,6 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -232,10 +231,6 @@ that a damaged file could lose sound without a warning."""
 SUFFIXES = tuple(dict.fromkeys(suffix for form in FORMATS.values() for suffix in form.suffixes))
 """All file name endings."""
 
-MEDIA_SUFFIXES = tuple(s for form in FORMATS.values() if form.muxer for s in form.suffixes)
-"""The endings that need the extra `media`."""
-
-
 READ_SUFFIXES = tuple(
     f".{ending}"
     for ending in (
@@ -244,13 +239,6 @@ READ_SUFFIXES = tuple(
     ).split()
 )
 """The endings of what FFmpeg reads, and alphamf writes as WAV."""
-
-
-def is_known(suffix: str) -> bool:
-    """Return whether files with an extension (lower case) can be read on this machine."""
-    if suffix in MEDIA_SUFFIXES or suffix in READ_SUFFIXES:
-        return find_spec("av") is not None
-    return suffix in SUFFIXES
 
 
 def get(name: str) -> Format:

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from alphamf.audio.writer import Writer
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
-from alphamf.tools.extras import install_packages
 from alphamf.tools.files import reason, temporary_place
 
 CEILING = -1.0
@@ -68,19 +67,7 @@ def target(text: str) -> float:
             "`normalize` must be a loudness from -70 to 0 LUFS, such as -16LUFS, or "
             f"{' or '.join(NAMED)}, not {text!r}"
         )
-    _meter(48000)
     return float(found[1])
-
-
-def _meter(rate: int) -> Any:
-    try:
-        import pyloudnorm
-    except ImportError as error:
-        command = install_packages("pyloudnorm")
-        raise AlphaMFError(
-            f"measuring loudness needs pyloudnorm; install it with {command}"
-        ) from error
-    return pyloudnorm.Meter(rate)
 
 
 class Levels(NamedTuple):
@@ -107,11 +94,12 @@ def check(rate: int, channels: int) -> None:
 
 def measure(audio: Floats, rate: int) -> Levels:
     """Measure a recording, shape (samples, channels), once."""
+    from pyloudnorm import Meter
     from scipy.signal import sosfilt
 
     channels = audio.shape[1]
     check(rate, channels)
-    filters = _meter(rate)._filters.values()
+    filters = Meter(rate)._filters.values()
     sections = np.array([[*(each.passband_gain * each.b), *each.a] for each in filters])
     state = np.zeros((len(sections), channels, 2))
     size = rate // _BLOCKS

@@ -7,7 +7,6 @@ reading the samples into memory.
 import os
 import struct
 from collections.abc import Iterator, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple
 
@@ -16,9 +15,7 @@ from alphamf.audio.chunks import end_of_chunks
 from alphamf.audio.decoder import sandbox
 from alphamf.audio.decoder.sandbox import ConfinedProcess, NoSandboxError
 from alphamf.audio.file_pieces import Scan
-from alphamf.audio.reader import open_sound
 from alphamf.errors import AlphaMFError
-from alphamf.tools.extras import install_packages
 from alphamf.tools.files import printable_name
 
 _BLOCK = 1 << 20
@@ -284,12 +281,8 @@ def family(format: str) -> str:
 
 def check(format: str, history: str | None) -> None:
     """Raise an AlphaMFError if the format cannot store a history line."""
-    if history is None:
-        return
-    if family(format) not in _NOTED:
+    if history is not None and family(format) not in _NOTED:
         raise AlphaMFError(f"`tag` is not supported for {format}: it has no history field")
-    if family(format) not in ("WAV", "AIFF", "MATROSKA"):
-        tags.require_mutagen()
 
 
 def keep(
@@ -308,8 +301,6 @@ def keep(
         (keep_flac if kind == "FLAC" else keep_mp3)(source, output)
     if (source is None or whole) and history is None:
         return None
-    if source is not None and find_spec("mutagen") is None:
-        return _absent(source)
     asked: dict[str, Any] = {"kind": kind, "same": same and not whole, "history": history}
     if source is not None and sandbox.is_enabled():
         try:
@@ -340,15 +331,3 @@ def _confined(source: Path, output: Path, asked: dict[str, Any]) -> str | None:
         finally:
             process.close()
     return printable_name(str(lost)[:_LONGEST]) if lost else None
-
-
-def _absent(source: Path) -> str | None:
-    """Return a note if a file has tags that only mutagen could copy, or None."""
-    try:
-        with open_sound(source, source.name) as file:
-            found = file.has_tags
-    except AlphaMFError:
-        return None
-    if not found:
-        return None
-    return f"tags were not copied because mutagen is not installed: {install_packages('mutagen')}"

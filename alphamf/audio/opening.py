@@ -67,9 +67,6 @@ class Sound:
         self.samplerate, self.channels = self._file.samplerate, self._file.channels
         self.format, self.subtype = self._file.format, self._file.subtype
         self.frames: int = max(self._promised, self._estimate)  # Samples by the first header
-        # Whether there are tags other than the name of the program that wrote the file
-        found = set(getattr(self._file, "copy_metadata", dict)())
-        self.has_tags: bool = bool(found - {"software"})
         self.media: bool = isinstance(self._file, Track)  # Whether it has tracks
         self._about: About | None = None
 
@@ -144,7 +141,7 @@ class Sound:
                 "rename it, or convert it to WAV"
             ) from None
         except soundfile.LibsndfileError as error:
-            with suppress(ImportError, OSError, AlphaMFError):
+            with suppress(OSError, AlphaMFError):
                 if kinds.may_need_ffmpeg(head):
                     return self._stack.enter_context(Track(source, name, kinds.ANY, track))
             if error.code == 1:

@@ -3,15 +3,13 @@
 import errno
 import glob
 import os
-from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from alphamf.audio.formats import MEDIA_SUFFIXES, READ_SUFFIXES, SUFFIXES, is_known
+from alphamf.audio.formats import READ_SUFFIXES, SUFFIXES
 from alphamf.errors import AlphaMFError
-from alphamf.tools.extras import install_packages
 from alphamf.tools.files import is_special, printable_name, real_path, reason
 
 RESULT = ".denoised"
@@ -48,7 +46,7 @@ def expand(
     unread: set[str] = set()
     empty = True
     for item in files:
-        if is_known(_ending(item.path)):
+        if _has_known_ending(item.path):
             empty = False
             yield item
         else:
@@ -70,18 +68,7 @@ def describe_skipped(paths: Collection[str]) -> str:
     """Return a sentence about recordings that were skipped; empty if there are none."""
     if not paths:
         return ""
-    endings = Counter(map(_ending, paths))
-    needed = [end for end in sorted(endings) if end in _WITH_PYAV]
-    others = endings.total() - sum(map(endings.__getitem__, needed))
-    sentences = []
-    if needed:
-        counts = ", ".join(f"{endings[ending]} {ending[1:]}" for ending in needed)
-        sentences.append(f"skipped {counts}; to read these formats: {install_packages('av')}")
-    if others:
-        sentences.append(
-            f"skipped {others} with an unknown extension or none; to read one, name it"
-        )
-    return "; ".join(sentences)
+    return f"skipped {len(paths)} with an unknown extension or none; to read one, name it"
 
 
 def _check_length(name: str) -> None:
@@ -139,12 +126,12 @@ def _match(pattern: str, skipped: str | None, failed: list[OSError]) -> Iterator
 def _is_recording(path: str) -> bool:
     """Return whether a file is a recording by its extension, or, where that is unknown, its start.
 
-    It need not be readable: that may take an extra package, or that it is named.
+    It need not be readable: that may take that it is named.
     """
     name = os.path.basename(path)
     if name.startswith(".") or os.path.splitext(name)[0].endswith(RESULT) or is_special(path):
         return False
-    if _ending(name) in (*SUFFIXES, *_WITH_PYAV):
+    if _has_known_ending(name):
         return True
     with suppress(OSError), open(path, "rb") as file:
         head = file.read(12)
@@ -154,10 +141,9 @@ def _is_recording(path: str) -> bool:
     return False
 
 
-_WITH_PYAV = (*MEDIA_SUFFIXES, *READ_SUFFIXES)
 _STARTS = b"RF64", b"fLaC", b"OggS", b"ID3", b"FORM", b".snd", b"caff", b"\x1a\x45\xdf\xa3"
 _PICTURES = b"heic", b"heix", b"mif1", b"msf1", b"avif"
 
 
-def _ending(path: str) -> str:
-    return os.path.splitext(path)[1].lower()
+def _has_known_ending(path: str) -> bool:
+    return os.path.splitext(path)[1].lower() in (*SUFFIXES, *READ_SUFFIXES)

@@ -13,7 +13,6 @@ from typing import Any, BinaryIO
 
 from alphamf.audio.media.kinds import Openable
 from alphamf.errors import AlphaMFError
-from alphamf.tools.extras import install_packages
 
 _STALE = "----:com.apple.iTunes:iTunSMPB"
 """Fields with the numbers of samples that the input's encoder added before and after the sound."""
@@ -235,11 +234,3 @@ def prepare() -> None:
     mutagen.File(io.BytesIO(bytes(128)), easy=True)
     for encoding in ("ascii", "latin1", "iso8859-1", "utf-8", "utf-16", "utf-16-le", "utf-16-be"):
         codecs.lookup(encoding)
-
-
-def require_mutagen() -> None:
-    """Raise an AlphaMFError if mutagen is not installed."""
-    try:
-        import mutagen  # noqa: F401
-    except ImportError:
-        raise AlphaMFError(f"`tag` needs mutagen: {install_packages('mutagen')}") from None

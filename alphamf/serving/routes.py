@@ -9,14 +9,13 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from alphamf.audio.formats import SUFFIXES, is_known
+from alphamf.audio.formats import SUFFIXES
 from alphamf.denoising.settings import PRESETS
 from alphamf.errors import AlphaMFError
 from alphamf.serving import render
@@ -99,8 +98,8 @@ INTERVAL = 0.15
 HEARTBEAT = 10.0
 """Longest silence of an event stream, in seconds."""
 
-COMMON = ("wav", "mp3", "m4a", "flac", "mp4", "ogg", "opus")
-"""Endings that the page names first."""
+COMMON = ("WAV", "MP3", "M4A", "FLAC", "MP4", "OGG", "OPUS")
+"""Formats that the page names first."""
 
 DOWNLOADS = ("wav", "flac", "mp3", "m4a")
 """Endings that the page offers, beside that of the input."""
@@ -181,10 +180,9 @@ class Api:
         return JSONResponse(
             {
                 "version": version("alphamf"),
-                "common": [name.upper() for name in COMMON if is_known(f".{name}")],
-                "suffixes": sorted(filter(is_known, SUFFIXES)),
-                "downloads": [kind for kind in DOWNLOADS if is_known(f".{kind}")],
-                "loudness": find_spec("pyloudnorm") is not None,
+                "common": COMMON,
+                "suffixes": sorted(SUFFIXES),
+                "downloads": DOWNLOADS,
                 "presets": list(PRESETS),
                 "max_upload": self.limits.upload,
                 "max_minutes": self.limits.samples // (2 * 48_000 * 60),

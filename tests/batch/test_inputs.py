@@ -8,10 +8,8 @@ import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from alphamf.audio.search import describe_skipped
 from alphamf.batch.inputs import Job, Plan, Problem, check_extra, plan
 from alphamf.errors import AlphaMFError
-from alphamf.tools.extras import install_packages
 from alphamf.tools.files import printable_name
 
 
@@ -91,23 +89,6 @@ def test_inputs_and_their_outputs(tree, inputs, options, found):
         assert pairs(f"{tree}/a.wav") == {f"{tree}/a.wav": f"{tree}/a.denoised.wav"}
         os.symlink("a.wav", "link.wav")
         assert list(pairs("a.wav", "link.wav", f"{tree}/a.wav")) == ["a.wav"]
-
-
-def test_recordings_that_cannot_be_read_are_passed_over_and_said(tree, monkeypatch):
-    monkeypatch.setattr("alphamf.audio.formats.find_spec", lambda name: None)
-    for name in ("in/x.m4a", "in/deep/y.M4A", "in/z.mp4", "in/.z.mp4", "in/z.denoised.mp4"):
-        Path(name).touch()
-    made = plan(["in", "in/*", "a.wav"])
-    assert describe_skipped(made.passed) == (
-        f"skipped 2 m4a, 1 mp4; to read these formats: {install_packages('av')}"
-    )
-    assert not made.problems and len(made.jobs) == 3
-    assert describe_skipped(plan(["a.wav"]).passed) == ""
-    Path("empty/v.mkv").touch()
-    assert only_problem("empty") == (
-        "empty contains no audio files; skipped 1 mkv; to read these formats: "
-        f"{install_packages('av')}"
-    )
 
 
 def test_standard_input_goes_to_standard_output_unless_named(tree):

@@ -14,8 +14,6 @@ from tests.support.claps import Sound
 from tests.support.commands import QUICK, run
 from tests.support.places import DATA
 
-pytest.importorskip("av", reason="needs the extra media")
-
 
 def denoise(*arguments: object, **options):
     return run("denoise", *arguments, *QUICK, **options)

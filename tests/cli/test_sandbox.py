@@ -14,7 +14,6 @@ from tests.support.commands import QUICK, every_command, in_a_process, run
 from tests.support.places import ROOT
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="seccomp and Landlock are Linux'")
-pytest.importorskip("av", reason="the extra media is not installed")
 
 READ_HERE = b"a recording is decoded in this process"
 

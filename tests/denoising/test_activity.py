@@ -159,7 +159,6 @@ def test_without_speech_nothing_is_cut_off(tmp_path, monkeypatch):
 
 def test_a_picture_would_lose_its_sound(tmp_path, monkeypatch):
     """Trimmed sound is written alone, and not into a container with other tracks."""
-    pytest.importorskip("av", reason="needs the extra media")
     from tests.support import claps
 
     monkeypatch.chdir(tmp_path)

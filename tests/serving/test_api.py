@@ -142,7 +142,6 @@ def test_a_part_of_the_noise_is_left_as_by_strength(server, tmp_path, ending):
 
 @pytest.mark.slow
 def test_media_come_back_in_their_own_container(server, talk, tmp_path):
-    pytest.importorskip("av", reason="the extra media is not installed")
     path = tmp_path / "talk.m4a"
     cli(talk, path, "--preset", "fast")
     found = server.wait(server.send(path))
@@ -175,7 +174,6 @@ def test_pictures_come_from_a_column_on(server, done):
 
 
 def test_each_recording_of_a_zip_has_a_format_and_a_loudness_of_its_own(server, done):
-    pytest.importorskip("pyloudnorm", reason="the extra normalize is not installed")
     query = "&".join(
         f"id={done['id']}&dry={dry}&format={kind}&loudness={loudness}"
         for dry, kind, loudness in ((0, "input", "input"), (0, "mp3", -16), (0.5, "flac", -20))
@@ -194,8 +192,6 @@ def test_each_recording_of_a_zip_has_a_format_and_a_loudness_of_its_own(server, 
 
 
 def test_a_download_has_the_loudness_of_the_command_line(server, done, talk, tmp_path):
-    pytest.importorskip("pyloudnorm", reason="the extra normalize is not installed")
-    assert server.json("GET", "api/server")["loudness"] is True
     _, _, data = server.ask("GET", f"api/recordings/{done['id']}/result?loudness=-20")
     options = ("--preset", "fast", "--seed", "5", "--normalize", "-20LUFS")
     assert data == cli(talk, tmp_path / "loud.wav", *options)

@@ -35,7 +35,6 @@ class ConfinedSound:
     frames: int
     format: str
     subtype: str
-    has_tags: bool
     count: int
     spare: int
     cut: str | None
@@ -90,7 +89,7 @@ class ConfinedSound:
             numbers = (int(facts[key]) for key in ("samplerate", "channels", "frames"))
             self.samplerate, self.channels, self.frames = numbers
             self.format, self.subtype = _name(facts["format"]), _name(facts["subtype"])
-            self.has_tags, self._media = bool(facts["has_tags"]), bool(facts["media"])
+            self._media = bool(facts["media"])
             self.count, self.spare = int(facts["count"]), int(facts["spare"])
             self.cut = None if facts["cut"] is None else _name(facts["cut"])
         except _WRONG:

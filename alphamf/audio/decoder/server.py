@@ -63,7 +63,7 @@ def _fork(asked: dict[str, Any], descriptors: list[int]) -> None:
     """Fork a decoder, which ends in this function."""
     if sys.platform == "win32":
         return
-    with suppress(OSError, ImportError):
+    with suppress(OSError):
         if "tags" in asked:
             tags.prepare()
         elif kinds.may_need_ffmpeg(os.pread(descriptors[0], 64, 0)):
@@ -124,7 +124,6 @@ def _warm_up() -> None:
     soundfile.write(buffer, np.zeros((16, 2)), 8000, format="WAV")
     buffer.seek(0)
     with soundfile.SoundFile(buffer) as file:
-        file.copy_metadata()
         file.read(16, dtype="float32", always_2d=True)
     gc.disable()  # it would copy the memory that forks share
     gc.freeze()

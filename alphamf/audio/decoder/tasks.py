@@ -19,8 +19,7 @@ from alphamf.audio.opening import Sound
 from alphamf.errors import AlphaMFError
 
 FACTS = (
-    "samplerate", "channels", "frames", "format", "subtype", "has_tags", "media", "count", "spare",
-    "cut",
+    "samplerate", "channels", "frames", "format", "subtype", "media", "count", "spare", "cut",
 )  # fmt: skip
 """What is known of a `Sound` at its start."""
 

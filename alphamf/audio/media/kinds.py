@@ -22,7 +22,6 @@ class Kind(NamedTuple):
     demuxer: str | None  # FFmpeg's name of what reads it; None: it looks for one in `SAFE`
     check: Callable[[Scan], Extent]  # As `alphamf.audio.formats.Header` has it
     timed: bool = True  # Whether packets have time stamps; otherwise they follow each other
-    codec: str = ""  # Words for its codec where the container alone needs no PyAV
 
 
 class Openable(Protocol):
@@ -50,8 +49,7 @@ def kind_of(data: Scan) -> Kind | None:
     if len(head) > 1 and head[0] == 0xFF and head[1] & 0xF6 == 0xF0:
         return Kind("ADTS", "aac", _check_adts, timed=False)
     if head.startswith(b"RIFF") and head[8:12] == b"WAVE" and chunks.codec(data) not in _DIRECT:
-        check = partial(chunks.check, order="<")
-        return Kind("WAV", "wav", check, timed=False, codec=" of a compressed codec")
+        return Kind("WAV", "wav", partial(chunks.check, order="<"), timed=False)
     return None
 
 

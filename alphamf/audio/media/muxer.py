@@ -13,7 +13,6 @@ from alphamf.audio.media import kinds
 from alphamf.audio.media.kinds import Openable, index_first
 from alphamf.audio.media.track import BROKEN, CODECS, PLANES, About, open_container, reason
 from alphamf.errors import AlphaMFError
-from alphamf.tools.extras import install_packages
 
 ATOMS: Mapping[str, tuple[str, ...]] = {name: ("mov",) for name in ("mp4", "mov", "ipod", "3gp")}
 """Muxers of MP4's family, and the demuxer of what they write."""
@@ -170,10 +169,8 @@ class Muxer:
         original: Original | None = None,
         history: str | None = None,
     ) -> None:
-        try:
-            import av
-        except ImportError:
-            raise AlphaMFError(f"writing {muxer} needs PyAV: {install_packages('av')}") from None
+        import av
+
         self.subtype = subtype
         self._codec, self._rate, self._muxer = CODECS[subtype], rate, muxer
         if self._codec.rates and rate not in self._codec.rates:

@@ -13,7 +13,6 @@ from alphamf.audio.file_pieces import DecodingError, OmissionError
 from alphamf.audio.media.kinds import SAFE, Kind, Openable
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
-from alphamf.tools.extras import install_packages
 
 
 class Codec(NamedTuple):
@@ -109,12 +108,8 @@ class About:
 @contextmanager
 def open_container(path: Openable, name: str, kind: Kind) -> Iterator[Any]:
     """Open a media file in PyAV."""
-    try:
-        import av
-    except ImportError:
-        raise AlphaMFError(
-            f"{name} is {kind.format}{kind.codec}, which needs PyAV: {install_packages('av')}"
-        ) from None
+    import av
+
     with path.open("rb") as file:
         try:
             options = {} if kind.demuxer else {"format_whitelist": SAFE}
@@ -136,14 +131,14 @@ class Track:
     channels: int
 
     def __init__(self, path: Openable, name: str, kind: Kind, number: int | None = None) -> None:
+        from av.stream import Discard
+
         with ExitStack() as stack:
             self._container = stack.enter_context(open_container(path, name, kind))
             self._stream = _choose(self._container, name, number)
             if not self._stream.codec_context.channels:
                 raise AlphaMFError(f"{name} has an audio track of 0 channels")
             self._stack = stack.pop_all()
-        from av.stream import Discard  # only now is it known that there is PyAV
-
         for stream in self._container.streams:
             stream.discard = Discard.default if stream is self._stream else Discard.all
         context = self._stream.codec_context

@@ -330,7 +330,7 @@ try {
   limits = await api.server();
   $("drop-formats").textContent =
     `${limits.common.join(", ")} and more; up to ${limits.max_upload / 1e6} MB and ${limits.max_minutes} minutes`;
-  editor.offer(limits);
+  editor.offer(limits.downloads);
   if (!limits.named) {
     $("promise").textContent = "A demo. For private recordings, run alphamf on your own computer.";
     $("kept").textContent = `Files are deleted after ${limits.kept_minutes} minutes, and their names are not kept.`;

@@ -22,7 +22,7 @@ export class Editor {
     this.written = null; // the address of a download that the server has just written
     this.item = null;
     this.tabbed = false;
-    this.offers = { downloads: [], loudness: false };
+    this.downloads = [];
     this.pictures = new Pictures();
     this.player = new Player(() => this.showPlace(), () => this.starved());
     this.listen();
@@ -42,20 +42,19 @@ export class Editor {
   // What a download of a recording is to be.
   mixOf(item) {
     const { format, loudness } = item.settings;
-    return { dry: Editor.dry(item), format, loudness: this.offers.loudness ? loudness : "input", echo: item.echo };
+    return { dry: Editor.dry(item), format, loudness, echo: item.echo };
   }
 
-  // What this server can write: endings, and whether it measures loudness.
-  offer(offers) {
-    this.offers = offers;
-    $("loudness-field").hidden = !offers.loudness;
+  // The endings that this server can write.
+  offer(downloads) {
+    this.downloads = downloads;
     if (this.item) this.showFormats();
   }
 
   // The input's format first; the others without it.
   showFormats() {
     const own = this.item.state?.output?.split(".").at(-1);
-    const others = this.offers.downloads.filter((kind) => kind !== own);
+    const others = this.downloads.filter((kind) => kind !== own);
     $("format").replaceChildren(
       new Option(own ? `${own.toUpperCase()} (same)` : "same", "input"),
       ...others.map((kind) => new Option(kind.toUpperCase(), kind)),
