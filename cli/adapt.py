@@ -8,7 +8,7 @@ import typer
 
 from alphamf.batch.inputs import STREAM
 from alphamf.cli import report
-from alphamf.cli.options import NoSandbox, Quiet, seed_option
+from alphamf.cli.options import NoSandbox, Quiet, check_least, seed_option
 from alphamf.cli.train import check_output
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import printable_name
@@ -82,10 +82,8 @@ def adapt(
             raise AlphaMFError(f"--rate must be 8000 or 16000, not {rate}")
         if not 0 < minutes < 1e4:
             raise AlphaMFError(f"--minutes must be above 0, not {minutes:g}")
-        if jobs is not None and jobs < 1:
-            raise AlphaMFError(f"--jobs must be at least 1, not {jobs}")
-        if seed < 0:
-            raise AlphaMFError(f"--seed must be at least 0, not {seed}")
+        check_least("--jobs", jobs, 1)
+        check_least("--seed", seed, 0)
         check_output(output, overwrite=overwrite)
         wish = FineTuningSettings(clean, noise, rate, minutes, jobs or cores(), seed)
         with report.progress(quiet, "%") as update:

@@ -1,6 +1,6 @@
 """``alphamf denoise``: denoise audio files."""
 
-from typing import Annotated, Any
+from typing import Annotated, Literal
 
 import typer
 
@@ -11,7 +11,6 @@ from alphamf.cli.denoise_request import check_conflicts, is_real_time
 from alphamf.cli.options import (
     RUN,
     Cluster,
-    DeviceChoice,
     NoSandbox,
     Quiet,
     check_least,
@@ -19,6 +18,7 @@ from alphamf.cli.options import (
     choose_device,
     json_option,
     model_option,
+    option,
     seed_option,
 )
 from alphamf.denoising.choices import ChannelsName, LatencyName, PresetName
@@ -30,295 +30,237 @@ EXTRA = "More results"
 SAMPLER = "Sampler (for research)"
 
 
-def option(panel: str, text: str, *names: str, **others: Any) -> Any:
-    """Return an option, listed under the help heading `panel`."""
-    return typer.Option(*names, help=text, rich_help_panel=panel, **others)
-
-
-Inputs = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="INPUTS",
-        help="Audio files, folders or quoted patterns ('talks/**/*.wav'); - for standard input.",
-        show_default=False,
-    ),
-]
-
-Output = Annotated[
-    str | None,
-    option(
-        OUTPUT,
-        "Output file, for a single input; - for standard output.",
-        "--output",
-        "-o",
-        metavar="FILE",
-        show_default="NAME.denoised.wav",
-    ),
-]
-
-OutputDir = Annotated[
-    str | None, option(OUTPUT, "Folder for the outputs; it is created if needed.", metavar="DIR")
-]
-
-Name = Annotated[
-    str | None,
-    option(
-        OUTPUT,
-        "Template for the outputs' names, such as '{stem}-clean{ext}'.",
-        metavar="TEMPLATE",
-        show_default="{stem}.denoised{ext}, or {stem}{ext} in --output-dir",
-    ),
-]
-
-Overwrite = Annotated[bool, option(OUTPUT, "Overwrite outputs that exist.", "--overwrite")]
-
-Tag = Annotated[
-    bool, option(OUTPUT, "Add 'denoised by alphamf' to the history tag of the outputs.", "--tag")
-]
-
-Start = Annotated[
-    str | None,
-    option(
-        SOUND,
-        "Denoise from this time on and leave the sound before it unchanged: 75, 1:15.",
-        metavar="TIME",
-    ),
-]
-
-End = Annotated[
-    str | None,
-    option(
-        SOUND, "Denoise up to this time and leave the sound after it unchanged.", metavar="TIME"
-    ),
-]
-
-NoiseFrom = Annotated[
-    list[str] | None,
-    option(
-        SOUND,
-        "Time range with noise only, such as 0:00-0:03, in each file; for several, use commas "
-        "or repeat the option. It becomes silent. At 16 kHz and above it is also used to "
-        "estimate the noise in the rest of the recording.",
-        metavar="START-END",
-    ),
-]
-
-Strength = Annotated[
-    str | None,
-    option(
-        SOUND,
-        "How much of the denoising to apply: 0 (none) to 1 (all), or 0% to 100%.",
-        metavar="SHARE",
-        show_default="1; 0.7 for --preset transcription",
-    ),
-]
-
-Dereverb = Annotated[
-    str | None,
-    option(
-        SOUND, "Remove the room's echo, too: all of it, or a share such as 50%.", metavar="[SHARE]"
-    ),
-]
-
-MaxAttenuation = Annotated[float | None, option(SOUND, "Maximum attenuation in dB.", metavar="DB")]
-
-TrimSilence = Annotated[
-    bool,
-    option(
-        SOUND,
-        "Cut the sound before the first and after the last speech, except for 0.2 s; keep the "
-        "pauses.",
-        "--trim-silence",
-    ),
-]
-
-ChannelsChoice = Annotated[
-    ChannelsName,
-    option(
-        SOUND,
-        "linked: a voice in several channels keeps its position between them; separate: each "
-        "channel is denoised alone.",
-    ),
-]
-
-Normalize = Annotated[
-    str | None,
-    option(
-        SOUND,
-        "Normalize outputs to this loudness, such as -16LUFS, with true peaks below -1 dB; "
-        "podcast: -16LUFS, broadcast: -23LUFS.",
-        metavar="LUFS|podcast|broadcast",
-    ),
-]
-
-PresetChoice = Annotated[
-    PresetName,
-    option(
-        MODEL,
-        "fast: a short chain and networks, for listening; transcription: the same for speech "
-        "recognisers, with a part of the input; plain: a longer chain without networks; paper: "
-        "the chain of the HAMCMC paper.",
-    ),
-]
-
-LatencyChoice = Annotated[
-    LatencyName,
-    option(
-        MODEL,
-        "low: 40 ms of latency, slightly lower quality; '- -o -' processes a pipe in real time.",
-    ),
-]
-
-Model = Annotated[str, model_option(MODEL)]
-
-Network = Annotated[
-    list[str] | None,
-    option(
-        MODEL,
-        "Network to use in place of those that fit the model: a refiner, such as a file from "
-        "'alphamf adapt', or a second stage; repeat the option for both. none: no network.",
-        metavar="NAME|FILE|none",
-    ),
-]
-
-Sampler = Annotated[
-    str | None, option(SAMPLER, "Sampler to use instead of the preset's.", metavar="NAME")
-]
-
-Steps = Annotated[
-    int | None,
-    option(
-        SAMPLER,
-        "Number of steps of each chain; the same fraction of them is kept as in the preset.",
-        metavar="N",
-    ),
-]
-
-Chains = Annotated[int | None, option(SAMPLER, "Number of chains to average.", metavar="N")]
-
-Seed = Annotated[int, seed_option("result on the same machine", SAMPLER)]
-
-NoiseOutput = Annotated[
-    str | None, option(EXTRA, "Output file for the removed noise.", metavar="FILE")
-]
-
-Plot = Annotated[
-    str | None,
-    option(
-        EXTRA,
-        "Output file for a picture: spectrograms before and after, and the uncertainty of the "
-        "gain.",
-        metavar="FILE.png",
-    ),
-]
-
-Uncertainty = Annotated[
-    str | None,
-    option(
-        EXTRA, "Output file for the mean and standard deviation of the gain.", metavar="FILE.npz"
-    ),
-]
-
-Vad = Annotated[
-    str | None,
-    option(
-        EXTRA,
-        "Output file for the time ranges with speech: start and end in seconds, and probability.",
-        metavar="FILE.csv",
-    ),
-]
-
-Reference = Annotated[
-    str | None, option(EXTRA, "Clean speech to compute scores against.", metavar="CLEAN")
-]
-
-Raw = Annotated[
-    str | None,
-    option(
-        RUN,
-        "The input is headerless PCM, such as 48000:1:s16 (with a pipe and --latency low only).",
-        metavar="RATE:CHANNELS:FORMAT",
-    ),
-]
-
-MaxChannels = Annotated[int, option(RUN, "Refuse files with more channels than this.", metavar="N")]
-
-TrackNumber = Annotated[
-    int | None,
-    option(
-        RUN,
-        "Audio track of a video to denoise; the others are copied unchanged.",
-        metavar="N",
-        show_default="the default one",
-    ),
-]
-
-Jobs = Annotated[
-    int | None,
-    option(
-        RUN,
-        "Number of files, or of segments of one file, to process in parallel.",
-        metavar="N",
-        show_default="one per core",
-    ),
-]
-
-Device = Annotated[
-    DeviceChoice,
-    option(RUN, "Device for the chains and networks; auto: a CUDA GPU if there is one."),
-]
-
-Json = Annotated[bool, json_option("file")]
-
-Deterministic = Annotated[
-    bool,
-    option(
-        RUN,
-        "Give identical results on every x86-64 processor with AVX2; takes longer.",
-        "--deterministic",
-    ),
-]
-
-
 def denoise(
-    inputs: Inputs,
-    output: Output = None,
-    output_dir: OutputDir = None,
-    name: Name = None,
-    overwrite: Overwrite = False,
-    tag: Tag = False,
-    start: Start = None,
-    end: End = None,
-    noise_from: NoiseFrom = None,
-    strength: Strength = None,
-    dereverb: Dereverb = None,
-    max_attenuation: MaxAttenuation = None,
-    trim_silence: TrimSilence = False,
-    channels: ChannelsChoice = "linked",
-    normalize: Normalize = None,
-    preset: PresetChoice = "fast",
-    latency: LatencyChoice = "segments",
-    model: Model = "auto",
-    network: Network = None,
-    noise_output: NoiseOutput = None,
-    plot: Plot = None,
-    uncertainty: Uncertainty = None,
-    vad: Vad = None,
-    reference: Reference = None,
-    raw: Raw = None,
-    max_channels: MaxChannels = 64,
-    track: TrackNumber = None,
-    jobs: Jobs = None,
+    inputs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="INPUTS",
+            help="Audio files, folders or quoted patterns ('talks/**/*.wav'); - for standard "
+            "input.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        str | None,
+        option(
+            OUTPUT,
+            "Output file, for a single input; - for standard output.",
+            "--output",
+            "-o",
+            metavar="FILE",
+            show_default="NAME.denoised.wav",
+        ),
+    ] = None,
+    output_dir: Annotated[
+        str | None,
+        option(OUTPUT, "Folder for the outputs; it is created if needed.", metavar="DIR"),
+    ] = None,
+    name: Annotated[
+        str | None,
+        option(
+            OUTPUT,
+            "Template for the outputs' names, such as '{stem}-clean{ext}'.",
+            metavar="TEMPLATE",
+            show_default="{stem}.denoised{ext}, or {stem}{ext} in --output-dir",
+        ),
+    ] = None,
+    overwrite: Annotated[
+        bool, option(OUTPUT, "Overwrite outputs that exist.", "--overwrite")
+    ] = False,
+    tag: Annotated[
+        bool,
+        option(OUTPUT, "Add 'denoised by alphamf' to the history tag of the outputs.", "--tag"),
+    ] = False,
+    start: Annotated[
+        str | None,
+        option(
+            SOUND,
+            "Denoise from this time on and leave the sound before it unchanged: 75, 1:15.",
+            metavar="TIME",
+        ),
+    ] = None,
+    end: Annotated[
+        str | None,
+        option(
+            SOUND, "Denoise up to this time and leave the sound after it unchanged.", metavar="TIME"
+        ),
+    ] = None,
+    noise_from: Annotated[
+        list[str] | None,
+        option(
+            SOUND,
+            "Time range with noise only, such as 0:00-0:03, in each file; for several, use commas "
+            "or repeat the option. It becomes silent. At 16 kHz and above it is also used to "
+            "estimate the noise in the rest of the recording.",
+            metavar="START-END",
+        ),
+    ] = None,
+    strength: Annotated[
+        str | None,
+        option(
+            SOUND,
+            "How much of the denoising to apply: 0 (none) to 1 (all), or 0% to 100%.",
+            metavar="SHARE",
+            show_default="1; 0.7 for --preset transcription",
+        ),
+    ] = None,
+    dereverb: Annotated[
+        str | None,
+        option(
+            SOUND,
+            "Remove the room's echo, too: all of it, or a share such as 50%.",
+            metavar="[SHARE]",
+        ),
+    ] = None,
+    max_attenuation: Annotated[
+        float | None, option(SOUND, "Maximum attenuation in dB.", metavar="DB")
+    ] = None,
+    trim_silence: Annotated[
+        bool,
+        option(
+            SOUND,
+            "Cut the sound before the first and after the last speech, except for 0.2 s; keep the "
+            "pauses.",
+            "--trim-silence",
+        ),
+    ] = False,
+    channels: Annotated[
+        ChannelsName,
+        option(
+            SOUND,
+            "linked: a voice in several channels keeps its position between them; separate: each "
+            "channel is denoised alone.",
+        ),
+    ] = "linked",
+    normalize: Annotated[
+        str | None,
+        option(
+            SOUND,
+            "Normalize outputs to this loudness, such as -16LUFS, with true peaks below -1 dB; "
+            "podcast: -16LUFS, broadcast: -23LUFS.",
+            metavar="LUFS|podcast|broadcast",
+        ),
+    ] = None,
+    preset: Annotated[
+        PresetName,
+        option(
+            MODEL,
+            "fast: a short chain and networks, for listening; transcription: the same for speech "
+            "recognisers, with a part of the input; plain: a longer chain without networks; paper: "
+            "the chain of the HAMCMC paper.",
+        ),
+    ] = "fast",
+    latency: Annotated[
+        LatencyName,
+        option(
+            MODEL,
+            "low: 40 ms of latency, slightly lower quality; '- -o -' processes a pipe in real "
+            "time.",
+        ),
+    ] = "segments",
+    model: Annotated[str, model_option(MODEL)] = "auto",
+    network: Annotated[
+        list[str] | None,
+        option(
+            MODEL,
+            "Network to use in place of those that fit the model: a refiner, such as a file from "
+            "'alphamf adapt', or a second stage; repeat the option for both. none: no network.",
+            metavar="NAME|FILE|none",
+        ),
+    ] = None,
+    noise_output: Annotated[
+        str | None, option(EXTRA, "Output file for the removed noise.", metavar="FILE")
+    ] = None,
+    plot: Annotated[
+        str | None,
+        option(
+            EXTRA,
+            "Output file for a picture: spectrograms before and after, and the uncertainty of the "
+            "gain.",
+            metavar="FILE.png",
+        ),
+    ] = None,
+    uncertainty: Annotated[
+        str | None,
+        option(
+            EXTRA,
+            "Output file for the mean and standard deviation of the gain.",
+            metavar="FILE.npz",
+        ),
+    ] = None,
+    vad: Annotated[
+        str | None,
+        option(
+            EXTRA,
+            "Output file for the time ranges with speech: start and end in seconds, and "
+            "probability.",
+            metavar="FILE.csv",
+        ),
+    ] = None,
+    reference: Annotated[
+        str | None, option(EXTRA, "Clean speech to compute scores against.", metavar="CLEAN")
+    ] = None,
+    raw: Annotated[
+        str | None,
+        option(
+            RUN,
+            "The input is headerless PCM, such as 48000:1:s16 (with a pipe and --latency low "
+            "only).",
+            metavar="RATE:CHANNELS:FORMAT",
+        ),
+    ] = None,
+    max_channels: Annotated[
+        int, option(RUN, "Refuse files with more channels than this.", metavar="N")
+    ] = 64,
+    track: Annotated[
+        int | None,
+        option(
+            RUN,
+            "Audio track of a video to denoise; the others are copied unchanged.",
+            metavar="N",
+            show_default="the default one",
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        option(
+            RUN,
+            "Number of files, or of segments of one file, to process in parallel.",
+            metavar="N",
+            show_default="one per core",
+        ),
+    ] = None,
     cluster: Cluster = None,
-    device: Device = DeviceChoice.cpu,
-    deterministic: Deterministic = False,
+    device: Annotated[
+        Literal["cpu", "cuda", "auto"],
+        option(RUN, "Device for the chains and networks; auto: a CUDA GPU if there is one."),
+    ] = "cpu",
+    deterministic: Annotated[
+        bool,
+        option(
+            RUN,
+            "Give identical results on every x86-64 processor with AVX2; takes longer.",
+            "--deterministic",
+        ),
+    ] = False,
     no_sandbox: NoSandbox = False,
-    as_json: Json = False,
+    as_json: Annotated[bool, json_option("file")] = False,
     quiet: Quiet = False,
-    sampler: Sampler = None,
-    steps: Steps = None,
-    chains: Chains = None,
-    seed: Seed = 0,
+    sampler: Annotated[
+        str | None, option(SAMPLER, "Sampler to use instead of the preset's.", metavar="NAME")
+    ] = None,
+    steps: Annotated[
+        int | None,
+        option(
+            SAMPLER,
+            "Number of steps of each chain; the same fraction of them is kept as in the preset.",
+            metavar="N",
+        ),
+    ] = None,
+    chains: Annotated[
+        int | None, option(SAMPLER, "Number of chains to average.", metavar="N")
+    ] = None,
+    seed: Annotated[int, seed_option("result on the same machine", SAMPLER)] = 0,
 ) -> None:
     """Remove noise from speech recordings.
 
@@ -352,7 +294,7 @@ def denoise(
             ("--seed", seed, 0),
         ):
             check_least(option, number, least)
-        batch.preload(files, device=device.value, workers=jobs, cluster=cluster)
+        batch.preload(files, device=device, workers=jobs, cluster=cluster)
         check_streams(files.jobs)
 
         from alphamf.audio.loudness import target
@@ -377,7 +319,7 @@ def denoise(
                 model=model,
                 latency=latency,
                 seed=seed,
-                device=choose_device("cpu" if latency == "low" else device.value, quiet=quiet),
+                device=choose_device("cpu" if latency == "low" else device, quiet=quiet),
                 max_channels=max_channels,
             ),
             observe=given.observe(outputs, reference, overwrite=overwrite),

@@ -7,10 +7,9 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -25,6 +24,7 @@ from alphamf.cli.options import (
     choose_each,
     json_option,
     model_option,
+    option,
     seed_option,
 )
 from alphamf.errors import AlphaMFError
@@ -43,154 +43,98 @@ METHOD = "Methods"
 SCORING = "Scores and tables"
 
 
-class TableFormat(StrEnum):
-    """Output formats of a printed table."""
-
-    markdown = "markdown"
-    latex = "latex"
-
-
-Clean = Annotated[
-    str | None,
-    typer.Option(
-        metavar="DIR",
-        help="Clean speech: a folder, or a pattern in quotes.",
-        show_default=False,
-        rich_help_panel=CORPUS,
-    ),
-]
-
-Noisy = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="DIR|GLOB",
-        help="Noisy speech: a folder, or a pattern in quotes; can be repeated.",
-        show_default=False,
-        rich_help_panel=CORPUS,
-    ),
-]
-
-Pairs = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE.csv",
-        help="Table of the pairs, instead of matching names: columns clean and noisy, "
-        "optionally noise and snr.",
-        show_default=False,
-        rich_help_panel=CORPUS,
-    ),
-]
-
-Limit = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        help="Use only N clips, spread over the corpus; always the same ones.",
-        rich_help_panel=CORPUS,
-    ),
-]
-
-Method = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME",
-        help="Method, several separated by commas, or all; NAME@MODEL for a method with its "
-        "own speech model; NAME=FOLDER for the output files of another system, with "
-        "the names of the noisy files; can be repeated.",
-        show_default="noisy,oracle-mask,logmmse,is-nmf,fast",
-        rich_help_panel=METHOD,
-    ),
-]
-
-Model = Annotated[str, model_option(METHOD)]
-
-Seed = Annotated[int, seed_option("result", METHOD)]
-
-Asr = Annotated[
-    str | None,
-    typer.Option(
-        metavar="RECOGNISER",
-        help="Measure the word error rate with a speech recogniser: whisper (tiny.en), "
-        "whisper:FOLDER for another model, pocketsphinx, or a command that prints the words of "
-        "{file}.",
-        rich_help_panel=SCORING,
-    ),
-]
-
-Transcripts = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="Transcripts: lines with a clean file's stem and its words; by default the "
-        "recogniser's own transcript of the clean speech.",
-        rich_help_panel=SCORING,
-    ),
-]
-
-Dnsmos = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE.onnx",
-        help="Compute DNSMOS P.835 scores with this network.",
-        rich_help_panel=SCORING,
-    ),
-]
-
-Only = Annotated[
-    bool,
-    typer.Option(
-        "--only",
-        help="Leave methods from earlier runs out of the tables and the report.",
-        rich_help_panel=SCORING,
-    ),
-]
-
-Table = Annotated[
-    TableFormat,
-    typer.Option(help="Format of the printed table.", rich_help_panel=SCORING),
-]
-
-Output = Annotated[
-    Path,
-    typer.Option(
-        "--output", "-o", metavar="DIR", help="Folder for the results.", rich_help_panel=RUN
-    ),
-]
-
-Jobs = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        help="Number of processes.",
-        show_default="one per core",
-        rich_help_panel=RUN,
-    ),
-]
-
-Json = Annotated[bool, json_option("result")]
-
-
 _HIDDEN = ("SDR dB", "SIR dB", "SAR dB", "STOI", "CPU s per s")
 """Columns that are left out in a terminal."""
 
 
 def evaluate(
-    clean: Clean = None,
-    noisy: Noisy = None,
-    pairs: Pairs = None,
-    limit: Limit = None,
-    method: Method = None,
-    model: Model = "auto",
-    seed: Seed = 0,
-    asr: Asr = None,
-    transcripts: Transcripts = None,
-    dnsmos: Dnsmos = None,
-    only: Only = False,
-    table: Table = TableFormat.markdown,
-    output: Output = Path("evaluation"),
-    jobs: Jobs = None,
+    clean: Annotated[
+        str | None,
+        option(
+            CORPUS,
+            "Clean speech: a folder, or a pattern in quotes.",
+            metavar="DIR",
+            show_default=False,
+        ),
+    ] = None,
+    noisy: Annotated[
+        list[str] | None,
+        option(
+            CORPUS,
+            "Noisy speech: a folder, or a pattern in quotes; can be repeated.",
+            metavar="DIR|GLOB",
+            show_default=False,
+        ),
+    ] = None,
+    pairs: Annotated[
+        str | None,
+        option(
+            CORPUS,
+            "Table of the pairs, instead of matching names: columns clean and noisy, "
+            "optionally noise and snr.",
+            metavar="FILE.csv",
+            show_default=False,
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        option(
+            CORPUS, "Use only N clips, spread over the corpus; always the same ones.", metavar="N"
+        ),
+    ] = None,
+    method: Annotated[
+        list[str] | None,
+        option(
+            METHOD,
+            "Method, several separated by commas, or all; NAME@MODEL for a method with its "
+            "own speech model; NAME=FOLDER for the output files of another system, with "
+            "the names of the noisy files; can be repeated.",
+            metavar="NAME",
+            show_default="noisy,oracle-mask,logmmse,is-nmf,fast",
+        ),
+    ] = None,
+    model: Annotated[str, model_option(METHOD)] = "auto",
+    seed: Annotated[int, seed_option("result", METHOD)] = 0,
+    asr: Annotated[
+        str | None,
+        option(
+            SCORING,
+            "Measure the word error rate with a speech recogniser: whisper (tiny.en), "
+            "whisper:FOLDER for another model, pocketsphinx, or a command that prints the words of "
+            "{file}.",
+            metavar="RECOGNISER",
+        ),
+    ] = None,
+    transcripts: Annotated[
+        str | None,
+        option(
+            SCORING,
+            "Transcripts: lines with a clean file's stem and its words; by default the "
+            "recogniser's own transcript of the clean speech.",
+            metavar="FILE",
+        ),
+    ] = None,
+    dnsmos: Annotated[
+        str | None,
+        option(SCORING, "Compute DNSMOS P.835 scores with this network.", metavar="FILE.onnx"),
+    ] = None,
+    only: Annotated[
+        bool,
+        option(
+            SCORING, "Leave methods from earlier runs out of the tables and the report.", "--only"
+        ),
+    ] = False,
+    table: Annotated[
+        Literal["markdown", "latex"], option(SCORING, "Format of the printed table.")
+    ] = "markdown",
+    output: Annotated[
+        Path, option(RUN, "Folder for the results.", "--output", "-o", metavar="DIR")
+    ] = Path("evaluation"),
+    jobs: Annotated[
+        int | None, option(RUN, "Number of processes.", metavar="N", show_default="one per core")
+    ] = None,
     cluster: Cluster = None,
-    as_json: Json = False,
+    as_json: Annotated[bool, json_option("result")] = False,
     no_sandbox: NoSandbox = False,
     quiet: Quiet = False,
 ) -> None:
@@ -243,7 +187,7 @@ def evaluate(
             for note in outputs.notes(entries, results):
                 typer.echo(f"Note: {note}", err=True)
         if not (quiet or as_json):
-            _print(shown, output, latex=table is TableFormat.latex)
+            _print(shown, output, latex=table == "latex")
         _exit(results, crashed=bool(crashes))
 
 
@@ -259,11 +203,10 @@ def _clips(
         return find_pairs(clean, noisy, output=str(output))
     if len(noisy) > 1:
         raise AlphaMFError(f"with --pairs, give one folder as --noisy, not {len(noisy)}")
-    for option, folder in (("--clean", clean), *(("--noisy", name) for name in noisy)):
+    for given, folder in (("--clean", clean), *(("--noisy", name) for name in noisy)):
         if folder is not None and not os.path.isdir(folder):
             raise AlphaMFError(
-                f"{option} must be a folder if --pairs is given; {printable_name(folder)} is "
-                "not one"
+                f"{given} must be a folder if --pairs is given; {printable_name(folder)} is not one"
             )
     return read_pairs(pairs, clean, next(iter(noisy), None))
 

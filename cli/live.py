@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from alphamf.cli import report
-from alphamf.cli.options import Quiet, check_least, parse_share
+from alphamf.cli.options import Quiet, check_least, option, parse_share
 from alphamf.errors import AlphaMFError
 
 if TYPE_CHECKING:
@@ -166,44 +166,41 @@ STEP = 0.1
 def live(
     input: Annotated[
         str | None,
-        typer.Option(
+        option(
+            DEVICES,
+            "Microphone: its number, or a part of its name.",
             metavar="DEVICE",
-            help="Microphone: its number, or a part of its name.",
             show_default="the system's",
-            rich_help_panel=DEVICES,
         ),
     ] = None,
     output: Annotated[
         str | None,
-        typer.Option(
+        option(
+            DEVICES,
+            "Headphones or virtual cable: its number, or a part of its name.",
             metavar="DEVICE",
-            help="Headphones or virtual cable: its number, or a part of its name.",
             show_default="the system's",
-            rich_help_panel=DEVICES,
         ),
     ] = None,
     list_devices: Annotated[
-        bool,
-        typer.Option("--list-devices", help="List the devices and exit.", rich_help_panel=DEVICES),
+        bool, option(DEVICES, "List the devices and exit.", "--list-devices")
     ] = False,
     rate: Annotated[
         int | None,
-        typer.Option(
+        option(
+            DEVICES,
+            "Sampling rate; if a device does not support it, another one is chosen.",
             metavar="HZ",
-            help="Sampling rate; if a device does not support it, another one is chosen.",
             show_default="the input's own",
-            rich_help_panel=DEVICES,
         ),
     ] = None,
-    channels: Annotated[
-        int, typer.Option(metavar="N", help="Number of input channels.", rich_help_panel=DEVICES)
-    ] = DEFAULTS["--channels"],
+    channels: Annotated[int, option(DEVICES, "Number of input channels.", metavar="N")] = DEFAULTS[
+        "--channels"
+    ],
     buffer: Annotated[
         int,
-        typer.Option(
-            metavar="MS",
-            help="Latency to request from each device; use more if sound is lost.",
-            rich_help_panel=DEVICES,
+        option(
+            DEVICES, "Latency to request from each device; use more if sound is lost.", metavar="MS"
         ),
     ] = DEFAULTS["--buffer"],
     strength: Annotated[

@@ -3,9 +3,8 @@
 import math
 import time
 from collections.abc import Iterable, Iterator
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeVar
 
 import typer
 
@@ -22,13 +21,6 @@ T = TypeVar("T")
 
 RATES = (4000, 192000)
 """Lowest and highest sampling rate of ``--rate``, in Hz."""
-
-
-class Level(StrEnum):
-    """Names of `evaluation.mixing.mixture.LEVELS`, repeated to avoid importing NumPy."""
-
-    plain = "plain"
-    active = "active"
 
 
 def mix(
@@ -52,12 +44,12 @@ def mix(
         str, typer.Option(metavar="DB,DB,...", help="Signal-to-noise ratios in dB.")
     ] = "-5,0,5,10,15",
     level: Annotated[
-        Level,
+        Literal["plain", "active"],
         typer.Option(
             help="How the power of the speech is measured: over the whole file, or during "
             "speech only (ITU-T P.56)."
         ),
-    ] = Level.plain,
+    ] = "plain",
     count: Annotated[
         int | None,
         typer.Option(

@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from enum import StrEnum
 from functools import partial
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -25,23 +24,20 @@ RUN = "Run"
 """Heading of the options that say how a command runs, in its help."""
 
 
-class DeviceChoice(StrEnum):
-    """Device that the sampler runs on."""
-
-    cpu = "cpu"
-    cuda = "cuda"
-    auto = "auto"
+def option(panel: str, text: str, *names: str, **others: Any) -> Any:
+    """Return an option, listed under the help heading `panel`."""
+    return typer.Option(*names, help=text, rich_help_panel=panel, **others)
 
 
 Cluster = Annotated[
     str | None,
-    typer.Option(
-        metavar="ADDRESS|local",
-        help="Address of a Dask scheduler whose cluster does the work, or local for a "
+    option(
+        RUN,
+        "Address of a Dask scheduler whose cluster does the work, or local for a "
         "cluster of --jobs workers on this machine. All machines need this version of "
         "alphamf, and must find the files at the same absolute paths.",
+        metavar="ADDRESS|local",
         show_default="processes on this machine, without Dask",
-        rich_help_panel=RUN,
     ),
 ]
 """The option ``--cluster``."""
@@ -56,9 +52,7 @@ Clean = Annotated[
 ]
 """The argument ``CLEAN``."""
 
-Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Print errors only.", rich_help_panel=RUN)
-]
+Quiet = Annotated[bool, option(RUN, "Print errors only.", "--quiet", "-q")]
 """The option ``--quiet``."""
 
 
@@ -71,11 +65,11 @@ def _decode_here(wanted: bool) -> bool:
 
 NoSandbox = Annotated[
     bool,
-    typer.Option(
+    option(
+        RUN,
+        "Decode recordings without a sandbox; only for files that you trust.",
         "--no-sandbox",
-        help="Decode recordings without a sandbox; only for files that you trust.",
         callback=_decode_here,
-        rich_help_panel=RUN,
     ),
 ]
 """The option ``--no-sandbox``."""
@@ -83,25 +77,23 @@ NoSandbox = Annotated[
 
 def model_option(panel: str) -> Any:
     """Return the option ``--model``, listed under the help heading `panel`."""
-    return typer.Option(
+    return option(
+        panel,
+        "Speech model: a shipped one ('alphamf models'), or a file from 'alphamf train'.",
         metavar="NAME|FILE",
-        help="Speech model: a shipped one ('alphamf models'), or a file from 'alphamf train'.",
-        rich_help_panel=panel,
     )
 
 
 def seed_option(what: str, panel: str = RUN) -> Any:
     """Return the option ``--seed``; `what` names what the seed determines."""
-    return typer.Option(
-        metavar="N",
-        help=f"Seed of the random numbers; the same seed gives the same {what}.",
-        rich_help_panel=panel,
+    return option(
+        panel, f"Seed of the random numbers; the same seed gives the same {what}.", metavar="N"
     )
 
 
 def json_option(what: str) -> Any:
     """Return the option ``--json``; `what` names what one JSON object describes."""
-    return typer.Option("--json", help=f"Print one JSON object per {what}.", rich_help_panel=RUN)
+    return option(RUN, f"Print one JSON object per {what}.", "--json")
 
 
 def check_least(option: str, value: int | None, least: int) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from alphamf.cli import report
-from alphamf.cli.options import RUN, NoSandbox, Quiet, check_least
+from alphamf.cli.options import RUN, NoSandbox, Quiet, check_least, option
 from alphamf.errors import AlphaMFError
 from alphamf.tools.extras import install_extra
 
@@ -16,55 +16,42 @@ NETWORK = "Network"
 
 def serve(
     port: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            help="Port to listen on.",
-            show_default="a free one",
-            rich_help_panel=NETWORK,
-        ),
+        int, option(NETWORK, "Port to listen on.", metavar="N", show_default="a free one")
     ] = 0,
-    no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Do not open a browser.", rich_help_panel=NETWORK)
-    ] = False,
+    no_browser: Annotated[bool, option(NETWORK, "Do not open a browser.", "--no-browser")] = False,
     host: Annotated[
         str,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Address to listen on. For other machines, the environment variable "
+        option(
+            NETWORK,
+            "Address to listen on. For other machines, the environment variable "
             "ALPHAMF_TOKEN must hold a token, and --name must be given.",
-            rich_help_panel=NETWORK,
+            metavar="ADDRESS",
         ),
     ] = "127.0.0.1",
     name: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            NETWORK,
+            "Host name under which browsers on other machines reach the server.",
             metavar="HOST",
-            help="Host name under which browsers on other machines reach the server.",
             show_default=False,
-            rich_help_panel=NETWORK,
         ),
     ] = None,
     public: Annotated[
         bool,
-        typer.Option(
-            "--public",
-            help="Let everybody in without a token, with limits: 100 MB and 10 minutes a file, "
+        option(
+            NETWORK,
+            "Let everybody in without a token, with limits: 100 MB and 10 minutes a file, "
             "10 uploads a minute and 5 of one visitor, no names kept, all deleted after 15 "
             "minutes.",
-            rich_help_panel=NETWORK,
+            "--public",
         ),
     ] = False,
-    max_size: Annotated[
-        int, typer.Option(metavar="MB", help="Maximum size of a file, in MB.", rich_help_panel=RUN)
-    ] = 1000,
+    max_size: Annotated[int, option(RUN, "Maximum size of a file, in MB.", metavar="MB")] = 1000,
     jobs: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            help="Number of files to denoise in parallel.",
-            show_default="one per core",
-            rich_help_panel=RUN,
+        option(
+            RUN, "Number of files to denoise in parallel.", metavar="N", show_default="one per core"
         ),
     ] = None,
     no_sandbox: NoSandbox = False,
