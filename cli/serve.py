@@ -42,8 +42,7 @@ def serve(
         option(
             NETWORK,
             "Let everybody in without a token, with limits: 100 MB and 10 minutes a file, "
-            "10 uploads a minute and 5 of one visitor, no names kept, all deleted after 15 "
-            "minutes.",
+            "10 uploads a minute of one visitor, no names kept, all deleted after 15 minutes.",
             "--public",
         ),
     ] = False,

@@ -32,7 +32,7 @@ class Limits:
     long: float = 100.0
     age: float = 24 * 3600.0  # How long a recording and its results are kept, in seconds
     spare: int = 200 * MB  # Bytes that uploads and results must leave free on the disk
-    # Uploads that are begun in a minute, of all visitors together; None for any number.
+    # Uploads that one visitor may begin in a minute; None for any number.
     per_minute: int | None = None
     named: bool = True  # Whether the server keeps the names of files
     # Whether strangers share the server: they take turns, and each gets a part of what there is.
@@ -40,14 +40,13 @@ class Limits:
 
     def part(self, count: int) -> int:
         """Return how many of `count` things one guest may have."""
-        return max(1, count // 2) if self.guests else count
+        return max(1, count // 8) if self.guests else count
 
 
 PUBLIC = Limits(
     upload=100 * MB,
     samples=10 * 60 * 48_000 * 2,
-    jobs=30,
-    uploads=4,
+    uploads=16,
     age=15 * 60.0,
     per_minute=10,
     named=False,

@@ -152,6 +152,8 @@ class Recordings:
         """Create the folder and the entry for an upload."""
         own = sum(each.guest == guest for each in self._all.values())
         most = self._limits.jobs
+        if self._limits.guests and len(self._all) >= most:
+            self._make_room(own)
         for held, allowed in ((len(self._all), most), (own, self._limits.part(most))):
             if held >= allowed:
                 raise AlphaMFError(
@@ -162,6 +164,17 @@ class Recordings:
         folder.mkdir(mode=0o700)
         self._all[key] = ServerRecording(key, folder, name, preset, seed, guest)
         return self._all[key]
+
+    def _make_room(self, own: int) -> None:
+        """Delete the oldest ended recording of the guest with most, if it has more than another."""
+        held = Counter(each.guest for each in self._all.values())
+        ended = [
+            each
+            for each in self._all.values()
+            if each.state in ("done", "failed") and held[each.guest] > own + 1
+        ]
+        if ended:
+            self.remove(max(ended, key=lambda each: held[each.guest]))
 
     def begin(self, recording: ServerRecording) -> None:
         """Queue an uploaded recording: read it, denoise its beginning, then all of it."""

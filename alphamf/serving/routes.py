@@ -161,18 +161,15 @@ class Api:
         return JSONResponse(recording.as_json(), 201, {"location": address})
 
     def _check_rate(self, who: str) -> None:
-        """Count an upload, and raise an error if too many were begun in the last minute."""
+        """Count an upload, and raise an error if one visitor begins too many in a minute."""
         if (most := self.limits.per_minute) is None:
             return
         now = elapsed_seconds()
         self.begun = [each for each in self.begun if each[0] > now - 60]
-        own = [each for each in self.begun if each[1] == who]
-        if len(self.begun) >= most or len(own) >= self.limits.part(most):
-            oldest = own if len(self.begun) < most else self.begun
-            wait = {"retry-after": str(math.ceil(oldest[0][0] + 60 - now))}
-            raise HTTPException(
-                429, "many people use this server at the moment; try again in a minute", wait
-            )
+        own = [began for began, by in self.begun if by == who]
+        if len(own) >= most:
+            wait = {"retry-after": str(math.ceil(own[0] + 60 - now))}
+            raise HTTPException(429, "too many uploads; try again in a minute", wait)
         self.begun.append((now, who))
 
     async def server(self, request: Request) -> Response:

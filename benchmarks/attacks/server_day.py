@@ -5,14 +5,14 @@ For example::
     python -m benchmarks.attacks.server_day --minutes 60
 
 `alphamf serve --public` has a small disk and 40 guests, each with an address of his own. Every
-other one is honest: he sends a recording, waits for the result, and begins again; who is turned
-away comes again as late as the answer says. The others send hostile requests and files, of which
-some cost much to read. Now and then a process of the server is killed, or the disk is filled for
-ten seconds. Printed are the longest wait of an honest guest against the time that his recording
-takes alone on the same machine, how many were turned away or failed, what is left on the disk, and
-the memory of all processes. The exit code is 1 where a guest waits longer than ten times his own
-work, a result differs, anything is left, or memory exceeds 1 GB or grows. Root only: the disk is a
-tmpfs.
+other one is honest: he sends a recording about every minute and waits for the result; who is turned
+away comes again as late as the answer says, and waits so much longer. The others send hostile
+requests and files, of which some cost much to read. Now and then a process of the server is killed,
+or the disk is filled for ten seconds. Printed are the longest wait of an honest guest against the
+time that his recording takes alone on the same machine, how many were turned away or failed, what
+is left on the disk, and the memory of all processes. The exit code is 1 where a guest waits longer
+than ten times his own work, a result differs, anything is left, or memory exceeds 1 GB or grows.
+Root only: the disk is a tmpfs.
 """
 
 import copy
@@ -43,6 +43,7 @@ GUESTS = 40
 DISK, MEMORY = 600, 1000
 
 SECONDS = 3  # Length of an honest recording
+PAUSE = 60  # Seconds between a result and the next recording of a guest, on average
 LEVEL = 1.1  # By how much memory may be more in the last quarter of a day than in the second
 
 
@@ -51,7 +52,7 @@ class Day:
     """What happened to the guests and to the server."""
 
     alone: float = 0.0  # Seconds that an honest recording takes by itself
-    waits: list[float] = field(default_factory=list)  # Seconds from upload to result
+    waits: list[float] = field(default_factory=list)  # Seconds from the first try to the result
     turned_away: int = 0  # Uploads that the server refused with a time to come again
     failed: list[str] = field(default_factory=list)  # Sentences of recordings that failed
     hostile: int = 0  # Requests
@@ -70,17 +71,18 @@ class Day:
         ]
 
 
-def honest(server: Server, until: float, day: Day, *, sound: bytes, expected: str) -> None:
-    """Send a recording again and again, and wait for each result."""
-    while time.monotonic() < until:
-        begun = time.monotonic()
-        status, headers, body = server.ask("POST", "api/recordings?preset=fast", sound)
-        if status != 201:
+def honest(
+    server: Server, until: float, day: Day, *, rng: random.Random, sound: bytes, expected: str
+) -> None:
+    """Send a recording now and then, and wait for each result."""
+    while (begun := time.monotonic() + rng.expovariate(1 / PAUSE)) < until:
+        time.sleep(begun - time.monotonic())
+        while (asked := server.ask("POST", "api/recordings?preset=fast", sound))[0] != 201:
             day.turned_away += 1
-            if status not in (429, 503, 507):
-                day.problems.append(f"an honest upload got {status}: {body[:200]!r}")
-            time.sleep(float(headers.get("retry-after", 5)))
-            continue
+            if asked[0] not in (429, 503, 507):
+                day.problems.append(f"an honest upload got {asked[0]}: {asked[2][:200]!r}")
+            time.sleep(float(asked[1].get("retry-after", 5)))
+        body = asked[2]
         key = json.loads(body)["id"]
         found = server.wait(key, seconds=600)
         if found["state"] == "failed":
@@ -164,8 +166,8 @@ def spend(folder: Path, seconds: float, seed: int) -> Day:
                 guest = copy.copy(server)
                 guest.headers = {"X-Forwarded-For": f"192.0.2.{k}"}
                 work: Any = partial(honest, sound=sound, expected=expected) if k % 2 else hostile
-                more = {} if k % 2 else {"rng": _rng(seed, k)}
-                threads.append(threading.Thread(target=work, args=(guest, until, day), kwargs=more))
+                work = partial(work, guest, until, day, rng=_rng(seed, k))
+                threads.append(threading.Thread(target=work))
             for thread in threads:
                 thread.start()
             for thread in threads:
