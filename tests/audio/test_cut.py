@@ -12,20 +12,14 @@ from alphamf.audio import formats
 from alphamf.audio.file_pieces import Scan
 from alphamf.audio.reader import open_reader, read
 from alphamf.errors import AlphaMFError
+from tests.support.glides import glide
 
 RATE = 16000
 FORMS = ["WAV", "WAVEX", "RF64", "AIFF", "W64", "AU", "NIST", "CAF", "FLAC", "OGG", "MP3"]
 
 
-def tone(frames: int = 40000, channels: int = 1) -> np.ndarray:
-    t = np.arange(frames)[:, None] / RATE
-    rng = np.random.default_rng(1)
-    x = 0.4 * np.sin(2 * np.pi * (300 * t + 400 * t**2)) + 0.02 * rng.standard_normal(t.shape)
-    return np.repeat(x, channels, 1).astype(np.float32)
-
-
 def written(path: Path, form: str, frames: int = 40000, **options: object) -> bytes:
-    soundfile.write(path, tone(frames), RATE, format=form, **options)
+    soundfile.write(path, glide(frames, rate=RATE), RATE, format=form, **options)
     return path.read_bytes()
 
 
@@ -136,7 +130,7 @@ MODES = [(rate, channels, mode) for rate in (8000, 16000, 22050, 44100, 48000)
 @pytest.mark.parametrize(("rate", "channels", "mode"), MODES)
 def test_mp3_of_every_kind_is_whole_until_a_byte_is_missing(tmp_path, rate, channels, mode):
     path = tmp_path / "a"
-    soundfile.write(path, tone(20000, channels), rate, format="MP3", bitrate_mode=mode)
+    soundfile.write(path, glide(20000, channels), rate, format="MP3", bitrate_mode=mode)
     data = path.read_bytes()
     assert len(read(path)[0]) == 20000
     path.write_bytes(data[:-1])
@@ -203,7 +197,7 @@ def change(path: Path, what: str) -> None:
     if what == "gone":
         path.unlink()
         return
-    samples = tone()
+    samples = glide(40000)
     if what == "other":
         samples[30000] += 0.01
     channels = 2 if what == "channels" else 1
@@ -250,7 +244,7 @@ def test_raw_samples_have_no_rate(tmp_path):
 
 def test_more_channels_than_asked_for(tmp_path):
     path = tmp_path / "a.wav"
-    soundfile.write(path, tone(100, 5), RATE)
+    soundfile.write(path, glide(100, 5), RATE)
     with open_reader(path, max_channels=5) as file:
         assert file.channels == 5
     with pytest.raises(AlphaMFError, match="has 5 channels, more than 4"):

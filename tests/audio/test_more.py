@@ -20,18 +20,12 @@ from alphamf.audio.reader import open_reader, open_sound, read
 from alphamf.audio.writer import open_writer
 from alphamf.errors import AlphaMFError
 from tests.support import claps
+from tests.support.glides import glide
 
 READ_ONLY = [("SVX", "PCM_16")]
 EVERY = [(form.name, s) for form in formats.FORMATS.values() for s in form.subtypes] + READ_ONLY
 DEFAULTS = [(form.name, form.subtypes[0]) for form in formats.FORMATS.values()] + READ_ONLY
 DEFAULTS += [("OGG", "OPUS"), ("CAF", "ALAC_16")]
-
-
-def tone(seconds: float, rate: int, channels: int = 1) -> np.ndarray:
-    t = np.arange(round(seconds * rate))[:, None] / rate
-    rng = np.random.default_rng(1)
-    sound = 0.4 * np.sin(2 * np.pi * (300 * t + 400 * t**2)) + 0.02 * rng.standard_normal(t.shape)
-    return np.repeat(sound, channels, 1).astype(np.float32)
 
 
 def rate_of(form: str, subtype: str) -> int:
@@ -43,9 +37,9 @@ def written(path: Path, form: str, subtype: str, seconds: float, channels: int =
     rate = rate_of(form, subtype)
     if form in formats.FORMATS:
         with open_writer(path, rate, channels, format=form, subtype=subtype) as file:
-            file.write(tone(seconds, rate, channels))
+            file.write(glide(round(seconds * rate), channels, rate))
     else:
-        soundfile.write(path, tone(seconds, rate), rate, subtype, format=form)
+        soundfile.write(path, glide(round(seconds * rate), rate=rate), rate, subtype, format=form)
     return path.read_bytes()
 
 
@@ -169,7 +163,7 @@ def packed(form: str, number: float | None) -> bytes:
 def test_a_header_that_counts_wrong_loses_nothing_unsaid(tmp_path, form, subtype, change):
     path = tmp_path / "a"
     if subtype == "IMA_ADPCM":
-        soundfile.write(path, tone(3, 16000), 16000, subtype, format=form)
+        soundfile.write(path, glide(48000, rate=16000), 16000, subtype, format=form)
         data = bytearray(path.read_bytes())
     else:
         data = bytearray(written(path, form, subtype, 3))
@@ -198,7 +192,7 @@ def test_a_header_that_counts_wrong_loses_nothing_unsaid(tmp_path, form, subtype
 def test_mp3_of_differing_bit_rates_without_a_header_is_read_whole(tmp_path):
     """Without a count, libsndfile takes the first frame's bit rate for that of all."""
     path = tmp_path / "a"
-    sound = tone(20, 16000) * np.repeat([1, 0.0], 160_000)[:, None].astype(np.float32)
+    sound = glide(320_000, rate=16000) * np.repeat([1, 0.0], 160_000)[:, None].astype(np.float32)
     options = {"bitrate_mode": "VARIABLE", "compression_level": 0.5}
     with soundfile.SoundFile(path, "w", 16000, 1, format="MP3", **options) as file:
         file.write(sound)
@@ -308,7 +302,7 @@ def clusters(path: Path, video: bool) -> tuple[bytearray, list[int]]:
     """Return a Matroska file of 4 s, and where the time stamps of its clusters are."""
     kind, options = claps.Sound("pcm_s16le", "s16", 8000), {"cluster_time_limit": "900"}
     picture = "mpeg4" if video else None
-    claps.make(path, "matroska", kind, video=picture, content=tone(4, 8000), options=options)
+    claps.make(path, "matroska", kind, video=picture, content=glide(32000), options=options)
     data = bytearray(path.read_bytes())
     found = re.finditer(rb"\x1f\x43\xb6\x75.{8}\xe7\x82", data, re.DOTALL)
     return data, [match.end() for match in found]
@@ -336,7 +330,7 @@ def fragments(path: Path, seconds: float) -> list[tuple[bytes, bytes]]:
     """Return the atoms of a fragmented MP4, each with its name."""
     flags = "frag_keyframe+empty_moov+default_base_moof+skip_trailer"
     options = {"movflags": flags, "frag_duration": "500000"}
-    sound = tone(seconds, 48000)
+    sound = glide(round(seconds * 48000), rate=48000)
     claps.make(path, "mp4", claps.Sound(), video=None, content=sound, options=options)
     data, found = path.read_bytes(), []
     while data:
@@ -381,6 +375,6 @@ def test_a_wrong_sum_of_a_flac_file_is_said(tmp_path, subtype):
 @pytest.mark.parametrize("form", sorted(formats.UNCHECKED))
 def test_formats_whose_length_is_not_checked_are_refused(tmp_path, form):
     subtype = {"VOC": "PCM_U8", "WVE": "ALAW"}.get(form, "PCM_16")
-    soundfile.write(tmp_path / "a", tone(1.0, 8000), 8000, subtype, format=form)
+    soundfile.write(tmp_path / "a", glide(8000), 8000, subtype, format=form)
     with pytest.raises(AlphaMFError, match=f"a is {form}, whose length alphamf cannot check"):
         read(tmp_path / "a")

@@ -18,16 +18,9 @@ from alphamf.audio.reader import open_reader, read
 from alphamf.audio.resample import resample
 from alphamf.audio.writer import open_writer
 from alphamf.errors import AlphaMFError
+from tests.support.glides import glide
 
 RATE = 8000
-
-
-def tone(frames: int = 2000, channels: int = 1, rate: int = RATE) -> np.ndarray:
-    """Two gliding tones and a little noise, which compress neither to nothing nor not at all."""
-    t = np.arange(frames) / rate
-    rng = np.random.default_rng(1)
-    x = 0.4 * np.sin(2 * np.pi * (300 * t + 400 * t**2)) + 0.02 * rng.standard_normal(frames)
-    return np.repeat(x[:, None], channels, 1).astype(np.float32) * (1 - 0.1 * np.arange(channels))
 
 
 def write_wav(path: Path, samples: np.ndarray, rate: int = RATE, **options: str) -> Path:
@@ -79,7 +72,7 @@ def test_reference_files_of_a_missing_folder_and_of_no_permission(tmp_path):
     assert sentence(tmp_path).endswith("is a folder, not an audio file")
     assert "cannot be opened" in sentence("nul\0byte.wav")
     if os.geteuid():
-        path = write_wav(tmp_path / "a.wav", tone())
+        path = write_wav(tmp_path / "a.wav", glide())
         path.chmod(0)
         assert "Permission denied" in sentence(path)
 
@@ -95,7 +88,7 @@ def test_name_is_shown_on_one_line(tmp_path):
     "size", [0, 0xFFFFFFFF, 0xFFFFFFFF - 36, 0x7FFFF000, 0x7FFFFFFF, 0x80000000]
 )
 def test_sizes_that_a_pipe_leaves_are_not_promises(tmp_path, order, size):
-    samples = tone(1234, 2)
+    samples = glide(1234, 2)
     endian = {"little": "LITTLE", "big": "BIG"}[order]
     path = write_wav(tmp_path / "a.wav", samples, endian=endian, subtype="PCM_16")
     whole, _ = read(path)
@@ -109,7 +102,7 @@ def test_sizes_that_a_pipe_leaves_are_not_promises(tmp_path, order, size):
 
 
 def test_flac_without_a_length_is_read_to_its_end(tmp_path):
-    path = write_wav(tmp_path / "a.flac", tone(5000))
+    path = write_wav(tmp_path / "a.flac", glide(5000))
     data = bytearray(path.read_bytes())
     data[21] &= 0xF0
     data[22:26] = bytes(4)
@@ -138,7 +131,7 @@ def test_every_sample_that_is_not_finite_is_counted(tmp_path_factory, spots, val
 
 
 def test_a_stream_and_a_named_pipe_are_read(tmp_path):
-    path = write_wav(tmp_path / "a.wav", tone())
+    path = write_wav(tmp_path / "a.wav", glide())
     whole, _ = read(path)
     with open_reader(io.BytesIO(path.read_bytes())) as file:
         assert file.name == "standard input"
@@ -156,7 +149,7 @@ def test_a_long_file_takes_no_more_memory_than_a_short_one(tmp_path):
         path = tmp_path / f"{seconds}.wav"
         with open_writer(path, RATE, 2) as writer:
             for _ in range(seconds):
-                writer.write(tone(RATE, 2))
+                writer.write(glide(RATE, 2))
         tracemalloc.start()
         with open_reader(path) as file:
             assert sum(map(len, file.blocks())) == seconds * RATE
@@ -200,8 +193,8 @@ def test_resampling_refuses_a_rate_that_is_not_positive():
 def test_rates_that_are_none_of_sound_are_refused(tmp_path):
     path = tmp_path / "a.wav"
     for rate in (1, 999, 768_001, 2**31 - 1):
-        soundfile.write(path, tone(100), rate)
+        soundfile.write(path, glide(100), rate)
         assert f"has a sampling rate of {rate} Hz" in sentence(path)
     for rate in (1000, 768_000):
-        soundfile.write(path, tone(100), rate)
+        soundfile.write(path, glide(100), rate)
         assert len(read(path)[0]) == 100

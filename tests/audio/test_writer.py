@@ -15,16 +15,9 @@ from alphamf.audio.reader import open_reader, read
 from alphamf.audio.writer import destination, open_writer
 from alphamf.errors import AlphaMFError
 from tests.support.claps import clicks
+from tests.support.glides import glide
 
 RATE = 8000
-
-
-def tone(frames: int = 2000, channels: int = 1, rate: int = RATE) -> np.ndarray:
-    """Two gliding tones and a little noise, which compress neither to nothing nor not at all."""
-    t = np.arange(frames) / rate
-    rng = np.random.default_rng(1)
-    x = 0.4 * np.sin(2 * np.pi * (300 * t + 400 * t**2)) + 0.02 * rng.standard_normal(frames)
-    return np.repeat(x[:, None], channels, 1).astype(np.float32) * (1 - 0.1 * np.arange(channels))
 
 
 # Writing ----------------------------------------------------------------------------------------
@@ -125,7 +118,7 @@ def test_companded_formats_clip_and_do_not_wrap(tmp_path, subtype):
     [("WAV", "FLOAT"), ("WAV", "DOUBLE"), ("OGG", "VORBIS"), ("MP3", "MPEG_LAYER_III")],
 )
 def test_floating_point_and_lossy_formats_keep_values_over_one(tmp_path, form, subtype):
-    samples = 6 * tone(16000)
+    samples = 6 * glide(16000)
     with open_writer(tmp_path / "a", 16000, 1, format=form, subtype=subtype) as writer:
         writer.write(samples)
     assert writer.clipped == writer.clipped_by_db == 0
@@ -159,7 +152,7 @@ def test_a_failure_leaves_nothing_and_what_was_there(tmp_path):
     path.write_bytes(b"before")
     for error in (RuntimeError, KeyboardInterrupt, SystemExit):
         with pytest.raises(error), open_writer(path, RATE, 1) as writer:
-            writer.write(tone())
+            writer.write(glide())
             raise error
     assert path.read_bytes() == b"before"
     assert os.listdir(tmp_path) == ["a.wav"]
@@ -175,11 +168,11 @@ def test_a_name_with_a_nul_is_refused():
 def test_a_new_file_has_the_usual_permissions_and_a_link_stays_one(tmp_path):
     (tmp_path / "plain").touch()
     with open_writer(tmp_path / "a.wav", RATE, 1) as writer:
-        writer.write(tone())
+        writer.write(glide())
     assert (tmp_path / "a.wav").stat().st_mode == (tmp_path / "plain").stat().st_mode
     (tmp_path / "link.wav").symlink_to("b.wav")
     with open_writer(tmp_path / "link.wav", RATE, 1) as writer:
-        writer.write(tone())
+        writer.write(glide())
     assert (tmp_path / "link.wav").is_symlink() and (tmp_path / "b.wav").is_file()
 
 
@@ -212,7 +205,7 @@ def test_a_file_that_comes_back_longer_is_told_from_a_full_disk(tmp_path, monkey
         pytest.raises(AlphaMFError, match=r"cannot write .*a\.mp3: its length changes"),
         open_writer(tmp_path / "a.mp3", RATE, 1, **form) as file,
     ):
-        file.write(tone())
+        file.write(glide())
     assert os.listdir(tmp_path) == []
 
 
@@ -233,10 +226,10 @@ def test_impossible_outputs_are_refused_in_one_sentence(tmp_path):
 def test_a_stream_and_a_device_can_be_written_to(tmp_path):
     stream = io.BytesIO()
     with open_writer(stream, RATE, 1) as writer:
-        writer.write(tone())
+        writer.write(glide())
     assert soundfile.info(io.BytesIO(stream.getvalue())).frames == 2000
     with open_writer("/dev/null", RATE, 1) as writer:
-        writer.write(tone())
+        writer.write(glide())
     assert not Path("/dev/null").is_file()
 
 
@@ -294,7 +287,7 @@ LOSSY = [("OGG", "VORBIS"), ("MP3", "MPEG_LAYER_III"), ("M4A", "AAC"), ("MATROSK
 def test_a_lossy_sound_above_full_scale_is_lowered_as_a_whole(tmp_path, form, subtype, path):
     """And never clipped, in whatever integers; lossy outputs keep it as it is."""
     with open_writer(tmp_path / "in", 48000, 1, format=form, subtype=subtype) as file:
-        file.write(1.4 * np.sign(tone(24000, rate=48000)).astype(np.float32))
+        file.write(1.4 * np.sign(glide(24000, rate=48000)).astype(np.float32))
     with reader.open_reader(tmp_path / "in") as source:
         assert source.peak > 1.2
         target = destination(str(tmp_path / path), source)

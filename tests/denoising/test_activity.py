@@ -9,13 +9,12 @@ import pytest
 import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from alphamf import PRESETS, Segment, denoise, speech_ranges
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame
 from alphamf.batch.trim import MARGIN, Trimmer
-from alphamf.cli.app import app
+from tests.support.commands import run
 from tests.support.places import DATA
 
 QUICK = replace(PRESETS["fast"], steps=20, keep=10)
@@ -32,12 +31,6 @@ def recording():
     clean = np.concatenate([quiet, speech, quiet])
     noise = np.random.default_rng(0).standard_normal(len(clean)).astype(np.float32)
     return clean, clean + 0.02 * noise
-
-
-def run(*arguments, code=0):
-    result = CliRunner().invoke(app, ["denoise", *map(str, arguments)])
-    assert result.exit_code == code, result.output
-    return result
 
 
 def test_speech_is_where_it_is(recording):
@@ -131,28 +124,28 @@ def test_the_command(recording, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     soundfile.write("in.wav", recording[1], RATE, subtype="FLOAT")
     common = ["in.wav", "--preset", "fast", "--steps", "20", "-q"]
-    run(*common, "--vad", "new/speech.csv", "-o", "whole.wav")
+    run("denoise", *common, "--vad", "new/speech.csv", "-o", "whole.wav")
     with open("new/speech.csv", newline="", encoding="ascii") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == ["start", "end", "probability"]
     assert all(0 <= float(r["start"]) < float(r["end"]) <= 7 for r in rows)
     assert all(0 < float(row["probability"]) <= 1 for row in rows)
     assert 1.5 < float(rows[0]["start"]) < 2.7
-    run(*common, "--trim-silence", "-o", "cut.wav", "--noise-output", "noise.wav")
+    run("denoise", *common, "--trim-silence", "-o", "cut.wav", "--noise-output", "noise.wav")
     whole, cut = (soundfile.read(name)[0] for name in ("whole.wav", "cut.wav"))
     first = round((float(rows[0]["start"]) - 0.2) * RATE)
     assert abs(len(cut) / RATE - (float(rows[-1]["end"]) - float(rows[0]["start"]) + 0.4)) < 0.01
     shift = next(k for k in range(first - 9, first + 9) if whole[k] == cut[0])
     np.testing.assert_array_equal(cut, whole[shift : shift + len(cut)])
     assert len(soundfile.read("noise.wav")[0]) == len(whole)
-    run(*common, "--vad", "speech.txt", "-o", "x.wav", code=2)
-    run(*common, "--vad", "new/speech.csv", "-o", "x.wav", code=2)
+    run("denoise", *common, "--vad", "speech.txt", "-o", "x.wav", code=2)
+    run("denoise", *common, "--vad", "new/speech.csv", "-o", "x.wav", code=2)
 
 
 def test_without_speech_nothing_is_cut_off(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     soundfile.write("in.wav", np.zeros(2 * RATE), RATE)
-    result = run("in.wav", "--preset", "fast", "--steps", "4", "--trim-silence")
+    result = run("denoise", "in.wav", "--preset", "fast", "--steps", "4", "--trim-silence")
     assert "no speech was found, so nothing was trimmed" in result.output.replace("\n", " ")
     assert soundfile.info("in.denoised.wav").frames == 2 * RATE
 
@@ -164,7 +157,6 @@ def test_a_picture_would_lose_its_sound(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     claps.make(tmp_path / "in.mp4", "mp4", claps.Sound(rate=16000))
     options = ["in.mp4", "--preset", "fast", "--steps", "2", "--trim-silence"]
-    result = CliRunner().invoke(app, ["denoise", *options])
-    assert result.exit_code == 2
+    result = run("denoise", *options, code=2)
     assert "would shift the sound" in " ".join(result.output.split())
     assert not (tmp_path / "in.denoised.mp4").exists()

@@ -200,11 +200,3 @@ def test_stretches_that_are_refused(here, options, sentence):
     refused = command("--noise-from", *options, code=2)
     assert sentence in " ".join(refused.stderr.split())
     assert not (here / "b.wav").exists()
-
-
-@pytest.mark.parametrize(
-    "stretches", ["0:00-0:03", [3], [(1,)], [(0, 1, 2)], [(-1, 2)], [(0, np.inf)], [("a", "b")]]
-)
-def test_what_is_no_stretch(stretches):
-    with pytest.raises(AlphaMFError, match=r"`noise_from` must be time ranges \(start, end\)"):
-        of(sound(1), noise_from=stretches)

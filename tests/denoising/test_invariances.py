@@ -90,13 +90,6 @@ def test_digital_silence_beside_a_sound_leaves_its_denoising_alone(preset, silen
     assert si_sdr(clean, found) > si_sdr(clean, without) - 1
 
 
-@pytest.mark.slow
-def test_what_comes_after_ten_seconds_changes_nothing_before():
-    audio = sound(0, 8000 * 30)
-    first, cut = (denoise(a, 8000, FAST).audio for a in (audio, audio[: 8000 * 26]))
-    np.testing.assert_array_equal(first[: 8000 * 9], cut[: 8000 * 9])
-
-
 def click(level: float = 1.0) -> np.ndarray:
     audio = np.zeros(3000, np.float32)
     audio[1500] = level

@@ -2,7 +2,6 @@
 
 import inspect
 from dataclasses import FrozenInstanceError, fields, replace
-from math import nan
 
 import numpy as np
 import pytest
@@ -26,37 +25,22 @@ from alphamf.inference.samplers.registry import SAMPLERS
 from alphamf.scores.score import si_sdr
 from tests.support.places import DATA
 
+COUNTS = "steps keep thin coarse chains blocks noise_rank".split()
 WRONG = [
-    ("sampler", "gibbs"),
-    ("steps", 0),
-    ("keep", 0),
-    ("keep", -3),
-    ("thin", 0),
+    *((name, 0) for name in COUNTS),
     ("warm_up", -1),
-    ("coarse", 0),
-    ("chains", 0),
-    ("blocks", 0),
-    ("noise_rank", 0),
-    ("alpha_speech", 0.4),
-    ("alpha_speech", 2.1),
-    ("alpha_speech", nan),
-    ("alpha_noise", 0.0),
-    ("alpha_noise", nan),
-    ("dry", -0.1),
-    ("dry", 1.1),
-    ("dry", nan),
-    ("max_attenuation", -1.0),
-    ("max_attenuation", nan),
     ("channels", "mid"),
-    *(("dereverb", share) for share in (-0.1, 1.5, nan, "much")),
+    ("sampler", "gibbs"),
 ]
+WRONG += [("alpha_speech", 0.4), ("alpha_speech", 2.1), ("alpha_noise", 0.0), ("dry", 1.1)]
+WRONG += [("dereverb", -0.1), ("dereverb", 1.5)]
 
 
 @pytest.mark.parametrize(("name", "value"), WRONG, ids=str)
-@pytest.mark.parametrize("preset", sorted(PRESETS))
-def test_out_of_range(preset, name, value):
+def test_out_of_range(name, value):
+    """What lies beside a range; other values: `tests/test_arguments.py`."""
     with pytest.raises(AlphaMFError, match=name) as caught:
-        replace(PRESETS[preset], **{name: value})
+        replace(PRESETS["plain"], **{name: value})
     assert str(value) in str(caught.value)
     assert "\n" not in str(caught.value)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from alphamf.audio.stft import Frame
 from alphamf.errors import AlphaMFError
 from alphamf.learnt import bands, dictionary
-from alphamf.learnt.dictionary import Dictionary, choose, load, shipped_dictionaries
+from alphamf.learnt.dictionary import Dictionary, choose, load
 
 FRAME, CONTEXT = Frame(16, 4), 2
 ROWS = CONTEXT * 9
@@ -51,15 +51,6 @@ def test_round_trip(tmp_path, rank, seed, spread):
     assert (back.rank, back.bins) == (rank, 9)
     back.save(tmp_path / "again.npz")
     np.testing.assert_allclose(load(tmp_path / "again.npz").basis, back.basis, atol=1e-3)
-
-
-def test_shipped_models_load():
-    names = list(shipped_dictionaries())
-    assert {"speech-8k", "speech-16k"} <= set(names)
-    for name in names:
-        model = load(name)
-        assert model.basis.shape == (model.context * model.bins, model.rank)
-        assert model.about
 
 
 def test_choice_by_rate():
@@ -256,14 +247,6 @@ def test_packings_that_unpack_without_bound(tmp_path, packing):
             archive.writestr(name, content)
     with pytest.raises(AlphaMFError, match="has a compression that numpy does not use"):
         load(path)
-
-
-def test_a_file_tells_its_checksum(tmp_path):
-    import hashlib
-
-    path = write(tmp_path / "model.npz")
-    assert load(path).sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
-    assert make().sha256 == ""
 
 
 def with_rows(rank=5, scale=1e-3):

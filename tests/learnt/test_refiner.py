@@ -86,14 +86,6 @@ def test_correlate_is_a_dense_correlation(frames, apart, monkeypatch):
             np.testing.assert_allclose(found[clip, :, :, out], dense + bias[out], atol=1e-12)
 
 
-def test_clips_side_by_side_are_clips_one_by_one():
-    given = posterior((3, BINS, 40))
-    gain = drawn().refine(**given)
-    for k in range(3):
-        alone = drawn().refine(**{name: each[k] for name, each in given.items()})
-        np.testing.assert_allclose(gain[k], alone, atol=2e-6)
-
-
 def test_silence_beside_a_sound_gives_numbers():
     """Also in windows that are silent throughout."""
     given = posterior()

@@ -129,30 +129,16 @@ def test_the_state_of_an_echo_is_as_described(server, echoless):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ending", ["wav", "ogg", "mp3"])
+@pytest.mark.parametrize("ending", ["wav", "ogg", "mp3", "m4a"])
 def test_a_part_of_the_noise_is_left_as_by_strength(server, tmp_path, ending):
     """The bytes of some encoders depend on how many samples they are given at a time."""
-    path = noisy(tmp_path / f"talk.{ending}", 17, RATE, 1)
+    path = tmp_path / f"talk.{ending}"
+    cli(noisy(tmp_path / "in.wav", 17, RATE, 1), path, "--strength", "0")
     key = server.wait(server.send(path))["id"]
     for dry in ("0.25", "0.2", "0"):
         _, _, data = server.ask("GET", f"api/recordings/{key}/result?dry={dry}")
         output = tmp_path / f"{dry}.{ending}"
         assert data == cli(path, output, "--preset", "fast", "--strength", str(1 - float(dry))), dry
-
-
-@pytest.mark.slow
-def test_media_come_back_in_their_own_container(server, talk, tmp_path):
-    path = tmp_path / "talk.m4a"
-    cli(talk, path, "--preset", "fast")
-    found = server.wait(server.send(path))
-    assert found["output"] == "talk.denoised.m4a" and found["about"]["format"] == "M4A"
-    for dry in ("0", "0.25"):
-        _, _, data = server.ask("GET", f"api/recordings/{found['id']}/result?dry={dry}")
-        assert data == cli(
-            path, tmp_path / f"{dry}.m4a", "--preset", "fast", "--strength", str(1 - float(dry))
-        )
-    _, _, flac = server.ask("GET", f"api/recordings/{found['id']}/result?format=flac")
-    assert len(soundfile.read(io.BytesIO(flac))[0]) == found["about"]["frames"]
 
 
 def test_another_format_holds_the_same_samples(server, done, talk):

@@ -40,11 +40,9 @@ class Steps:
         self.made.append(self)
 
     def put(self, ticket: Ticket, *, first: bool = False) -> None:
-        """Queue a task."""
         (self.queue.appendleft if first else self.queue.append)(ticket)
 
     def stop(self, ticket: Ticket) -> None:
-        """Drop a task."""
         if ticket in self.queue:
             self.queue.remove(ticket)
             ticket.left.set()
@@ -53,7 +51,6 @@ class Steps:
             ticket.left.set()
 
     def count_tasks(self) -> int:
-        """Return how many tasks there are."""
         return len(self.queue) + (self.current is not None)
 
     def close(self) -> None:
@@ -89,28 +86,23 @@ class Exchange:
         return self
 
     def leave(self) -> Exchange:
-        """Close the connection."""
         self._come.put_nowait({"type": "http.disconnect"})
         return self
 
     def done(self) -> bool:
-        """Whether it has been answered."""
         return self._task.done()
 
     def wait(self) -> Exchange:
-        """Wait for the answer."""
         self._page.until(self.done)
         self._task.result()
         return self
 
     @property
     def status(self) -> int:
-        """Return the status of the answer."""
         return self.sent[0]["status"]
 
     @property
     def headers(self) -> dict[str, str]:
-        """Return the headers of the answer."""
         return {name.decode(): value.decode() for name, value in self.sent[0]["headers"]}
 
     @property
@@ -120,11 +112,9 @@ class Exchange:
 
     @property
     def body(self) -> bytes:
-        """Return the body."""
         return b"".join(self.parts)
 
     def json(self) -> Any:
-        """Return the body as JSON."""
         return json.loads(self.body)
 
 
@@ -164,7 +154,6 @@ class Page:
         self.loop.run_until_complete(asyncio.sleep(0))
 
     def begin(self, method: str, path: str, headers: Mapping[str, str] | None = None) -> Exchange:
-        """Begin a request."""
         place, _, query = path.partition("?")
         scope = {
             "type": "http",
@@ -177,7 +166,6 @@ class Page:
         return Exchange(self, scope)
 
     def ask(self, method: str, path: str, body: bytes = b"", **headers: str) -> Exchange:
-        """Send a request and wait for the answer."""
         return self.begin(method, path, headers).feed(body, more=False).wait()
 
     def work(self, lanes: Steps) -> None:
