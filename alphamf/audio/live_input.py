@@ -6,6 +6,7 @@ import os
 import select
 import stat
 import struct
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -325,57 +326,53 @@ class PipeStream:
     """Samples that arrive through a pipe."""
 
     def __init__(self, pipe: int, raw: SampleFormat | None = None) -> None:
-        self._pipe, self._held = pipe, b""
+        self._pipe, self.header = pipe, b""
         found = None if raw else wav_header(self._first)
         if raw is None and found is None:
             raise AlphaMFError(
                 f"{NAME} is not a WAV file; for headerless samples, give their format with `raw`"
             )
-        self.header: bytes = found.data if found else b""
         self.kind: SampleFormat = raw or _kind(self.header)
         self._promised = found.promised if found else None
-        self._held = self._held[len(self.header) :]
 
     def _first(self, count: int) -> bytes | None:
         """Return the first `count` bytes, or None if there are fewer."""
-        while len(self._held) < count:
-            if not (data := self._read()):
+        while len(self.header) < count:
+            if not (data := self._read(count - len(self.header))):
                 return None
-            self._held += data
-        return self._held[:count]
+            self.header += data
+        return self.header
 
-    def _read(self) -> bytes:
-        """Return the next bytes; empty at the end or after Ctrl-C."""
+    def _read(self, most: int = MOST) -> bytes:
+        """Return the next bytes, `most` of them at most; empty at the end or after Ctrl-C."""
         while not finish_requested():
             if os.name != "posix" or select.select([self._pipe], [], [], _CHECK)[0]:
-                return os.read(self._pipe, MOST)
+                return os.read(self._pipe, min(most, MOST))
         return b""
 
     def blocks(self) -> Iterator[Floats]:
         """Yield the samples as they arrive, shape (samples, channels)."""
-        size, read = self.kind.size, 0
-        data = self._held
-        while True:
-            rest = b""
-            if self._promised is not None:
-                left = self._promised - read
-                rest, data = data[left:], data[:left]
+        size, read, data = self.kind.size, 0, b""
+        most = sys.maxsize if self._promised is None else self._promised
+        while read < most and (new := self._read(most - read)):
+            read += len(new)
+            data += new
             whole = len(data) // size * size
-            read += whole
             if whole:
                 yield decode_raw(data[:whole], self.kind)
-            if self._promised is not None and read > self._promised - size:
-                return self._check_end(rest, read // size / self.kind.rate)
-            if not (new := self._read()):
-                break
-            data = data[whole:] + new
-        if self._promised is not None and not finish_requested():
-            raise AlphaMFError(f"{NAME} {too_few_bytes(self._promised, read)}")
+            data = data[whole:]
+        if self._promised is None or finish_requested():
+            return
+        if (read := read - len(data)) <= most - size:
+            raise AlphaMFError(f"{NAME} {too_few_bytes(most, read)}")
+        self._check_end((len(self.header) + most) % 2, read // size / self.kind.rate)
 
-    def _check_end(self, rest: bytes, duration: float) -> None:
-        """Read to the pipe's end, and refuse sound that follows what the header promises."""
-        odd = (len(self.header) + (self._promised or 0)) % 2
-        rest, more = bytes(odd) + rest, 0
+    def _check_end(self, odd: int, duration: float) -> None:
+        """Read to the pipe's end, and refuse sound that follows what the header promises.
+
+        `odd`: bytes up to the first chunk.
+        """
+        rest, more = bytes(odd), 0
         while data := self._read():
             rest, more = (rest + data, more) if len(rest) < _TAIL else (rest, more + len(data))
         spare = chunks.count_spare_bytes(Scan(io.BytesIO(rest), NAME), odd)

@@ -231,8 +231,9 @@ def open_writer(
         form = formats.get(format)
         try:
             if form.muxer:
-                options = {"muxer": form.muxer, "subtype": subtype, "history": history}
-                file: Any = _muxer(_media(original), sink, name, rate, channels, options)
+                options = {"rate": rate, "channels": channels, "muxer": form.muxer}
+                options |= {"subtype": subtype, "history": history}
+                file: Any = _muxer(_media(original), sink, name, options)
             else:
                 options = compression(original, format, subtype, rate, channels)
                 file = soundfile.SoundFile(
@@ -262,20 +263,15 @@ def open_writer(
 
 
 def _muxer(
-    original: Original | None,
-    sink: Sink,
-    name: str,
-    rate: int,
-    channels: int,
-    options: dict[str, Any],
+    original: Original | None, sink: Sink, name: str, options: dict[str, Any]
 ) -> ConfinedMuxer | Muxer:
     """Open a media file, in a confined process if it reads the tracks of an untrusted file."""
     if original is not None and sandbox.is_enabled():
         try:
-            return ConfinedMuxer(original, sink, name, rate, channels, **options)
+            return ConfinedMuxer(original, sink, name, options)
         except NoSandboxError:
             pass
-    return Muxer(sink, rate, channels, original=original, **options)
+    return Muxer(sink, original=original, **options)
 
 
 def _media(original: Recording | None) -> Original | None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
-import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -76,19 +74,13 @@ class Archive:
         with (
             file_errors(path, "written"),
             atomic_file(path, mode=mode, replace=replace) as part,
-            zipfile.ZipFile(part, "w") as archive,
+            part.open("wb") as archive,
         ):
-            for name, file in self._files.items():
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
-                    np.lib.format.write_array_header_1_0(
-                        entry,
-                        {"descr": "<f4", "fortran_order": True, "shape": self._shapes[name]},
-                    )
-                    file.seek(0)
-                    shutil.copyfileobj(file, entry, 1 << 20)
-            for name, array in arrays.items():
-                with archive.open(f"{name}.npy", "w") as entry:
-                    np.lib.format.write_array(entry, array, allow_pickle=False)
+            held: dict[str, Any] = {
+                name: np.memmap(file, "<f4", "r", shape=self._shapes[name], order="F")
+                for name, file in self._files.items()
+            }
+            np.savez(archive, **held | arrays)
 
 
 class Observers:

@@ -1,6 +1,7 @@
 """Tags, pictures, chunks and bit rates: what an output keeps of its input, field by field."""
 
 import struct
+import sys
 import time
 import tracemalloc
 import zlib
@@ -15,7 +16,7 @@ import pytest
 import soundfile
 
 from alphamf.audio import metadata as metadata_chunks
-from alphamf.audio import mp3
+from alphamf.audio import mp3, tags
 from alphamf.audio.reader import open_reader
 from alphamf.audio.writer import destination, open_writer
 from alphamf.errors import AlphaMFError
@@ -373,6 +374,14 @@ def test_common_fields_that_do_not_fit_are_named(tmp_path):
     file.save()
     copied(source, output, note="these tags were not copied: tracknumber")
     assert mutagen.File(output)["\xa9cmt"] == ["spoken"]
+
+
+def test_without_mutagen_ogg_is_written_without_tags(tmp_path, monkeypatch):
+    write(tmp_path / "a.ogg")
+    monkeypatch.setenv("ALPHAMF_SANDBOX", "off")
+    monkeypatch.setitem(sys.modules, "mutagen", None)
+    tags.prepare.cache_clear()
+    copied(tmp_path / "a.ogg", note="tags were not copied because mutagen is not installed")
 
 
 # Tags of strangers --------------------------------------------------------------------------------

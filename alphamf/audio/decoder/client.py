@@ -137,32 +137,13 @@ class ConfinedMuxer:
     """A `Muxer` in a confined process that can use only the original and the output."""
 
     def __init__(
-        self,
-        original: Original,
-        sink: Sink,
-        output: str,
-        rate: int,
-        channels: int,
-        *,
-        muxer: str,
-        subtype: str,
-        history: str | None,
+        self, original: Original, sink: Sink, output: str, options: dict[str, Any]
     ) -> None:
         about = {**vars(original.track), "others": ()}
         about["start"] = original.track.start.as_integer_ratio()
-        asked = {
-            "name": original.name,
-            "ending": "",
-            "output": output,
-            "rate": rate,
-            "channels": channels,
-            "muxer": muxer,
-            "subtype": subtype,
-            "history": history,
-            "about": about,
-            "cut": original.cut,
-        }
-        self.subtype: str = subtype
+        asked = {"name": original.name, "ending": "", "output": output, "muxer": options}
+        asked |= {"about": about, "cut": original.cut}
+        self.subtype: str = options["subtype"]
         with original.path.open("rb") as file:
             files = [file.fileno(), sink.fileno()]
             self._process = ConfinedProcess(asked, files, f"{output} cannot be written")

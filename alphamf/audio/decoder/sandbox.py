@@ -8,29 +8,23 @@ nothing more.
 
 import atexit
 import errno
-import os
-import signal
-import sys
-import threading
-from contextlib import suppress
-from typing import TYPE_CHECKING
-
-from alphamf.audio.decoder.confine import NAMES
-from alphamf.errors import AlphaMFError
-
-if TYPE_CHECKING:
-    import socket
 import io
 import json
+import os
 import select
+import signal
 import socket
 import struct
+import sys
+import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
+from alphamf.audio.decoder.confine import NAMES
 from alphamf.audio.file_pieces import DecodingError
+from alphamf.errors import AlphaMFError
 from alphamf.tools.files import printable, reason
 
 VARIABLE = "ALPHAMF_SANDBOX"
@@ -85,8 +79,6 @@ def request(data: bytes, descriptors: list[int]) -> None:
     """Ask the helper for a decoder."""
     if sys.platform == "win32":
         raise OSError
-    import socket
-
     control = _connected()
     try:
         socket.send_fds(control, [data], descriptors)
@@ -99,8 +91,6 @@ def _connected() -> socket.socket:
     """Return the connection to the helper, which is started if needed."""
     if sys.platform == "win32":  # where `is_enabled` says no
         raise OSError
-    import socket
-
     global _control, _number
     with _lock:
         if _control is None:

@@ -12,6 +12,7 @@ import signal
 import socket
 import sys
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -98,11 +99,12 @@ def _work(asked: dict[str, Any], descriptors: list[int]) -> None:
     layers = confine(writes=sink is not None or tagged is not None)
     sandbox.send(channel, sandbox.DONE, STARTED.pack(layers, number))
     if tagged is not None:
-        tasks.tag(channel, source, tagged, asked["tags"])
+        start: Any = partial(tasks.tag, source, tagged, asked["tags"])
     elif sink is None:
-        tasks.decode(channel, source, asked)
+        start = partial(tasks.decode, source, asked)
     else:
-        tasks.copy(channel, source, sink, asked)
+        start = partial(tasks.copy, source, sink, asked, channel)
+    tasks.run(channel, start)
 
 
 def _close_from(least: int) -> None:

@@ -24,60 +24,54 @@ FACTS = (
 """What is known of a `Sound` at its start."""
 
 
-def decode(channel: io.FileIO, source: Handle, asked: dict[str, Any]) -> None:
-    """Open a file and decode what is asked for, until the channel is closed."""
-    sound: Sound | None = None
+Step = Callable[[bytes, int], Any]
+"""Returns the answer to a request, which is a kind and a number."""
+
+
+def run(channel: io.FileIO, start: Callable[[], tuple[Any, Step]]) -> None:
+    """Start a task, answer what is known then, and every request until the channel is closed."""
+    step: Step | None = None
 
     def first() -> bytes:
-        nonlocal sound
-        sound = Sound(source, asked["name"], asked["track"], ending=asked["ending"])
-        return json.dumps({name: getattr(sound, name) for name in FACTS}).encode()
+        nonlocal step
+        facts, step = start()
+        return json.dumps(facts).encode()
 
     _answer(channel, first)
     with suppress(EOFError):
-        while sound is not None:
-            kind, number = sandbox.header(channel)
-            _answer(channel, partial(_decode, sound, kind, number))
+        while step is not None:
+            _answer(channel, partial(step, *sandbox.header(channel)))
 
 
-def copy(channel: io.FileIO, source: Handle, sink: Sink, asked: dict[str, Any]) -> None:
-    """Write a media file from received sound and the other tracks of another file."""
-    muxer: Muxer | None = None
-
-    def first() -> bytes:
-        nonlocal muxer
-        muxer = _muxer(source, sink, asked)
-        return json.dumps(muxer.omitted_tracks).encode()
-
-    _answer(channel, first)
-    with suppress(EOFError):
-        while muxer is not None:
-            kind, length = sandbox.header(channel)
-            data = bytearray(length)
-            sandbox.fill(channel, memoryview(data))
-            _answer(channel, partial(_write, muxer, sink, kind, data, asked["channels"]))
+def decode(source: Handle, asked: dict[str, Any]) -> tuple[dict[str, Any], Step]:
+    """Open a file, to decode what is asked for."""
+    sound = Sound(source, asked["name"], asked["track"], ending=asked["ending"])
+    return {name: getattr(sound, name) for name in FACTS}, partial(_decode, sound)
 
 
-def tag(channel: io.FileIO, source: Handle, output: BinaryIO, asked: dict[str, Any]) -> None:
-    """Copy the tags of a file: answer what is lost, then write them when asked to."""
-    made: Any = None
+def copy(
+    source: Handle, sink: Sink, asked: dict[str, Any], channel: io.FileIO
+) -> tuple[tuple[str, ...], Step]:
+    """Begin a media file of received sound and the other tracks of another file."""
+    about, muxer = asked["about"], asked["muxer"]
+    track = About(**{**about, "start": Fraction(*about["start"]), "others": ()})
+    original = Original(source, asked["name"], track, asked["cut"])
+    made = Muxer(sink, original=original, **muxer)
+    return made.omitted_tracks, partial(_write, made, sink, channel, muxer["channels"])
 
-    def first() -> bytes:
-        nonlocal made
-        original = source if asked.pop("copied") else None
-        made, lost = tags.copied(original, output, **asked)
-        return json.dumps(lost).encode()
 
-    def write() -> bytes:
+def tag(source: Handle, output: BinaryIO, asked: dict[str, Any]) -> tuple[str | None, Step]:
+    """Read the tags of a file, which are written when asked to; the answer is what is lost."""
+    original = source if asked.pop("copied") else None
+    made, lost = tags.copied(original, output, **asked)
+
+    def write(kind: bytes, number: int) -> bytes:
         if made is not None:
             tags.save(made, output)
             output.flush()
         return b""
 
-    _answer(channel, first)
-    with suppress(EOFError):
-        sandbox.header(channel)
-        _answer(channel, write)
+    return lost, write
 
 
 def _answer(channel: io.FileIO, work: Callable[[], Any]) -> None:
@@ -113,20 +107,11 @@ def _decode(sound: Sound, kind: bytes, number: int) -> Any:
     return json.dumps({**ending._asdict(), "about": found}).encode()
 
 
-def _muxer(source: Handle, sink: Sink, asked: dict[str, Any]) -> Muxer:
-    about = {**asked["about"], "start": Fraction(*asked["about"]["start"]), "others": ()}
-    return Muxer(
-        sink,
-        asked["rate"],
-        asked["channels"],
-        muxer=asked["muxer"],
-        subtype=asked["subtype"],
-        original=Original(source, asked["name"], About(**about), asked["cut"]),
-        history=asked["history"],
-    )
-
-
-def _write(muxer: Muxer, sink: Sink, kind: bytes, data: bytearray, channels: int) -> bytes:
+def _write(
+    muxer: Muxer, sink: Sink, channel: io.FileIO, channels: int, kind: bytes, length: int
+) -> bytes:
+    data = bytearray(length)
+    sandbox.fill(channel, memoryview(data))
     if kind == sandbox.FINISH:
         muxer.__exit__(None)
     else:
