@@ -3,17 +3,16 @@ r"""Check the calibration of the gain's standard deviation: predicted against tr
 For example, on the test sentences of NOIZEUS at 5 dB, and on voices and noises of the corpora at
 16 and 48 kHz of which nothing was trained on::
 
-    python -m benchmarks.calibration --presets fast,plain --write
+    python -m benchmarks.calibration --presets fast,plain
     python -m benchmarks.calibration --rate 48000
 
 The true gain of a cell is Re(S X*) / |X|^2 held between 0 and 1: the best real gain that can be
 applied to the noisy sound. Cells of all clips are sorted by predicted variance, cut into ten bins
 of as many cells, or of as much power of the noisy clips, and each bin's mean squared error is set
-beside its mean variance. With ``--write`` the curves are drawn into docs/figures.
+beside its mean variance.
 """
 
 from functools import partial
-from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -26,16 +25,14 @@ from alphamf.denoising.settings import PRESETS
 from alphamf.learnt.dictionary import choose
 from alphamf.tools import pool, tables
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import atomic_file
 from benchmarks.clips import Clip, noizeus, pairs
 from benchmarks.clips import clips as made_clips
 from benchmarks.full_band import mixtures
 from benchmarks.methods import names_of
-from benchmarks.report import ROOT, caption, run_main
+from benchmarks.report import run_main
 
-DOCS = ROOT / "docs"
 BINS = 10
-HEADINGS = ("preset", "clips", "rank correlation", "bins of cells", "bins of power")
+HEADINGS = ["preset", "clips", "rank correlation", "bins of cells", "bins of power"]
 NEAR = 0.2  # Part of the true error that the predicted one of a bin may be off
 
 
@@ -56,11 +53,11 @@ class Curve(NamedTuple):
     correlations: list[float]  # rank correlation of each clip
 
 
-def sounds(rate: int, split: str, count: int | None) -> list[Clip]:
+def sounds(rate: int, split: str) -> list[Clip]:
     """Return noisy clips: NOIZEUS at 5 dB at 8 kHz, mixtures of the corpora at 16 and 48 kHz."""
     if rate == 8000:
-        return noizeus(pairs(split, ["5"])[:count])
-    return made_clips(rate, count or 40, split) if rate == 16000 else mixtures(split, count)
+        return noizeus(pairs(split, ["5"]))
+    return made_clips(rate, 40, split) if rate == 16000 else mixtures(split)
 
 
 def cells(clip: Clip, preset: str) -> Cells:
@@ -91,36 +88,15 @@ def curve(clips: list[Cells]) -> Curve:
     return Curve(found[0], found[1], ranks)
 
 
-def table(curves: dict[str, Curve]) -> str:
+def table(curves: dict[str, Curve]) -> list[list[str]]:
     """Return how many bins' predicted errors are near the true ones, and the rank correlation."""
-    lines = []
+    lines = [HEADINGS]
     for name, found in curves.items():
         near = np.abs(np.sqrt(found.variance / found.error) - 1) < NEAR
         rank = tables.format_mean(*tables.mean_and_error(found.correlations), 3)
         counts = (str(each) for each in near.sum(axis=1))
         lines.append([name, str(len(found.correlations)), rank, *counts])
-    return tables.markdown(HEADINGS, lines)
-
-
-def draw(curves: dict[str, Curve], path: Path) -> None:
-    """Draw true against predicted standard deviations."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10, 5), dpi=110, layout="constrained")
-    FigureCanvasAgg(figure)
-    panels = figure.subplots(1, 2, sharex=True, sharey=True)
-    most = max(float(np.sqrt(max(c.variance.max(), c.error.max()))) for c in curves.values())
-    titles = ("bins of as many cells", "bins of as much power")
-    for k, (axes, title) in enumerate(zip(panels, titles, strict=True)):
-        axes.plot([0, most], [0, most], color="0.6", linestyle="--", label="calibrated")
-        for name, found in curves.items():
-            axes.plot(np.sqrt(found.variance[k]), np.sqrt(found.error[k]), marker="o", label=name)
-        axes.set(xlabel="predicted standard deviation of the gain", title=title)
-    panels[0].set(ylabel="root mean square error")
-    panels[0].legend()
-    with atomic_file(path) as part:
-        figure.savefig(part, format="png")
+    return lines
 
 
 def main(
@@ -128,20 +104,15 @@ def main(
     presets: str = "fast",
     rate: Annotated[int, (8000, 16000, 48000)] = 8000,
     split: Annotated[str, ("train", "dev", "test")] = "test",
-    clips: int | None = None,
     jobs: int = 2,
-    write: bool = False,
-) -> None:
-    """Denoise, print the table, and draw the curves if asked to."""
-    names = names_of(presets)
-    noisy = sounds(rate, split, clips)
+) -> list[list[str]]:
+    """Denoise, and compare the gains."""
+    names, noisy = names_of(presets), sounds(rate, split)
     curves = {
         name: curve(list(pool.results(partial(cells, preset=name), noisy, workers=jobs)))
         for name in names
     }
-    print(f"{table(curves)}\n\n{caption()}")
-    if write:
-        draw(curves, DOCS / "figures" / "calibration.png")
+    return table(curves)
 
 
 if __name__ == "__main__":

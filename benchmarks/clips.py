@@ -4,17 +4,12 @@ For example, for ``alphamf evaluate`` and ``alphamf mix``::
 
     python -m benchmarks.clips noizeus --split test --snr 5 -o pairs.csv
     python -m benchmarks.clips kinds --split dev -o kinds
-
-noizeus
-    The table of pairs of NOIZEUS; paths are relative to the corpus's folder.
-kinds
-    Folders of links to the noises of ``noise-dev``, by kind.
 """
 
 import csv
 import os
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,7 +17,7 @@ from alphamf.audio.reader import read
 from alphamf.audio.resample import resample
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.mixing import mixture
-from alphamf.tools.arrays import Floats
+from alphamf.tools.arrays import Floats, Reals
 from benchmarks.report import run_main
 
 SNRS = (-5, 0, 5, 10, 15)
@@ -122,6 +117,13 @@ def mixed(
     return mixture.mix(clean, power, mixture.noise(noise, rate), snr, rng)[0]
 
 
+def with_noise(sound: Reals, noise: Reals, snr: float) -> Reals:
+    """Return a sound with all of a noise, at a ratio of their powers in dB."""
+    power = np.mean(sound**2) / max(float(np.mean(noise**2)), 1e-20)
+    found: Reals = sound + noise * (np.sqrt(power) * 10 ** (-snr / 20))
+    return found
+
+
 def coloured(rng: np.random.Generator, samples: int, rate: int, low: float, power: float) -> Floats:
     """Return Gaussian noise whose magnitudes go with a power of the frequency above `low` Hz."""
     gain = np.maximum(np.fft.rfftfreq(samples, 1 / rate), low) ** power
@@ -161,26 +163,25 @@ def noizeus(rows: list[dict[str, str]]) -> list[Clip]:
     return found
 
 
-def main(
-    what: Annotated[str, ("noizeus", "kinds")], *, split: str = "", snr: str = "", output: Path
-) -> None:
-    """Write what the command line asks for."""
-    if what == "noizeus":
-        rows = pairs(split or None, snr.split(",") if snr else [])
-        with output.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, list(rows[0]))
-            writer.writeheader()
-            writer.writerows(rows)
-    else:
-        folder, noises = rows_of("noise-dev")
-        rows = [row for row in noises if split in ("", row["split"])]
-        for row in rows:
+def write_pairs(*, split: str = "", snr: str = "", output: Path) -> None:
+    """Write the table of pairs of NOIZEUS; paths are relative to the corpus's folder."""
+    rows = pairs(split or None, snr.split(",") if snr else [])
+    with output.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def link_kinds(*, split: str = "", output: Path) -> None:
+    """Make folders of links to the noises of ``noise-dev``, by kind."""
+    folder, noises = rows_of("noise-dev")
+    for row in noises:
+        if split in ("", row["split"]):
             link = output / row["kind"] / row["path"].replace("/", "-")
             link.parent.mkdir(parents=True, exist_ok=True)
             link.unlink(missing_ok=True)
             link.symlink_to(folder.resolve() / row["path"])
-    print(f"{output}: {len(rows)} lines or links")
 
 
 if __name__ == "__main__":
-    run_main(main)
+    run_main({"noizeus": write_pairs, "kinds": link_kinds})

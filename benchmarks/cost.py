@@ -2,48 +2,26 @@ r"""Measure time, memory and size: beside other denoisers, of commands, and of a
 
 For example, for the tables of docs/benchmarks/::
 
-    python -m benchmarks.cost peers cores rates
+    python -m benchmarks.cost peers
     python -m benchmarks.cost length --rate 8000 --minutes 1,60 --channels 1,2,8
 
 All that is compared is measured in turn, so that other load affects it alike. The sound is noise
 whose level varies like that of speech.
-
-peers
-    `fast`, `plain`, low latency, and other denoisers that are installed (extra ``peers``).
-cores
-    A folder of clips and one long recording, on one core and on all.
-rates
-    The default preset at several sampling rates, mono and in linked stereo.
-gpu
-    ``--device cuda`` beside the CPU, in elapsed time; it needs a CUDA device.
-start
-    A command for a second of sound, and the help, beside ``import numpy``: medians of rounds.
-length
-    Time and memory by length and number of channels, on one core; with ``--same`` the channels
-    share a sound, and are linked.
-syncs
-    A batch of short files as it is, and with calls that wait for the disk left out.
-files
-    Files denoised together: the memory that all processes of the run hold together (PSS, in which
-    shared pages count once), sampled every 50 ms.
-size
-    The files of an environment, those that Python compiled included, package by package.
 """
 
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import psutil
 
 from alphamf.audio.writer import open_writer
 from alphamf.batch.file import process
@@ -57,10 +35,10 @@ from alphamf.errors import AlphaMFError
 from alphamf.evaluation.baselines.base import Clip
 from alphamf.evaluation.baselines.registry import METHODS
 from alphamf.evaluation.measure import measure_cost
-from alphamf.tools import pool, tables
+from alphamf.tools import pool
 from alphamf.tools.arrays import Floats, Reals
 from alphamf.tools.machine import one_thread
-from benchmarks.report import caption, run_main
+from benchmarks.report import run_main
 from benchmarks.scored import publish
 
 ROUNDS = 3
@@ -120,8 +98,8 @@ def spent(method: str, rate: int) -> float:
     return (times[1] - times[0]) / (LENGTHS[1] - LENGTHS[0])
 
 
-def peers() -> Lines:
-    """Return the table of the methods: medians of the rounds, and of ratios to the unit."""
+def peers() -> None:
+    """Compare `fast`, `plain`, low latency and other denoisers that are installed."""
     names = methods()
     lines = [["method"], *([name] for name in names)]
     for rate in RATES:
@@ -131,22 +109,23 @@ def peers() -> Lines:
         lines[0] += [f"CPU s per s, {rate // 1000} kHz", f"{UNIT} = 1, {rate // 1000} kHz"]
         for line, seconds, ratio in zip(lines[1:], *columns, strict=True):
             line += [f"{seconds:.4f}", f"{ratio:.2f}"]
-    return lines
+    publish("speed-peers.csv", lines)
 
 
-def cores(folder: Path) -> Lines:
-    """Return the table of a folder of clips and of a long recording, on one core and on all."""
+def cores() -> None:
+    """Denoise a folder of clips and one long recording, on one core and on all."""
     count = pool.cores()
     lines = [["sound", "files", "seconds", "one core s", f"{count} cores s", "times as fast"]]
     for name, lengths in (("a folder of clips", range(10, 26)), ("one recording", [280])):
-        here = folder / name.replace(" ", "-")
-        for k, seconds in enumerate(lengths):
-            write(here / f"{k}.wav", seconds, 1, 16000)
-        times = np.array([[elapsed(here, k) for k in (1, count)] for _ in range(ROUNDS)])
+        with TemporaryDirectory() as place:
+            here = Path(place, "in")
+            for k, seconds in enumerate(lengths):
+                write(here / f"{k}.wav", seconds, 1, 16000)
+            times = np.array([[elapsed(here, k) for k in (1, count)] for _ in range(ROUNDS)])
         one, every = np.median(times, axis=0)
         sizes = [f"{len(lengths)}", f"{sum(lengths)}"]
         lines.append([name, *sizes, f"{one:.1f}", f"{every:.1f}", f"{one / every:.2f}"])
-    return lines
+    publish("speed-cores.csv", lines)
 
 
 def elapsed(folder: Path, count: int) -> float:
@@ -159,8 +138,8 @@ def elapsed(folder: Path, count: int) -> float:
     return time.perf_counter() - started
 
 
-def rates() -> Lines:
-    """Return the table of the default preset by sampling rate and channels."""
+def rates() -> None:
+    """Measure the default preset at several sampling rates, mono and in linked stereo."""
     found = np.array([[of_kind(*kind) for kind in KINDS] for _ in range(ROUNDS)])
     medians = zip(KINDS, np.median(found, 0), np.median(found / found[:, :1], 0), strict=True)
     lines = [
@@ -172,7 +151,8 @@ def rates() -> Lines:
         ]
         for (rate, channels), seconds, ratio in medians
     ]
-    return [["method", "CPU s per s", "16 kHz mono = 1", "s for three minutes"], *lines]
+    headings = ["method", "CPU s per s", "16 kHz mono = 1", "s for three minutes"]
+    publish("speed-rates.csv", [headings, *lines])
 
 
 def of_kind(rate: int, channels: int) -> float:
@@ -189,7 +169,7 @@ def of_kind(rate: int, channels: int) -> float:
 
 
 def gpu() -> Lines:
-    """Return the table of presets by device and by segments that are denoised together."""
+    """Measure ``--device cuda`` beside the CPU, in elapsed time, by segments that go together."""
     lines = [["preset", "device", "jobs", "s of sound", "s elapsed", "times as fast as sound"]]
     for name, seconds in (("fast", 120), ("plain", 20)):
         sound = synthetic_sound(seconds, 16000)
@@ -239,91 +219,75 @@ def write(path: Path, seconds: float, channels: int, rate: int, *, same: bool = 
             writer.write((level * sound).astype(np.float32)[:count])
 
 
-def start(folder: Path, rounds: int) -> Lines:
-    """Return the table of what commands take before and beside their work."""
-    write(folder / "in/a.wav", 1, 1, 16000)
-    for arguments in STARTS.values():  # compiled, and read from the disk
-        run(arguments, folder)
-    found = [{k: run(v, folder) for k, v in STARTS.items()} for _ in range(rounds)]
-    lines = [
-        [case, *(f"{median(each[case][k] for each in found):.3f}" for k in (0, 1))]
-        for case in STARTS
+def start(*, rounds: int = 15) -> Lines:
+    """Measure a command for a second of sound, and the help, beside ``import numpy``."""
+    with TemporaryDirectory() as place:
+        write(Path(place, "in/a.wav"), 1, 1, 16000)
+        # The first round compiles, and reads from the disk.
+        turns = [[run(each, Path(place)) for each in STARTS.values()] for _ in range(rounds + 1)]
+    medians = np.median(turns[1:], axis=0)
+    rows = zip(STARTS, medians, strict=True)
+    return [
+        ["command", "CPU s", "elapsed s"],
+        *([k, f"{v[0]:.3f}", f"{v[1]:.3f}"] for k, v in rows),
     ]
-    return [["command", "CPU s", "elapsed s"], *lines]
-
-
-def syncs(folder: Path, rounds: int) -> Lines:
-    """Return the table of a batch with and without waiting for the disk."""
-    for k in range(50):
-        write(folder / f"in/{k}.wav", 0.5, 1, 16000)
-    words = [*DENOISE[2:], "--overwrite", "--jobs", "1"]
-    ways = {
-        "with": "import os",
-        "without": "import os; os.fsync = os.fdatasync = lambda file: None",
-    }
-    starts = {name: ["-c", f"{way}; {COMMAND[1]}", *words] for name, way in ways.items()}
-    found = [{k: run(v, folder) for k, v in starts.items()} for _ in range(rounds + 1)][1:]
-    lines = [["50 files of half a second", "CPU s", "elapsed s", "elapsed, without = 1"]]
-    for name in ways:
-        cpu, elapsed = (median(each[name][k] for each in found) for k in (0, 1))
-        ratio = median(each[name].elapsed / each["without"].elapsed for each in found)
-        lines.append([f"{name} waiting", f"{cpu:.2f}", f"{elapsed:.2f}", f"{ratio:.3f}"])
-    return lines
 
 
 def length(
-    folder: Path, minutes: list[float], channels: list[int], rate: int, *, same: bool
+    *, minutes: str = "1,10", channels: str = "1,2,8", rate: int = 16000, same: bool = False
 ) -> Lines:
-    """Return the table of time and memory by length and by number of channels."""
-    lines = []
-    for each, count in dict.fromkeys(
-        [(each, channels[0]) for each in minutes] + [(minutes[0], count) for count in channels]
-    ):
-        write(folder / "in/a.wav", 60 * each, count, rate, same=same)
-        found = run([*DENOISE, "--overwrite", "--jobs", "1"], folder)
+    """Measure time and memory by length and number of channels, on one core.
+
+    With ``--same`` the channels share a sound, and are linked.
+    """
+    lengths = [float(each) for each in minutes.split(",")]
+    counts = [int(each) for each in channels.split(",")]
+    lines = [["minutes", "channels", "CPU s per s", "MB"]]
+    runs = [(each, counts[0]) for each in lengths] + [(lengths[0], count) for count in counts]
+    for each, count in dict.fromkeys(runs):
+        with TemporaryDirectory() as place:
+            write(Path(place, "in/a.wav"), 60 * each, count, rate, same=same)
+            found = run([*DENOISE, "--overwrite", "--jobs", "1"], Path(place))
         cells = [f"{found.cpu / (60 * each):.4f}", f"{found.megabytes:.0f}"]
         lines.append([f"{each:g}", f"{count}", *cells])
-    return [["minutes", "channels", "CPU s per s", "MB"], *lines]
+    return lines
 
 
-def held(session: int) -> float:
-    """Return the memory of the processes of a session in MB."""
-    total = 0
-    for place in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError, IndexError):
-            if place.joinpath("stat").read_text().rpartition(")")[2].split()[3] == str(session):
-                found = place.joinpath("smaps_rollup").read_text().splitlines()
-                total += sum(int(line.split()[1]) for line in found if line.startswith("Pss:"))
-    return total / 1e3
+def held(process: psutil.Process) -> float:
+    """Return the memory of a process and of those that it started, in MB."""
+    total = 0.0
+    for each in (process, *process.children(recursive=True)):
+        with suppress(psutil.Error):
+            total += each.memory_full_info().pss / 1e6
+    return total
 
 
-def watched(folder: Path, options: list[str]) -> Iterator[tuple[float, float]]:
-    """Denoise the files of a folder; yield seconds and MB as they are, every 50 ms."""
-    started = time.perf_counter()
-    process = subprocess.Popen(
-        [sys.executable, *DENOISE, *options], cwd=folder, start_new_session=True
-    )
-    while process.poll() is None:
-        yield time.perf_counter() - started, held(process.pid)
-        time.sleep(0.05)
-    if process.returncode:
-        raise SystemExit(f"it ended with {process.returncode}")
+def files(*, jobs: str = "1,2,8,24") -> Lines:
+    """Denoise files together: the memory that all processes of the run hold together.
 
-
-def files(folder: Path, jobs: list[int], count: int) -> Lines:
-    """Return the table of files that are denoised together, and of one that is long."""
-    runs = [*((count, 12, each) for each in jobs), *((1, seconds, 1) for seconds in (12, 120, 600))]
-    lines = []
-    for number, (count, seconds, workers) in enumerate(runs):
-        here = folder / f"{number}"
-        for k in range(count):
-            write(here / f"in/{k}.wav", seconds, 1, 16000)
-        found = list(watched(here, ["--jobs", str(workers)]))
-        most = max(megabytes for _, megabytes in found)
-        cells = [f"{most:.0f}", f"{most / min(workers, count):.0f}", f"{found[-1][0]:.1f}"]
+    That is PSS, in which shared pages count once, sampled every 50 ms.
+    """
+    lines = [["files", "seconds each", "--jobs", "most MB", "MB per job", "took s"]]
+    runs = [
+        *((24, 12, int(each)) for each in jobs.split(",")),
+        (1, 12, 1),
+        (1, 120, 1),
+        (1, 600, 1),
+    ]
+    for count, seconds, workers in runs:
+        with TemporaryDirectory() as place:
+            for k in range(count):
+                write(Path(place, f"in/{k}.wav"), seconds, 1, 16000)
+            command = [sys.executable, *DENOISE, "--jobs", str(workers)]
+            started, most = time.perf_counter(), 0.0
+            with psutil.Popen(command, cwd=place) as process:
+                while process.poll() is None:
+                    most = max(most, held(process))
+                    time.sleep(0.05)
+        took = time.perf_counter() - started
+        cells = [f"{most:.0f}", f"{most / min(workers, count):.0f}", f"{took:.1f}"]
         lines.append([f"{count}", f"{seconds}", f"{workers}", *cells])
-    headings = ["files", "seconds each", "--jobs", "most MB", "MB per job", "took s"]
-    return [headings, *lines]
+    return lines
 
 
 def megabytes(package: Distribution) -> float:
@@ -332,9 +296,9 @@ def megabytes(package: Distribution) -> float:
     return sum(path.stat().st_size for path in paths if path.is_file()) / 1e6
 
 
-def size(environment: Path) -> Lines:
-    """Return the table of the packages of an environment."""
-    (site,) = environment.glob("lib/python*/site-packages")
+def size() -> Lines:
+    """Add up the files of ``.venv``, those that Python compiled included, package by package."""
+    (site,) = Path(".venv").glob("lib/python*/site-packages")
     sizes = {each.name: megabytes(each) for each in distributions(path=[str(site)])}
     large = sorted((name for name in sizes if sizes[name] >= LEAST), key=lambda name: -sizes[name])
     small = [each for each in sizes.values() if each < LEAST]
@@ -343,52 +307,9 @@ def size(environment: Path) -> Lines:
     return [["package", "MB"], *([name, f"{each:.1f}"] for name, each in rows)]
 
 
-PARTS = ("peers", "cores", "rates", "gpu", "start", "syncs", "length", "files", "size")
-
-
-@one_thread()
-def main(
-    parts: Annotated[list[str], PARTS],
-    *,
-    rounds: int = 15,
-    minutes: str = "1,10",
-    channels: str = "1,2,8",
-    rate: int = 16000,
-    same: bool = False,
-    jobs: str = "1,2,8,24",
-    count: int = 24,
-    environment: Path = Path(".venv"),
-) -> None:
-    """Print the tables that the command line names; the first four go to docs/benchmarks/, too."""
-    denoise(synthetic_sound(1, 16000), 16000)  # loads what is loaded once
-    with TemporaryDirectory(prefix="cost-") as name:
-        folder = Path(name)
-        makers: dict[str, Callable[[], Lines]] = {
-            "peers": peers,
-            "cores": lambda: cores(folder / "cores"),
-            "rates": rates,
-            "gpu": gpu,
-            "start": lambda: start(folder / "start", rounds),
-            "syncs": lambda: syncs(folder / "syncs", rounds),
-            "length": lambda: length(
-                folder / "length",
-                [float(each) for each in minutes.split(",")],
-                [int(each) for each in channels.split(",")],
-                rate,
-                same=same,
-            ),
-            "files": lambda: files(
-                folder / "files", [int(each) for each in jobs.split(",")], count
-            ),
-            "size": lambda: size(environment),
-        }
-        for part in parts:
-            lines = makers[part]()
-            if part in PARTS[:4]:
-                publish(f"speed-{part}.csv", lines)
-            else:
-                print(f"{tables.markdown(lines[0], lines[1:])}\n\n{caption()}")
-
+PARTS = {each.__name__: each for each in (peers, cores, rates, gpu, start, length, files, size)}
 
 if __name__ == "__main__":
-    run_main(main)
+    with one_thread():
+        denoise(synthetic_sound(1, 16000), 16000)  # loads what is loaded once
+        run_main(PARTS)

@@ -7,6 +7,7 @@ x {8, 16, 48 kHz} x {mono, stereo}; digests are of this processor, NumPy and BLA
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Annotated
 
 import numpy as np
@@ -37,11 +38,9 @@ def digest(preset: str, rate: int, channels: int) -> str:
 def main(presets: Annotated[Sequence[str], PRESETS] = ()) -> None:
     """Print a row of a Markdown table for each preset, rate and number of channels."""
     print("| preset | kHz | channels | SHA-256 |\n|---|---|---|---|")
-    for preset in presets or PRESETS:
-        for rate in (8000, 16000, 48000):
-            for channels in (1, 2):
-                found = digest(preset, rate, channels)
-                print(f"| {preset} | {rate // 1000} | {channels} | {found[:16]} |", flush=True)
+    for preset, rate, channels in product(presets or PRESETS, (8000, 16000, 48000), (1, 2)):
+        found = digest(preset, rate, channels)
+        print(f"| {preset} | {rate // 1000} | {channels} | {found[:16]} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-/* Drives the engine of low latency as a host does; see benchmarks/engine.py.
+/* Drives the engine of low latency as a host does; see benchmarks/latency.py.
  *
  * Its calls of the allocator are counted by the linker's --wrap.
  */

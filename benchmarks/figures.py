@@ -1,17 +1,9 @@
-"""Draw figures of the pages, from the repository root.
-
-``sample`` denoises data/sample-noisy.wav with the default settings and seed 0, and writes its sound
-and spectrograms before and after, docs/figures/sample.mp4, and what ``--plot`` draws,
-docs/figures/plot.png. ``bars`` draws docs/figures/bars.png, the chart of README.md, of the figures
-in BENCHMARKS.md. ``full-band`` draws docs/figures/full-band.png: the first development mixture of
-``benchmarks.full_band`` in hiss whose voice no network was trained on.
-"""
+"""Draw figures of the pages, from the repository root."""
 
 import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
 
 import av
 import numpy as np
@@ -38,6 +30,7 @@ BARS = {
     "rnnoise": "RNNoise",
     "logmmse": "logMMSE",
 }
+FIGURES = ROOT / "docs" / "figures"
 FRAMES_PER_SECOND = 8
 COLOURS = 96  # Colours of the file, which keep it below 200 kB
 
@@ -50,8 +43,8 @@ def small(path: Path) -> None:
         few.save(part, format="png", optimize=True)
 
 
-def draw_full_band(path: Path, seconds: int = 4) -> None:
-    """Draw a mixture at 48 kHz, both ways to denoise it, and the voice alone."""
+def draw_full_band() -> None:
+    """Draw the first development mixture in hiss of a voice that no network was trained on."""
     mixture = next(m for m in mixtures("dev") if "hadouken" in m.name and "made-hiss" in m.name)
     sounds = {
         f"noisy (hiss, {mixture.name.rpartition('_')[2]})": mixture.noisy,
@@ -59,8 +52,8 @@ def draw_full_band(path: Path, seconds: int = 4) -> None:
         "with the bands": denoise(mixture.noisy, RATE).audio,
         "the voice alone": mixture.clean,
     }
-    figure = spectrograms({name: sound[: seconds * RATE] for name, sound in sounds.items()}, RATE)
-    figure.savefig(path, dpi=80)
+    figure = spectrograms({name: sound[: 4 * RATE] for name, sound in sounds.items()}, RATE)
+    figure.savefig(FIGURES / "full-band.png", dpi=80)
 
 
 def spectrograms(sounds: dict[str, Floats], rate: int, highest: int | None = None) -> Figure:
@@ -86,8 +79,8 @@ def bars() -> tuple[list[float], list[float]]:
     return [level[name] - level["noisy"] for name in BARS], times
 
 
-def draw_bars(path: Path) -> None:
-    """Draw the quality on new voices and noises, and the time beside RNNoise's."""
+def draw_bars() -> None:
+    """Draw README's chart: the quality on new voices and noises, and the time beside RNNoise's."""
     figure = Figure((9, 2.5), layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(1, 2, sharey=True)
@@ -107,20 +100,19 @@ def draw_bars(path: Path) -> None:
         panel.spines[["top", "right", "bottom"]].set_visible(False)
         panel.tick_params(left=False)
     panels[0].invert_yaxis()
-    with atomic_file(path) as part:
-        figure.savefig(part, format="png", dpi=110)
-    small(path)
+    figure.savefig(FIGURES / "bars.png", dpi=110)
+    small(FIGURES / "bars.png")
 
 
-def draw_sample(folder: Path) -> None:
+def draw_sample() -> None:
     """Denoise the sample, and write its film and what ``--plot`` draws."""
     with TemporaryDirectory() as place:
-        output, picture = f"{place}/out.wav", folder / "plot.png"
+        output, picture = f"{place}/out.wav", FIGURES / "plot.png"
         words = ["denoise", SAMPLE, "-o", output, "--plot", picture, "--overwrite", "-q"]
         subprocess.run([sys.executable, "-m", "alphamf", *words], check=True)
         before, after = (read(path)[0][:, 0] for path in (SAMPLE, output))
     small(picture)
-    film({"before": before, "after": after}, 16000, folder / "sample.mp4")
+    film({"before": before, "after": after}, 16000, FIGURES / "sample.mp4")
 
 
 def film(sounds: dict[str, Floats], rate: int, path: Path) -> None:
@@ -145,16 +137,7 @@ def film(sounds: dict[str, Floats], rate: int, path: Path) -> None:
             container.mux(stream.encode(last))
 
 
-def main(what: Annotated[str, ("sample", "bars", "full-band")]) -> None:
-    """Draw what the command line names."""
-    folder = ROOT / "docs" / "figures"
-    if what == "sample":
-        draw_sample(folder)
-    elif what == "bars":
-        draw_bars(folder / "bars.png")
-    else:
-        draw_full_band(folder / "full-band.png")
-
+PARTS = {"sample": draw_sample, "bars": draw_bars, "full-band": draw_full_band}
 
 if __name__ == "__main__":
-    run_main(main)
+    run_main(PARTS)

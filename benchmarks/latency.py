@@ -1,20 +1,4 @@
-"""Measure low latency: how late it is, and its time for chunks of 10 ms of speech in noise.
-
-latency
-    A click and a chirp in single samples or live, through a stream that may take nothing away.
-time
-    The share of 10 ms that a chunk takes, in process time and by the clock.
-rnnoise
-    The processor time in turn with RNNoise's on the same sound.
-engine
-    The same as time, of the engine in C without Python (``engine.c``, compiled by GCC), with the
-    page faults and calls of the allocator after the first chunk.
-threads
-    The processor time of the same work by one engine and by several in threads.
-quiet
-    What a second takes the engine of speech, of silence, and of sound whose numbers are below the
-    least normal ones.
-"""
+"""Measure low latency: how late it is, and its time for chunks of 10 ms of speech in noise."""
 
 import itertools
 import subprocess
@@ -22,7 +6,6 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
 
 import numpy as np
 
@@ -32,7 +15,6 @@ from alphamf.denoising.weights import find_online
 from alphamf.evaluation.baselines.base import Clip
 from alphamf.evaluation.measure import measure_cost
 from alphamf.native.engine import pack
-from alphamf.tools import tables
 from alphamf.tools.arrays import Floats
 from benchmarks.clips import clips
 from benchmarks.report import ROOT, run_main
@@ -41,11 +23,12 @@ RATES = (8000, 16000, 44100, 48000)
 CHUNK = 0.01
 WORST = (50, 99, 99.9, 100)  # Percentiles of the times
 
-STREAMS = 8
 SHARES = [f"{kind} {p}" for kind in ("CPU", "clock") for p in ("50 %", "99.9 %", "worst")]
 ENGINE = ["CPU s per s", *SHARES, "faults", "allocations"]
 FLAGS = "-fno-math-errno -fno-trapping-math -ffp-contract=fast -Wl,--wrap=calloc".split()
 NATIVE = ROOT / "alphamf" / "native"
+
+Lines = list[list[str]]
 
 
 def click(rate: int) -> int:
@@ -90,16 +73,15 @@ def lag(sound: Floats, within: Floats) -> int:
     return at if at < size // 2 else at - size
 
 
-def latencies(folder: Path, minutes: float) -> str:
-    """Return the table of latencies."""
-    lines = []
+def latencies() -> Lines:
+    """Send a click in single samples, a chirp live, through a stream that takes nothing away."""
+    lines = [["rate", "promised ms", "click", "chirp, live", "click ms", "chirp ms", "chirp"]]
     for rate in RATES:
         held, (live, whole) = click(rate), chirp(rate)
         seconds = [f"{1000 * value / rate:.1f}" for value in (held, live)]
         promised = 1000 * Stream(rate, 1, latency="low").latency
         lines.append([f"{rate}", f"{promised:.1f}", f"{held}", f"{live}", *seconds, f"{whole}"])
-    headings = ["rate", "promised ms", "click", "chirp, live", "click ms", "chirp ms", "chirp"]
-    return tables.markdown(headings, lines)
+    return lines
 
 
 def sound(rate: int, channels: int, seconds: float) -> Floats:
@@ -109,9 +91,9 @@ def sound(rate: int, channels: int, seconds: float) -> Floats:
     return np.repeat(np.resize(found, int(seconds * rate))[:, None], channels, axis=1)
 
 
-def chunk_times(folder: Path, minutes: float) -> str:
-    """Return the table of times of chunks."""
-    lines = []
+def chunk_times(*, minutes: float = 10) -> Lines:
+    """Measure the share of 10 ms that a chunk takes, in process time and by the clock."""
+    lines = [["rate", "channels", *(f"{kind} {p:g} %" for kind in ("CPU", "clock") for p in WORST)]]
     for rate, channels in ((8000, 1), (16000, 1), (48000, 1), (48000, 2)):
         audio, size = sound(rate, channels, 60 * minutes), round(CHUNK * rate)
         stream = Stream(rate, channels, latency="low")
@@ -123,13 +105,12 @@ def chunk_times(folder: Path, minutes: float) -> str:
             found.append((time.process_time() - cpu, time.perf_counter() - clock))
         shares = np.percentile(np.array(found) / CHUNK, WORST, axis=0).T.ravel()
         lines.append([f"{rate}", f"{channels}", *(f"{each:.3f}" for each in shares)])
-    headings = [f"{kind} {p:g} %" for kind in ("CPU", "clock") for p in WORST]
-    return tables.markdown(["rate", "channels", *headings], lines)
+    return lines
 
 
-def beside_rnnoise(folder: Path, minutes: float) -> str:
-    """Return the table of times beside RNNoise: medians of five rounds of 20 s."""
-    lines = []
+def beside_rnnoise() -> Lines:
+    """Measure the processor time in turn with RNNoise's: medians of five rounds of 20 s."""
+    lines = [["rate", "channels", "RNNoise", "low latency", "/ RNNoise"]]
     for rate, channels in itertools.product((8000, 16000, 48000), (1, 2)):
         audio, size = sound(rate, channels, 20), round(CHUNK * rate)
         stream = Stream(rate, channels, latency="low")
@@ -144,7 +125,7 @@ def beside_rnnoise(folder: Path, minutes: float) -> str:
         other, ours = np.median(found, axis=0)
         cells = [f"{other:.3f}", f"{ours:.3f}", f"{ours / other:.2f}"]
         lines.append([f"{rate}", f"{channels}", *cells])
-    return tables.markdown(["rate", "channels", "RNNoise", "low latency", "/ RNNoise"], lines)
+    return lines
 
 
 def build(folder: Path, *flags: str) -> Path:
@@ -156,55 +137,22 @@ def build(folder: Path, *flags: str) -> Path:
     return program
 
 
-def write_weights(folder: Path, rate: int) -> Path:
-    """Write the weights for a rate to a folder, and return the file."""
-    found = find_online(rate)
-    path = folder / f"weights-{rate}"
-    path.write_bytes(pack(found.dictionary, found.online, 0))
-    return path
+def engine(*, minutes: float = 10) -> Lines:
+    """Measure the engine in C without Python (``engine.c``, compiled by GCC), in chunks.
 
-
-def drive(folder: Path, *words: object) -> list[str]:
-    """Return what the driver in a folder prints, in words."""
-    command = [folder / "engine", *map(str, words)]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
-
-
-def engine_times(folder: Path, rate: int, channels: int, sound: Floats) -> list[str]:
-    """Return a line of the table of times of the engine alone."""
-    sound.astype(np.float32).tofile(folder / "sound")
-    weights = write_weights(folder, rate)
-    found = drive(folder, weights, rate, channels, "time", folder / "sound")
-    return [f"{rate}", f"{channels}", *found]
-
-
-def engine(folder: Path, minutes: float) -> str:
-    """Return the table of times of the engine alone."""
-    kinds = ((8000, 1), (16000, 1), (16000, 2), (48000, 1), (48000, 2))
-    lines = [engine_times(folder, *kind, sound(*kind, 60 * minutes)) for kind in kinds]
-    return tables.markdown(["rate", "channels", *ENGINE], lines)
-
-
-def quiet(folder: Path, minutes: float) -> str:
-    """Return the table of times of half a minute of speech, and of what follows five seconds."""
-    rate = 16000
-    speech = sound(rate, 1, 30)
-    lines = []
-    for name, level in (("speech", 1.0), ("silence", 0.0), ("1e-12 of it", 1e-12)):
-        heard = speech.copy()
-        heard[5 * rate :] *= np.float32(level)
-        lines.append([name, *engine_times(folder, rate, 1, heard)[2:]])
-    return tables.markdown(["after five seconds", *ENGINE], lines)
-
-
-def threads(folder: Path, minutes: float) -> str:
-    """Return the table of times of one engine and of `STREAMS` in threads."""
-    weights = write_weights(folder, 16000)
-    lines = []
-    for count in (1, STREAMS):
-        found = drive(folder, weights, 16000, 1, "threads", count, 2000)
-        lines.append([f"{count}", f"{np.mean(np.array(found, float)):.2f}"])
-    return tables.markdown(["engines in threads", "CPU s of each"], lines)
+    With the page faults and calls of the allocator after the first chunk.
+    """
+    lines = [["rate", "channels", *ENGINE]]
+    with TemporaryDirectory() as place:
+        program, weights, heard = build(Path(place), "-O3"), Path(place, "w"), Path(place, "s")
+        for rate, channels in ((8000, 1), (16000, 1), (16000, 2), (48000, 1), (48000, 2)):
+            found = find_online(rate)
+            weights.write_bytes(pack(found.dictionary, found.online, 0))
+            sound(rate, channels, 60 * minutes).astype(np.float32).tofile(heard)
+            command = [program, weights, f"{rate}", f"{channels}", "time", heard]
+            done = subprocess.run(command, check=True, capture_output=True, text=True)
+            lines.append([f"{rate}", f"{channels}", *done.stdout.split()])
+    return lines
 
 
 PARTS = {
@@ -212,18 +160,7 @@ PARTS = {
     "time": chunk_times,
     "rnnoise": beside_rnnoise,
     "engine": engine,
-    "threads": threads,
-    "quiet": quiet,
 }
 
-
-def main(what: Annotated[str, PARTS], *, minutes: float = 10) -> None:
-    """Print the table that the command line names."""
-    with TemporaryDirectory() as folder:
-        if what in ("engine", "threads", "quiet"):
-            build(Path(folder), "-O3")
-        print(PARTS[what](Path(folder), minutes))
-
-
 if __name__ == "__main__":
-    run_main(main)
+    run_main(PARTS)

@@ -1,9 +1,5 @@
 """Pictures of the page, and its times.
 
-python -m benchmarks.page screenshots       writes docs/figures/page-*.png
-python -m benchmarks.page movie             writes docs/figures/page.gif
-python -m benchmarks.page times             until a recording can be played, and until it is done
-
 Needs Chromium with its driver. The recordings are made from data/sample-noisy.wav.
 """
 
@@ -13,9 +9,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from benchmarks.page_server import Server, chromium, resize, running
+from alphamf.errors import AlphaMFError
+from benchmarks.page_server import chromium, resize, running
 from benchmarks.report import ROOT, SAMPLE, run_main
 
 FIGURES = ROOT / "docs/figures"
@@ -39,17 +36,15 @@ def wide(path: Path, minutes: float) -> Path:
 
 
 @contextmanager
-def opened(folder: Path, query: str = "", *options: str) -> Iterator[tuple[Server, Any]]:
-    """Yield a server, and a browser that shows its page."""
-    browser = chromium(folder / "profile")
-    if browser is None:
-        raise SystemExit("chromium and chromedriver are not installed")
-    try:
-        with running(folder / "tmp", *options) as server:
-            browser.get(f"{server.page}{query}")
-            yield server, browser
-    finally:
-        browser.quit()
+def opened() -> Iterator[tuple[Path, Any]]:
+    """Yield a folder, and a browser that shows the page of a server."""
+    with tempfile.TemporaryDirectory() as place:
+        browser = chromium(Path(place, "profile"))
+        if browser is None:
+            raise AlphaMFError("chromium and chromedriver are not installed")
+        with browser, running(Path(place, "tmp")) as server:
+            browser.get(server.page)
+            yield Path(place), browser
 
 
 def wait(browser: Any, condition: str) -> None:
@@ -72,9 +67,9 @@ def set_control(browser: Any, name: str, value: object) -> None:
     )
 
 
-def screenshots(folder: Path) -> None:
-    """Write the pictures of the docs."""
-    with opened(folder) as (_, browser):
+def screenshots() -> None:
+    """Write docs/figures/page-*.png."""
+    with opened() as (folder, browser):
         resize(browser, 1200, 700)
         time.sleep(0.5)
         save(browser, "empty")
@@ -118,8 +113,8 @@ def save(browser: Any, name: str) -> None:
     small.save(FIGURES / f"page-{name}.png", optimize=True)
 
 
-def movie(folder: Path) -> None:
-    """Write the moving picture: a sample is denoised, played before and after, and mixed."""
+def movie() -> None:
+    """Write docs/figures/page.gif: a sample is denoised, played before and after, and mixed."""
     from PIL import Image
 
     frames: list[tuple[Any, int]] = []
@@ -127,7 +122,7 @@ def movie(folder: Path) -> None:
     def take(milliseconds: int) -> None:
         frames.append((picture(browser, whole=False), milliseconds))
 
-    with opened(folder) as (_, browser):
+    with opened() as (_, browser):
         resize(browser, 900, 680)
         browser.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})
         time.sleep(0.5)
@@ -159,9 +154,9 @@ def movie(folder: Path) -> None:
     )  # fmt: skip
 
 
-def times(folder: Path) -> None:
+def times() -> None:
     """Print how long it takes until a recording at 48 kHz can be played, and until it is done."""
-    with opened(folder) as (_, browser):
+    with opened() as (folder, browser):
         for minutes in (3, 10):
             path = wide(folder / f"{minutes}.wav", minutes)
             begun = time.monotonic()
@@ -174,14 +169,5 @@ def times(folder: Path) -> None:
             browser.find_element("id", "remove").click()
 
 
-ACTIONS = {"screenshots": screenshots, "movie": movie, "times": times}
-
-
-def main(what: Annotated[str, ACTIONS]) -> None:
-    """Run the command line."""
-    with tempfile.TemporaryDirectory() as place:
-        ACTIONS[what](Path(place))
-
-
 if __name__ == "__main__":
-    run_main(main)
+    run_main({"screenshots": screenshots, "movie": movie, "times": times})

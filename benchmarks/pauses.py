@@ -16,7 +16,7 @@ import numpy as np
 from alphamf.audio.speech_level import QUIET_PAUSES_DB
 from alphamf.tools.arrays import Floats, Reals
 from alphamf.training.refiner.recordings import sources
-from benchmarks.clips import Clip, coloured, mono
+from benchmarks.clips import Clip, coloured, mono, with_noise
 
 SNRS = (10, 20, 25, 30, 40)
 LONGEST = 6.0  # Most of a voice that is used, in seconds
@@ -82,12 +82,10 @@ def voices(rate: int, count: int) -> list[Clip]:
 def made(number: int, voice: Clip, split: str) -> Iterator[tuple[tuple[str, ...], Clip]]:
     """Yield a voice in each noise at each SNR."""
     clean, rate = voice.clean, voice.rate
-    level = np.sqrt(np.mean(clean.astype(float) ** 2))
     for k, (name, make) in enumerate(NOISES.items()):
         noise = make(np.random.default_rng([k, *voice.name.encode()]), len(clean), rate)
-        noise *= level / np.sqrt(np.mean(noise**2))
         for snr in SNRS:
-            noisy = (clean + 10 ** (-snr / 20) * noise).astype(np.float32)
+            noisy = with_noise(clean.astype(float), noise, snr).astype(np.float32)
             yield (f"{name} {snr} dB", f"{snr} dB"), voice._replace(noisy=noisy)
 
 

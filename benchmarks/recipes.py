@@ -1,6 +1,6 @@
 """Make the sounds of the recipes in docs/listen/, and print what the pages say of them.
 
-python -m benchmarks.recipes podcast interview calls field obs which room
+python -m benchmarks.recipes podcast
 
 The sample is data/sample-noisy.wav. The second voice and the noises are of the development split of
 the corpora below $ALPHAMF_DATA/corpora, which no network of the package was trained on.
@@ -9,8 +9,7 @@ the corpora below $ALPHAMF_DATA/corpora, which no network of the package was tra
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import soundfile
@@ -18,11 +17,11 @@ import soxr
 from numpy.typing import NDArray
 
 from alphamf.scores.score import si_sdr
-from benchmarks.clips import Clip, corpora, mono
+from benchmarks.clips import Clip, corpora, mono, with_noise
 from benchmarks.figures import small, spectrograms
 from benchmarks.methods import run
 from benchmarks.report import ROOT, SAMPLE, run_main
-from benchmarks.room_clips import SEEDS, image_room, in_room
+from benchmarks.rooms import SEEDS, image_room, in_room
 from benchmarks.scored import SCORES, scores
 
 CLEAN = ROOT / "data/sample-clean.wav"
@@ -47,19 +46,15 @@ def corpus(path: str, rate: int = RATE) -> Sound:
     return mono(corpora() / path, rate).astype(float)
 
 
-def at_snr(clean: Sound, noise: Sound, decibels: float) -> Sound:
-    """Return a voice with noise."""
-    noise = np.resize(noise, len(clean))
-    return clean + noise * np.sqrt(clean @ clean / (noise @ noise)) * 10 ** (-decibels / 20)
-
-
-def denoised(path: Path, *options: str) -> tuple[Sound, int]:
-    """Return what ``alphamf denoise`` makes of a file."""
-    output = path.with_name(f"out-{path.name}")
-    words = ["denoise", str(path), "-o", str(output), "--overwrite", "--quiet", *options]
-    subprocess.run([sys.executable, "-m", "alphamf", *words], check=True)
-    audio, rate = soundfile.read(output)
-    return audio, rate
+def denoised(audio: Sound, rate: int, *options: str) -> Sound:
+    """Return what ``alphamf denoise`` makes of a sound."""
+    with tempfile.TemporaryDirectory() as place:
+        path, output = f"{place}/in.wav", f"{place}/out.wav"
+        soundfile.write(path, audio, rate)
+        words = ["denoise", path, "-o", output, "--quiet", *options]
+        subprocess.run([sys.executable, "-m", "alphamf", *words], check=True)
+        found: Sound = soundfile.read(output)[0]
+    return found
 
 
 def keep(name: str, audio: Sound, rate: int, seconds: float = 6.0) -> None:
@@ -72,17 +67,15 @@ def level(audio: Sound) -> float:
     return float(10 * np.log10(np.mean(np.square(audio)) + 1e-20))
 
 
-def podcast(folder: Path) -> None:
+def podcast() -> None:
     """Bring the sample to the loudness of podcasts."""
     import pyloudnorm
 
-    path = folder / "episode.wav"
-    path.write_bytes(SAMPLE.read_bytes())
-    audio, rate = denoised(path, "--normalize", "-16LUFS")
+    noisy, rate = soundfile.read(SAMPLE)
+    audio = denoised(noisy, rate, "--normalize", "-16LUFS")
     keep("podcast-after", audio, rate, 10)
-    meter = pyloudnorm.Meter(rate)
-    before = meter.integrated_loudness(soundfile.read(SAMPLE)[0])
-    print(f"loudness {before:.1f} LUFS -> {meter.integrated_loudness(audio):.1f} LUFS")
+    before, after = map(pyloudnorm.Meter(rate).integrated_loudness, (noisy, audio))
+    print(f"loudness {before:.1f} LUFS -> {after:.1f} LUFS")
 
 
 def two_voices(rate: int) -> tuple[Sound, Sound, Sound]:
@@ -98,15 +91,19 @@ def two_voices(rate: int) -> tuple[Sound, Sound, Sound]:
     return one, two, np.resize(corpus(TRUCK, rate), len(one))
 
 
-def conversation(name: str, folder: Path, rate: int, bleed: float) -> None:
+def conversation(name: str, rate: int, bleed: float) -> None:
     """Denoise two parties, one per channel, who are heard in the other's channel, too."""
     host, guest, truck = two_voices(rate)
     tap = np.resize(corpus(FIELD["a running tap"], rate), len(host))
     voices = np.stack([host + bleed * guest, guest + bleed * host], 1)
-    noisy = np.stack([at_snr(v, n, 8) for v, n in zip(voices.T, (tap, truck), strict=True)], 1)
-    path = folder / f"{name}.wav"
-    soundfile.write(path, noisy, rate)
-    audio, _ = denoised(path, "--channels", "separate")
+    noisy = np.stack(
+        [
+            with_noise(v, np.resize(n, len(v)), 8)
+            for v, n in zip(voices.T, (tap, truck), strict=True)
+        ],
+        1,
+    )
+    audio = denoised(noisy, rate, "--channels", "separate")
     keep(f"{name}-before", noisy, rate)
     keep(f"{name}-after", audio, rate)
     for k, party in enumerate(("left", "right")):
@@ -119,26 +116,24 @@ def conversation(name: str, folder: Path, rate: int, bleed: float) -> None:
     )
 
 
-def interview(folder: Path) -> None:
+def interview() -> None:
     """Denoise a conversation on two microphones at 44.1 kHz."""
-    conversation("interview", folder, 44_100, 0.1)
+    conversation("interview", 44_100, 0.1)
 
 
-def calls(folder: Path) -> None:
+def calls() -> None:
     """Denoise a telephone call, a party per channel."""
-    conversation("call", folder, 8000, 0.0)
+    conversation("call", 8000, 0.0)
 
 
-def field(folder: Path) -> None:
+def field() -> None:
     """Print by how much sounds fall that are no noise to somebody, and keep the birds."""
     for name, path in FIELD.items():
         audio = corpus(path, 44_100)[: 6 * 44_100]
-        file = folder / "field.wav"
-        soundfile.write(file, 0.5 * audio / np.abs(audio).max(), 44_100)
-        source = soundfile.read(file)[0]
+        source = 0.5 * audio / np.abs(audio).max()
         falls = []
         for options in ((), ("--max-attenuation", "10"), ("--strength", "0.5")):
-            out = denoised(file, *options)[0]
+            out = denoised(source, 44_100, *options)
             falls.append(level(source) - level(out))
             if name == "birds" and not options:
                 keep("birds-before", source, 44_100, 5)
@@ -146,17 +141,16 @@ def field(folder: Path) -> None:
         print(f"| {name} | " + " | ".join(f"{fall:.1f}" for fall in falls) + " |")
 
 
-def obs(folder: Path) -> None:
+def obs() -> None:
     """Denoise the sample at low latency."""
-    path = folder / "call.wav"
-    path.write_bytes(SAMPLE.read_bytes())
-    audio, rate = denoised(path, "--latency", "low")
+    noisy, rate = soundfile.read(SAMPLE)
+    audio = denoised(noisy, rate, "--latency", "low")
     keep("live-after", audio, rate, 10)
     clean = soundfile.read(CLEAN)[0]
     print(f"low latency: SI-SDR {si_sdr(clean, audio):.1f} dB")
 
 
-def which(folder: Path) -> None:
+def which() -> None:
     """Denoise the sample by DeepFilterNet3."""
     (clean, rate), (noisy, _) = (soundfile.read(path, dtype="float32") for path in (CLEAN, SAMPLE))
     clip = Clip("sample", rate, clean, noisy)
@@ -168,15 +162,13 @@ def which(folder: Path) -> None:
     )
 
 
-def room(folder: Path) -> None:
+def room() -> None:
     """Take the echo out of the sample's voice in a room by the image method, and draw both."""
     place = image_room((SEEDS["dev"], 2), RATE, (0.7, 0.7))
     clean = soundfile.read(CLEAN)[0]
     target, heard = in_room(clean, place)
     heard *= 0.5 / np.abs(heard).max()
-    path = folder / "room.wav"
-    soundfile.write(path, heard, RATE)
-    audio, _ = denoised(path, "--dereverb")
+    audio = denoised(heard, RATE, "--dereverb")
     sounds = {"before": heard, "after": audio}
     for name, sound in sounds.items():
         keep(f"room-{name}", sound, RATE, 10)
@@ -191,16 +183,8 @@ def room(folder: Path) -> None:
         print(name, ", ".join(f"{score} {value:.{digits}f}" for (score, digits), value in found))
 
 
-RECIPES = {f.__name__: f for f in (podcast, interview, calls, field, obs, which, room)}
-
-
-def main(recipes: Annotated[list[str], RECIPES]) -> None:
-    """Run the command line."""
-    LISTEN.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as place:
-        for chosen in recipes:
-            RECIPES[chosen](Path(place))
-
+RECIPES = {each.__name__: each for each in (podcast, interview, calls, field, obs, which, room)}
 
 if __name__ == "__main__":
-    run_main(main)
+    LISTEN.mkdir(exist_ok=True)
+    run_main(RECIPES)

@@ -6,7 +6,7 @@ import platform
 import re
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 from inspect import signature, unwrap
@@ -22,20 +22,40 @@ SAMPLE = ROOT / "data" / "sample-noisy.wav"
 RELIABILITY = ROOT / "docs" / "reliability.md"
 
 
-def run_main(main: Callable[..., None]) -> None:
-    """Run a command: a function of its module, whose text explains it, and whose arguments it has.
+def run_main(main: Callable[..., Any] | Mapping[str, Callable[..., Any]]) -> None:
+    """Run a command: a function of its module, or the one of some that the command line names.
 
-    Those that can only be given by name are options; `Annotated` has choices. An AlphaMFError, such
-    as that of a missing corpus, becomes its sentence.
+    Arguments that can only be given by name are options; `Annotated` has choices. Lines of a table
+    that it returns, headings first, are printed. An AlphaMFError, such as that of a missing corpus,
+    becomes its sentence.
     """
-    module = unwrap(main).__globals__
+    parts = main if isinstance(main, Mapping) else {}
+    module = unwrap(next(iter(parts.values()), main)).__globals__  # type: ignore[arg-type]
     sys.argv[0] = module["__spec__"].name
     parser = argparse.ArgumentParser(
         f"python -m {sys.argv[0]}",
         description=module["__doc__"],
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    for each in signature(main).parameters.values():
+    if parts:
+        named = parser.add_subparsers(dest="part", required=True)
+        for name, part in parts.items():
+            text = part.__doc__ or ""
+            _add_arguments(named.add_parser(name, description=text, help=text.split(".")[0]), part)
+    else:
+        _add_arguments(parser, main)  # type: ignore[arg-type]
+    words = vars(parser.parse_args())
+    try:
+        lines = (parts[words.pop("part")] if parts else main)(**words)  # type: ignore[operator]
+    except AlphaMFError as error:
+        print(f"Error: {error}", file=sys.stderr)
+        sys.exit(2)
+    if lines:
+        print(f"{tables.markdown(lines[0], lines[1:])}\n\n{caption()}")
+
+
+def _add_arguments(parser: argparse.ArgumentParser, function: Callable[..., Any]) -> None:
+    for each in signature(function).parameters.values():
         kind, choices = each.annotation, None
         if get_origin(kind) is Annotated:
             kind, choices = get_args(kind)
@@ -55,11 +75,6 @@ def run_main(main: Callable[..., None]) -> None:
         if each.name == "output":
             flags.append("-o")
         parser.add_argument(*flags, **more)
-    try:
-        main(**vars(parser.parse_args()))
-    except AlphaMFError as error:
-        print(f"Error: {error}", file=sys.stderr)
-        sys.exit(2)
 
 
 def caption() -> str:

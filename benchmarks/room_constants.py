@@ -1,8 +1,4 @@
-r"""Fit the constants of `alphamf.audio.room`, on voices and rooms for training alone.
-
-For example::
-
-    python -m benchmarks.room_constants -o alphamf/audio/room_constants.py
+"""Fit the constants of `alphamf.audio.room`, on voices and rooms for training alone.
 
 Voices of the split train with quiet pauses, 3 to 20 s of one voice or more, are taken into rooms:
 by the image method, and a few recorded ones of the split train; some stay dry. Most have noise,
@@ -14,6 +10,7 @@ to the logarithm of the error. The width of the intervals is the quantile of the
 
 from functools import cache
 from pathlib import Path
+from textwrap import fill
 from typing import NamedTuple
 
 import numpy as np
@@ -22,10 +19,11 @@ from alphamf.audio import room
 from alphamf.tools import pool
 from alphamf.tools.arrays import Floats, Reals
 from alphamf.training.refiner.recordings import sources
-from benchmarks.clips import manifest, mono
-from benchmarks.report import run_main
-from benchmarks.room_clips import Room, image_room, middle, recorded_rooms
+from benchmarks.clips import manifest, mono, with_noise
+from benchmarks.report import ROOT, run_main
+from benchmarks.rooms import Room, image_room, middle, recorded_rooms
 
+MODULE = ROOT / "alphamf" / "audio" / "room_constants.py"
 RATE = 16000
 VOICES = ("speech-16k", "speech-crowd")
 DEPTH = 50.0  # Least distance in dB of a voice's pauses from its speech
@@ -69,12 +67,6 @@ def files() -> list[Path]:
     return [Path(each.path) for name in VOICES for each in sources(name, "train", quiet=DEPTH)]
 
 
-@cache
-def recorded() -> list[Room]:
-    """Return every fourth recorded room, of which most are one room's directions."""
-    return recorded_rooms("train", RATE)[::4]
-
-
 def voice(rng: np.random.Generator) -> Floats:
     """Return files that follow each other, cut to a length that is drawn."""
     samples = int(RATE * np.exp(rng.uniform(*np.log(LENGTHS))))
@@ -107,7 +99,8 @@ def example(number: int) -> Example:
     there: Room | None = None
     if place >= DRY:
         if place < DRY + RECORDED:
-            there = recorded()[rng.integers(len(recorded()))]
+            every = recorded_rooms("train", RATE)[::4]  # most are one room's directions
+            there = every[rng.integers(len(every))]
         else:
             there = image_room((SEED, number), RATE)
         times, ratio, name = there.rt60, there.drr, there.name
@@ -116,8 +109,7 @@ def example(number: int) -> Example:
     added = noise(rng, len(sound))
     if there is not None:
         added = fftconvolve(added, there.noise)[: len(sound)]
-    power = np.mean(sound**2) / max(float(np.mean(added**2)), 1e-20)
-    sound = sound + added * np.sqrt(power) * 10 ** (-level / 20)
+    sound = with_noise(sound, added, level)
     powers = room.band_powers(sound.astype(np.float32), RATE, room.BANDS)
     return Example(room.features(powers), name, times, ratio)
 
@@ -183,49 +175,26 @@ def fit_all(examples: list[Example]) -> tuple[dict[str, Fitted], Reals]:
 
 
 def text_of(fits: dict[str, Fitted], offsets: Reals) -> str:
-    """Return the module with the constants."""
+    """Return the module with the constants; what stands before them stays."""
 
     def row(values: Reals) -> str:
-        numbers = [f"{value:.4g}" for value in values]
-        lines = [", ".join(numbers[k : k + 9]) for k in range(0, len(numbers), 9)]
-        return "        [\n" + "".join(f"            {line},\n" for line in lines) + "        ]"
+        numbers = ", ".join(f"{value:.4g}" for value in values)
+        lines = fill(numbers, 100, initial_indent=" " * 12, subsequent_indent=" " * 12)
+        return f"    np.array(\n        [\n{lines},\n        ]\n    ),\n"
 
+    head = MODULE.read_text(encoding="utf-8").partition("BAND = ")[0]
     parts = [
-        f"{name} = Fit(\n    np.array(\n{row(fit.value)}\n    ),\n"
-        f"    np.array(\n{row(fit.size)}\n    ),\n    {fit.width:.4g},\n)  # fmt: skip\n"
+        f"{name} = Fit(\n{row(fit.value)}{row(fit.size)}    {fit.width:.4g},\n)  # fmt: skip\n"
         for name, fit in fits.items()
     ]
-    return (
-        HEAD + "\n".join(parts) + "\nOFFSETS = (" + ", ".join(f"{v:.4g}" for v in offsets) + ")\n"
-    )
+    last = ", ".join(f"{value:.4g}" for value in offsets)
+    return f"{head}{chr(10).join(parts)}\nOFFSETS = ({last})\n"
 
 
-HEAD = '''"""Constants of `alphamf.audio.room`, by ``python -m benchmarks.room_constants``."""
-
-from typing import NamedTuple
-
-import numpy as np
-
-from alphamf.tools.arrays import Reals
-
-
-class Fit(NamedTuple):
-    """A linear function of features, and that of the size of its error."""
-
-    # value, size: a constant and a weight for each feature, of the value and of the error's
-    # logarithm.
-    value: Reals
-    size: Reals
-    width: float  # Half of the interval over the size of the error
-
-
-'''
-
-
-def main(*, clips: int = 400, jobs: int = 1, output: Path) -> None:
+def main(*, clips: int = 400, jobs: int = 1) -> None:
     """Fit the constants, and write the module."""
     examples = list(pool.results(example, range(clips), workers=jobs))
-    output.write_text(text_of(*fit_all(examples)), encoding="utf-8")
+    MODULE.write_text(text_of(*fit_all(examples)), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-r"""Compare every sampler that denoises: ``python -m benchmarks.samplers --clips 6 --write``.
+r"""Compare every sampler that denoises: ``python -m benchmarks.samplers --clips 6``.
 
-The first seconds of the first clips of ``benchmarks.clips`` (split dev; of the sample without), at
-8 kHz, preset `plain` without learning the channel, so that all samplers have the same posterior.
-The gain is the mean over a chain, without networks. Samplers that need a bounded gradient have a
-Gamma prior of shape 1 on the speech, the others one of shape .1.
+The first `SECONDS` of the first clips of ``benchmarks.clips`` (split dev), at 8 kHz, preset `plain`
+without learning the channel, so that all samplers have the same posterior. The gain is the mean
+over a chain, without networks. Samplers that need a bounded gradient have a Gamma prior of shape 1
+on the speech, the others one of shape .1.
 
 The reference of each posterior is the mean gain of a longer chain of HMC within Gibbs, which is
 exact (`hmc-positive`). The distance to it is the root of the mean squared difference of the gain,
@@ -24,7 +24,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import soundfile
 
 from alphamf.audio import stft
 from alphamf.audio.resample import resample
@@ -38,10 +37,9 @@ from alphamf.scores.score import si_sdr
 from alphamf.tools import pool, tables
 from alphamf.tools.arrays import Floats
 from benchmarks.clips import Clip, clips
-from benchmarks.report import ROOT, publish, run_main
+from benchmarks.report import run_main
 
-PAGE = ROOT / "docs" / "samplers.md"
-RATE = 8000
+RATE, SECONDS = 8000, 3
 PLAIN = replace(PRESETS["plain"], learn_channel=False)
 EXACT = "hmc-positive"
 
@@ -70,22 +68,15 @@ def names() -> Iterator[str]:
             yield name
 
 
-def sounds(count: int, seconds: float) -> list[Clip]:
-    """Return `count` clips, or the sample if that is 0, at `RATE`, cut to their first seconds."""
-    folder, samples = ROOT / "data", round(RATE * seconds)
-    if count:
-        found = clips(16000, count, "dev")
-    else:
-        kinds = ("clean", "noisy")
-        sample = [soundfile.read(folder / f"sample-{kind}.wav", dtype="float32") for kind in kinds]
-        found = [Clip("sample", sample[0][1], *(sound for sound, _ in sample))]
+def sounds(count: int) -> list[Clip]:
+    """Return clips at `RATE`, cut to their first seconds."""
     return [
         Clip(
             each.name,
             RATE,
-            *(resample(x, each.rate, RATE)[:samples] for x in (each.clean, each.noisy)),
+            *(resample(x, each.rate, RATE)[: RATE * SECONDS] for x in (each.clean, each.noisy)),
         )
-        for each in found
+        for each in clips(16000, count, "dev")
     ]
 
 
@@ -158,48 +149,33 @@ def numbers(chain: Chain, reference: Floats) -> dict[str, float | None]:
     }
 
 
-def table(rows: list[dict[str, Any]]) -> str:
+# Numbers of a row, and their headings and decimals
+COLUMNS = {
+    "score": ("dev, SI-SDR dB", 2),
+    "distance": ("distance of the gain to HMC's", 3),
+    "seconds": ("CPU s", 1),
+    "accepted": ("accepted", 2),
+    "equal": ("distance at equal time", 3),
+}
+
+
+def table(rows: list[dict[str, Any]]) -> list[list[str]]:
     """Return the table: means over the clips."""
-    lines = []
+    lines = [["sampler", *(heading for heading, _ in COLUMNS.values())]]
     for name in rows[0]:
         cells = []
-        for key, decimals in COLUMNS.items():
-            values = [row[name].get(key) for row in rows]
-            known = [value for value in values if value is not None]
-            cells.append(
-                tables.format_mean(*tables.mean_and_error(known), decimals) if known else "-"
-            )
+        for key, (_, decimals) in COLUMNS.items():
+            known = [row[name][key] for row in rows if row[name].get(key) is not None]
+            mean = tables.mean_and_error(known) if known else ()
+            cells.append(tables.format_mean(*mean, decimals) if known else "-")
         lines.append([name if " " in name else f"`{name}`", *cells])
-    return tables.markdown(
-        [
-            "sampler",
-            "dev, SI-SDR dB",
-            "distance of the gain to HMC's",
-            "CPU s",
-            "accepted",
-            "distance at equal time",
-        ],
-        lines,
-    )
+    return lines
 
 
-# Numbers of a row, and their decimals
-COLUMNS = {"score": 2, "distance": 3, "seconds": 1, "accepted": 2, "equal": 3}
-
-
-def main(
-    *,
-    clips: int = 6,
-    seconds: float = 3,
-    reference: int = 400,
-    jobs: int = 2,
-    write: bool = False,
-) -> None:
-    """Run the chains, and print the table."""
-    chosen = sounds(clips, seconds)
+def main(*, clips: int = 6, reference: int = 400, jobs: int = 2) -> list[list[str]]:
+    """Run the chains."""
     work = partial(measured, steps=reference)
-    rows = list(pool.results(work, chosen, workers=jobs))
-    publish(PAGE, "samplers:denoise", table(rows), write=write)
+    return table(list(pool.results(work, sounds(clips), workers=jobs)))
 
 
 if __name__ == "__main__":

@@ -118,14 +118,15 @@ def test_named_tests_exist(page):
 def test_commands_exist(page):
     """Commands of `alphamf`, and of benchmarks/ with the part that they name."""
     from alphamf.cli.app import app
-    from benchmarks import cases, cost, latency
+    from benchmarks import checks, cost, latency, quality, recipes
 
     known = {command.name or command.callback.__name__ for command in app.registered_commands}
     known |= {group.name for group in app.registered_groups}
     code = "\n".join(re.findall(r"```sh\n.*?```|`alphamf [^`]*`", text_of(page), re.DOTALL))
     named = re.findall(r"(?:^|`|&& |\| )alphamf ([a-z]\w*)(?=[ `\n])", code, re.MULTILINE)
     assert [name for name in named if name not in known] == []
-    parts = {"cost": cost.PARTS, "quality": cases.CASES, "latency": latency.PARTS}
+    parts = {"quality": quality.CASES, "recipes": recipes.RECIPES}
+    parts |= {"checks": checks.PARTS, "cost": cost.PARTS, "latency": latency.PARTS}
     for module, part in re.findall(
         r"python -m benchmarks\.([\w.]+\w)(?: ([\w-]+))?", text_of(page)
     ):

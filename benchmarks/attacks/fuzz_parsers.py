@@ -1,26 +1,23 @@
 """Fuzz the parsers of this package, led by coverage: each must return or raise AlphaMFError.
 
-For example::
+For example, for ten minutes, and to keep what was found for the quick tests::
 
-    python -m benchmarks.attacks.fuzz_parsers --seconds 600
+    python -m benchmarks.attacks.fuzz_parsers fuzz header found --seconds 600
+    python -m benchmarks.attacks.fuzz_parsers keep header found
 
-Atheris (libFuzzer) changes bytes and keeps what reaches new lines of alphamf, zipfile and numpy's
-array files; each parser of `benchmarks.attacks.parsers` runs in a process of its own, with 5 s and
-2 GB an input at most: a longer time is a finding. The inputs kept go to tests/corpora with
-``--keep``, as many as fit into 60 kB, where the quick tests try them again; those of findings to
-``--findings``. With ``--write`` the rows of these parsers in docs/reliability.md are replaced.
+Atheris (libFuzzer) changes bytes and keeps in the folder what reaches new lines of alphamf, zipfile
+and numpy's array files, with 5 s and 2 GB an input at most: a longer time is a finding. It prints
+its numbers; the input of a finding lies beside the folder. As many inputs as fit into 60 kB go to
+tests/corpora, where the quick tests try them again.
 """
 
 import os
-import re
-import subprocess
 import sys
-import tempfile
 import zipfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated
 
-from benchmarks.report import RELIABILITY, ROOT, publish_rows, run_main
+from benchmarks.report import ROOT, run_main
 
 CORPORA = ROOT / "tests" / "corpora"
 NAMES = (
@@ -32,16 +29,6 @@ MOST = 60_000  # Bytes of the inputs that are kept of a parser: fewer, and short
 LIMITS = ["-timeout=5", "-rss_limit_mb=2048", "-malloc_limit_mb=2048", "-max_len=6000"]
 
 
-class Run(NamedTuple):
-    """What became of a parser's run: numbers for the table, and what a finding printed."""
-
-    inputs: int
-    edges: int
-    kept: int
-    memory: int
-    finding: str
-
-
 def kept(name: str) -> dict[str, bytes]:
     """Return the inputs in the corpus of a parser, by name."""
     path = CORPORA / f"{name}.zip"
@@ -51,33 +38,7 @@ def kept(name: str) -> dict[str, bytes]:
         return {entry: archive.read(entry) for entry in archive.namelist()}
 
 
-def fuzz(name: str, folder: Path, limit: str, findings: Path, seed: int) -> Run:
-    """Fuzz a parser in a process of its own."""
-    for entry, data in kept(name).items():
-        (folder / entry).write_bytes(data)
-    findings.mkdir(parents=True, exist_ok=True)
-    options = [limit, f"-artifact_prefix={findings}/{name}-"]
-    done = _libfuzzer(name, [*LIMITS, *options, f"-seed={seed}", str(folder)])
-    said = done.stderr.decode(errors="replace")
-    numbers = dict(re.findall(r"stat::(\w+): +(\d+)", said))
-    edges = re.findall(r"cov: (\d+)", said)
-    return Run(
-        int(numbers.get("number_of_executed_units", 0)),
-        int(edges[-1]) if edges else 0,
-        len(list(folder.iterdir())),
-        int(numbers.get("peak_rss_mb", 0)),
-        _finding(done.stdout.decode(errors="replace"), said) if done.returncode else "",
-    )
-
-
-def _finding(printed: str, said: str) -> str:
-    """Return the traceback of a finding, or libFuzzer's words where there is none."""
-    _, there, exception = printed.partition("=== Uncaught Python exception: ===")
-    words = [line for line in said.splitlines() if "ERROR:" in line or "Test unit" in line]
-    return "\n".join([exception.strip() if there else said[-2000:], *words])
-
-
-def keep_inputs(name: str, folder: Path) -> None:
+def keep(name: Annotated[str, NAMES], folder: Path) -> None:
     """Write the smallest inputs that reach something new to the parser's corpus."""
     CORPORA.mkdir(exist_ok=True)
     size = 0
@@ -88,25 +49,15 @@ def keep_inputs(name: str, folder: Path) -> None:
                 archive.writestr(zipfile.ZipInfo(path.name[:12]), path.read_bytes())
 
 
-def _libfuzzer(name: str, arguments: list[str]) -> subprocess.CompletedProcess[bytes]:
-    with tempfile.TemporaryDirectory(prefix="fuzz-") as place:
-        command = [sys.executable, __file__, "-print_final_stats=1", *arguments]
-        asked = {
-            "FUZZ_PARSER": name,
-            "FUZZ_PLACE": place,
-            "PYTHONPATH": str(ROOT),
-            "PYTHONHASHSEED": "0",
-        }
-        variables = {**os.environ, **asked}
-        return subprocess.run(command, env=variables, capture_output=True, check=False)
-
-
-def be_libfuzzer(name: str, place: Path) -> None:
-    """Fuzz a parser, whose files go to a folder, in this process.
-
-    Arguments are those of libFuzzer; the last one is the folder of the corpus, which gets the
-    parser's seeds.
-    """
+def fuzz(
+    name: Annotated[str, NAMES],
+    folder: Path,
+    *,
+    seconds: int = 600,
+    inputs: int = 0,
+    seed: int = 1,
+) -> None:
+    """Fuzz a parser in this process, which libFuzzer ends."""
     import atheris
 
     os.environ["ALPHAMF_SANDBOX"] = "off"  # only this process is instrumented
@@ -114,8 +65,14 @@ def be_libfuzzer(name: str, place: Path) -> None:
         from alphamf.errors import AlphaMFError
         from benchmarks.attacks.parsers import PARSERS
 
-    for k, data in enumerate(PARSERS[name].seeds()):
-        Path(sys.argv[-1], f"seed-{k}").write_bytes(data)
+    folder.mkdir(parents=True, exist_ok=True)
+    seeds = {f"seed-{k}": data for k, data in enumerate(PARSERS[name].seeds())}
+    for entry, data in {**kept(name), **seeds}.items():
+        (folder / entry).write_bytes(data)
+    limit = f"-runs={inputs}" if inputs else f"-max_total_time={seconds}"
+    files = ["-print_final_stats=1", f"-artifact_prefix={folder}-finding-", str(folder)]
+    place = folder.with_name(f"{folder.name}-parsed")
+    place.mkdir(exist_ok=True)
 
     def one(data: bytes) -> None:
         try:
@@ -123,39 +80,9 @@ def be_libfuzzer(name: str, place: Path) -> None:
         except AlphaMFError as error:
             assert str(error).isprintable(), error
 
-    atheris.Setup(sys.argv, one)
+    atheris.Setup([sys.argv[0], *LIMITS, limit, f"-seed={seed}", *files], one)
     atheris.Fuzz()
 
 
-def main(
-    *,
-    only: str = ",".join(NAMES),
-    seconds: float = 600,
-    inputs: int = 0,
-    seed: int = 1,
-    findings: Path = Path("fuzz"),
-    keep: bool = False,
-    write: bool = False,
-) -> None:
-    """Fuzz all parsers, and print the table and the findings."""
-    limit = f"-runs={inputs}" if inputs else f"-max_total_time={seconds:g}"
-    rows = []
-    for name in only.split(","):
-        with tempfile.TemporaryDirectory(prefix="corpus-") as folder:
-            run = fuzz(name, Path(folder), limit, findings, seed)
-            if run.finding:
-                print(f"{name}: {run.finding}", flush=True)
-            if keep:
-                keep_inputs(name, Path(folder))
-        numbers = run.inputs, run.edges, run.kept, run.memory, int(bool(run.finding))
-        rows.append([name, *map(str, numbers)])
-        print(*rows[-1], flush=True)
-    headings = ["parser", "inputs", "edges reached", "inputs kept", "most MB", "findings"]
-    publish_rows(RELIABILITY, "parsers", headings, rows, [(n,) for n in NAMES], write=write)
-    raise SystemExit(any(row[-1] != "0" for row in rows))
-
-
 if __name__ == "__main__":
-    if "FUZZ_PARSER" in os.environ:
-        be_libfuzzer(os.environ["FUZZ_PARSER"], Path(os.environ["FUZZ_PLACE"]))
-    run_main(main)
+    run_main({"fuzz": fuzz, "keep": keep})

@@ -16,23 +16,18 @@ must then end well, which is tried once for each state in which the files were l
 Linux only.
 """
 
-import atexit
 import ctypes
 import hashlib
+import mmap
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
-import time
-import traceback
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,12 +35,12 @@ from benchmarks.attacks.commands import (
     FEW,
     Products,
     Task,
-    alive,
-    lighten,
+    leave,
     measured,
     mixed,
     plain,
     prepare,
+    start,
     trained,
 )
 from benchmarks.report import RELIABILITY, publish_rows, run_main
@@ -86,71 +81,17 @@ class Account:
 
 def run(task: Task, folder: Path, state: State, first: int, last: int) -> End:
     """Run a command in which calls fail."""
-    state.calls, state.last, state.what = 0, last, b""
-    child = os.fork()
-    if not child:
-        _command(task, folder, state, first)
-    code = _ended(child)
-    state.first = 0
-    return End(code, (folder.parent / "errors").read_text(errors="replace"), _left(child))
-
-
-def _command(task: Task, folder: Path, state: State, first: int) -> None:
-    """Be the command, in a session of its own; never returns."""
-    code = 1
+    light = (
+        f"from benchmarks.attacks.commands import lighten; lighten({task.arguments.split()[0]!r})"
+    )
+    state.calls, state.first, state.last, state.what = 0, first, last, b""
+    process = start(task._replace(before=light), folder)
     try:
-        os.setsid()
-        os.chdir(folder)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-        for stream, name in ((1, "../printed"), (2, "../errors")):
-            os.dup2(os.open(name, flags, 0o600), stream)
-        sys.argv = ["alphamf", *task.arguments.split()]
-        lighten(sys.argv[1])
-        state.first = first
-        if "--jobs 2" in task.arguments:  # fresh, as its workers are
-            start = "from alphamf.cli.start import main; main()"
-            os.execv(sys.executable, [sys.executable, "-P", "-c", start, *sys.argv[1:]])
-        from alphamf.cli.app import main
-
-        main()
-    except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else int(end.code is not None)
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
-        threading._shutdown()  # type: ignore[attr-defined]
-        atexit._run_exitfuncs()
-        state.first = 0
-        Path("../modules").write_text("\n".join(sys.modules))
-        os._exit(code)
-
-
-def _ended(child: int, patience: float = 60) -> int | None:
-    """Return the exit code of a process, or None where it had to be killed."""
-    deadline = time.monotonic() + patience
-    while time.monotonic() < deadline:
-        found, status = os.waitpid(child, os.WNOHANG)
-        if found:
-            return os.waitstatus_to_exitcode(status)
-        time.sleep(0.005)
-    os.killpg(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return None
-
-
-def _left(session: int, patience: float = 5) -> bool:
-    """Whether processes of a session go on; they are killed."""
-    deadline = time.monotonic() + patience
-    while time.monotonic() < deadline:
-        if not alive(session):
-            return False
-        time.sleep(0.02)
-    with suppress(ProcessLookupError):
-        os.killpg(session, signal.SIGKILL)
-        return True
-    return False
+        errors, code = process.communicate(timeout=60)[1], process.returncode
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        errors, code = process.communicate()[1], None
+    return End(code, errors.decode(errors="replace"), not leave(process))
 
 
 def each_call(
@@ -160,7 +101,6 @@ def each_call(
     account = Account()
     inputs = plain(folder / "input")
     run(task, folder, state, 1, 0)  # what is cached, is so in all
-    _import(folder.parent / "modules")
     _empty(folder)
     ended_well = {_lying(folder)}
     undisturbed = run(task, folder, state, 1, 0)
@@ -218,13 +158,6 @@ def _lying(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def _import(names: Path) -> None:
-    """Import what a command has imported, so that the next runs have it from the start."""
-    for name in names.read_text().split() if names.exists() else []:
-        with suppress(ImportError):
-            import_module(name)
-
-
 def _kept(folder: Path, what: str, for_good: bool) -> set[str]:
     """Return what lies among the temporary files as deleting it is what failed, or failed too."""
     place = what.partition(" ")[2]
@@ -278,15 +211,27 @@ def _empty(folder: Path) -> None:
 
 
 def attempt(name: str, calls: Iterator[int], *, for_good: bool = False) -> Account:
-    """Make the inputs of a command and fail its calls."""
-    folder = Path(os.environ["IO_FAILURES_FOLDER"])
-    shutil.rmtree(folder, ignore_errors=True)
-    prepare(name, folder, few=True)
-    import mmap
-
-    with open(os.environ["IO_FAILURES_STATE"], "r+b") as file:
-        memory = mmap.mmap(file.fileno(), ctypes.sizeof(State))
-    return each_call(FEW[name], folder, State.from_buffer(memory), calls, for_good)
+    """Compile the C file, make the inputs of a command, and fail its calls."""
+    with tempfile.TemporaryDirectory(prefix="io-failures-") as place:
+        top = Path(os.path.realpath(place))
+        library, shared, folder = top / "io_failures.so", top / "state", top / "work"
+        command = ["cc", "-O1", "-shared", "-fPIC", "-o", library, SOURCE, "-ldl"]
+        subprocess.run(command, check=True)
+        prepare(name, folder, few=True)
+        shared.write_bytes(bytes(ctypes.sizeof(State)))
+        os.environ |= {
+            "LD_PRELOAD": str(library),
+            "IO_FAILURES_STATE": str(shared),
+            "IO_FAILURES_FOLDER": str(folder),
+            "PYTHONSAFEPATH": "1",  # or Python looks for modules in the folder
+            **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1"),
+        }
+        try:
+            with shared.open("r+b") as file:
+                memory = mmap.mmap(file.fileno(), ctypes.sizeof(State))
+            return each_call(FEW[name], folder, State.from_buffer(memory), calls, for_good)
+        finally:
+            del os.environ["LD_PRELOAD"]
 
 
 def row(name: str, for_good: bool, account: Account) -> list[str]:
@@ -298,28 +243,6 @@ def row(name: str, for_good: bool, account: Account) -> list[str]:
     return [f"`alphamf {FEW[name].arguments}`", which, *map(str, counts), kinds]
 
 
-def start_anew(folder: Path) -> None:
-    """Compile the C file and start this program again with it loaded."""
-    library, state = folder / "io_failures.so", folder / "state"
-    subprocess.run(
-        ["cc", "-O1", "-shared", "-fPIC", "-o", library, SOURCE, "-ldl"], check=True, text=True
-    )
-    state.write_bytes(bytes(ctypes.sizeof(State)))
-    variables = {
-        "LD_PRELOAD": str(library),
-        "IO_FAILURES_STATE": str(state),
-        "IO_FAILURES_FOLDER": str(folder / "work"),
-        "TMPDIR": str(folder / "work" / "tmp"),
-        **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1"),
-    }
-    found = subprocess.run(
-        [sys.executable, "-m", "benchmarks.attacks.io_failures", *sys.argv[1:]],
-        env={**os.environ, **variables},
-        check=False,
-    )
-    raise SystemExit(found.returncode)
-
-
 def main(
     *,
     only: str = ",".join(FEW),
@@ -329,9 +252,6 @@ def main(
     write: bool = False,
 ) -> None:
     """Fail all calls of all commands, and print the table."""
-    if "IO_FAILURES_STATE" not in os.environ:
-        with tempfile.TemporaryDirectory(prefix="io-failures-") as folder:
-            start_anew(Path(os.path.realpath(folder)))
     rows = []
     problems = 0
     for name in only.split(","):

@@ -33,16 +33,16 @@ def corpus(tmp_path, monkeypatch):
 
 def test_pairs_of_a_split_and_of_levels(corpus):
     table = corpus / "pairs.csv"
-    clips.main("noizeus", output=table)
+    clips.write_pairs(output=table)
     folder = str(corpus / "corpora/noizeus")
     assert len(read_pairs(str(table), folder, folder)) == 3
-    clips.main("noizeus", split="train", snr="5,0", output=table)
+    clips.write_pairs(split="train", snr="5,0", output=table)
     (pair,) = read_pairs(str(table), folder, folder)
     assert pair.noisy == str(corpus / "corpora/noizeus/car_5dB/sp02.flac")
     assert pair.clean == str(corpus / "corpora/noizeus/clean/sp02.flac")
     assert (pair.noise, pair.snr, pair.problem) == ("car", 5.0, None)
     with pytest.raises(AlphaMFError, match="no such files"):
-        clips.main("noizeus", snr="3", output=table)
+        clips.write_pairs(snr="3", output=table)
 
 
 def test_scores_of_an_evaluation_and_of_peers_are_grouped_and_compared(corpus, monkeypatch):

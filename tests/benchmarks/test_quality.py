@@ -6,10 +6,10 @@ import pytest
 from alphamf.audio.speech_level import pause_depth
 from alphamf.errors import AlphaMFError
 from alphamf.scores.score import si_sdr
-from benchmarks import cases, quality, scored
+from benchmarks import quality, scored
 from benchmarks.clips import Clip
 
-RATE = cases.RATE
+RATE = quality.RATE
 
 
 def test_an_unknown_method_is_one_sentence():
@@ -24,31 +24,31 @@ def clip(monkeypatch):
     noise = np.random.default_rng(0).standard_normal((2, len(times)))
     soft, loud = (noise[0] + level * np.sin(2 * np.pi * 30 * times) for level in (0.01, 1.0))
     recordings = {"soft": soft.astype(np.float32), "loud": loud.astype(np.float32)}
-    monkeypatch.setattr(cases, "manifest", lambda *_: [("soft", "", ""), ("loud", "", "")])
-    monkeypatch.setattr(cases, "mono", lambda path, rate: recordings[path])
-    cases.rumbles.cache_clear()
+    monkeypatch.setattr(quality, "manifest", lambda *_: [("soft", "", ""), ("loud", "", "")])
+    monkeypatch.setattr(quality, "mono", lambda path, rate: recordings[path])
+    quality.rumbles.cache_clear()
     yield Clip("en_a", RATE, noise[0].astype(np.float32), noise.sum(0).astype(np.float32))
-    cases.rumbles.cache_clear()
+    quality.rumbles.cache_clear()
 
 
 def test_the_voice_keeps_its_own_rumble_and_not_the_noises(clip):
-    found = {name: made for (name,), made in cases.rumble(0, clip, "dev")}
-    assert list(found) == list(cases.RUMBLES) and len(cases.rumbles()) == 1
-    own, other, loud = (found[name] for name in list(cases.RUMBLES)[1:])
+    found = {name: made for (name,), made in quality.rumble(0, clip, "dev")}
+    assert list(found) == list(quality.RUMBLES) and len(quality.rumbles()) == 1
+    own, other, loud = (found[name] for name in list(quality.RUMBLES)[1:])
     assert found["none"] is clip
     np.testing.assert_array_equal(own.noisy, other.noisy)
     np.testing.assert_array_equal(other.clean, clip.clean)
     added = own.clean - clip.clean
     assert -13.1 < 20 * np.log10(added.std() / clip.clean.std()) < -6.9
     np.testing.assert_allclose(added, own.noisy - clip.noisy, atol=1e-6)
-    np.testing.assert_allclose(cases.below(added, RATE), added, atol=1e-4)
+    np.testing.assert_allclose(quality.below(added, RATE), added, atol=1e-4)
     assert 0 <= 20 * np.log10((loud.noisy - clip.noisy).std() / clip.clean.std()) < 10.1
 
 
 def test_the_noise_lies_as_far_down_as_the_group_says(clip):
     voice = np.random.default_rng(3).standard_normal(len(clip.clean)).astype(np.float32)
     clip = clip._replace(clean=voice)
-    found = {name: made for (name, *_), made in cases.nearly_clean(0, clip, "test")}
+    found = {name: made for (name, *_), made in quality.nearly_clean(0, clip, "test")}
     ratios = [si_sdr(made.clean, made.noisy) for made in found.values()]
     np.testing.assert_allclose(ratios[:2], [30, 40], atol=0.2)
     assert list(found) == ["30 dB", "40 dB", "clean"] and ratios[2] == np.inf
@@ -57,24 +57,24 @@ def test_the_noise_lies_as_far_down_as_the_group_says(clip):
 def test_hiss_of_clean_files_lies_as_deep_as_the_group_says(clip):
     levels = np.repeat([1.0, 1e-5], RATE)
     clip = clip._replace(clean=(levels * clip.clean).astype(np.float32))
-    made = list(cases.hiss(0, clip, "dev"))
+    made = list(quality.hiss(0, clip, "dev"))
     depths = [pause_depth(made.clean, RATE) for _, made in made]
-    np.testing.assert_allclose(depths, cases.HISS, atol=0.5)
+    np.testing.assert_allclose(depths, quality.HISS, atol=0.5)
     assert made[1][0] == ("50 dB",) and all(made.noisy is clip.clean for _, made in made)
 
 
 def test_groups_of_a_clip_are_its_noise_level_language_and_pauses(clip):
-    ((groups, made),) = cases.unheard(5, clip, "test")
+    ((groups, made),) = quality.unheard(5, clip, "test")
     assert groups == ("babble", "0 dB", "language en", "louder pauses") and made is clip
 
 
 def test_references_with_quiet_pauses_are_a_group_of_their_own(clip):
     levels = np.repeat([1.0, 10 ** (-55 / 20)], RATE)
     quiet = clip._replace(clean=(levels * clip.clean).astype(np.float32))
-    ((groups, _),) = cases.unheard(5, quiet, "test")
+    ((groups, _),) = quality.unheard(5, quiet, "test")
     assert groups[-1] == "quiet pauses"
     for voice, more in ((quiet, ["clean, quiet pauses"]), (clip, [])):
-        *_, (groups, _) = cases.nearly_clean(0, voice, "test")
+        *_, (groups, _) = quality.nearly_clean(0, voice, "test")
         assert groups == ("clean", *more)
 
 
@@ -82,7 +82,7 @@ def test_the_table_has_every_group_and_the_differences(clip, monkeypatch, tmp_pa
     monkeypatch.setattr(scored, "TABLES", tmp_path)
     levels = np.repeat([1.0, 10 ** (-55 / 20)], RATE)
     quiet = clip._replace(clean=(levels * clip.clean).astype(np.float32))
-    monkeypatch.setattr(cases, "sounds", lambda *_: [clip, quiet])
+    monkeypatch.setattr(quality, "sounds", lambda *_: [clip, quiet])
     quality.main("nearly-clean", methods="noisy,logmmse", jobs=1, split="test")
     found = scored.read("nearly-clean-test.csv")
     assert found["clean", "noisy"]["clips"] == "2" and found["clean", "noisy"]["SI-SDR dB"] == "inf"

@@ -7,9 +7,9 @@ from alphamf.audio import room
 from alphamf.audio.room import BANDS
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.mixing import mixture
-from benchmarks import methods, room_clips, room_constants, rooms
+from benchmarks import methods, room_constants, rooms
 from benchmarks.clips import Clip
-from benchmarks.room_clips import Room
+from benchmarks.rooms import Room
 
 RATE = 16000
 
@@ -42,16 +42,16 @@ def taken(sound, response):
 @pytest.mark.parametrize("rt60", [0.2, 0.5, 1.0])
 def test_the_time_and_the_ratio_of_a_response_are_measured(rt60):
     response = tail(rt60, 3.0)
-    assert room_clips.direct_to_reverberant(response, RATE) == pytest.approx(3, abs=1e-6)
-    found = [room_clips.decay_time(response, RATE, band) for band in BANDS]
+    assert rooms.direct_to_reverberant(response, RATE) == pytest.approx(3, abs=1e-6)
+    found = [rooms.decay_time(response, RATE, band) for band in BANDS]
     assert np.mean(found) == pytest.approx(rt60, rel=0.08)
     np.testing.assert_allclose(found, rt60, rtol=0.3)
-    assert room_clips.middle(np.array([9, 0.4, 0.9, 9, 9])) == pytest.approx(0.6)
+    assert rooms.middle(np.array([9, 0.4, 0.9, 9, 9])) == pytest.approx(0.6)
 
 
 def test_a_room_by_the_image_method_is_the_same_from_the_same_seed():
     pytest.importorskip("pyroomacoustics")
-    first, same, other = (room_clips.image_room((9, k), RATE, (0.2, 0.4)) for k in (0, 0, 1))
+    first, same, other = (rooms.image_room((9, k), RATE, (0.2, 0.4)) for k in (0, 0, 1))
     np.testing.assert_array_equal(first.voice, same.voice)
     np.testing.assert_array_equal(first.noise, same.noise)
     assert first.name == same.name and len(other.voice) != len(first.voice)
@@ -62,26 +62,26 @@ def test_a_room_by_the_image_method_is_the_same_from_the_same_seed():
 def test_rooms_are_as_reverberant_as_asked():
     pytest.importorskip("pyroomacoustics")
     for wanted in ((0.1, 0.15), (1.1, 1.2)):
-        found = room_clips.image_room((9, 7), RATE, wanted)
+        found = rooms.image_room((9, 7), RATE, wanted)
         assert 0.5 * wanted[0] < found.middle < 1.7 * wanted[1]
     with pytest.raises(AlphaMFError, match="no room with an RT60 of 9"):
-        room_clips.image_room((9, 7), RATE, (9, 9.001))
+        rooms.image_room((9, 7), RATE, (9, 9.001))
 
 
 @pytest.fixture
 def known(monkeypatch, tmp_path):
     """Give voices, a noise and a room that are known."""
     there = Room("hall", RATE, tail(0.6, 0.0), tail(0.6, -9.0, seed=1), np.full(5, 0.6), 0.0)
-    monkeypatch.setattr(room_clips, "voices", lambda split: [tmp_path / f"{split}.wav"])
-    monkeypatch.setattr(room_clips, "mono", lambda path, rate: voice())
-    monkeypatch.setattr(room_clips, "recorded", lambda split: [there])
+    monkeypatch.setattr(rooms, "voices", lambda split: [tmp_path / f"{split}.wav"])
+    monkeypatch.setattr(rooms, "mono", lambda path, rate: voice())
+    monkeypatch.setattr(rooms, "recorded_rooms", lambda split, rate: [there])
     hiss = np.random.default_rng(5).standard_normal(8 * RATE).astype(np.float32)
-    monkeypatch.setattr(room_clips, "_noise", lambda *_: mixture.noise(hiss, RATE))
+    monkeypatch.setattr(rooms, "_noise", lambda *_: mixture.noise(hiss, RATE))
     return there
 
 
 def test_the_target_is_the_early_part_and_the_noise_is_as_far_down_as_asked(known):
-    found = {each.condition: each for each in room_clips.made("recorded", "dev", 0)}
+    found = {each.condition: each for each in rooms.made("recorded", "dev", 0)}
     assert list(found) == ["alone", "with noise at 15 dB", "with noise at 5 dB"]
     alone = found["alone"].clip
     early = known.voice.copy()
@@ -100,7 +100,7 @@ def test_the_target_is_the_early_part_and_the_noise_is_as_far_down_as_asked(know
 
 def test_groups_meet_at_their_borders():
     times = (0.05, 0.299, 0.3, 0.499, 0.5, 0.899, 0.9, 3.0)
-    assert [room_clips.GROUPS.index(room_clips.group_of(each)) for each in times] == [
+    assert [rooms.GROUPS.index(rooms.group_of(each)) for each in times] == [
         *(0, 0, 1, 1),
         *(2, 2, 3, 3),
     ]
