@@ -80,7 +80,7 @@ FUNCTION = [True, 5, np.nan, "print", [], np.array([1, 2]), Opaque()]
 ARRAY = [None, True, "x", Opaque(), {}, GAPS, [[1.0], [1.0, 2.0]], np.full((9, 1), np.nan)]
 ARRAY += [np.ones((9, 1), bool), np.ones((9, 1), complex), 10**400]
 STRETCHES = [None, True, 5, "ab", [3], [(1, 2, 3)], [(None, 1)], [(np.nan, 1)], [(0, HUGE)]]
-STRETCHES += [Opaque(), [(-1, 2)], [(0, np.inf)], [("a", "b")]]
+STRETCHES += [Opaque(), [(-1, 0.1)], [(0, np.inf)], [("a", "b")]]
 OBJECT = [True, 5, np.nan, "x", b"x", [], np.array([1, 2]), Opaque()]
 
 BAD = {

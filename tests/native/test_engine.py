@@ -41,17 +41,17 @@ OPTIONS = {"linked": True, "least": 0.0, "seed": 0}
 ODD = network.Sizes(width=13, hidden=21, blocks=8, maps=3, local=5, deep=3)
 
 
-def small_models(alpha, sizes=ODD, bins=129, columns=37):
+def small_models(alpha, sizes=ODD, bins=129, columns=37, rate=8000):
     """Return a dictionary of noise-like spectra, and networks that have not learned anything."""
     rng = np.random.default_rng(0)
     basis = rng.gamma(1.0, 1.0, (3 * bins, columns)).astype(np.float32) + np.float32(0.01)
-    dictionary = Dictionary(basis, alpha, 8000, Frame(2 * (bins - 1), (bins - 1) // 2), 3)
+    dictionary = Dictionary(basis, alpha, rate, Frame(2 * (bins - 1), (bins - 1) // 2), 3)
     if sizes is None:
         return dictionary, CausalNetworks()
     hop = dictionary.frame.n_fft // 8
     frame, short = Frame(8 * hop, hop), Frame(2 * hop, hop)
     refiner, high_band, second_stage = (
-        kind(untrained(rng, cells, sizes), 8000, windows, 0.85)
+        kind(untrained(rng, cells, sizes), rate, windows, 0.85)
         for kind, cells, windows in (
             (CausalRefiner, bins, frame),
             (CausalHighBand, COUNT, frame),
@@ -131,6 +131,12 @@ def test_without_a_draw_all_gains_are_the_same(rate, channels, sizes):
     assert np.quantile(apart, 0.99) < 1e-3
     # The root of a difference, in which the digits of single precision cancel.
     assert np.quantile(np.abs(found.gain_std - wanted.gain_std), 0.99) < 1e-3
+
+
+def test_in_a_band_with_sibilants_the_speech_is_the_same_too():
+    models = small_models(2.0, bins=257, rate=16000)
+    (_, found), (_, wanted) = both(16000, 1, models, sound(16000, 1))
+    np.testing.assert_allclose(found.speech, wanted.speech, atol=1e-5)
 
 
 def test_the_largest_sums_of_a_product_stay_within_their_bits():
