@@ -82,15 +82,13 @@ def mean_around(power: Floats, count: int, axis: int) -> Floats:
 
 def floor_of(power: Floats) -> Floats:
     """Return the floor of each bin, shape (bins, 1), of a power as from `smoothed`."""
-    found: Floats = np.quantile(power, QUIET_SHARE, axis=1, keepdims=True)
-    return found
+    return np.quantile(power, QUIET_SHARE, axis=1, keepdims=True)
 
 
 def floor_gain(power: Floats, floor: Floats, above: float) -> Floats:
     """Return a gain that is small where the power is no larger than the floor."""
     ratio = np.minimum(above * floor / np.maximum(power, 1e-30), 1e6)
-    found: Floats = (1 / (1 + ratio**STEEPNESS)).astype(np.float32)
-    return found
+    return (1 / (1 + ratio**STEEPNESS)).astype(np.float32)
 
 
 def remove_floor(sound: Floats, rate: int) -> Floats:
@@ -150,8 +148,7 @@ def faint_noise_gain(spectra: Sequence[Complexes]) -> Floats | None:
     lowest = lowest_gain(loud, floor.sum(), DEPTH_DB)
     if lowest == 1:
         return None
-    found: Floats = np.maximum(floor_gain(power, floor, ABOVE), lowest)
-    return found
+    return np.maximum(floor_gain(power, floor, ABOVE), lowest)
 
 
 def lowest_gain(loud: Floats, floor: Floats, depths: tuple[float, ...]) -> Floats:
@@ -410,5 +407,4 @@ def mix_dry(audio: Floats, speech: Floats, settings: Settings) -> Floats:
 
     `audio`, `speech`: input, and speech after link 5; shape (samples, channels).
     """
-    mixed: Floats = settings.dry * audio + (1 - settings.dry) * speech
-    return mixed
+    return settings.dry * audio + (1 - settings.dry) * speech

@@ -183,8 +183,7 @@ def _regression(spectrum: Complexes, past: Complexes, precision: Reals) -> Compl
     mean = matrix.diagonal(axis1=1, axis2=2).real.mean(axis=1)
     matrix += (RIDGE * mean + RIDGE)[:, None, None] * np.eye(past.shape[1])
     factors = np.linalg.solve(matrix, vector).astype(past.dtype)
-    found: Complexes = (factors.swapaxes(1, 2) @ past)[:, 0]
-    return found
+    return (factors.swapaxes(1, 2) @ past)[:, 0]
 
 
 def _precision(innovation: Complexes) -> Reals:
@@ -199,5 +198,4 @@ def mean_precision(power: Reals, dispersion: Reals | float) -> Reals:
     The law of S has the density 1 / (g + |S|^2)^(3/2) up to a factor, for the squared dispersion g;
     the mean is -d log density / d |S|^2.
     """
-    found: Reals = 1 / (power + dispersion)
-    return found
+    return 1 / (power + dispersion)

@@ -90,8 +90,7 @@ def _sums(spectra: Complexes, gains: Floats) -> tuple[Floats, Floats]:
     starts = np.arange(0, spectra.shape[2], BLOCK)
 
     def summed(values: Floats) -> Floats:
-        total: Floats = np.add.reduceat(weight * values, starts, axis=-1)
-        return total
+        return np.add.reduceat(weight * values, starts, axis=-1)
 
     cross: Floats = np.abs(summed(spectra[0] * spectra[1].conj()))
     return cross, np.sqrt(summed(power[0]) * summed(power[1]))
@@ -155,8 +154,7 @@ def _place(estimate: Complexes) -> Complexes:
     near[..., :-1] += sums[..., 1:]
     near += WHOLE * sums.sum(axis=-1, keepdims=True)
     near /= _trace(near) + TINY
-    place: Complexes = np.repeat(near, TURN, axis=-1)[..., : estimate.shape[-1]]
-    return place
+    return np.repeat(near, TURN, axis=-1)[..., : estimate.shape[-1]]
 
 
 def _noise(rest: Complexes, variance: Floats) -> Complexes:
@@ -176,8 +174,7 @@ def _noise(rest: Complexes, variance: Floats) -> Complexes:
 
 
 def _power(spectra: Complexes) -> Floats:
-    power: Floats = np.square(spectra.real) + np.square(spectra.imag)
-    return power
+    return np.square(spectra.real) + np.square(spectra.imag)
 
 
 def _common(power: Floats, values: Floats) -> Floats:
@@ -189,8 +186,7 @@ def _common(power: Floats, values: Floats) -> Floats:
 def _covariance(spectra: Complexes) -> Complexes:
     """Return the covariance summed over frames, shape (channels, channels, bins)."""
     rows = [[(a * b.conj()).sum(axis=-1) for b in spectra] for a in spectra]
-    covariance: Complexes = np.array(rows)
-    return covariance
+    return np.array(rows)
 
 
 def _trace(matrix: Complexes) -> Floats:
@@ -214,5 +210,4 @@ def _solved(matrix: Complexes, values: Complexes) -> Complexes:
         for other in range(k + 1, size):
             solution[k] = solution[k] - matrix[k, other] * solution[other]
         solution[k] = solution[k] / matrix[k, k]
-    solved: Complexes = np.stack(solution)
-    return solved
+    return np.stack(solution)

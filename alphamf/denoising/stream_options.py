@@ -246,5 +246,4 @@ def from_float(array: Floats, kind: np.dtype[Any]) -> Samples:
     middle = 128 if kind.name == "uint8" else 0
     limits = np.iinfo(kind)
     steps = np.rint(array * np.float64(FULL_SCALE[kind.name])) + middle
-    found: Samples = steps.clip(limits.min, limits.max).astype(kind)
-    return found
+    return steps.clip(limits.min, limits.max).astype(kind)

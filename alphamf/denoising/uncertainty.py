@@ -82,8 +82,7 @@ def faint_levels(hertz: Reals) -> Floats:
 
     `hertz`: frequencies of cells, of any shape.
     """
-    found: Floats = (CHOSEN.faint / (1 + (hertz / CHOSEN.bend) ** 4)).astype(np.float32)
-    return found
+    return (CHOSEN.faint / (1 + (hertz / CHOSEN.bend) ** 4)).astype(np.float32)
 
 
 def deviation(gain: Floats, level: Floats, faint: Floats) -> Floats:
@@ -122,8 +121,7 @@ def levels(power: Floats, gain: Floats, gain_std: Floats) -> Floats:
     upper end, mean over channels, shape (frames, 3).
     """
     ends = (np.maximum(gain - gain_std, 0), gain, np.minimum(gain + gain_std, 1))
-    found: Floats = np.stack([(each**2 * power).sum(1).mean(0) for each in ends], 1)
-    return found
+    return np.stack([(each**2 * power).sum(1).mean(0) for each in ends], 1)
 
 
 BAND = (150.0, 4000.0)
@@ -181,16 +179,14 @@ def probability(power: Floats, gain: Floats, grid: Grid) -> Floats:
     ratio = _averaged(np.log(speech / noise).clip(*RATIO), grid)
     level = _averaged(np.log(speech / loud).clip(*LEVEL), grid)
     logit = WEIGHTS[0] * ratio + WEIGHTS[1] * level + WEIGHTS[2]
-    found: Floats = (1 / (1 + np.exp(-logit))).astype(np.float32)
-    return found
+    return (1 / (1 + np.exp(-logit))).astype(np.float32)
 
 
 def _averaged(values: Reals, grid: Grid) -> Reals:
     reach = round(SPAN / 2 * grid.rate / grid.frame.hop_length)
     total = np.cumsum(np.pad(values, (reach + 1, reach), mode="edge"))
     width = 2 * reach + 1
-    averaged: Reals = (total[width:] - total[:-width]) / width
-    return averaged
+    return (total[width:] - total[:-width]) / width
 
 
 def _checked(name: str, values: Floats) -> Floats:

@@ -247,5 +247,4 @@ def _denoise(clip: Clip, settings: Settings) -> Floats:
 
 def _at_low_latency(clip: Clip) -> Floats:
     stream = Stream(clip.rate, 1, model=clip.model, latency="low", seed=clip.seed)
-    audio: Floats = np.concatenate([stream.process(clip.noisy), stream.flush()])
-    return audio
+    return np.concatenate([stream.process(clip.noisy), stream.flush()])

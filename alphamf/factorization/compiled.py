@@ -69,5 +69,4 @@ def evaluate(
         first, second = (*(() if out is None else out), None, None)[:2]
         state = states[s] if states else None
         tuples.append((2 / alpha, 2 / alpha * scale, v, phi, state, first, second))
-    accepted: list[int] = _loops.evaluate(int(want), power, tuple(tuples))
-    return accepted
+    return _loops.evaluate(int(want), power, tuple(tuples))

@@ -235,5 +235,4 @@ def split_rhat(first: Moments, second: Moments) -> Array:
     between = np.concatenate([to_host(half.mean) for half in halves]).var(0, ddof=1)
     ratio = np.where(between > 0, np.inf, 1 / n)  # of chains that stand still
     np.divide(between, within, out=ratio, where=within > 0)
-    rhat: Array = np.sqrt((n - 1) / n + ratio)
-    return rhat
+    return np.sqrt((n - 1) / n + ratio)

@@ -57,8 +57,7 @@ def gaussian_draws(
 def whiten(sample: Array, mean: Array, covariance: Array) -> Array:
     """Return draws (n, D) in the coordinates in which the law is standard normal."""
     centred = sample.astype(np.float64) - mean
-    white: Array = np.linalg.solve(np.linalg.cholesky(covariance).astype(np.float64), centred.T).T
-    return white
+    return np.linalg.solve(np.linalg.cholesky(covariance).astype(np.float64), centred.T).T
 
 
 def gaussian_z(sample: Array, mean: Array, covariance: Array) -> float:

@@ -97,8 +97,7 @@ def _gain(v: Floats, dictionary: Dictionary, beta: int, seed: int) -> Floats:
     for _ in range(UPDATES):
         h = update(v, w, h, beta)
         w[:, rank:] = update(v.T, h.T, w.T, beta, slice(rank, None)).T
-    gain: Floats = unstack(w[:, :rank] @ h[:rank] / (w @ h), context)
-    return gain
+    return unstack(w[:, :rank] @ h[:rank] / (w @ h), context)
 
 
 def _start(rng: Any, shape: tuple[int, int]) -> Floats:

@@ -50,8 +50,7 @@ class Ratings(Protocol):
 
 def bounds(count: int, blocks: int) -> Array:
     """Return the start of each block of `count` rows, and the end of the last: shape (B + 1,)."""
-    ends: Array = np.arange(blocks + 1) * count // blocks
-    return ends
+    return np.arange(blocks + 1) * count // blocks
 
 
 class ListedRatings:

@@ -135,5 +135,4 @@ def _move(rng: Any, theta: Array, target: Target[Any], h: float, temperature: fl
 def _difference(rng: Any, target: Target[ValuePotential], cold: Array, hot: Array) -> Array:
     """Return U(cold) - U(hot) of a new minibatch, shape (*chains,)."""
     potential = target.draw(rng, cold)
-    difference: Array = potential.value(cold) - potential.value(hot)
-    return difference
+    return potential.value(cold) - potential.value(hot)

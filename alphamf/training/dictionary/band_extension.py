@@ -112,5 +112,4 @@ def _gains(power: Floats, basis: Floats, alpha: float, seed: int, chain: int) ->
     record = Mean(lambda theta, target: theta.reshape(basis.shape[1], -1), burn_in=STEPS - KEEP)
     target = AlphaMF(power, [Source(alpha, basis.shape[1], basis)])
     deque(run(target, kernel("em"), steps=STEPS, seed=seed, chain=chain, record=record), maxlen=0)
-    mean: Floats = record.mean
-    return mean
+    return record.mean

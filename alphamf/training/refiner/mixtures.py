@@ -76,8 +76,7 @@ def recorded_room(rng: Rng, sound: Reals, rate: int, response: Reals) -> Reals:
     near = direct + rate // 400  # 2.5 ms
     response[near:] *= decibels_to_amplitude(-rng.uniform(0, 12))
     made = convolved(sound, response)[..., direct : direct + sound.shape[-1]]
-    result: Reals = made * (rms(spoken(sound)) / rms(spoken(made)))
-    return result
+    return made * (rms(spoken(sound)) / rms(spoken(made)))
 
 
 def band(rng: Rng, pair: tuple[Reals, Reals], rate: int) -> tuple[Reals, Reals]:

@@ -99,5 +99,4 @@ def _loudness(power: Tensor, threshold: Tensor) -> Tensor:
     """Return Zwicker's loudness of bands; 0 below the threshold of hearing."""
     ratio = torch.clamp(power / threshold, min=1.0)
     scale = (threshold / 0.5) ** LOUDNESS_POWER
-    loud: Tensor = scale * ((0.5 + 0.5 * ratio) ** LOUDNESS_POWER - 1)
-    return loud
+    return scale * ((0.5 + 0.5 * ratio) ** LOUDNESS_POWER - 1)

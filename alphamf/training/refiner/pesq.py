@@ -121,8 +121,7 @@ def hearing_threshold(hertz: Reals) -> Reals:
     """Return the power at the threshold of hearing over that of 20 microPascal (Terhardt)."""
     thousands = hertz / 1000
     level = 3.64 * thousands**-0.8 - 6.5 * np.exp(-0.6 * (thousands - 3.3) ** 2)
-    threshold: Reals = 10 ** ((level + 1e-3 * thousands**4) / 10)
-    return threshold
+    return 10 ** ((level + 1e-3 * thousands**4) / 10)
 
 
 def _bark(hertz: Reals) -> Reals:

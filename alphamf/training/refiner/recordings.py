@@ -84,8 +84,7 @@ def widen_band(rng: Rng, sound: Floats, rate: int, tilts: Sequence[float] = (0.0
     hiss[(frequencies < EDGE) | (frequencies > END)] = 0
     unit = np.sqrt(FRAME.n_fft / 2)  # of white noise, in such windows
     made = hiss / unit * 10 ** ((follows - below) / 20)
-    found: Floats = wide + stft.inverse(made.astype(np.complex64), FRAME, len(wide))
-    return found
+    return wide + stft.inverse(made.astype(np.complex64), FRAME, len(wide))
 
 
 def _wandering(rng: Rng, frames: int) -> Floats:

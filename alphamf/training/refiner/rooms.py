@@ -48,8 +48,7 @@ class Room(NamedTuple):
     def heard_noise(self, noise: Reals) -> Reals:
         """Return a noise in the room, shape (samples,), with the same level."""
         made = convolved(noise, self.noise)[: len(noise)]
-        result: Reals = made * (rms(noise) / rms(made))
-        return result
+        return made * (rms(noise) / rms(made))
 
 
 def draw_room(rng: Rng, rate: int, recorded: Sequence[Floats]) -> Room:

@@ -35,8 +35,7 @@ def spoken(sound: Reals) -> Reals:
 
     A sound of shape (samples,) is returned as it is.
     """
-    row: Reals = sound[-1] if sound.ndim > 1 else sound
-    return row
+    return sound[-1] if sound.ndim > 1 else sound
 
 
 def decibels_to_amplitude(level: float) -> float:

@@ -66,8 +66,7 @@ class Gaussian:
 
     def grad(self, theta: Array) -> Array:
         """Gradient, shape (*chains, D)."""
-        gradient: Array = theta @ self.precision
-        return gradient
+        return theta @ self.precision
 
     def value(self, theta: Array) -> Array:
         """U, shape (*chains,)."""
