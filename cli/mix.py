@@ -15,7 +15,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.tools.files import printable_name
 
 if TYPE_CHECKING:
-    from alphamf.evaluation.mixing.table import Mixture
+    from alphamf.evaluation.mixing.corpus import Mixture
 
 T = TypeVar("T")
 
@@ -84,7 +84,7 @@ def mix(
     started = time.perf_counter()
     sorter = _Sorter([])
     with report.user_errors(), report.progress(quiet, "mixtures") as update:
-        from alphamf.evaluation.mixing import corpus, table
+        from alphamf.evaluation.mixing import corpus
 
         snrs = _ratios(snr, corpus.SNR_LIMIT)
         _check([*clean, *noise], count=count, rate=rate, seed=seed)
@@ -96,8 +96,8 @@ def mix(
         if todo:
             inputs = [each.path for each in speech] + [each.path for each in noises]
             planned = [recipe.files for recipe in todo]
-            table.claim(output_dir, inputs, planned, overwrite=overwrite)
-            with table.write_table(output_dir, planned, made):
+            corpus.claim(output_dir, inputs, planned, overwrite=overwrite)
+            with corpus.write_table(output_dir, planned, made):
                 note = None if quiet else lambda sentence: report.note(f"Note: {sentence}")
                 mixtures = corpus.make(
                     todo, output_dir, level=level, rate=rate, note=note, replace=overwrite
@@ -111,7 +111,7 @@ def mix(
             f"{printable_name(output_dir)}: {len(made)} mixtures of "
             f"{len({mixture.clean for mixture in made})} recordings in "
             f"{time.perf_counter() - started:.1f} s, listed in "
-            f"{printable_name(output_dir / table.TABLE)}"
+            f"{printable_name(output_dir / corpus.TABLE)}"
         )
     if sorter.problems:
         raise typer.Exit(2)

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from alphamf.denoising import high_bands
 from alphamf.denoising.grids import Spectra
-from alphamf.denoising.sampling import bin_levels
-from alphamf.denoising.settings import Settings, kernel
+from alphamf.denoising.sampling import bin_levels, noise_source, warm_up
+from alphamf.denoising.settings import Settings
 from alphamf.errors import AlphaMFError
-from alphamf.factorization.alpha_mf import AlphaMF, Source, stack
-from alphamf.inference.chain import run
+from alphamf.factorization.alpha_mf import AlphaMF, stack
 from alphamf.inference.random import START, Key, generator
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arguments import check_instance, shown_value
@@ -198,21 +197,12 @@ def _spectra(
     spectra = Spectra(sound / peak, rate)
     power = high_bands.power(spectra, dictionary, high_bands.count_possible_bands(rate, dictionary))
     level = bin_levels(power)
-    source = Source(
-        settings.alpha_noise,
-        settings.noise_rank,
-        prior_basis=settings.prior_noise_basis,
-        prior_gains=settings.prior_noise,
-    )
-    target = AlphaMF(stack(power / level, dictionary.context), [source])
+    target = AlphaMF(stack(power / level, dictionary.context), [noise_source(settings)])
     seed, channel = stream
     number = Key.NOISE + channel
     theta = target.start(generator(seed, number, START))
     with np.errstate(all="ignore"):
-        for state in run(
-            target, kernel("em"), steps=NOISE_STEPS, seed=seed, chain=number, start=theta
-        ):
-            theta = state.theta
+        theta = warm_up(target, theta, NOISE_STEPS, seed, number)
     w, h = target.unpack(theta)[0]
     # In double precision, since a soft sound's dispersions may be beyond the single one.
     unit = np.tile(level, (dictionary.context, 1)) * np.float64(peak) ** 2

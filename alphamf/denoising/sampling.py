@@ -1,6 +1,7 @@
 """Run a chain on the alpha-MF of a power spectrogram: the model, its start and its steps."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -274,10 +275,7 @@ def start_chain(
 
 
 def warm_up(target: AlphaMF, start: Array, steps: int, seed: int, key: int) -> Array:
-    """Run EM from a start, and return its last theta, which is near the mode.
-
-    `start`: starting value, shape (..., D).
-    """
+    """Run EM from a start, shape (..., D), and return its last theta, which is near the mode."""
     for state in run(target, kernel("em"), steps=steps, seed=seed, chain=key, start=start):
         start = state.theta
     return start
@@ -305,27 +303,20 @@ def sources(
         basis = basis.reshape(-1, dictionary.rank)
     basis = basis / xp.tile(level, (dictionary.context, 1)) ** np.float32(alpha / 2)
     basis /= basis.mean(axis=-2, keepdims=True)
-    found = [
-        Source(
-            alpha, dictionary.rank, basis, prior_gains=settings.speech_prior, level=SPEECH_LEVEL
-        ),
-        Source(
-            settings.alpha_noise,
-            settings.noise_rank,
-            prior_basis=settings.prior_noise_basis,
-            prior_gains=settings.prior_noise,
-        ),
-    ]
-    if noise is not None:
-        unit = xp.tile(level, (dictionary.context, 1)) ** np.float32(settings.alpha_noise / 2)
-        known = xp.asarray(noise) / unit
-        found.append(
-            Source(
-                settings.alpha_noise,
-                known.shape[-1],
-                known,
-                prior_gains=settings.prior_noise,
-                level=KNOWN_LEVEL,
-            )
-        )
-    return found
+    prior, free = settings.speech_prior, noise_source(settings)
+    speech = Source(alpha, dictionary.rank, basis, prior_gains=prior, level=SPEECH_LEVEL)
+    if noise is None:
+        return [speech, free]
+    unit = xp.tile(level, (dictionary.context, 1)) ** np.float32(free.alpha / 2)
+    known = xp.asarray(noise) / unit
+    return [speech, free, replace(free, rank=known.shape[-1], basis=known, level=KNOWN_LEVEL)]
+
+
+def noise_source(settings: Settings) -> Source:
+    """Return the source of a noise whose spectra are learned."""
+    return Source(
+        settings.alpha_noise,
+        settings.noise_rank,
+        prior_basis=settings.prior_noise_basis,
+        prior_gains=settings.prior_noise,
+    )

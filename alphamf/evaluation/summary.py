@@ -224,7 +224,6 @@ def paired_difference(
     score: str,
     *,
     draws: int = 2000,
-    seed: int = 0,
 ) -> Difference:
     """Return the mean difference of two methods in a score, over the clips that have both.
 
@@ -240,8 +239,6 @@ def paired_difference(
         A name in `SCORES`.
     draws
         Bootstrap samples.
-    seed
-        Seed of the bootstrap.
 
     Returns
     -------
@@ -270,7 +267,7 @@ def paired_difference(
     mean, _ = mean_and_error(differences)
     if count < FEWEST:
         return Difference(mean, math.nan, math.nan, count)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     means = [differences[rng.integers(count, size=count)].mean() for _ in range(draws)]
     low, high = np.percentile(means, [2.5, 97.5])
     return Difference(mean, float(low), float(high), count)

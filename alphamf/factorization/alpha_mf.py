@@ -35,7 +35,7 @@ from alphamf.tools.arrays import Array, namespace
 __all__ = ["FLOOR", "AlphaMF", "Source"]
 
 
-class AlphaMF:
+class AlphaMF(Model):
     """Posterior of the free factors of an alpha-stable matrix factorisation.
 
     Parameters
@@ -52,8 +52,6 @@ class AlphaMF:
     ----------
     latents
         ``phi<s>`` of shape (*chains, *clips, I, J) for each source with alpha below 2.
-    model
-        The parts that are constant during a chain.
     notes
         Values that `draw_parts` stores on request, so that the cells need not be computed twice.
     accepted, proposed
@@ -82,29 +80,14 @@ class AlphaMF:
     positive = True
 
     def __init__(self, power: Array, sources: Sequence[Source], *, blocks: int = 1) -> None:
-        self.model: Model = Model(power, sources, blocks)
-        self.size: int = self.model.size
+        super().__init__(power, sources, blocks)
         self.latents: dict[str, Array] = {}
         self.accepted: list[Any] = [0] * len(sources)
         self.proposed: list[int] = [0] * len(sources)
         self.notes: Notes = Notes()
-        self._workspace = Workspace(self.model.xp)
+        self._workspace = Workspace(self.xp)
         self._device_rng: Any = None
         self._host_rng: Any = None
-
-    @property
-    def power(self) -> Array:
-        """|X|^2, shape (*clips, I, J)."""
-        return self.model.power
-
-    @property
-    def sources(self) -> tuple[Source, ...]:
-        """The sources of the mixture."""
-        return self.model.sources
-
-    def unpack(self, theta: Array) -> list[tuple[Array, Array]]:
-        """See `Model.unpack`."""
-        return self.model.unpack(theta)
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
         """Draw initial factors, shape (*chains, *clips, D), and Phi from its prior."""
@@ -118,7 +101,7 @@ class AlphaMF:
                 w /= w.sum(-2, keepdims=True)
         shape = (*chains, *self.power.shape)
         self.latents = {
-            f"phi{s}": self.model.loops.fill_stable(rng, source.alpha, xp.empty(shape, theta.dtype))
+            f"phi{s}": self.loops.fill_stable(rng, source.alpha, xp.empty(shape, theta.dtype))
             for s, source in enumerate(self.sources)
             if source.alpha < 2
         }
@@ -150,8 +133,8 @@ class AlphaMF:
     def _draw(self, rng: Any, theta: Array, want: CellOutput) -> tuple[AlphaMFPotential, Array]:
         """Return the potential of a block whose Phi has moved, and its sums of slopes."""
         self.notes.forget()
-        potential = self.potential(slice(self._block(rng), None, self.model.blocks))
-        notes = self.notes if want == CellOutput.SLOPES and self.model.blocks == 1 else None
+        potential = self.potential(slice(self._block(rng), None, self.blocks))
+        notes = self.notes if want == CellOutput.SLOPES and self.blocks == 1 else None
         moves, sums = potential.move_latents(rng, theta, want, notes)
         for s, (accepted, proposed) in enumerate(moves):
             self.accepted[s] += accepted
@@ -160,19 +143,18 @@ class AlphaMF:
 
     def _block(self, rng: Any) -> int:
         """Draw a block of rows; synchronise with a GPU once per generator, not once per draw."""
-        blocks = self.model.blocks
-        if blocks == 1:
+        if self.blocks == 1:
             return 0
         if namespace(self.power) is not np:
             if rng is not self._device_rng:
                 seed = int(rng.integers(1 << 31))
                 self._device_rng, self._host_rng = rng, np.random.default_rng(seed)
             rng = self._host_rng
-        return int(rng.integers(blocks))
+        return int(rng.integers(self.blocks))
 
     def potential(self, rows: slice = slice(None)) -> AlphaMFPotential:
         """Return the potential of some or all rows at the current Phi."""
-        return AlphaMFPotential(self.model, self.latents, rows, self._workspace)
+        return AlphaMFPotential(self, self.latents, rows, self._workspace)
 
     def gain(self, theta: Array, source: int = 0) -> Array:
         """Wiener gain of a source at theta and the current Phi: its fraction of sigma^2.

@@ -66,15 +66,14 @@ class Workspace(dict[tuple[str, tuple[int, ...], Any], Array]):
 
 
 class Notes:
-    """The gain and the row sums of a source, at the theta and Phi of the last draw.
+    """The gain and the row sums of the first source, at the theta and Phi of the last draw.
 
     A chain's step is a draw of Phi given theta, then a move of theta given Phi, so values between
     the two belong to the posterior like values after them. The requested values are stored by
     `AlphaMF.draw_parts` if it covers all rows; after other draws they are None.
     """
 
-    def __init__(self, source: int = 0) -> None:
-        self.source = source
+    def __init__(self) -> None:
         self.request()
         self.gain: Array | None = None
         self.rows: Array | None = None
@@ -106,7 +105,7 @@ class Notes:
         """Store the values of a tile, whose outputs are the slopes at scale one."""
         if self._gain is None and self._rows is None:
             return
-        own = sources[self.source]
+        own = sources[0]
         slopes: Any = own.out
         if self._rows is not None:
             sums = namespace(own.v).einsum("k...j,...j->k...", slopes, own.v)

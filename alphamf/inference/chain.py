@@ -1,7 +1,7 @@
 """The loop: run a sampler on a target, record statistics, and resume after a stop."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from math import isfinite
 from operator import index
 from pathlib import Path
@@ -96,18 +96,16 @@ def run(
     xp = np if start is None else namespace(start)
     rng = generator(seed, Key.CHAIN + chain, START, xp=xp)
     state = sampler.init(rng, target.start(rng, chains) if start is None else start)
-    save: Callable[[State], None] = _no_save
-    if checkpoint is not None:
-        identity = {
-            "sampler": saved.fingerprint(sampler),
-            "record": saved.fingerprint(record),
-            "seed": seed,
-            "chain": chain,
-            "segment": segment,
-        }
-        state, save = _resumed(Path(checkpoint), identity, state, target, record)
+    path = None if checkpoint is None else Path(checkpoint)
+    if path is not None:
+        parts = {"sampler": saved.fingerprint(sampler), "record": saved.fingerprint(record)}
+        identity = {**parts, "seed": seed, "chain": chain, "segment": segment}
+        if not path.parent.is_dir():
+            raise AlphaMFError(f"checkpoint {path} is in a folder that does not exist")
+        if path.exists():
+            state = saved.load(path, identity, state, target, record)
         if state.step > steps:
-            raise AlphaMFError(f"checkpoint {checkpoint} has {state.step} steps, more than {steps}")
+            raise AlphaMFError(f"checkpoint {path} has {state.step} steps, more than {steps}")
 
     def states(state: S) -> Iterator[S]:
         while state.step < steps:
@@ -118,26 +116,11 @@ def run(
                 check_finite(float(state.theta.sum()), sampler, state.step)
             if record is not None:
                 record.add(state, target)
-            if state.step % segment == 0:
-                save(state)
+            if path is not None and state.step % segment == 0:
+                saved.save(path, identity, state, target, record)
             yield state
 
     return states(state)
-
-
-def _no_save(state: State) -> None:
-    """Do nothing; used if a run has no checkpoint."""
-
-
-def _resumed(
-    path: Path, identity: dict[str, Any], state: S, target: Target[Any], record: Record | None
-) -> tuple[S, Callable[[State], None]]:
-    """Return the state to resume from, and a function that replaces the checkpoint."""
-    if not path.parent.is_dir():
-        raise AlphaMFError(f"checkpoint {path} is in a folder that does not exist")
-    if path.exists():
-        state = saved.load(path, identity, state, target, record)
-    return state, lambda state: saved.save(path, identity, state, target, record)
 
 
 def check_finite(total: float, sampler: Any, step: int) -> None:

@@ -109,7 +109,7 @@ class Dereverberator(SecondStage):
     """A second stage that also removes the echo that `late_reverberation` has left.
 
     Its `first` is the refiner's speech without the late reverberation, and `noisy` the sound with
-    it. Its targets were the direct sound and the first 50 ms (`alphamf.training.refiner.rooms`).
+    it. Its targets were the direct sound and the first 50 ms (`alphamf.training.refiner.mixtures`).
     """
 
     kind = "dereverberator"

@@ -22,7 +22,7 @@ from alphamf.audio.file_pieces import Scan
 from alphamf.audio.reader import open_reader
 from alphamf.audio.stft import Frame
 from alphamf.evaluation import outputs, runner
-from alphamf.evaluation.mixing import table
+from alphamf.evaluation.mixing import corpus
 from alphamf.evaluation.pairs import read_pairs
 from alphamf.evaluation.summary import Result
 from alphamf.inference import checkpoint
@@ -178,8 +178,8 @@ def _pairs(data: bytes, folder: Path) -> None:
 
 def _corpus(data: bytes, folder: Path) -> None:
     """Read the table of a corpus of mixtures; what it names may be removed."""
-    (folder / table.TABLE).write_bytes(data)
-    for name in table.corpus_files(folder / table.TABLE):
+    (folder / corpus.TABLE).write_bytes(data)
+    for name in corpus.corpus_files(folder / corpus.TABLE):
         refuse_links(folder / name, folder)
         assert (folder / name).resolve().is_relative_to(folder.resolve()), name
 

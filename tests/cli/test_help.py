@@ -96,7 +96,7 @@ ROOT = Path(alphamf.__file__).parent
 
 OTHERS = (
     "evaluation/page/charts.py",
-    "evaluation/page/text.py",
+    "evaluation/page/tables.py",
     "tools/extras.py",
     "training/refiner/command.py",
 )

@@ -16,7 +16,7 @@ from alphamf.learnt import network, second_stage
 from alphamf.learnt.dictionary import choose as choose_dictionary
 from alphamf.learnt.second_stage import SecondStage
 from alphamf.scores.score import stoi
-from alphamf.training.refiner import events
+from alphamf.training.refiner import noises
 from alphamf.training.refiner.shaping import rms
 
 FRAME = Frame(16, 8)
@@ -192,7 +192,7 @@ def test_a_second_stage_helps_speech_in_crackle(shared):
     paths = sorted((shared / "corpora" / "librispeech-train").glob("*.flac"))[5::12]
     for seed, path in enumerate(paths[:4]):
         speech = read(path)[0][:64000, 0]
-        noise = events.crackle(np.random.default_rng(seed), len(speech), 16000)
+        noise = noises.crackle(np.random.default_rng(seed), len(speech), 16000)
         noisy = (speech + noise * rms(speech) / rms(noise)).astype(np.float32)
         with_it = denoise(noisy, 16000, PRESETS["fast"]).audio
         first_alone = replace(find(16000), second_stage=None)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from alphamf.inference.metric import Dense
-from alphamf.inference.samplers import metropolis
+from alphamf.inference.samplers import hmc
 
 
 def twin(sampler, draws):
@@ -136,4 +136,4 @@ def wrong_way(rng, before, after):
     return right_way(rng, after, before)
 
 
-right_way = metropolis.metropolis
+right_way = hmc.metropolis

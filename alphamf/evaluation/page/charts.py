@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup, escape
 
-from alphamf.evaluation.page.tables import Differences
-from alphamf.evaluation.page.text import Style, number
+from alphamf.evaluation.page.tables import Differences, Style, number
 from alphamf.evaluation.summary import SCORES, Difference, Result, costs, groups, values
 from alphamf.tools.files import printable_name
 from alphamf.tools.tables import mean_and_error

@@ -14,7 +14,7 @@ from alphamf.audio.reader import open_sound
 from alphamf.batch.plot import Spectrogram
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.page.charts import round_numbers
-from alphamf.evaluation.page.text import Style, number
+from alphamf.evaluation.page.tables import Style, number
 from alphamf.evaluation.runner import audio_name
 from alphamf.evaluation.summary import SCORES, Result
 from alphamf.tools import extras

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from alphamf.evaluation.page import charts, clips, tables
 from alphamf.evaluation.page.charts import SHAPES
-from alphamf.evaluation.page.text import (
+from alphamf.evaluation.page.tables import (
     DEFINITIONS,
     Style,
     clip_count,

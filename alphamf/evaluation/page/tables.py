@@ -1,9 +1,13 @@
-"""Tables of the report page: text and sort key of each cell."""
+"""Styles of the methods, numbers and sentences of the report page, and its tables."""
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any, Literal, NamedTuple
 
-from alphamf.evaluation.page.text import NONE, Style, clip_count, number
+import numpy as np
+
+from alphamf.denoising.settings import PRESETS
+from alphamf.evaluation.methods import LOW
 from alphamf.evaluation.summary import (
     SCORES,
     Difference,
@@ -14,7 +18,202 @@ from alphamf.evaluation.summary import (
     paired_difference,
     values,
 )
+from alphamf.tools.files import printable_name
 from alphamf.tools.tables import mean_and_error
+
+Kind = Literal["alphamf", "baseline", "oracle", "input"]
+
+COLOURS = 8
+"""Colours of methods, ``--m0`` to ``--m7`` in the style sheet; the ninth method gets the first."""
+
+_MARKERS = "osD^vPX"
+"""Markers of methods: seven, against eight colours, distinguish 56 methods."""
+
+_OTHERS = {"input": ("input", "o"), "oracle": ("oracle", "*")}
+
+
+class Style(NamedTuple):
+    """Kind, colour and marker of a method."""
+
+    method: str  # As in `Result`
+    kind: Kind  # A method of alphamf, another one, one that knows the clean signal, or the input
+    colour: str  # Suffix of a colour's name in the style sheet: 0 of ``--m0``
+    marker: str  # A key of `alphamf.evaluation.page.charts.SHAPES`
+
+    @property
+    def shade(self) -> str:
+        """The colour as a value of CSS."""
+        return f"var(--m{self.colour})" if self.colour.isdigit() else f"var(--m-{self.colour})"
+
+    @property
+    def short_name(self) -> str:
+        """The name, shortened to fit beside a chart."""
+        name = printable_name(self.method)
+        return name if len(name) <= 20 else f"{name[:12]}…{name[-7:]}"
+
+    @property
+    def competes(self) -> bool:
+        """Whether the method competes for the best score: it is neither the input nor an oracle."""
+        return self.kind in ("alphamf", "baseline")
+
+
+def kind(method: str) -> Kind:
+    """Return the kind of a method by its name."""
+    name = method.partition("@")[0]
+    if name == "noisy":
+        return "input"
+    if name.startswith("oracle"):
+        return "oracle"
+    return "alphamf" if name in PRESETS or name == LOW else "baseline"
+
+
+def styles(results: Iterable[Result], order: Iterable[str] = ()) -> dict[str, Style]:
+    """Return a style for each method that has results, those in `order` first."""
+    there = dict.fromkeys(result.method for result in results)
+    methods = [*(name for name in order if name in there), *there]
+    found: dict[str, Style] = {}
+    taken = 0
+    for method in dict.fromkeys(methods):
+        what = kind(method)
+        if what in _OTHERS:
+            found[method] = Style(method, what, *_OTHERS[what])
+        else:
+            found[method] = Style(
+                method, what, str(taken % COLOURS), _MARKERS[taken % len(_MARKERS)]
+            )
+            taken += 1
+    return found
+
+
+DEFINITIONS = {
+    "SI-SDR": "scale-invariant signal-to-distortion ratio: energy of the optimally scaled clean "
+    "signal over the energy of everything else (Le Roux et al., 2019)",
+    "SI-SDR gain": "SI-SDR of the output minus SI-SDR of the input",
+    "SDR": "signal-to-distortion ratio of BSS Eval 3: like SI-SDR, but a filter of up to 512 "
+    "taps does not count as an error (Vincent et al., 2006)",
+    "SIR": "signal-to-interference ratio of BSS Eval 3: how much of the noise is left",
+    "SAR": "signal-to-artefacts ratio of BSS Eval 3: how much was added that is neither speech "
+    "nor noise",
+    "STOI": "short-time objective intelligibility, about 0 to 1 (Taal et al., 2011)",
+    "ESTOI": "the extended form of STOI, which also handles modulated noise (Jensen and Taal, "
+    "2016)",
+    "PESQ": "listening quality from 1 to 4.6: ITU-T P.862.1 (narrow band) at 8 kHz, P.862.2 "
+    "(wide band) at 16 kHz; not comparable with each other",
+    "WER": "word error rate: minimum number of substitutions, insertions and deletions per "
+    "reference word, in a recogniser's transcript",
+    "DNSMOS": "opinion scores from 1 to 5 predicted without the clean signal: speech, "
+    "background, overall (ITU-T P.835; Reddy et al., 2022)",
+    "better on": "percentage of clips with a positive SI-SDR gain",
+    "real-time factor": "wall-clock seconds per second of sound, over all clips; below 1 the "
+    "method is faster than real time",
+    "peak memory": "peak resident memory of the method's process, over all clips",
+    "±": "standard error of the mean: standard deviation over the clips, divided by the square "
+    "root of their number",
+    "interval of 95 %": "bootstrap: the clips are drawn 2000 times with replacement, and the "
+    "interval goes from the 2.5th to the 97.5th percentile of the mean differences (seed 0); not "
+    "computed for fewer than 10 clips",
+}
+"""What each column means, in one line."""
+
+NONE = "\N{EN DASH}"
+"""Text of a number that does not exist."""
+
+MINUS = "\N{MINUS SIGN}"
+
+
+def number(value: float, decimals: int, *, signed: bool = False) -> str:
+    """Format a number with a true minus sign, and NaN as a dash."""
+    if math.isnan(value):
+        return NONE
+    text = "inf" if math.isinf(value) else f"{abs(value):.{decimals}f}"
+    sign = MINUS if value < 0 and float(text) else "+" if signed else ""
+    return sign + text.replace("inf", "∞")
+
+
+def count(many: int, noun: str) -> str:
+    """Return "1 clip", "2 clips"."""
+    return f"{many} {noun}{'' if many == 1 else 's'}"
+
+
+def clip_count(results: list[Result]) -> int:
+    """Return the number of clips; a clip counts again for each seed."""
+    return len(clips(results))
+
+
+def mean(results: list[Result], method: str, score: str) -> float:
+    """Return the mean of a score of a method, NaN if it has none."""
+    return mean_and_error(values((r for r in results if r.method == method), score))[0]
+
+
+def best_method(results: list[Result], methods: list[str]) -> str | None:
+    """Return the method with the highest mean SI-SDR; None if none has a score.
+
+    A method without some of the clips is the best only if every method lacks some.
+    """
+    found = {m: clips((r for r in results if r.method == m), "si_sdr") for m in methods}
+    everything = frozenset().union(*found.values())
+    known = [method for method in methods if found[method]]
+    whole = [method for method in known if found[method] == everything]
+    return max(whole or known, key=lambda method: mean(results, method, "si_sdr"), default=None)
+
+
+class Protagonists(NamedTuple):
+    """The methods that the report compares; None if there is none."""
+
+    main: str | None  # Best preset of alphamf, or else the best method
+    rival: str | None  # Best of the other methods, or else the input
+    best: str | None  # Best of all methods
+
+
+def protagonists(results: list[Result], styles: dict[str, Style]) -> Protagonists:
+    """Choose the methods to compare by mean SI-SDR."""
+    top = best_method(results, [name for name, style in styles.items() if style.competes])
+    rivals = [name for name, style in styles.items() if style.kind == "baseline"]
+    inputs = [name for name, style in styles.items() if style.kind == "input"]
+    ours = [name for name, style in styles.items() if style.kind == "alphamf"]
+    return Protagonists(
+        best_method(results, ours) or top,
+        best_method(results, rivals) or best_method(results, inputs),
+        top,
+    )
+
+
+def verdict(results: list[Result], styles: dict[str, Style]) -> str:
+    """Return the result in one sentence."""
+    main, rival, top = protagonists(results, styles)
+    if not results:
+        return "There are no results."
+    if main is None:
+        scored = best_method(results, list(styles))
+        if scored is None:
+            return f"None of the {count(len(results), 'run')} has a score."
+        return (
+            f"No method was run, or none has a score; {scored} has an SI-SDR of "
+            f"{number(mean(results, scored, 'si_sdr'), 2)} dB on average."
+        )
+    gains = values((r for r in results if r.method == main), "si_sdr_gain")
+    gain = float(np.mean(gains)) if gains else math.nan
+    if math.isnan(gain):
+        result = f"{main} has an SI-SDR of {number(mean(results, main, 'si_sdr'), 2)} dB on average"
+    else:
+        verb = "raises" if gain >= 0 else "lowers"
+        result = f"{main} {verb} SI-SDR by {number(abs(gain), 2)} dB"
+        result += " on one clip" if len(gains) == 1 else f" on average over {len(gains)} clips"
+    if top != main and top is not None:
+        ahead, interval = _ahead(results, top, main)
+        return f"{result}; best method: {top}, {ahead}{interval}."
+    if rival is not None and rival != main and styles[rival].kind == "baseline":
+        ahead, interval = _ahead(results, main, rival)
+        return f"{result}, {ahead} than the best baseline, {rival}{interval}."
+    return f"{result}."
+
+
+def _ahead(results: list[Result], method: str, other: str) -> tuple[str, str]:
+    """Return how much better a method is on the common clips, and the interval if any."""
+    mean, low, high, _ = paired_difference(results, method, other, "si_sdr")
+    ahead = f"{number(abs(mean), 2)} dB {'less' if mean < 0 else 'more'}"
+    interval = f" (95 % interval {number(low, 2)} to {number(high, 2)} dB)"
+    return ahead, interval if math.isfinite(low) else " (not significant with so few clips)"
 
 
 class Heading(NamedTuple):

@@ -10,14 +10,14 @@ from typing import Any, ClassVar, NamedTuple
 from alphamf.inference.protocols import Need, Schedule, Target, ValuePotential
 from alphamf.inference.ranges import NOT_NEGATIVE, POSITIVE, at_least, check_ranges
 from alphamf.inference.samplers import lbfgs
-from alphamf.inference.samplers.masses import ConstantMass, Mass, UnitMass
-from alphamf.inference.samplers.metropolis import (
+from alphamf.inference.samplers.hmc import (
     ExtendedPotential,
     Point,
     count,
     select_accepted,
     travel,
 )
+from alphamf.inference.samplers.masses import ConstantMass, Mass, UnitMass
 from alphamf.inference.schedule import step_size_at
 from alphamf.tools.arrays import Array, dot, namespace
 

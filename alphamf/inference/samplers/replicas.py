@@ -1,15 +1,12 @@
 """Replica exchange: a hot chain finds the modes; a cold chain that swaps with it samples them."""
 
 from dataclasses import dataclass
-from math import inf, sqrt
+from math import inf
 from typing import Any, ClassVar, NamedTuple
 
-from alphamf.inference.draws import draw_gradient
 from alphamf.inference.protocols import Need, Schedule, Target, ValuePotential
-from alphamf.inference.random import noise
 from alphamf.inference.ranges import FINITE, Range, at_least, check_ranges
-from alphamf.inference.samplers.reflect import reflect
-from alphamf.inference.samplers.richardson import refuse_latents
+from alphamf.inference.samplers.richardson import move_by, refuse_latents
 from alphamf.inference.schedule import step_size_at
 from alphamf.tools.arrays import Array, namespace
 
@@ -108,8 +105,8 @@ class ReplicaExchange:
         refuse_latents(self, target)
         xp = namespace(state.theta)
         h = step_size_at(self.step_size, state.step)
-        cold = _move(rng, state.theta, target, h, 1.0)
-        hot = _move(rng, state.hot, target, h * self.hot_size, self.temperature)
+        cold = move_by(rng, state.theta, target, h)
+        hot = move_by(rng, state.hot, target, h * self.hot_size, temperature=self.temperature)
         difference, other = (_difference(rng, target, cold, hot) for _ in range(2))
         weight = max(self.memory, 1 / (state.step + 1))
         variance = (1 - weight) * state.variance + (weight / 2) * (difference - other) ** 2
@@ -122,14 +119,6 @@ class ReplicaExchange:
         return ReplicaExchangeState(
             theta, state.step + 1, hot, variance, state.swaps + swapped.astype(theta.dtype)
         )
-
-
-def _move(rng: Any, theta: Array, target: Target[Any], h: float, temperature: float) -> Array:
-    """Make a step of SGLD at a temperature."""
-    new = draw_gradient(target, rng, theta)[1] * -h
-    new += theta
-    new += sqrt(2 * h * temperature) * noise(rng, theta)
-    return reflect(new, target)
 
 
 def _difference(rng: Any, target: Target[ValuePotential], cold: Array, hot: Array) -> Array:

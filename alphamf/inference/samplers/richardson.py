@@ -174,11 +174,18 @@ def draw_increments(rng: Any, theta: Array) -> tuple[Array, Array, Array]:
     return first, second, both
 
 
-def move_by(rng: Any, theta: Array, target: Target[Potential], h: float, z: Array) -> Array:
-    """Make a step of SGLD with the given noise."""
+def move_by(
+    rng: Any,
+    theta: Array,
+    target: Target[Potential],
+    h: float,
+    z: Array | None = None,
+    temperature: float = 1.0,
+) -> Array:
+    """Make a step of SGLD at a temperature; without noise `z`, it is drawn after the gradient."""
     new = draw_gradient(target, rng, theta)[1] * -h
     new += theta
-    new += sqrt(2 * h) * z
+    new += sqrt(2 * h * temperature) * (noise(rng, theta) if z is None else z)
     return reflect(new, target)
 
 

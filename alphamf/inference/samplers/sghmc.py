@@ -188,7 +188,7 @@ class SGNHTState(NamedTuple):
     theta: Array
     step: int
     momentum: Array
-    thermostat: Array  # xi, of shape (*chains, 1)
+    thermostat: Array  # xi, or q of `SGNPHMC`, shape (*chains, 1)
     mass: Any
 
 

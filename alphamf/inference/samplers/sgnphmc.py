@@ -30,6 +30,7 @@ from alphamf.inference.random import noise
 from alphamf.inference.ranges import FINITE, NOT_NEGATIVE, at_least, check_ranges
 from alphamf.inference.samplers.masses import Mass, UnitMass
 from alphamf.inference.samplers.reflect import check_mirror_metric, reflect
+from alphamf.inference.samplers.sghmc import SGNHTState
 from alphamf.inference.schedule import step_size_at
 from alphamf.tools.arrays import Array, dot, namespace
 
@@ -138,16 +139,6 @@ RANGES = {
 }
 
 
-class SGNPHMCState(NamedTuple):
-    """State of `SGNPHMC`."""
-
-    theta: Array  # Position, shape (*chains, D)
-    step: int  # Number of steps made
-    momentum: Array  # r, of theta's shape
-    thermostat: Array  # q, of shape (*chains, 1)
-    mass: Any
-
-
 class BothMasses(NamedTuple):
     """States of the mass M and of the bath, whose mass Q learns as well."""
 
@@ -202,14 +193,14 @@ class SGNPHMC:
     def __post_init__(self) -> None:
         check_ranges(self, **RANGES)
 
-    def init(self, rng: Any, theta: Array) -> SGNPHMCState:
+    def init(self, rng: Any, theta: Array) -> SGNHTState:
         mass: Any = self.mass.init(theta)
         r = self.mass.inverse(mass).inverse_root(noise(rng, theta))
         if self.bath is not None:
             mass = BothMasses(mass, self.bath.init(_rest(theta)))
-        return SGNPHMCState(theta, 0, r, _rest(theta), mass)
+        return SGNHTState(theta, 0, r, _rest(theta), mass)
 
-    def step(self, rng: Any, state: SGNPHMCState, target: Target[ValuePotential]) -> SGNPHMCState:
+    def step(self, rng: Any, state: SGNHTState, target: Target[ValuePotential]) -> SGNHTState:
         mass, bath = state.mass, None
         unit = inertia = self.inertia * state.theta.shape[-1]
         if self.bath is not None:
@@ -221,7 +212,7 @@ class SGNPHMC:
         mass = self.mass.update(rng, mass, theta, r)
         if self.bath is not None:
             mass = BothMasses(mass, self.bath.update(rng, bath, q, q * unit**-0.5))
-        return SGNPHMCState(theta, state.step + 1, r, q, mass)
+        return SGNHTState(theta, state.step + 1, r, q, mass)
 
 
 class SGRNPHMCState(NamedTuple):

@@ -9,7 +9,7 @@ for the observed pairs (i, j) alone, of users i = 1, ..., I and items j = 1, ...
 from __future__ import annotations
 
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -159,18 +159,19 @@ def products(w: Array, h: Array, users: Array, items: Array) -> Array:
     return out
 
 
-class BPMFPotential:
+class BPMFPotential(NamedTuple):
     """U of some ratings, shape (n,), or (*chains, n) if each chain has its own."""
 
+    target: BPMF
     # users, items, residual: i, j and X - b of each rating.
     users: Array
     items: Array
     residual: Array
 
-    def __init__(self, target: BPMF, users: Array, items: Array, residual: Array) -> None:
-        self.target = target
-        self.users, self.items, self.residual = users, items, residual
-        self.weight: Any = len(target.users) / (users.shape[-1] * target.variance_x)
+    @property
+    def weight(self) -> float:
+        """Weight of a squared error, N / n over the variance."""
+        return len(self.target.users) / (self.users.shape[-1] * self.target.variance_x)
 
     def _chains(self, theta: Array) -> Any:
         """Yield each chain's index, W, H', users, items and X - b."""

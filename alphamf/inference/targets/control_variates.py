@@ -3,7 +3,7 @@ r"""Minibatch gradients with little noise: control variates at a mode, or along 
 from __future__ import annotations
 
 from copy import copy
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -83,23 +83,20 @@ class ControlVariates:
         return CorrectedPotential(potential, self.gradient - potential.grad(center))
 
 
-class CorrectedPotential:
-    """U of a minibatch plus the linear function that corrects its gradient.
+class CorrectedPotential(NamedTuple):
+    """U of a minibatch plus the linear function that corrects its gradient."""
 
-    `slope`: gradient of all data minus that of the minibatch, at the center, shape (*chains, D).
-    """
-
-    def __init__(self, potential: Any, slope: Array) -> None:
-        self._potential, self._slope = potential, slope
+    potential: Any
+    slope: Array  # Gradient of all data minus the minibatch's, at the center, shape (*chains, D)
 
     def grad(self, theta: Array) -> Array:
-        gradient: Array = self._potential.grad(theta)
-        gradient += self._slope
+        gradient: Array = self.potential.grad(theta)
+        gradient += self.slope
         return gradient
 
     def value(self, theta: Array) -> Array:
-        line = (self._slope * theta).sum(-1).astype(theta.dtype)
-        value: Array = self._potential.value(theta) + line
+        line = (self.slope * theta).sum(-1).astype(theta.dtype)
+        value: Array = self.potential.value(theta) + line
         return value
 
 
@@ -247,25 +244,22 @@ class SAGA:
         return gradients
 
 
-class SAGAPotential:
-    """U of a minibatch, with the correction of its table.
+class SAGAPotential(NamedTuple):
+    """U of a minibatch, with the correction of its table."""
 
-    `chosen`: rows of each chain, shape (*chains, n). `correction`: sum of the table before the draw
-    minus that of its scaled minibatch, shape (*chains, D).
-    """
-
-    def __init__(self, target: DensityTarget, chosen: Array, correction: Array) -> None:
-        self._target, self._chosen, self._correction = target, chosen, correction
+    target: DensityTarget
+    chosen: Array  # Rows of each chain, shape (*chains, n)
+    # Sum of the table before the draw minus that of its scaled minibatch, shape (*chains, D).
+    correction: Array
 
     def grad(self, theta: Array) -> Array:
-        target = self._target
-        return self.corrected(-target.density.grad(theta, target.data, self._chosen), theta)
+        gradient = self.target.density.grad(theta, self.target.data, self.chosen)
+        return self.corrected(-gradient, theta)
 
     def corrected(self, gradient: Array, theta: Array) -> Array:
         """Return the gradient of U, from the sum of the minibatch's at theta, which is used up."""
-        target = self._target
-        gradient *= target.count / self._chosen.shape[-1]
-        gradient += self._correction
-        if target.prior is not None:
-            gradient -= target.prior.grad(theta, (), None)
+        gradient *= self.target.count / self.chosen.shape[-1]
+        gradient += self.correction
+        if self.target.prior is not None:
+            gradient -= self.target.prior.grad(theta, (), None)
         return gradient

@@ -6,7 +6,7 @@ r"""Bayesian linear regression with known noise: a posterior that is Gaussian an
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.leaps import Regression, regression_of
@@ -94,11 +94,10 @@ class LinearGaussian:
         return BatchPotential(self, self.a.take(chosen, 0), self.x.take(chosen, 0))
 
 
-class FullPotential:
+class FullPotential(NamedTuple):
     """U of all data, computed from sufficient statistics."""
 
-    def __init__(self, target: LinearGaussian) -> None:
-        self.target = target
+    target: LinearGaussian
 
     def grad(self, theta: Array) -> Array:
         gradient: Array = theta @ self.target.precision
@@ -118,16 +117,17 @@ class FullPotential:
         return diagonal
 
 
-class BatchPotential:
+class BatchPotential(NamedTuple):
     """U of a minibatch: `a` of shape (*chains, N_Omega, D), `x` of shape (*chains, N_Omega)."""
 
+    target: LinearGaussian
     a: Array
     x: Array
 
-    def __init__(self, target: LinearGaussian, a: Array, x: Array) -> None:
-        self.target = target
-        self.a, self.x = a, x
-        self.weight: Any = len(target.x) / (x.shape[-1] * target.variance)
+    @property
+    def weight(self) -> float:
+        """Weight of a data point, N / N_Omega over the variance."""
+        return len(self.target.x) / (self.x.shape[-1] * self.target.variance)
 
     def _residual(self, theta: Array) -> Array:
         residual: Array = namespace(theta).matmul(self.a, theta[..., None])[..., 0] - self.x

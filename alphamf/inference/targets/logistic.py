@@ -6,7 +6,7 @@ r"""Bayesian logistic regression.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.leaps import Regression, regression_of
@@ -109,17 +109,18 @@ def sigmoid(z: Array) -> Array:
     return z
 
 
-class LogisticPotential:
+class LogisticPotential(NamedTuple):
     """U of a minibatch of points per chain, or of points shared by all chains."""
 
+    target: LogisticRegression
     # features, labels: shapes (*chains, n, D) and (*chains, n), or (N, D) and (N,).
     features: Array
     labels: Array
 
-    def __init__(self, target: LogisticRegression, features: Array, labels: Array) -> None:
-        self.target = target
-        self.features, self.labels = features, labels
-        self.weight: Any = len(target.labels) / labels.shape[-1]
+    @property
+    def weight(self) -> float:
+        """Weight of a point, N / n."""
+        return len(self.target.labels) / self.labels.shape[-1]
 
     def _scores(self, theta: Array) -> Array:
         """Return z, a new array of shape (*chains, n)."""

@@ -14,7 +14,7 @@ points of mean m and sum of squared deviations S,
 from __future__ import annotations
 
 from math import log
-from typing import Any
+from typing import Any, NamedTuple
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.metric import Diagonal
@@ -112,18 +112,17 @@ class NormalWishart:
         return NormalWishartPotential(self, centre, (x * x).mean(-1) * len(self.x))
 
 
-class NormalWishartPotential:
+class NormalWishartPotential(NamedTuple):
     """U given the mean of the points, and the mean of their squared deviations times N."""
 
+    target: NormalWishart
     centre: Array | float  # Mean of the points, shape (*chains,), or one number
     scatter: Array | float  # Mean squared deviation from it, times N, likewise
 
-    def __init__(
-        self, target: NormalWishart, centre: Array | float, scatter: Array | float
-    ) -> None:
-        self.target = target
-        self.n: int = len(target.x)
-        self.centre, self.scatter = centre, scatter
+    @property
+    def n(self) -> int:
+        """N, the number of points."""
+        return len(self.target.x)
 
     def _terms(self, theta: Array) -> tuple[Array, Array, Array]:
         """Return mu - m, tau and tau (1 + S + N (mu - m)^2) / 2."""

@@ -16,7 +16,7 @@ whose gradient tends to -2 shape at minus infinity, for Gamma priors of any shap
 from __future__ import annotations
 
 from math import exp
-from typing import Any
+from typing import Any, NamedTuple
 
 from alphamf.inference.draws import draw_parts, parts_of
 from alphamf.inference.protocols import FactorPotential, Parts, Target
@@ -102,15 +102,14 @@ class UnboundedTarget:
         return UnboundedPotential(self, potential, theta, parts)
 
 
-class UnboundedPotential:
+class UnboundedPotential(NamedTuple):
     """The potential V at a fixed minibatch and latents."""
 
-    def __init__(
-        self, space: UnboundedTarget, potential: FactorPotential, origin: Array, parts: Parts
-    ) -> None:
-        self._space = space
-        self._potential: Any = potential  # some have a value, too
-        self._origin, self._parts = origin, parts
+    space: UnboundedTarget
+    potential: Any  # A `FactorPotential`; some have a value, too
+    # Coordinates of the draw, and the parts of the gradient there.
+    origin: Array
+    known: Parts
 
     def value(self, theta: Array) -> Array:
         """V up to a constant, shape (*chains,); the target's potential must have a value.
@@ -119,21 +118,21 @@ class UnboundedPotential:
         """
         xp = namespace(theta)
         bounded = xp.maximum(theta, FLAT)
-        place = self._space.position(bounded)
+        place = self.space.position(bounded)
         root, slope = _softplus(bounded)
-        line = xp.log(root * slope) + 2 * self._parts.shape * (theta - bounded)
-        value: Array = self._potential.value(place) - line.sum(-1)
+        line = xp.log(root * slope) + 2 * self.known.shape * (theta - bounded)
+        value: Array = self.potential.value(place) - line.sum(-1)
         return value
 
     def grad(self, theta: Array) -> Array:
-        if theta is self._origin:
-            parts = self._parts
+        if theta is self.origin:
+            parts = self.known
         else:
-            parts = parts_of(self._potential, self._space.position(theta))
+            parts = parts_of(self.potential, self.space.position(theta))
         plus, minus, shape, _ = parts
         root, slope = _softplus(theta)
         gradient: Array = plus - minus
-        gradient *= self._space.scale
+        gradient *= self.space.scale
         gradient *= 0.5
         gradient *= root
         gradient += (1 - 2 * shape) / root

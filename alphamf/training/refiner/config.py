@@ -259,7 +259,7 @@ class Mixtures:
     # Probabilities of the chains that read a mixture; a causal network has none but the online
     # chain.
     chains: dict[str, float] = field(default_factory=dict)
-    # Share in which the voice, and most noises, are in a room (`rooms.draw_room`), and the target
+    # Share in which the voice, and most noises, are in a room (`draw_room`), and the target
     # is the voice's early part; only for a dereverberator.
     echo: float = 0.0
     sibilant: float = 0.0  # Share whose voice is chosen for strong sibilants

@@ -19,8 +19,7 @@ from alphamf.training.refiner.clips import (
     TrainingClip,
 )
 from alphamf.training.refiner.intelligibility import estoi
-from alphamf.training.refiner.perception import disturbance
-from alphamf.training.refiner.pesq import BEST_OPINION, opinion
+from alphamf.training.refiner.pesq import BEST_OPINION, opinion, rough_disturbance
 from alphamf.training.refiner.torch_layers import outputs
 
 RESOLUTIONS = (0.008, 0.02, 0.05)
@@ -159,7 +158,7 @@ def losses(found: NetworkSpeech, grid: TrainingGrid, wanted: Collection[str]) ->
         "resolutions": lambda: _resolutions(clean, estimate, grid),
         "intelligibility": lambda: (1 - estoi(clean, estimate, grid.rate)).mean(),
         "pesq": lambda: BEST_OPINION - opinion(clean, estimate, grid.rate).mean(),
-        "perception": lambda: disturbance(clean, estimate, grid.rate).mean(),
+        "perception": lambda: rough_disturbance(clean, estimate, grid.rate).mean(),
         "residue": lambda: _residue(found),
     }
     return {name: terms[name]() for name in wanted}

@@ -1,15 +1,16 @@
-"""Noises for training mixtures: synthetic, of voices, or of recorded sounds.
+"""Noises for training mixtures: synthetic, of events, of voices, or of recorded sounds.
 
-All functions return shape (samples,), float64.
+All functions return shape (samples,), float64. Every maker of a synthetic sound of an event takes a
+generator and the `Span` to fill.
 """
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from alphamf.tools.arrays import Reals
 from alphamf.training.refiner.config import Mixtures
-from alphamf.training.refiner.events import SPEEDS, crackle, events
 from alphamf.training.refiner.music import music
 from alphamf.training.refiner.shaping import (
     Rng,
@@ -20,10 +21,265 @@ from alphamf.training.refiner.shaping import (
     log_uniform,
     modulate,
     pick,
+    put,
     rms,
     room,
     shape_spectrum,
 )
+
+
+class Span(NamedTuple):
+    """Sample times, level envelope and rate of a short sound."""
+
+    clock: Reals  # Times of its samples in s, from zero, shape (samples,)
+    envelope: Reals  # Envelope of its level, shape (samples,)
+    rate: int
+
+
+def span(rng: Rng, samples: int, rate: int) -> Span:
+    """Draw a span whose envelope has a fast or slow attack and an exponential decay.
+
+    `samples`, `rate`: length, and sampling rate in Hz.
+    """
+    clock = np.arange(samples) / rate
+    return Span(clock, _envelope(rng, clock, samples / rate), rate)
+
+
+def knock(rng: Rng, span: Span) -> Reals:
+    """Draw a knock: an impulse through one to three resonances in series, 30 to 2000 Hz wide."""
+    sound: Reals = np.zeros(len(span.clock))
+    sound[0] = 1
+    for _ in range(int(rng.integers(1, 4))):
+        frequency = rng.uniform(150, 0.45 * span.rate)
+        sound = _resonance(sound, span.rate, frequency, log_uniform(rng, 30, 2000))
+    return sound
+
+
+def burst(rng: Rng, span: Span) -> Reals:
+    """Draw a burst of coloured noise."""
+    return shape_spectrum(rng, rng.standard_normal(len(span.clock)), span.rate) * span.envelope
+
+
+def chime(rng: Rng, span: Span) -> Reals:
+    """Draw a chime: one to five inharmonic tones."""
+    clock, envelope, rate = span
+    tones = np.zeros(len(clock))
+    for _ in range(int(rng.integers(1, 6))):
+        tone = np.sin(2 * np.pi * rng.uniform(200, 0.45 * rate) * clock)
+        tones += tone * np.exp(rng.normal(0, 0.8))
+    return tones * envelope
+
+
+def cry(rng: Rng, span: Span) -> Reals:
+    """Draw a cry: a harmonic tone of gliding pitch with some breath noise.
+
+    Half of them swell like a howl; the others start abruptly and have resonances like a bark.
+    """
+    clock, envelope, rate = span
+    seconds = len(clock) / rate
+    middle = rng.uniform(120, 1200)
+    glide = rng.uniform(-0.5, 0.5) * clock / seconds
+    bend = rng.uniform(-0.3, 0.3) * np.sin(np.pi * clock / seconds)
+    frequency = middle * (1 + glide + bend)
+    phase = 2 * np.pi * np.cumsum(frequency) / rate
+    sound: Reals = np.zeros(len(clock))
+    for k in range(1, 1 + int(rng.integers(2, 14))):
+        if k * frequency.max() < 0.48 * rate:
+            sound += k ** -rng.uniform(0.2, 1.5) * np.sin(k * phase)
+    sound += rng.uniform(0, 0.6) * rms(sound) * rng.standard_normal(len(sound))
+    if rng.random() < 0.5:
+        sound *= np.sin(np.pi * (clock / seconds)) ** rng.uniform(0.3, 2)
+        return sound
+    return shape_spectrum(rng, sound, rate, 8.0, (-0.7, 0.5)) * envelope
+
+
+def cough(rng: Rng, span: Span) -> Reals:
+    """Draw a cough or a laugh: puffs of breath and voice through three to five resonances."""
+    clock, envelope, rate = span
+    seconds = len(clock) / rate
+    pitch = log_uniform(rng, 70, 400) * (1 + rng.uniform(-0.3, 0.3) * clock / seconds)
+    cycles = np.cumsum(pitch) / rate
+    pulses = np.diff(np.floor(cycles), prepend=0) * np.sqrt(rate / pitch)
+    breath = rng.standard_normal(len(clock))
+    sound = rng.uniform(0, 1) * pulses + rng.uniform(0.1, 1) * breath
+    puffs = np.abs(np.sin(np.pi * rng.uniform(0.5, 4) * clock / seconds)) ** rng.uniform(0.3, 3)
+    count, width = int(rng.integers(3, 6)), np.exp(rng.normal(5, 0.6))
+    result: Reals = _resonances(rng, sound, rate, count, (250, 5000), width) * puffs * envelope
+    return result
+
+
+def creak(rng: Rng, span: Span) -> Reals:
+    """Draw a creak (a door, a zip, paper): impulses of drifting rate through resonances."""
+    clock, _, rate = span
+    seconds = len(clock) / rate
+    speed = log_uniform(rng, 15, 600) * np.exp(rng.uniform(-1.5, 1.5) * clock / seconds)
+    if rng.random() < 0.5:
+        slips = np.diff(np.floor(np.cumsum(speed) / rate), prepend=0)
+    else:
+        slips = (rng.random(len(clock)) < speed / rate).astype(float)
+    slips[0] = 1
+    slips *= np.exp(rng.normal(0, 0.5, len(clock)))
+    count, width = int(rng.integers(2, 6)), np.exp(rng.normal(4.5, 1))
+    swell = np.sin(np.pi * (clock / seconds)) ** rng.uniform(0.2, 2)
+    result: Reals = _resonances(rng, slips, rate, count, (200, 7000), width) * swell
+    return result
+
+
+def _envelope(rng: Rng, clock: Reals, seconds: float) -> Reals:
+    """Draw an envelope with a fast or slow attack and an exponential decay."""
+    envelope: Reals = np.exp(-clock / seconds * rng.uniform(3, 8))
+    envelope *= np.minimum(1, clock / (seconds * rng.uniform(0.005, 0.3)) + 0.02)
+    return envelope
+
+
+def _resonances(
+    rng: Rng, sound: Reals, rate: int, count: int, between: tuple[float, float], width: float
+) -> Reals:
+    """Return the sum of a sound's responses in `count` resonances, each about `width` Hz wide."""
+    result: Reals = np.zeros(len(sound))
+    for _ in range(count):
+        frequency = log_uniform(rng, between[0], min(between[1], 0.45 * rate))
+        loud = np.exp(rng.normal(0, 0.8))
+        result += loud * _resonance(sound, rate, frequency, width * np.exp(rng.normal(0, 0.4)))
+    return result
+
+
+def _resonance(sound: Reals, rate: int, frequency: float, width: float) -> Reals:
+    """Filter by a resonance, `frequency` and `width` in Hz; white noise keeps its level."""
+    from scipy.signal import lfilter
+
+    radius = np.exp(-np.pi * width / rate)
+    poles = [1, -2 * radius * np.cos(2 * np.pi * frequency / rate), radius * radius]
+    result: Reals = lfilter([np.sqrt(1 - radius)], poles, sound)
+    return result
+
+
+SPEEDS = tuple(range(60, 165, 5))
+"""Playing speeds of a recording in per cent, which scale its pitch as well."""
+
+Maker = Callable[[Rng, Span], Reals]
+"""Makes a short sound."""
+
+SYNTHETIC: tuple[Maker, ...] = (knock, burst, burst, chime, cry, cry, cough, creak)
+"""Makers, one of which is drawn at random; those that are listed twice are twice as frequent."""
+
+
+def events(rng: Rng, samples: int, rate: int, sounds: Sequence[Reals]) -> Reals:
+    """Make events of one kind: 0.4 to 25 per second, each lasting 4 to 500 ms.
+
+    Knocks, bursts, chimes, cries, coughs, creaks, pieces of recordings or crosses of two, some of
+    two parts; at random times, regular or in bouts; all alike, variations of one, or all different.
+
+    `samples`, `rate`: length, and sampling rate in Hz. `sounds`: recordings at `rate`, float32 of
+    shape (n,) each, of any length. Returns: shape (samples,), float64.
+    """
+    make = _event_maker(rng, rate, sounds)
+    alike = rng.random()
+    first = make()
+    result = np.zeros(samples)
+    for start in _times(rng, samples / rate):
+        event = first
+        if alike < 0.4:
+            event = make()
+        elif alike < 0.7:
+            event = shape_spectrum(rng, first, rate, 3.0, (-0.3, 0.3))
+        put(result, event * decibels_to_amplitude(rng.normal(0, 4)), int(start * rate))
+    return result
+
+
+def crackle(rng: Rng, samples: int, rate: int) -> Reals:
+    """Make crackle (fires, records, gravel, keyboards): clicks of 1 to 60 ms, 3 to 600 per second.
+
+    Clicks have one to four kinds; their rate varies, and their amplitudes have a heavy tail.
+
+    Returns: shape (samples,), float64.
+    """
+    from scipy.signal import fftconvolve
+
+    per_second, tail = log_uniform(rng, 3, 600), rng.uniform(0.7, 2.2)
+    knots = max(2, int(samples / rate / log_uniform(rng, 0.05, 1.5)) + 2)
+    levels = rng.normal(0, rng.uniform(0, 1.5), knots)
+    trend = np.exp(np.interp(np.linspace(0, knots - 1, samples), np.arange(knots), levels))
+    kinds = int(rng.integers(1, 5))
+    result = np.zeros(samples)
+    for _ in range(kinds):
+        hits = np.flatnonzero(rng.random(samples) < trend * per_second / kinds / rate)
+        if not len(hits):
+            hits = rng.integers(samples, size=1)
+        sizes = np.minimum(rng.pareto(tail, len(hits)) + 1, 100)
+        train = np.zeros(samples)
+        train[hits] = sizes * rng.choice([-1, 1], len(hits))
+        length = max(int(rate * log_uniform(rng, 0.001, 0.06)), 16)
+        make = (knock, knock, burst)[int(rng.integers(3))]
+        click = make(rng, span(rng, length, rate))
+        click /= np.abs(click).max() + 1e-9
+        result += fftconvolve(train, click)[:samples] * decibels_to_amplitude(rng.normal(0, 5))
+    return shape_spectrum(rng, result, rate, 4.0, (-0.7, 0.4))
+
+
+def _event_maker(rng: Rng, rate: int, sounds: Sequence[Reals]) -> Callable[[], Reals]:
+    """Draw a kind of event with one or two parts, and return a function that makes such events."""
+
+    def piece(rng: Rng, span: Span) -> Reals:
+        samples = len(span.clock)
+        cut = cut_loud_piece(rng, pick(rng, sounds), 2 * samples, 0.3)
+        cut = change_speed(rng, cut, SPEEDS)[:samples]
+        return shape_spectrum(rng, cut, rate, 5.0, (-0.7, 0.5)) * span.envelope
+
+    def cross(rng: Rng, span: Span) -> Reals:
+        other = cut_loud_piece(rng, pick(rng, sounds), len(span.clock), 0.3)
+        sound = piece(rng, span._replace(envelope=np.ones_like(span.envelope)))
+        return sound * _level(other, rate) / (_level(sound, rate) + 0.01 * rms(sound))
+
+    makers = (*SYNTHETIC, *[piece] * 4, *[cross] * 3)
+    parts = [makers[rng.integers(len(makers))] for _ in range(1 + (rng.random() < 0.3))]
+    delay, quieter = rng.uniform(0, 0.15), decibels_to_amplitude(rng.normal(-3, 6))
+
+    def make() -> Reals:
+        length = max(int(rate * log_uniform(rng, 0.004, 0.5)), 16)
+        late = int(delay * rate)
+        result = np.zeros((len(parts) - 1) * late + length)
+        for k, part in enumerate(parts):
+            event = part(rng, span(rng, length, rate))
+            event = event / (np.abs(event).max() + 1e-9) * quieter**k
+            put(result, event, k * late)
+        return result
+
+    return make
+
+
+def _times(rng: Rng, seconds: float) -> list[float]:
+    """Draw onsets in s: at random, regular, or in bouts, even, slowing or accelerating."""
+    per_second = log_uniform(rng, 0.4, 25)
+    count = max(1, int(rng.poisson(per_second * seconds)))
+    kind = rng.random()
+    if kind < 0.4:
+        return list(rng.uniform(0, seconds, count))
+    if kind < 0.6:
+        return list((np.arange(count) + rng.uniform()) / count * seconds)
+    times: list[float] = []
+    time, apart = -rng.exponential(0.3), log_uniform(rng, 0.04, 0.6)
+    size, pause = rng.uniform(1, 8), log_uniform(rng, 0.3, 2)
+    acceleration = np.exp(rng.normal(0, 0.15)) if rng.random() < 0.4 else 1.0
+    while time < seconds:
+        step = apart
+        for _ in range(1 + int(rng.poisson(size))):
+            times.append(time)
+            time += step * np.exp(rng.normal(0, 0.15))
+            step *= acceleration
+        time += pause * rng.exponential()
+    inside = [each for each in times if 0 <= each < seconds]
+    return inside or [rng.uniform(0, seconds)]
+
+
+def _level(sound: Reals, rate: int) -> Reals:
+    """Return a sound's level over time, smoothed over 5 ms."""
+    from scipy.ndimage import uniform_filter1d
+
+    power = uniform_filter1d(np.asarray(sound, float) ** 2, max(1, rate // 200))
+    level: Reals = np.sqrt(np.maximum(power, 0))
+    return level
+
 
 IN_A_ROOM = 0.3
 """Fraction of the layers that have reverberation."""

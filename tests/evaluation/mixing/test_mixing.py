@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.mixing import mixture
-from alphamf.evaluation.mixing.corpus import NoiseFile, Speech, recipes
-from alphamf.evaluation.mixing.table import claim, write_table
+from alphamf.evaluation.mixing.corpus import NoiseFile, Speech, claim, recipes, write_table
 from tests.support.mixes import RATE, babble, decibels
 
 

@@ -18,9 +18,8 @@ from alphamf.inference.laws import (
 )
 from alphamf.inference.metric import Dense, Diagonal
 from alphamf.inference.random import generator
-from alphamf.inference.samplers import hmc, metropolis
-from alphamf.inference.samplers.hmc import HMC, HMCBFGS, RHMC
-from alphamf.inference.samplers.metropolis import ExtendedPotential, leapfrog
+from alphamf.inference.samplers import hmc
+from alphamf.inference.samplers.hmc import HMC, HMCBFGS, RHMC, ExtendedPotential, leapfrog
 from alphamf.inference.samplers.qnhmc import QNHMC
 from tests.support.momenta import FixedMass
 from tests.support.posteriors import MIXED, Crossed, Curved, CurvedOrthant, Orthant, Quartic, space
@@ -51,7 +50,7 @@ def test_hmc_leaves_a_gaussian_law(dtype, mass, monkeypatch):
     assert 0.5 < state.accepted.mean() < 0.97
     assert gaussian_z(state.theta, *law) < Z_MOST
     assert gaussian_p(state.theta, *law) > P_LEAST
-    monkeypatch.setattr(metropolis, "metropolis", wrong_way)
+    monkeypatch.setattr(hmc, "metropolis", wrong_way)
     assert gaussian_z(step_many(target, sampler, start), *law) > Z_MOST
 
 
@@ -63,7 +62,7 @@ def test_hmc_leaves_a_quartic_law(dtype, monkeypatch):
     assert target.p_value(theta) > P_LEAST
     untested = twin(sampler, AcceptsAll)
     assert target.p_value(exact_step(target, untested, dtype=dtype)) < P_LEAST
-    monkeypatch.setattr(metropolis, "metropolis", wrong_way)
+    monkeypatch.setattr(hmc, "metropolis", wrong_way)
     assert target.p_value(exact_step(target, sampler, dtype=dtype)) < P_LEAST
 
 

@@ -11,7 +11,7 @@ from alphamf.inference.checks import check
 from alphamf.inference.laws import P_LEAST, step_many
 from alphamf.inference.protocols import Parts
 from alphamf.inference.random import generator
-from alphamf.inference.samplers import metropolis
+from alphamf.inference.samplers import hmc
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.samplers.langevin import SGLD
@@ -149,7 +149,7 @@ def test_law_is_exact_at_steps_of_which_one_in_six_is_refused(monkeypatch):
         return target.least_p(space.position(step_many(space, large, start, steps=8)))
 
     assert least_p() > P_LEAST
-    monkeypatch.setattr(metropolis, "metropolis", lambda rng, before, after: np.isfinite(after))
+    monkeypatch.setattr(hmc, "metropolis", lambda rng, before, after: np.isfinite(after))
     assert least_p() < P_LEAST
 
 
@@ -202,7 +202,7 @@ def test_a_phi_that_moves_under_the_energy_is_seen(monkeypatch):
 
     def late(potential, u):
         value = right(potential, u)
-        potential._potential.move_latents(rng, potential._space.position(u))
+        potential.potential.move_latents(rng, potential.space.position(u))
         return value
 
     monkeypatch.setattr(UnboundedPotential, "value", late)

@@ -15,7 +15,7 @@ from alphamf.inference.laws import (
 )
 from alphamf.inference.metric import Dense, Diagonal
 from alphamf.inference.random import generator
-from alphamf.inference.samplers import lbfgs, metropolis
+from alphamf.inference.samplers import hmc, lbfgs
 from alphamf.inference.samplers.hmc import HMCBFGS
 from alphamf.inference.samplers.masses import ConstantMass
 from alphamf.inference.samplers.qnhmc import BFGS, LBFGS, QNHMC
@@ -56,7 +56,7 @@ def test_qnhmc_leaves_its_law_while_c_does_not_know_theta(memory, freeze, dtype,
     assert target.p_value(state.theta) > P_LEAST
     for field in state.inverse[: 1 + (memory is not None)]:
         assert field.dtype == dtype
-    monkeypatch.setattr(metropolis, "metropolis", wrong_way)
+    monkeypatch.setattr(hmc, "metropolis", wrong_way)
     assert target.p_value(one_step(target, sampler, dtype=dtype).theta) < P_LEAST
 
 
@@ -84,12 +84,12 @@ def test_c_in_the_momentum_alone_is_not_exact(memory, monkeypatch):
     # and preserves volume, so it is exact as well; but its energy is not conserved.
     target, sampler = Quartic(), QNHMC(0.05, 20, memory=memory)
     assert one_step(target, sampler, n=5000).accepted.mean() > 0.95
-    right = metropolis.leapfrog
+    right = hmc.leapfrog
 
     def naive(potential, theta, momentum, gradient, h, leaps, velocity, force):
         return right(potential, theta, momentum, gradient, h, leaps, lambda p: p, force)
 
-    monkeypatch.setattr(metropolis, "leapfrog", naive)
+    monkeypatch.setattr(hmc, "leapfrog", naive)
     assert one_step(target, sampler, n=5000).accepted.mean() < 0.9
 
 
@@ -222,7 +222,7 @@ def test_hmcbfgs_leaves_the_law_of_its_ensemble(dtype, monkeypatch):
     assert 0.3 < state.accepted.mean() / 4 < 0.95
     np.testing.assert_array_equal(state.theta, state.past[-1])
     assert independent_p(target, state.past) > P_LEAST
-    monkeypatch.setattr(metropolis, "metropolis", wrong_way)
+    monkeypatch.setattr(hmc, "metropolis", wrong_way)
     assert independent_p(target, ensemble_step(target, sampler, dtype=dtype).past) < P_LEAST
     monkeypatch.undo()
     # Momenta of another covariance than the inverse of H.

@@ -131,7 +131,7 @@ def test_rows_keep_their_scale_while_minibatches_pass_them_by(blocks):
     sampler = SGRLD(0.5, decay=0.5, freeze=150)
     *_, state = run(target, sampler, steps=600, seed=0)
     assert 0 < state.theta.max() < 100
-    free = state.weight[target.model.layout[1][0]].reshape(-1, paper.RANKS[1])
+    free = state.weight[target.layout[1][0]].reshape(-1, paper.RANKS[1])
     assert (free == free[:, :1]).all()  # a row of W is read as a whole
     assert (free[:, 0] < 1).any() or blocks == 10
-    np.testing.assert_allclose(state.weight[target.model.layout[0][1]], 1, rtol=1e-6)
+    np.testing.assert_allclose(state.weight[target.layout[0][1]], 1, rtol=1e-6)

@@ -25,7 +25,6 @@ from alphamf.training.refiner import (  # noqa: E402
     intelligibility,
     losses,
     optimise,
-    perception,
     pesq,
     scores,
     spectra,
@@ -204,12 +203,12 @@ def test_the_perceptual_loss_falls_as_pesq_rises(rate):
     """Real speech in white noise, low-passed, clipped, and with holes, of many strengths."""
     pytest.importorskip("pesq", reason="PESQ needs its package: pip install 'alphamf[eval]'")
     clean, heard = degraded(rate)
-    ours = perception.disturbance(
+    ours = pesq.rough_disturbance(
         torch.from_numpy(np.stack([clean] * len(heard))), torch.from_numpy(np.stack(heard)), rate
     )
     theirs = [score.pesq(clean, each, rate) for each in heard]
     assert spearmanr(ours.numpy(), theirs).statistic < -0.85
-    nothing = perception.disturbance(*[torch.from_numpy(clean)[None]] * 2, rate)
+    nothing = pesq.rough_disturbance(*[torch.from_numpy(clean)[None]] * 2, rate)
     assert float(nothing) < 0.1 * float(ours.min())
 
 

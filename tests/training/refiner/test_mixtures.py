@@ -14,12 +14,10 @@ from alphamf.learnt import network
 from alphamf.learnt.refiner import Refiner
 from alphamf.training.refiner import (
     clips,
-    events,
     mixtures,
     music,
     noises,
     recordings,
-    rooms,
     shaping,
     shards,
 )
@@ -37,8 +35,8 @@ KINDS = {
     "hum": lambda rng: noises.hum(rng, SAMPLES, RATE),
     "rumble": lambda rng: noises.rumble(rng, SAMPLES, RATE),
     "babble": lambda rng: noises.babble(rng, SAMPLES, RATE, VOICES),
-    "crackle": lambda rng: events.crackle(rng, SAMPLES, RATE),
-    "events": lambda rng: events.events(rng, SAMPLES, RATE, SOUNDS),
+    "crackle": lambda rng: noises.crackle(rng, SAMPLES, RATE),
+    "events": lambda rng: noises.events(rng, SAMPLES, RATE, SOUNDS),
     "recorded": lambda rng: noises.recorded_noise(rng, SAMPLES, RATE, SOUNDS),
     "music": lambda rng: music.music(rng, SAMPLES, RATE),
     "all": lambda rng: noises.noise(rng, SAMPLES, RATE, VOICES, SOUNDS, RECIPE),
@@ -287,7 +285,7 @@ def test_shards_hold_sounds_and_the_posterior(made):
 def test_clips_of_a_later_stage_hold_the_first_ones_output(
     corpora, tmp_path, monkeypatch, name, recipe
 ):
-    monkeypatch.setattr(rooms, "RECORDED", 1.0)
+    monkeypatch.setattr(mixtures, "RECORDED", 1.0)
     start = network.start(np.random.default_rng(0), FRAME.bins, network.Sizes(16, 32, 1, 3, 12, 0))
     zeros = {name: 0 * value for name, value in start.items()}
     Refiner(zeros, RATE, FRAME).save(tmp_path / "first.npz")

@@ -9,7 +9,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.learnt import layers, network, second_stage
 from alphamf.learnt.network import Sizes
 from alphamf.learnt.second_stage import WITH_TAPS, Dereverberator
-from alphamf.training.refiner import mixtures, rooms, run
+from alphamf.training.refiner import mixtures, run
 from alphamf.training.refiner.recordings import SplitRecordings
 from tests.support import tones
 from tests.support.tones import RATE, SOUNDS, VOICES
@@ -19,7 +19,7 @@ SIZES = Sizes(16, 32, 1, 3, 12, 0, *WITH_TAPS)
 
 def image(seed, **ranges):
     pytest.importorskip("pyroomacoustics", reason="the image method needs pyroomacoustics")
-    return rooms.image_room(np.random.default_rng(seed), RATE, **ranges)
+    return mixtures.image_room(np.random.default_rng(seed), RATE, **ranges)
 
 
 def test_a_seed_gives_one_room():
@@ -34,7 +34,7 @@ def test_a_response_begins_with_the_direct_sound(seed):
     room = image(seed, distance=(0.5, 1.0))
     assert np.abs(room.voice).argmax() <= RATE // 1000
     assert np.abs(room.voice).max() == 1
-    early = round(rooms.EARLY_SECONDS * RATE)
+    early = round(mixtures.EARLY_SECONDS * RATE)
     np.testing.assert_array_equal(room.early[:early], room.voice[:early])
     assert not room.early[early + RATE // 1000 :].any()
 
@@ -42,14 +42,14 @@ def test_a_response_begins_with_the_direct_sound(seed):
 def test_without_the_package_a_sentence_says_so(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyroomacoustics", None)
     with pytest.raises(AlphaMFError, match=r"install it with .* install .*pyroomacoustics"):
-        rooms.image_room(np.random.default_rng(0), RATE)
+        mixtures.image_room(np.random.default_rng(0), RATE)
 
 
 def test_a_recorded_room_is_cut_at_its_direct_sound(monkeypatch):
-    monkeypatch.setattr(rooms, "RECORDED", 1.0)
+    monkeypatch.setattr(mixtures, "RECORDED", 1.0)
     response = np.zeros(2000)
     response[100], response[300], response[900] = -0.5, 0.25, 0.125
-    room = rooms.draw_room(np.random.default_rng(0), RATE, [response])
+    room = mixtures.draw_room(np.random.default_rng(0), RATE, [response])
     before = RATE // 1000
     assert room.voice[before] == -1 and room.voice[before + 800] == 0.25
     assert room.early[before + 200] == 0.5 and not room.early[before + 800 :].any()
@@ -63,7 +63,7 @@ def test_a_recorded_room_is_cut_at_its_direct_sound(monkeypatch):
 
 
 def test_the_target_of_an_echo_is_its_early_part(tmp_path, monkeypatch):
-    monkeypatch.setattr(rooms, "RECORDED", 1.0)
+    monkeypatch.setattr(mixtures, "RECORDED", 1.0)
     kind = {"kind": {"name": "dereverberator", "of": "x"}}
     calm = {"echo": 1.0, "nearly_clean": 1.0, "snr": [60, 60], "codec": 0.0, "clipped": 0.0}
     monkeypatch.setattr(mixtures, "NEARLY_CLEAN", (60.0, 60.0))

@@ -31,7 +31,6 @@ augmentation goes. Simsekli et al. (ICML 2016, section 4.2) call its sampler par
 """
 
 from dataclasses import dataclass
-from math import sqrt
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -41,11 +40,10 @@ from alphamf.factorization.alpha_mf import FLOOR, AlphaMF, Source
 from alphamf.factorization.cells import TINY, CellOutput, Cells
 from alphamf.factorization.priors import GeneralizedGamma, Prior
 from alphamf.factorization.stable import positive_stable
-from alphamf.inference.draws import draw_gradient
 from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
-from alphamf.inference.samplers.reflect import reflect
-from alphamf.inference.schedule import step_size_at
+from alphamf.inference.samplers.langevin import SGLD, SGLDState
+from alphamf.inference.schedule import Held
 from alphamf.tools.arrays import Array, namespace
 
 
@@ -223,14 +221,7 @@ class Interleaved:
     ) -> InterleavedState:
         """Move the chain whose turn it is, with one gradient."""
         _, step, past = state
-        h = step_size_at(self.step_size, step - step % self.memory)
         place = step % self.memory
-        origin = past[place]
-        new = draw_gradient(target, rng, origin)[1] * -h
-        new += origin
-        kick = noise(rng, origin)
-        kick *= sqrt(2 * h)
-        new += kick
-        reflect(new, target)
-        past[place] = new
-        return InterleavedState(new, step + 1, past)
+        one = SGLD(Held(self.step_size, self.memory))
+        past[place], step = one.step(rng, SGLDState(past[place], step), target)
+        return InterleavedState(past[place], step, past)
