@@ -124,7 +124,7 @@ class Weights:
                     f"the {_role(each)} {each.name} ({each.rate} Hz, windows of {each.frame.n_fft} "
                     f"samples) does not fit the dictionary {self.dictionary.name}, which needs "
                     f"{self.dictionary.rate} Hz and windows of "
-                    f"{_frame_for(each, self.dictionary).n_fft} samples"
+                    f"{frame_for(type(each), self.dictionary).n_fft} samples"
                 )
         if self.second_stage is not None and self.refiner is None:
             raise AlphaMFError(
@@ -237,14 +237,15 @@ def network(kind: type[N], choice: Choice, rate: int) -> N | None:
 
 
 def _fits(network: TrainedNetwork, dictionary: Dictionary) -> bool:
-    return (network.rate, network.frame) == (dictionary.rate, _frame_for(network, dictionary))
+    frame = frame_for(type(network), dictionary)
+    return (network.rate, network.frame) == (dictionary.rate, frame)
 
 
-def _frame_for(network: TrainedNetwork, dictionary: Dictionary) -> Frame:
+def frame_for(kind: type[TrainedNetwork], dictionary: Dictionary) -> Frame:
     """Return the window and hop that a network must have to fit a dictionary."""
-    if isinstance(network, SecondStage | CausalSecondStage):  # a dereverberator, too
+    if issubclass(kind, SecondStage | CausalSecondStage | HighBand):  # a dereverberator, too
         return second_stage_frame(dictionary.rate)
-    return frame_of(dictionary.frame) if isinstance(network, CausalRefiner) else dictionary.frame
+    return frame_of(dictionary.frame) if issubclass(kind, CausalRefiner) else dictionary.frame
 
 
 def _role(network: TrainedNetwork) -> str:

@@ -69,6 +69,12 @@ def blank_figure(width: float, height: float) -> Any:
     return figure(figsize=(width, height), layout="constrained")
 
 
+def blank_panels(width: float, height: float, *grid: int, **more: Any) -> tuple[Any, Any]:
+    """Return an empty figure and its panels: one, or a grid of rows and columns."""
+    drawing = blank_figure(width, height)
+    return drawing, drawing.subplots(*grid, **more)
+
+
 def job_key(job: Job) -> str:
     """Return the text that identifies a job."""
     return json.dumps(job, sort_keys=True)

@@ -57,8 +57,8 @@ MASS_EM = (
         (0.1, 1.5),
         synthetic.normal_jobs,
         synthetic.work,
-        synthetic.normal_table,
-        synthetic.normal_figure,
+        synthetic.table,
+        synthetic.figure,
     ),
     Experiment(
         "logistic-2d",
@@ -66,8 +66,8 @@ MASS_EM = (
         (0.2, 3),
         synthetic.logistic_jobs,
         synthetic.work,
-        synthetic.logistic_table,
-        synthetic.logistic_figure,
+        synthetic.table,
+        synthetic.figure,
         data=("australian-credit", "heart"),
     ),
     _experiment(

@@ -4,10 +4,9 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, get_args
 
-from alphamf.audio import stft
 from alphamf.audio.stft import Frame
 from alphamf.denoising.settings import Settings
-from alphamf.learnt import second_stage
+from alphamf.denoising.weights import frame_for
 from alphamf.learnt.bands import FULL_BAND
 from alphamf.learnt.causal import CausalHighBand, CausalRefiner, CausalSecondStage
 from alphamf.learnt.dictionary import Dictionary
@@ -62,7 +61,7 @@ class _AnyKind:
 
     def frame(self, dictionary: Dictionary) -> Frame:
         """Return the windows that the network reads, next to a dictionary."""
-        return second_stage.frame(dictionary.rate)
+        return frame_for(self.network, dictionary)
 
     def rate(self, dictionary: Dictionary) -> int:
         """Return the sampling rate of the mixtures in Hz."""
@@ -76,10 +75,6 @@ class RefinerKind(_AnyKind):
     name: ClassVar[str] = "refiner"
     network: ClassVar[type[TrainedNetwork]] = Refiner
 
-    def frame(self, dictionary: Dictionary) -> Frame:
-        """Return the windows that the network reads, next to a dictionary."""
-        return dictionary.frame
-
 
 @dataclass(frozen=True)
 class CausalKind(_AnyKind):
@@ -87,10 +82,6 @@ class CausalKind(_AnyKind):
 
     name: ClassVar[str] = "causal"
     network: ClassVar[type[TrainedNetwork]] = CausalRefiner
-
-    def frame(self, dictionary: Dictionary) -> Frame:
-        """Return the windows that the network reads, next to a dictionary."""
-        return stft.frame_of(dictionary.frame)
 
 
 @dataclass(frozen=True)
@@ -156,10 +147,6 @@ class CausalHighBandKind(HighBandKind):
 
     name: ClassVar[str] = "causal-high-band"
     network: ClassVar[type[TrainedNetwork]] = CausalHighBand
-
-    def frame(self, dictionary: Dictionary) -> Frame:
-        """Return the windows that the network reads, next to a dictionary."""
-        return stft.frame_of(dictionary.frame)
 
 
 Kind = (

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from alphamf.audio.stft import Frame, frame_of
+from alphamf.denoising.weights import frame_for
 from alphamf.errors import AlphaMFError
-from alphamf.learnt import second_stage
 from alphamf.learnt.causal import CausalRefiner
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.dictionary import load as load_dictionary
@@ -183,14 +182,12 @@ def _start(config: Config, dictionary: Dictionary) -> dict[str, Array] | None:
 
 def _check_before(trained: Kind, dictionary: Dictionary) -> None:
     """Check the preceding networks, if any: a refiner and a second stage, or a causal refiner."""
-    short, online = second_stage.frame(dictionary.rate), frame_of(dictionary.frame)
-    wanted: list[tuple[type[TrainedNetwork], Frame]]
-    wanted = [(Refiner, dictionary.frame), (SecondStage, short)]
+    wanted: list[type[TrainedNetwork]] = [Refiner, SecondStage]
     if isinstance(trained, CausalHighBandKind | CausalSecondStageKind):
-        wanted = [(CausalRefiner, online)]
-    for name, (kind, frame) in zip(trained.earlier_networks, wanted, strict=False):
+        wanted = [CausalRefiner]
+    for name, kind in zip(trained.earlier_networks, wanted, strict=False):
         found = kind.load(find(name))
-        if (found.rate, found.frame) != (dictionary.rate, frame):
+        if (found.rate, found.frame) != (dictionary.rate, frame_for(kind, dictionary)):
             raise AlphaMFError(
                 f"the {kind.kind} {found.name} has another rate or window than {dictionary.name}"
             )

@@ -174,7 +174,7 @@ def of_mnist(monkeypatch):
         monkeypatch, mnist, lambda k: np.array([[-9.0 if k <= 8 else 9.0 + k]]),
         accepted=lambda k: np.array([k / 2]),
     )  # fmt: skip
-    monkeypatch.setattr(mnist.diagnostics, "ess", lambda draws: draws.mean((0, 1)))
+    monkeypatch.setattr(gaussian.diagnostics, "ess", lambda draws: draws.mean((0, 1)))
     job = {"rows": 2, "variance": 1.0, "method": "HMC", "samples": 16, "chains": 1, "seed": 0}
     found = mnist.work(job)
     assert [step for step, _ in found["curve"]] == [1, 2, 4, 8, 16]

@@ -26,7 +26,7 @@ from alphamf.inference.blocks import FactorModel, ListedRatings, Ranks, SinglePr
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.samplers.langevin import PSGLD, SGLD
 from alphamf.inference.samplers.richardson import SGRRLD
-from alphamf.research.experiments.base import Job, JobRecord, Numbers, blank_figure, mean_and_error
+from alphamf.research.experiments.base import Job, JobRecord, Numbers, blank_panels, mean_and_error
 from alphamf.research.experiments.ratings import RatingSplit
 
 BLOCKS = 4
@@ -171,8 +171,8 @@ def _to_goal(results: list[Numbers], rank: int, column: int) -> str | None:
 
 def figure(records: list[JobRecord]) -> Any:
     """Draw fig. 5: test RMSE against time, for each seed."""
-    drawing = blank_figure(10, 4)
-    panels = dict(zip(STEPS, drawing.subplots(1, 2), strict=True))
+    drawing, grid = blank_panels(10, 4, 1, 2)
+    panels = dict(zip(STEPS, grid, strict=True))
     colours = dict(zip(SEARCHED[10], ("C0", "C1", "C4", "C2", "C3"), strict=True))
     seen = set()
     for job, numbers in records:

@@ -27,7 +27,7 @@ from alphamf.denoising.settings import kernel
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.samplers.langevin import PSGLD, SGLD
 from alphamf.inference.schedule import Polynomial
-from alphamf.research.experiments.base import Job, JobRecord, Numbers, blank_figure, mean_and_error
+from alphamf.research.experiments.base import Job, JobRecord, Numbers, blank_panels, mean_and_error
 from alphamf.research.experiments.hamcmc import speech_chain
 from alphamf.research.experiments.hamcmc.speech_search import sampler_of
 
@@ -197,8 +197,7 @@ def _over(records: list[JobRecord], found: list[JobRecord]) -> list[float]:
 
 def figure(records: list[JobRecord]) -> Any:
     """Draw fig. 3: the gain over the input of each method."""
-    drawn = blank_figure(8, 6)
-    axes = drawn.subplots()
+    drawn, axes = blank_panels(8, 6)
     for place, name in enumerate(METHODS):
         values = _over(records, [r for r in records if r.job["method"] == name])
         error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0

@@ -29,7 +29,7 @@ from alphamf.errors import DivergenceError
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.samplers.langevin import PSGLD, SGLD
-from alphamf.research.experiments.base import Job, JobRecord, Numbers, blank_figure
+from alphamf.research.experiments.base import Job, JobRecord, Numbers, blank_panels
 from alphamf.research.experiments.hamcmc import speech_chain
 from alphamf.research.experiments.hamcmc.gibbs import Interleaved
 
@@ -145,8 +145,7 @@ def _short(value: float | None) -> str | None:
 
 def figure(records: list[JobRecord]) -> Any:
     """Draw the SDR of every trial, by method."""
-    drawn = blank_figure(7, 3)
-    axes = drawn.subplots()
+    drawn, axes = blank_panels(7, 3)
     for place, method in enumerate(METHODS):
         values = [np.mean(r.numbers["sdr"]) for r in records if r.job["method"] == method]
         axes.plot(values, [place] * len(values), ".")

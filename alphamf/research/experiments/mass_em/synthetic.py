@@ -21,7 +21,7 @@ from alphamf.inference.records import Trace
 from alphamf.inference.targets.logistic import LogisticRegression
 from alphamf.inference.targets.normal_wishart import NormalWishart
 from alphamf.research import corpora
-from alphamf.research.experiments.base import Job, JobRecord, Numbers, blank_figure, format_spread
+from alphamf.research.experiments.base import Job, JobRecord, Numbers, blank_panels, format_spread
 from alphamf.research.experiments.mass_em import methods
 from alphamf.tools.arrays import Array
 
@@ -247,23 +247,17 @@ EXACT = "posterior"
 """Name of the first row: the posterior itself, by its moments."""
 
 
-def normal_table(records: list[JobRecord]) -> list[dict[str, Any]]:
-    """Return table 1."""
-    return _table(records, "normal-1d", ("mu", "tau"), ("synthetic",))
+NAMES = {"normal-1d": ("mu", "tau"), "logistic-2d": ("W0", "W1")}
+SYMBOLS = {"normal-1d": (r"$\mu$", r"$\tau$"), "logistic-2d": ("$W_0$", "$W_1$")}
+"""Of the parameters, in tables and in figures."""
 
 
-def logistic_table(records: list[JobRecord]) -> list[dict[str, Any]]:
-    """Return tables 2 and 3 as one table."""
-    data = ("synthetic", "australian-credit", "heart")
-    return _table(records, "logistic-2d", ("W0", "W1"), data)
-
-
-def _table(
-    records: list[JobRecord], experiment: str, names: tuple[str, str], data: tuple[str, ...]
-) -> list[dict[str, Any]]:
-    times: dict[str, dict[str, Any]] = {name: {} for name in data}
+def table(records: list[JobRecord]) -> list[dict[str, Any]]:
+    """Return table 1, or tables 2 and 3 as one table."""
+    times: dict[str, dict[str, Any]] = {}
     for job, result in records:
-        times[job["data"]][job["method"]] = result
+        times.setdefault(job["data"], {})[job["method"]] = result
+    experiment = records[0].job["experiment"]
     found = {job["method"]: n for job, n in records if "rmse" in n}
     first = next(iter(found.values()))
     rows = []
@@ -271,7 +265,7 @@ def _table(
         paper = PAPER[experiment].get(method)
         numbers: Numbers = found.get(method, {})
         row: dict[str, Any] = {"method": method}
-        for i, name in enumerate(names):
+        for i, name in enumerate(NAMES[experiment]):
             own = first["exact"][i] if method == EXACT else format_spread(numbers["rmse"][i])
             row[f"RMSE {name}"] = own
             row[f"paper {name}"] = paper[i] if paper else None
@@ -280,9 +274,9 @@ def _table(
         row["condition of M"] = (
             first["exact_condition"] if method == EXACT else numbers["condition"]
         )
-        for i, name in enumerate(data):
+        for i, (name, known) in enumerate(times.items()):
             suffix = "" if name == "synthetic" else f" {name}"
-            taken = times[name].get(method, {})
+            taken = known.get(method, {})
             row[f"ms{suffix}"] = format_spread(taken.get("milliseconds"))
             row[f"paper ms{suffix}"] = paper[2 + i] if paper else None
             row[f"ratio{suffix}"] = methods.ratio(taken.get("milliseconds"), taken.get("plain"))
@@ -290,22 +284,13 @@ def _table(
     return rows
 
 
-def normal_figure(records: list[JobRecord]) -> Any:
+def figure(records: list[JobRecord]) -> Any:
     """Draw the RMSE of each method beside the paper's."""
-    return _figure(records, "normal-1d", (r"$\mu$", r"$\tau$"))
-
-
-def logistic_figure(records: list[JobRecord]) -> Any:
-    """Draw the RMSE of each method beside the paper's."""
-    return _figure(records, "logistic-2d", ("$W_0$", "$W_1$"))
-
-
-def _figure(records: list[JobRecord], experiment: str, names: tuple[str, str]) -> Any:
+    experiment = records[0].job["experiment"]
     found = {job["method"]: n for job, n in records if "rmse" in n}
-    figure = blank_figure(9, 4.2)
-    axes = figure.subplots(1, 2, sharey=True)
+    drawing, axes = blank_panels(9, 4.2, 1, 2, sharey=True)
     places = np.arange(len(found))
-    for i, (axis, name) in enumerate(zip(axes, names, strict=True)):
+    for i, (axis, name) in enumerate(zip(axes, SYMBOLS[experiment], strict=True)):
         own = [np.mean(numbers["rmse"][i]) for numbers in found.values()]
         width = next(iter(found.values()))["exact"][i]
         axis.axvline(width, color="grey", linewidth=1, label="exact draws")
@@ -321,4 +306,4 @@ def _figure(records: list[JobRecord], experiment: str, names: tuple[str, str]) -
     axes[0].set_yticks(places, list(found))
     axes[0].invert_yaxis()
     axes[1].legend()
-    return figure
+    return drawing

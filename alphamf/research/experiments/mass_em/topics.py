@@ -29,7 +29,7 @@ from alphamf.inference.samplers.sghmc import SGHMC
 from alphamf.inference.targets.perplexity import Perplexity, split
 from alphamf.inference.targets.topics import TopicModel
 from alphamf.research import corpora
-from alphamf.research.experiments.base import Job, JobRecord, Numbers, blank_figure, format_spread
+from alphamf.research.experiments.base import Job, JobRecord, Numbers, blank_panels, format_spread
 from alphamf.research.experiments.mass_em import methods
 from alphamf.tools.arrays import Array
 
@@ -298,8 +298,7 @@ def table(records: list[JobRecord]) -> list[dict[str, Any]]:
 
 def figure(records: list[JobRecord]) -> Any:
     """Draw figure 1: perplexity against iterations and against time, after the burn-in."""
-    drawing = blank_figure(10, 4.2)
-    axes = drawing.subplots(1, 2, sharey=True)
+    drawing, axes = blank_panels(10, 4.2, 1, 2, sharey=True)
     colours = {kind: f"C{i}" for i, kind in enumerate((*SETTINGS, FIXED))}
     for method in dict.fromkeys(job["method"] for job, _ in records):
         own = [n for job, n in records if job["method"] == method]

@@ -22,11 +22,10 @@ import numpy as np
 
 from alphamf.inference.chain import run
 from alphamf.inference.random import generator, noise
-from alphamf.inference.samplers.hmc import HMC, HMCBFGS
-from alphamf.inference.samplers.qnhmc import QNHMC
 from alphamf.inference.targets.bpmf import BPMF, HyperBPMF
-from alphamf.research.experiments.base import Job, JobRecord, Numbers, blank_figure, format_spread
-from alphamf.research.experiments.quasi_newton.gaussian import ENSEMBLE, optimum
+from alphamf.research.experiments.base import Job, JobRecord, Numbers, blank_panels, format_spread
+from alphamf.research.experiments.quasi_newton import gaussian
+from alphamf.research.experiments.quasi_newton.gaussian import optimum
 from alphamf.research.experiments.ratings import RatingSplit
 from alphamf.tools.arrays import Array
 
@@ -83,12 +82,7 @@ def burn_in(job: Job) -> int:
 
 def sampler_of(job: Job) -> Any:
     """Return the sampler of a job."""
-    step, leaps, gamma = job["step"], job["leaps"], job["gamma"]
-    if job["method"] == "QNHMC":
-        return QNHMC(step, leaps, memory=MEMORY, freeze=burn_in(job), gamma=gamma)
-    if job["method"] == "HMC-BFGS":
-        return HMCBFGS(step, leaps, ENSEMBLE, gamma=gamma)
-    return HMC(step, leaps)
+    return gaussian.sampler_of(job, memory=MEMORY, freeze=burn_in(job))
 
 
 def work(job: Job, hold_out: float = 0.0) -> Numbers:
@@ -165,8 +159,7 @@ def table(records: list[JobRecord]) -> list[dict[str, Any]]:
 
 def figure(records: list[JobRecord]) -> Any:
     """Draw the test RMSE of the first seed against time."""
-    drawing = blank_figure(6, 4)
-    axes = drawing.subplots()
+    drawing, axes = blank_panels(6, 4)
     seen = set()
     for job, numbers in records:
         if job["method"] in seen:

@@ -23,7 +23,7 @@ from alphamf.research.experiments.base import (
     Job,
     JobRecord,
     Numbers,
-    blank_figure,
+    blank_panels,
     in_numpy,
     mean_and_error,
 )
@@ -74,14 +74,21 @@ class Gaussian:
         return potential
 
 
-def sampler_of(job: Job) -> Any:
-    """Return the sampler of a job."""
-    step, leaps = job["step"], job["leaps"]
+def sampler_of(job: Job, **quasi: Any) -> Any:
+    """Return the sampler of a job; `quasi` are further settings of QNHMC."""
+    step, leaps, gamma = job["step"], job["leaps"], job.get("gamma") or 1.0
     if job["method"] == "QNHMC":
-        return QNHMC(step, leaps)
+        return QNHMC(step, leaps, gamma=gamma, **quasi)
     if job["method"] == "HMC-BFGS":
-        return HMCBFGS(step, leaps, ENSEMBLE)
+        return HMCBFGS(step, leaps, ENSEMBLE, gamma=gamma)
     return HMC(step, leaps)
+
+
+def ess_of_chains(draws: Array, method: str) -> list[Array]:
+    """Return the effective sample size of each chain of draws, shape (draws, chains, ...)."""
+    count = ENSEMBLE if method == "HMC-BFGS" else 1
+    chains = (draws[:, [c]] for c in range(draws.shape[1]))
+    return [diagnostics.ess(diagnostics.separate_chains(each, count)) for each in chains]
 
 
 def jobs(full: bool, seed: int) -> list[Job]:
@@ -124,11 +131,7 @@ def work(job: Job) -> Numbers:
     # The first state inside the region that holds 99 % of the probability ends the burn-in.
     inside = energy < chi2.ppf(0.99, job["size"])
     burn_in = [int(steps.argmax()) + 1 if steps.any() else None for steps in inside.T]
-    count = ENSEMBLE if job["method"] == "HMC-BFGS" else 1
-    of_ess = [
-        diagnostics.ess(diagnostics.separate_chains(kept[:, [c], :2], count))
-        for c in range(job["chains"])
-    ]
+    of_ess = ess_of_chains(kept[..., :2], job["method"])
     shown = np.unique(np.geomspace(1, job["samples"], 300).astype(int)) - 1
     return {
         "acceptance": float(np.mean(accepted) / job["samples"]),
@@ -201,8 +204,7 @@ def _time(numbers: Numbers) -> float:
 
 def figure(records: list[JobRecord]) -> Any:
     """Draw fig. 1: the distance from the mode against the iteration."""
-    drawing = blank_figure(6, 4)
-    axes = drawing.subplots()
+    drawing, axes = blank_panels(6, 4)
     for job, numbers in records:
         axes.loglog(*zip(*numbers["energy"], strict=True), label=job["method"])
     axes.axhline(records[0].job["size"], color="grey", lw=0.8, ls="--")

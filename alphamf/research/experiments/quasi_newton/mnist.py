@@ -20,15 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.inference import diagnostics
 from alphamf.inference.chain import run
 from alphamf.inference.random import generator
-from alphamf.inference.samplers.hmc import HMC, HMCBFGS
-from alphamf.inference.samplers.qnhmc import QNHMC
 from alphamf.inference.targets.logistic import LogisticRegression
 from alphamf.research.corpora import find
-from alphamf.research.experiments.base import Job, JobRecord, Numbers, blank_figure, mean_and_error
-from alphamf.research.experiments.quasi_newton.gaussian import ENSEMBLE, optimum, seconds_per_step
+from alphamf.research.experiments.base import Job, JobRecord, Numbers, blank_panels, mean_and_error
+from alphamf.research.experiments.quasi_newton import gaussian
+from alphamf.research.experiments.quasi_newton.gaussian import optimum, seconds_per_step
 from alphamf.tools.arrays import Array
 
 MEMORY = 7
@@ -77,13 +75,10 @@ def jobs(full: bool, seed: int) -> list[Job]:
 
 
 def sampler_of(job: Job) -> Any:
-    """Return the sampler of a job."""
-    step, leaps, gamma = job["step"], job["leaps"], job["gamma"]
-    if job["method"] == "QNHMC":
-        return QNHMC(step, leaps, memory=MEMORY, freeze=job["samples"] // 2, gamma=gamma)
-    if job["method"] == "HMC-BFGS":
-        return HMCBFGS(step, leaps, ENSEMBLE, gamma=gamma)
-    return HMC(step * gamma**0.5, leaps)
+    """Return the sampler of a job; HMC has the step that is the same with an inverse mass gamma."""
+    if job["method"] == "HMC":
+        job = {**job, "step": job["step"] * job["gamma"] ** 0.5}
+    return gaussian.sampler_of(job, memory=MEMORY, freeze=job["samples"] // 2)
 
 
 def work(job: Job) -> Numbers:
@@ -121,8 +116,7 @@ def work(job: Job) -> Numbers:
     kept = np.stack(weights)
     level = energies[samples // 2 :]
     inside = energies < level.mean(0) + 2 * level.std(0)
-    count = ENSEMBLE if job["method"] == "HMC-BFGS" else 1
-    ess = [diagnostics.ess(diagnostics.separate_chains(kept[:, [c]], count)) for c in range(chains)]
+    ess = gaussian.ess_of_chains(kept, job["method"])
     return {
         "errors": curve[-1][1],
         "curve": curve,
@@ -181,8 +175,7 @@ def table(records: list[JobRecord]) -> list[dict[str, Any]]:
 
 def figure(records: list[JobRecord]) -> Any:
     """Draw the test error, averaged over the latter half of the samples so far, against time."""
-    drawing = blank_figure(6, 4)
-    axes = drawing.subplots()
+    drawing, axes = blank_panels(6, 4)
     for job, numbers in records:
         if "curve" in numbers:
             steps, errors = zip(*numbers["curve"], strict=True)

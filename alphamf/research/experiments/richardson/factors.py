@@ -20,7 +20,7 @@ from alphamf.inference.chain import run
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.langevin import SGLD
 from alphamf.inference.samplers.richardson import SGRRLD
-from alphamf.research.experiments.base import Job, JobRecord, Numbers, blank_figure, mean_and_error
+from alphamf.research.experiments.base import Job, JobRecord, Numbers, blank_panels, mean_and_error
 from alphamf.research.experiments.quasi_newton.bpmf import RANK
 from alphamf.research.experiments.ratings import RatingSplit
 from alphamf.tools.arrays import Array
@@ -143,8 +143,7 @@ def _halfway(numbers: Numbers) -> float:
 
 def figure(records: list[JobRecord]) -> Any:
     """Draw fig. 5: the test RMSE against wall time, chains in parallel and in turn."""
-    drawing = blank_figure(9, 4)
-    panels = drawing.subplots(1, 2, sharey=True)
+    drawing, panels = blank_panels(9, 4, 1, 2, sharey=True)
     for method, colour in zip(METHODS, ("C0", "C1"), strict=True):
         curves = [np.array(n["curve"]).T for job, n in records if job["method"] == method]
         for number, curve in enumerate(curves):

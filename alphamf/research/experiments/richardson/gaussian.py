@@ -20,7 +20,7 @@ import numpy as np
 
 from alphamf.inference.chain import run
 from alphamf.inference.random import generator
-from alphamf.research.experiments.base import Job, JobRecord, Numbers, blank_figure, in_numpy
+from alphamf.research.experiments.base import Job, JobRecord, Numbers, blank_panels, in_numpy
 from alphamf.research.experiments.richardson.laws import (
     PRIOR_VARIANCE,
     SCALE,
@@ -222,8 +222,8 @@ def lowest_errors(records: list[JobRecord], method: str) -> list[tuple[float, fl
 
 def figure(records: list[JobRecord]) -> Any:
     """Draw figures 1, 2 and 4, the lowest MSE against the run's length, and exact laws."""
-    drawing = blank_figure(12, 10)
-    panels = drawing.subplots(3, 3).ravel()
+    drawing, grid = blank_panels(12, 10, 3, 3)
+    panels = grid.ravel()
     lines: dict[tuple[str, str], list[JobRecord]] = {}
     for record in records:
         lines.setdefault((record.job["figure"], record.job["method"]), []).append(record)

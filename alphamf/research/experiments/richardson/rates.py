@@ -11,7 +11,7 @@ from random starts, with the same part of burn-in.
 from fractions import Fraction
 from typing import Any
 
-from alphamf.research.experiments.base import Job, JobRecord, Numbers, blank_figure
+from alphamf.research.experiments.base import Job, JobRecord, Numbers, blank_panels
 from alphamf.research.experiments.richardson import gaussian
 
 ITERATIONS = 1_000_000
@@ -70,8 +70,8 @@ def table(records: list[JobRecord]) -> list[dict[str, Any]]:
 
 def figure(records: list[JobRecord]) -> Any:
     """Draw the bias and the mean square error against the exponent."""
-    drawing = blank_figure(9, 4)
-    for quantity, panel in zip(CONSTANTS, drawing.subplots(1, 2), strict=True):
+    drawing, panels = blank_panels(9, 4, 1, 2)
+    for quantity, panel in zip(CONSTANTS, panels, strict=True):
         own = [(job["exponent"], n) for job, n in records if job["figure"] == quantity]
         exponents = [exponent for exponent, _ in own]
         if quantity == "bias":
