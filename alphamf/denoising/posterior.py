@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import log10, sqrt
 from typing import Any, NamedTuple
 
@@ -257,15 +257,9 @@ class Agreement:
         rhats = None
         if self._rhats is not None and other._rhats is not None:
             rhats = self._rhats + other._rhats
-        return Agreement(
-            self.chains,
-            self.draws,
-            self._output + other._output,
-            self._apart + other._apart,
-            self._variance + other._variance,
-            self._error + other._error,
-            rhats,
-        )
+        names = ("_output", "_apart", "_variance", "_error")
+        sums = {name: getattr(self, name) + getattr(other, name) for name in names}
+        return replace(self, **sums, _rhats=rhats)
 
     def _decibels(self, share: float) -> float:
         if not self._output:

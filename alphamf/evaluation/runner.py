@@ -129,17 +129,14 @@ def run(
         do,
         key=lambda job: job.result.key,
         known=_known(file, todo),
-        usable=lambda result: result.error is None and _has_audio(output, result),
+        usable=lambda result: _is_finished(output, result),
     )
 
 
 def finished_results(todo: Sequence[EvaluationJob], output: Path) -> dict[str, Result]:
     """Return the stored results of some jobs by key, except failed ones."""
-    return {
-        key: result
-        for key, result in _known(_file(output), todo).items()
-        if result.error is None and _has_audio(output, result)
-    }
+    known = _known(_file(output), todo)
+    return {key: result for key, result in known.items() if _is_finished(output, result)}
 
 
 def _file(output: Path) -> jobs.ResultsFile[Result]:
@@ -184,8 +181,10 @@ def _identity(result: Result) -> tuple[Any, ...]:
     return tuple(getattr(result, name) for name in names)
 
 
-def _has_audio(output: Path, result: Result) -> bool:
-    """Return whether the audio files of a result still exist."""
+def _is_finished(output: Path, result: Result) -> bool:
+    """Return whether a job succeeded and its audio files still exist."""
+    if result.error is not None:
+        return False
     names = (result.audio, audio_name("noisy", result.noisy), audio_name("clean", result.clean))
     return all(name is not None and (output / name).is_file() for name in names)
 

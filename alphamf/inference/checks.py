@@ -12,13 +12,14 @@ r"""Does a sampler sample what it should? Laws that hold for right samplers and 
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf, log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.laws import CHAINS, P_LEAST, Z_MOST
+from alphamf.inference.laws import CHAINS, P_LEAST, Z_MOST, whiten
 from alphamf.inference.protocols import Sampler
 from alphamf.inference.random import generator
 from alphamf.inference.ranges import POSITIVE, check_range
@@ -226,8 +227,7 @@ def _moments(white: Array) -> Array:
 
 def _whitening(mean: Array, covariance: Array) -> Callable[[Array], Array]:
     """Return the map to coordinates in which the reference has mean 0 and covariance 1."""
-    root = np.linalg.inv(np.linalg.cholesky(np.atleast_2d(covariance))).T
-    return lambda sample: (sample.astype(np.float64) - mean) @ root
+    return partial(whiten, mean=mean, covariance=np.atleast_2d(covariance))
 
 
 def _compared(before: Array, after: Array, fresh: Array) -> tuple[float, float]:

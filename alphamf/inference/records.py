@@ -242,7 +242,9 @@ class Extrapolated(Kept):
         if not self.keeps(state.step):
             return
         # The statistic may write into one buffer each time, so each value is scaled in a copy.
-        value: Any = sum(weight * self.statistic(theta, target) for weight, theta in _terms(state))
+        value: Any = sum(
+            weight * self.statistic(theta, target) for weight, theta in terms_of(state)
+        )
         value = value.mean(tuple(range(state.theta.ndim - 1)))
         self.weight += state.size
         if self._mean is None:
@@ -268,7 +270,7 @@ class Extrapolated(Kept):
         self._mean = arrays.get("mean")
 
 
-def _terms(state: Any) -> tuple[tuple[float, Array], ...]:
+def terms_of(state: Any) -> tuple[tuple[float, Array], ...]:
     """Return the weights and positions that the estimate adds up."""
     if hasattr(state, "terms"):
         return state.terms  # type: ignore[no-any-return]

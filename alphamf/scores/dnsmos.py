@@ -33,7 +33,7 @@ SCALES = (
 
 def check(path: str) -> None:
     """Raise an AlphaMFError if a file is not a DNSMOS P.835 network."""
-    given, found = _session(path).get_inputs(), _session(path).get_outputs()
+    given, found = _network(path).get_inputs(), _network(path).get_outputs()
     if len(given) != 1 or given[0].shape[-1] != SAMPLES or found[0].shape[-1] != len(SCALES):
         raise AlphaMFError(
             f"{printable_name(path)} is not a DNSMOS P.835 network, which takes {SAMPLES} samples "
@@ -46,7 +46,7 @@ def scores(path: str, sound: Floats, rate: int) -> tuple[float, float, float]:
 
     `sound`: shape (samples,); repeated where it is shorter than the network's input.
     """
-    session = _session(path)
+    session = _network(path)
     audio = resample(sound, rate, RATE)
     audio = np.tile(audio, -(-SAMPLES // len(audio))) if len(audio) < SAMPLES else audio
     name = session.get_inputs()[0].name
@@ -63,21 +63,26 @@ def scores(path: str, sound: Floats, rate: int) -> tuple[float, float, float]:
 
 
 @cache
-def _session(path: str) -> Any:
+def _network(path: str) -> Any:
     if not Path(path).is_file():
         raise AlphaMFError(f"{printable_name(path)} does not exist")
     try:
-        import onnxruntime
+        return onnx_session(path)
     except ImportError as error:
-        sentence = (
+        raise AlphaMFError(
             f"DNSMOS needs the package onnxruntime; install it with {install_extra('dnsmos')}"
-        )
-        raise AlphaMFError(sentence) from error
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    try:
-        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        ) from error
     except Exception as error:  # onnxruntime's own
         raise AlphaMFError(
             f"{printable_name(path)} is not a network that onnxruntime can read"
         ) from error
+
+
+def onnx_session(path: str) -> Any:
+    """Load a network of ONNX Runtime that runs in one thread."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])

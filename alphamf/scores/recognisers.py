@@ -76,21 +76,13 @@ def identity(name: str) -> str:
 
 
 def recognise_words(name: str, sound: Floats, rate: int) -> str:
-    """Return the words that a recogniser finds in a sound.
-
-    `sound`: shape (samples,).
-    """
+    """Return the words that a recogniser finds in a sound, shape (samples,)."""
     kind, _, folder = name.partition(":")
     if kind == WHISPER and FILE not in name:
-        return _whisper(folder)(_at_rate(sound, rate))
+        return _whisper(folder)(resample(sound.astype(np.float32), rate, RATE))
     if name == POCKETSPHINX:
-        return _pocketsphinx()(_at_rate(sound, rate))
+        return _pocketsphinx()(resample(sound.astype(np.float32), rate, RATE))
     return _run_command(name, sound, rate)
-
-
-def _at_rate(sound: Floats, rate: int) -> Floats:
-    sound = sound.astype(np.float32)
-    return sound if rate == RATE else resample(sound, rate, RATE)
 
 
 @cache

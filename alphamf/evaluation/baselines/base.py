@@ -21,10 +21,6 @@ class Clip(NamedTuple):
     model: str = "auto"
 
 
-def _always() -> str | None:
-    return None
-
-
 class Method(NamedTuple):
     """A denoising method."""
 
@@ -36,7 +32,7 @@ class Method(NamedTuple):
     # Requirement that must be installed, such as "package noisereduce", or None.
     requires: str | None = None
     # ``available()`` returns None if the method can run, otherwise one sentence with the reason.
-    available: Callable[[], str | None] = _always
+    available: Callable[[], str | None] = lambda: None
     uses_model: bool = False  # Whether it uses the clip's dictionary
 
 

@@ -49,17 +49,7 @@ FLOOR = 1e-3
 TINY = 1e-12
 
 
-def is_nmf(clip: Clip) -> Floats:
-    """Denoise by NMF of the power, in the Itakura-Saito divergence."""
-    return _denoise(clip, beta=0)
-
-
-def kl_nmf(clip: Clip) -> Floats:
-    """Denoise by NMF of the amplitude, in the Kullback-Leibler divergence."""
-    return _denoise(clip, beta=1)
-
-
-def _denoise(clip: Clip, beta: int) -> Floats:
+def denoise(clip: Clip, beta: int) -> Floats:
     """Denoise at the dictionary's rate; frequencies above its band are unchanged."""
     dictionary = choose(clip.model, clip.rate)
     sound = resample(clip.noisy, clip.rate, dictionary.rate)

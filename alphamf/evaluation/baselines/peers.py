@@ -20,6 +20,7 @@ import numpy as np
 from alphamf.audio.resample import resample
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.baselines.base import Clip, Method, fit
+from alphamf.scores.dnsmos import onnx_session
 from alphamf.tools.arrays import Floats
 from alphamf.tools.extras import install_extra, install_packages
 
@@ -149,16 +150,7 @@ def _step(session: Any, *values: Any) -> list[Any]:
 @cache
 def _sessions(package: str, *files: str) -> list[Any]:
     """Return a single-threaded session for each model of a package."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 3
-    places = [str(distribution(package).locate_file(file)) for file in files]
-    return [
-        onnxruntime.InferenceSession(place, options, providers=["CPUExecutionProvider"])
-        for place in places
-    ]
+    return [onnx_session(str(distribution(package).locate_file(file))) for file in files]
 
 
 @cache

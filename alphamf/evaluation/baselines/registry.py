@@ -3,6 +3,8 @@
 Importing them costs no more than NumPy; what a method needs is imported when it runs.
 """
 
+from functools import partial
+
 import numpy as np
 
 from alphamf.audio import stft
@@ -15,11 +17,6 @@ from alphamf.tools.arrays import Floats
 HOP_SECONDS = 0.016
 OVERLAP = 4
 """Ratio of window and hop: windows of 64 ms every 16 ms, as in the shipped dictionaries."""
-
-
-def return_input(clip: Clip) -> Floats:
-    """Return the input."""
-    return clip.noisy.copy()
 
 
 def mask(clip: Clip) -> Floats:
@@ -39,14 +36,14 @@ def mask(clip: Clip) -> Floats:
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
-        Method("noisy", "the unprocessed input", return_input),
+        Method("noisy", "the unprocessed input", lambda clip: clip.noisy.copy()),
         Method("oracle-mask", "Wiener mask of the true speech and noise: a bound", mask),
         Method("logmmse", "log-spectral amplitude estimator with noise tracking", logmmse.denoise),
         *(
             Method(name, f"{law} NMF, speech from the dictionary", run, uses_model=True)
             for name, law, run in (
-                ("is-nmf", "Itakura-Saito", nmf.is_nmf),
-                ("kl-nmf", "Kullback-Leibler", nmf.kl_nmf),
+                ("is-nmf", "Itakura-Saito", partial(nmf.denoise, beta=0)),
+                ("kl-nmf", "Kullback-Leibler", partial(nmf.denoise, beta=1)),
             )
         ),
         *PEERS,

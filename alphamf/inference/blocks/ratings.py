@@ -1,6 +1,6 @@
 """Ratings split into a grid of blocks, from lists or generated block by block, and their model."""
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -104,6 +104,7 @@ class ListedRatings:
         return train, test
 
 
+@dataclass
 class SyntheticRatings:
     """Synthetic ratings of any size; each block has its own random stream.
 
@@ -113,25 +114,15 @@ class SyntheticRatings:
     """
 
     shape: tuple[int, int]  # Number of rows and columns
-    blocks: int  # B, the number of row blocks and of column blocks
     count: int  # About how many ratings there are
+    _: KW_ONLY
     rank: int  # Number of factors
-    seed: int  # Seed of the ratings
-    test: float  # Proportion of the ratings that are for test
+    blocks: int  # B, the number of row blocks and of column blocks
+    seed: int = 0  # Seed of the ratings
+    test: float = 0.01  # Proportion of the ratings that are for test
 
-    def __init__(
-        self,
-        shape: tuple[int, int],
-        count: int,
-        *,
-        rank: int,
-        blocks: int,
-        seed: int = 0,
-        test: float = 0.01,
-    ) -> None:
-        _check(shape, blocks)
-        self.shape, self.blocks = shape, blocks
-        self.count, self.rank, self.seed, self.test = count, rank, seed, test
+    def __post_init__(self) -> None:
+        _check(self.shape, self.blocks)
 
     def block(self, row: int, column: int) -> tuple[Entries, Entries]:
         """Generate a block's training and test ratings."""

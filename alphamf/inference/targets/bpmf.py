@@ -169,7 +169,7 @@ class BPMFPotential(NamedTuple):
     residual: Array
 
     @property
-    def weight(self) -> float:
+    def weight(self) -> Any:
         """Weight of a squared error, N / n over the variance."""
         return len(self.target.users) / (self.users.shape[-1] * self.target.variance_x)
 

@@ -125,7 +125,7 @@ class BatchPotential(NamedTuple):
     x: Array
 
     @property
-    def weight(self) -> float:
+    def weight(self) -> Any:
         """Weight of a data point, N / N_Omega over the variance."""
         return len(self.target.x) / (self.x.shape[-1] * self.target.variance)
 

@@ -118,7 +118,7 @@ class LogisticPotential(NamedTuple):
     labels: Array
 
     @property
-    def weight(self) -> float:
+    def weight(self) -> Any:
         """Weight of a point, N / n."""
         return len(self.target.labels) / self.labels.shape[-1]
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, get_args, overload
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
@@ -206,13 +206,7 @@ class Clips(Sequence[TrainingClip]):
     def __len__(self) -> int:
         return int(self._ends[-1])
 
-    @overload
-    def __getitem__(self, index: int) -> TrainingClip: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[TrainingClip]: ...
-    def __getitem__(self, index: int | slice) -> TrainingClip | Sequence[TrainingClip]:
-        if isinstance(index, slice):
-            return [self[k] for k in range(len(self))[index]]
+    def __getitem__(self, index: Any) -> Any:
         k = range(len(self))[index]
         shard = int(np.searchsorted(self._ends, k, "right"))
         # Mapped anew each time: what was read of a file then leaves the memory of this process.

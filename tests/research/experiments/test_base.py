@@ -16,7 +16,7 @@ from alphamf.research.experiments.base import (
     mean_and_error,
 )
 from alphamf.research.experiments.catalogue import EXPERIMENTS
-from alphamf.research.experiments.hamcmc import speech_chain
+from alphamf.research.experiments.hamcmc import speech_search
 from alphamf.research.experiments.run import results_file, run
 from alphamf.training.dictionary.api import train
 from tests.support.commands import run as run_command
@@ -97,9 +97,9 @@ MOST = {
 def test_an_experiment_gives_a_table_and_a_figure(name, shared, tmp_path, monkeypatch):
     """All methods at small sizes, and with a dictionary of ten spectra."""
     monkeypatch.setenv("ALPHAMF_DATA", str(shared))
-    paths = [shared / "corpora/noizeus" / speech_chain.training_files()[0]]
+    paths = [shared / "corpora/noizeus" / speech_search.training_files()[0]]
     model = train(paths, rank=10, alpha=1.2, context=1, steps=5)
-    monkeypatch.setattr(speech_chain, "dictionary", lambda: model)
+    monkeypatch.setattr(speech_search, "dictionary", lambda: model)
     experiment = EXPERIMENTS[name]
     jobs = [
         job | {key: min(job[key], MOST[key]) for key in job.keys() & MOST.keys()}

@@ -13,11 +13,11 @@ from alphamf.inference.samplers.hamcmc import HAMCMC, NaiveQN
 from alphamf.inference.samplers.langevin import PSGLD, RSGLD, SGLD
 from alphamf.inference.schedule import Polynomial
 from alphamf.research.experiments.catalogue import EXPERIMENTS
-from alphamf.research.experiments.hamcmc import distributed_mf, linear, speech, speech_chain
+from alphamf.research.experiments.hamcmc import distributed_mf, linear, speech, speech_search
 from alphamf.research.experiments.mass_em import synthetic, topics
 from alphamf.research.experiments.quasi_newton import bpmf, gaussian, mnist
 from alphamf.research.experiments.richardson import gaussian as richardson
-from alphamf.research.experiments.richardson import laws, rates
+from alphamf.research.experiments.richardson import rates
 
 
 def full_jobs(name, **wanted):
@@ -121,7 +121,7 @@ def test_speech_has_table_2_and_section_4_2():
     }
     for name, sampler in printed.items():
         assert speech.PRINTED[name] == speech.METHODS[f"{name}, printed"].sampler == sampler
-    settings = speech_chain.SETTINGS
+    settings = speech_search.SETTINGS
     assert (settings.steps, settings.keep, settings.blocks) == (2500, 200, 10)
     assert (settings.alpha_speech, settings.alpha_noise) == (1.2, 1.89)
     assert settings.noise_rank == 5  # K = 105, of which 100 are speech
@@ -130,8 +130,8 @@ def test_speech_has_table_2_and_section_4_2():
 def test_dictionary_of_speech_has_100_columns_at_alpha_1_2(shared, monkeypatch):
     asked = {}
     monkeypatch.setenv("ALPHAMF_DATA", str(shared))
-    monkeypatch.setattr(speech_chain, "train", lambda paths, **settings: asked.update(settings))
-    speech_chain.dictionary.__wrapped__()
+    monkeypatch.setattr(speech_search, "train", lambda paths, **settings: asked.update(settings))
+    speech_search.dictionary.__wrapped__()
     assert (asked["rank"], asked["alpha"], asked["rate"], asked["context"]) == (100, 1.2, 8000, 1)
 
 
@@ -174,10 +174,11 @@ def test_richardson_has_section_5_1():
     for figure, ends in (("step", (1e-6, 1e-3)), ("momentum", (1e-4, 1e-2))):
         steps = [job["gamma"] for job in full_jobs("richardson", figure=figure)]
         assert (min(steps), max(steps)) == ends  # the axes of figures 2 and 4
-    target = laws.model(1)
+    target = richardson.model(1)
     assert (len(target.x), target.batch) == (1000, 100)  # N, and B = N / 10
-    assert (laws.PRIOR_VARIANCE, target.variance) == (10, 1)
-    assert (laws.model(20).a / laws.SCALE).var() == pytest.approx(0.5, rel=0.05)  # N(0, I / 2)
+    assert (richardson.PRIOR_VARIANCE, target.variance) == (10, 1)
+    spread = (richardson.model(20).a / richardson.SCALE).var()
+    assert spread == pytest.approx(0.5, rel=0.05)  # N(0, I / 2)
     assert richardson.RUNS == 100
     # Figure 3: gamma_b = 2e-3 with 1/3 and gamma_M = 1e-3 with 0.2 among the exponents.
     for quantity, constant, best in (("bias", 2e-3, 1 / 3), ("mse", 1e-3, 0.2)):

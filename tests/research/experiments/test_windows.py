@@ -9,7 +9,7 @@ import pytest
 from alphamf.inference import leaps
 from alphamf.inference.random import generator
 from alphamf.inference.targets.gaussian import LinearGaussian
-from alphamf.research.experiments.hamcmc import linear, quartic, speech_chain
+from alphamf.research.experiments.hamcmc import linear, speech_search
 from alphamf.research.experiments.mass_em import methods, synthetic, topics
 from alphamf.research.experiments.quasi_newton import bpmf, gaussian, mnist
 from alphamf.research.experiments.richardson import factors
@@ -57,18 +57,18 @@ def of_linear(monkeypatch):
 
 def of_quartic(monkeypatch):
     """Expect E |theta|^2 over the second half, relative to the exact one."""
-    script(monkeypatch, quartic, lambda k: np.full((3, 1), np.sqrt(k * quartic.Quartic.power)))
-    found, _ = quartic.bias(SimpleNamespace(step_size=0.1), 1, time_span=1.0, chains=3)
+    script(monkeypatch, linear, lambda k: np.full((3, 1), np.sqrt(k * linear.Quartic.power)))
+    found, _ = linear.quartic_bias(SimpleNamespace(step_size=0.1), 1, time_span=1.0, chains=3)
     assert found == pytest.approx(np.arange(6, 11).mean() - 1)
 
 
 def of_speech(monkeypatch):
     """Expect the gain over the last 8 % of the steps."""
-    script(monkeypatch, speech_chain, lambda k: np.float64(k))
-    begin = speech_chain.Start(SimpleNamespace(gain=lambda theta: theta), np.zeros(1))
-    assert speech_chain.SETTINGS.thin <= 10
-    found, _ = speech_chain.mean_chain_gain(begin, None, 2500, 0)
-    wanted = np.arange(2301, 2501)[speech_chain.SETTINGS.thin - 1 :: speech_chain.SETTINGS.thin]
+    script(monkeypatch, speech_search, lambda k: np.float64(k))
+    begin = speech_search.Start(SimpleNamespace(gain=lambda theta: theta), np.zeros(1))
+    assert speech_search.SETTINGS.thin <= 10
+    found, _ = speech_search.mean_chain_gain(begin, None, 2500, 0)
+    wanted = np.arange(2301, 2501)[speech_search.SETTINGS.thin - 1 :: speech_search.SETTINGS.thin]
     assert found == pytest.approx(wanted.mean())
 
 
@@ -87,10 +87,10 @@ def of_gibbs(monkeypatch):
         def gain(self):
             return np.full(2, float(self.swept))
 
-    monkeypatch.setattr(speech_chain, "Gibbs", Counting)
-    begin = speech_chain.Start(SimpleNamespace(power=np.zeros(2)), np.zeros(1))
+    monkeypatch.setattr(speech_search, "Gibbs", Counting)
+    begin = speech_search.Start(SimpleNamespace(power=np.zeros(2)), np.zeros(1))
     for collapsed in (False, True):
-        found, _ = speech_chain.mean_gibbs_gain(begin, 9, 0, collapsed=collapsed)
+        found, _ = speech_search.mean_gibbs_gain(begin, 9, 0, collapsed=collapsed)
         assert found == pytest.approx(8.0)
     assert asked == [False, True]
 
@@ -300,7 +300,7 @@ def test_every_module_that_takes_the_time_of_steps_is_among_these():
     }
     # Targets that no compiled loop can read: topics, films, sounds, digits without minibatches.
     others = {
-        "hamcmc/speech_chain.py", "mass_em/topics.py", "quasi_newton/bpmf.py",
+        "hamcmc/speech_search.py", "mass_em/topics.py", "quasi_newton/bpmf.py",
         "quasi_newton/mnist.py", "richardson/factors.py",
     }  # fmt: skip
     assert timed == in_numpy | others

@@ -28,7 +28,7 @@ from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.samplers.langevin import PSGLD, SGLD
 from alphamf.inference.schedule import Polynomial
 from alphamf.research.experiments.base import Job, JobRecord, Numbers, blank_panels, mean_and_error
-from alphamf.research.experiments.hamcmc import speech_chain
+from alphamf.research.experiments.hamcmc import speech_search
 from alphamf.research.experiments.hamcmc.speech_search import sampler_of
 
 CLIPS = 80
@@ -78,12 +78,12 @@ class SpeechMethod(NamedTuple):
 
     sampler: Any
     unit: float = 1.0
-    blocks: int = speech_chain.SETTINGS.blocks
-    steps: int = speech_chain.SETTINGS.steps
+    blocks: int = speech_search.SETTINGS.blocks
+    steps: int = speech_search.SETTINGS.steps
     clips: int = CLIPS
 
 
-PASSES = speech_chain.SETTINGS.steps // speech_chain.SETTINGS.blocks
+PASSES = speech_search.SETTINGS.steps // speech_search.SETTINGS.blocks
 """Passes over the data of 2500 steps."""
 
 METHODS: dict[str, SpeechMethod] = {
@@ -111,7 +111,7 @@ METHODS: dict[str, SpeechMethod] = {
 
 def jobs(full: bool, seed: int) -> list[Job]:
     """List one job for every method and clip."""
-    clips = speech_chain.test_clips()
+    clips = speech_search.test_clips()
     return [
         {
             "method": name,
@@ -129,26 +129,26 @@ def work(job: Job) -> Numbers:
     """Denoise and score one clip; the time is that of the sampling alone, on one core."""
     name, seed, steps = job["method"], job["seed"], job["steps"]
     method = METHODS[name]
-    noisy, clean = speech_chain.waves((job["noisy"], job["clean"]))
-    model = speech_chain.dictionary()
+    noisy, clean = speech_search.waves((job["noisy"], job["clean"]))
+    model = speech_search.dictionary()
     spectrum = stft.forward(noisy, model.frame)
     gain, seconds = np.ones(spectrum.shape, np.float32), 0.0
     if name != "noisy":
         with np.errstate(all="ignore"):
-            begin = speech_chain.start(
+            begin = speech_search.start(
                 np.abs(spectrum) ** 2, model, seed, unit=method.unit, blocks=method.blocks
             )
             if method.sampler is not None:
-                gain, seconds = speech_chain.mean_chain_gain(begin, method.sampler, steps, seed)
+                gain, seconds = speech_search.mean_chain_gain(begin, method.sampler, steps, seed)
             elif name == "start":
                 gain = begin.target.gain(begin.theta)
             else:
                 collapsed = "collapsed" in name
-                gain, seconds = speech_chain.mean_gibbs_gain(
+                gain, seconds = speech_search.mean_gibbs_gain(
                     begin, steps, seed, collapsed=collapsed
                 )
     return {
-        "sdr": speech_chain.restored_sdr(spectrum, gain, model, clean),
+        "sdr": speech_search.restored_sdr(spectrum, gain, model, clean),
         "seconds": seconds,
     }
 

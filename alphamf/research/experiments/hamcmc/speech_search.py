@@ -2,8 +2,8 @@ r"""``alpha-mf-speech-search``: tune hyperparameters, with equal trials per meth
 
 Each trial draws all hyperparameters of its method at random, uniformly in their logarithms, and
 runs as many steps as the table on the tuning clips, which are neither in W's training set nor in
-the test. c is the unit of :math:`|X|^2` (`speech_chain`); ranges are stated for c =
-1, and go along with it as the speech's gains do:
+the test. c is the unit of :math:`|X|^2`; ranges are stated for c = 1, and go along
+with it as the speech's gains do:
 
 ========================  =======================  ======================
 hyperparameter            range                    unit
@@ -18,20 +18,181 @@ lambda of PSGLD           1e-1 to 1e4              :math:`c^{-0.6}`
 ========================  =======================  ======================
 
 PSGLD's alpha is the .9 that is printed.
+
+The paper's step sizes depend on the unit of :math:`|X|^2`, which it does not print. In a unit c the
+factors of a source are :math:`c^{\alpha/2}` times as large: H of the speech, whose W is fixed; W
+and H of the noise by half of the exponent each. Priors and starting values go along, so that the
+posterior is the same: the unit is a hyperparameter of the samplers alone.
+
+W is trained on the clean speech of 17 train sentences, hyperparameters are chosen on noisy clips of
+the other three (`TUNING`), and the table is of the test sentences. The six voices are the same in
+all parts, as in the paper.
 """
 
-from typing import Any
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from alphamf.audio import stft
+from alphamf.audio.reader import read
+from alphamf.denoising.sampling import bin_levels, sources
+from alphamf.denoising.settings import PRESETS
 from alphamf.errors import DivergenceError
-from alphamf.inference.random import generator
+from alphamf.factorization.alpha_mf import AlphaMF
+from alphamf.factorization.priors import Gamma
+from alphamf.inference.chain import run
+from alphamf.inference.random import START, Key, generator
+from alphamf.inference.records import Mean
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.samplers.langevin import PSGLD, SGLD
+from alphamf.learnt.dictionary import Dictionary
+from alphamf.research.corpora import CORPORA, find
 from alphamf.research.experiments.base import Job, JobRecord, Numbers, blank_panels
-from alphamf.research.experiments.hamcmc import speech_chain
-from alphamf.research.experiments.hamcmc.gibbs import Interleaved
+from alphamf.research.experiments.hamcmc.gibbs import Gibbs, Interleaved
+from alphamf.scores.score import sdr
+from alphamf.tools.arrays import Floats
+from alphamf.tools.tables import read_manifest
+from alphamf.training.dictionary.api import train
+
+SPEECH_PRIOR = Gamma(1.0, 300.0)
+"""Of H of the speech in the unit of mean power one; the rate is from a search on three train
+signals: docs/experiments/searches.md."""
+
+SETTINGS = replace(PRESETS["paper"], warm_up=0, prior_speech=SPEECH_PRIOR)
+
+KEPT = SETTINGS.keep / SETTINGS.steps
+"""Part of the steps that is averaged: the last 200 of 2500."""
+
+
+class Start(NamedTuple):
+    """The posterior of a clip, and the initial position for all methods."""
+
+    target: AlphaMF
+    theta: Floats
+
+
+def start(power: Floats, model: Dictionary, seed: int, *, unit: float, blocks: int) -> Start:
+    """Return the posterior given |X|^2 scaled to a mean of `unit` per bin, and a start.
+
+    `power`: |X|^2, shape (bins, frames).
+    """
+    level = bin_levels(power)
+    speech, noise = sources(model, SETTINGS, level)
+    by_speech, by_noise = unit ** (speech.alpha / 2), unit ** (noise.alpha / 4)
+    parts = [
+        replace(
+            source,
+            level=source.level * factor,
+            prior_gains=Gamma(prior.shape, prior.rate / factor),
+        )
+        for source, prior, factor in (
+            (speech, SPEECH_PRIOR, by_speech),
+            (noise, Gamma(30.0, 30.0), by_noise),
+        )
+    ]
+    target = AlphaMF(power * (np.float32(unit) / level), parts, blocks=blocks)
+    theta = target.start(generator(seed, Key.CHAIN, START))
+    target.unpack(theta)[1][0][...] *= by_noise
+    return Start(target, theta)
+
+
+def mean_chain_gain(begin: Start, sampler: Any, steps: int, seed: int) -> tuple[Floats, float]:
+    """Run a chain; return the mean gain over its last steps, and the CPU seconds."""
+    kept = max(1, round(KEPT * steps))
+    record = Mean(
+        lambda theta, target: target.gain(theta),
+        burn_in=steps - kept,
+        thin=min(SETTINGS.thin, kept),
+    )
+    began = time.process_time()
+    chain = run(begin.target, sampler, steps=steps, seed=seed, start=begin.theta, record=record)
+    for _ in chain:
+        pass
+    return record.mean, time.process_time() - began
+
+
+def mean_gibbs_gain(
+    begin: Start, sweeps: int, seed: int, *, collapsed: bool
+) -> tuple[Floats, float]:
+    """Return the mean gain over the last third of Gibbs sweeps, and the CPU seconds."""
+    rng = generator(seed, 0, 1)
+    began = time.process_time()
+    chain = Gibbs(begin.target, rng, begin.theta, collapsed=collapsed)
+    total: Floats = np.zeros_like(begin.target.power)
+    kept = max(1, sweeps // 3)
+    for sweep in range(sweeps):
+        chain.sweep(rng)
+        if sweep >= sweeps - kept:
+            total += chain.gain() / np.float32(kept)
+    return total, time.process_time() - began
+
+
+def restored_sdr(spectrum: stft.Complexes, gain: Floats, model: Dictionary, clean: Floats) -> float:
+    """Return the SDR in dB of a spectrum times a gain, in the time domain."""
+    return sdr(clean, stft.inverse(spectrum * gain, model.frame, len(clean)))
+
+
+SNR = "5"
+
+TUNING = (("sp05", "babble"), ("sp14", "car"), ("sp24", "street"))
+"""Sentence and noise of the clips that hyperparameters are chosen on."""
+
+Pair = tuple[str, str]
+"""A noisy file and its clean one, below the corpus's folder."""
+
+
+def test_clips() -> list[Pair]:
+    """List the 80 noisy files at 5 dB of the test sentences, with their clean ones, shuffled.
+
+    Shuffled, so that any part of the list has different sentences and noises.
+    """
+    chosen = sorted(_pairs(lambda row: row["split"] == "test"))
+    return [chosen[k] for k in np.random.default_rng(0).permutation(len(chosen))]
+
+
+def tuning_clips() -> list[Pair]:
+    """List the noisy files of `TUNING`, with their clean ones."""
+    return _pairs(lambda row: (row["speaker"], row["noise"]) in TUNING)
+
+
+def training_files() -> list[str]:
+    """List the clean files that W is trained on."""
+    held_out = {sentence for sentence, _ in TUNING}
+    return sorted(
+        row["path"]
+        for row in _manifest()
+        if row["split"] == "train" and row["snr_db"] == "clean" and row["speaker"] not in held_out
+    )
+
+
+def waves(pair: Pair) -> tuple[Floats, Floats]:
+    """Read a noisy signal and its clean one."""
+    (noisy, _), (clean, _) = (read(find("noizeus") / path) for path in pair)
+    return noisy[:, 0], clean[:, 0]
+
+
+@cache
+def dictionary() -> Dictionary:
+    """Train 100 spectra of single frames at alpha 1.2, once per process."""
+    paths = [find("noizeus") / path for path in training_files()]
+    return train(paths, rate=8000, rank=100, alpha=1.2, context=1, seed=0)
+
+
+def _pairs(wanted: Callable[[dict[str, str]], bool]) -> list[Pair]:
+    """List the noisy files at 5 dB that are wanted, with their clean ones."""
+    rows = _manifest()
+    clean = {row["speaker"]: row["path"] for row in rows if row["snr_db"] == "clean"}
+    noisy = [row for row in rows if row["snr_db"] == SNR and wanted(row)]
+    return [(row["path"], clean[row["speaker"]]) for row in noisy]
+
+
+def _manifest() -> list[dict[str, str]]:
+    return read_manifest(find("noizeus"), CORPORA["noizeus"].columns)
+
 
 METHODS = ("SGLD", "PSGLD", "PSGLD, lagged", "HAMCMC", "HAMCMC without pairs")
 
@@ -84,7 +245,7 @@ def jobs(full: bool, seed: int) -> list[Job]:
             "method": method,
             "trial": trial,
             "settings": settings(method, trial, seed),
-            "steps": speech_chain.SETTINGS.steps if full else 300,
+            "steps": SETTINGS.steps if full else 300,
             "seed": seed,
         }
         for method in METHODS
@@ -95,27 +256,25 @@ def jobs(full: bool, seed: int) -> list[Job]:
 def work(job: Job) -> Numbers:
     """Denoise and score the tuning clips at the settings of a trial."""
     sampler = sampler_of(job["method"], job["settings"])
-    model = speech_chain.dictionary()
+    model = dictionary()
     scores, seconds = [], 0.0
-    for pair in speech_chain.tuning_clips():
-        noisy, clean = speech_chain.waves(pair)
+    for pair in tuning_clips():
+        noisy, clean = waves(pair)
         spectrum = stft.forward(noisy, model.frame)
-        begin = speech_chain.start(
+        begin = start(
             np.abs(spectrum) ** 2,
             model,
             job["seed"],
             unit=job["settings"]["unit"],
-            blocks=speech_chain.SETTINGS.blocks,
+            blocks=SETTINGS.blocks,
         )
         try:
             with np.errstate(all="ignore"):
-                gain, spent = speech_chain.mean_chain_gain(
-                    begin, sampler, job["steps"], job["seed"]
-                )
+                gain, spent = mean_chain_gain(begin, sampler, job["steps"], job["seed"])
         except DivergenceError:
             return {"sdr": [FAILED], "seconds": seconds}
         seconds += spent
-        scores.append(speech_chain.restored_sdr(spectrum, gain, model, clean))
+        scores.append(restored_sdr(spectrum, gain, model, clean))
     return {"sdr": scores, "seconds": seconds}
 
 

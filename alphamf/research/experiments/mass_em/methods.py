@@ -45,14 +45,33 @@ one for SG-NPHMC-EM that learns Q."""
 
 
 @dataclass(frozen=True)
-class PositionMass:
+class LearntMass:
+    """A mass that a learner adapts, and `inverse` changes."""
+
+    learner: MassEM
+
+    @property
+    def test(self) -> str:
+        """Test function of the learner."""
+        return self.learner.test
+
+    def init(self, theta: Array) -> MassEMState:
+        """Return the state that starts at M = I."""
+        return self.learner.init(theta)
+
+    def update(self, *after: Any) -> MassEMState:
+        """Adapt the mass after a step: the parameters are those of `MassEM.update`."""
+        return self.learner.update(*after)
+
+
+@dataclass(frozen=True)
+class PositionMass(LearntMass):
     r"""A mass adapted to positions, scaled to :math:`\det M = 1`.
 
     The covariance of the positions has their units, and would change the meaning of the step size
     during adaptation. The scaling keeps only its shape, so that the step size of M = I applies.
     """
 
-    learner: MassEM  # A ``MassEM`` with the source "positions"
     # Approximate variance of the positions. The learner adds samples that agree with the present
     # mass, which begins as this times I: with 1 they would outweigh those of a posterior of width
     # 0.01.
@@ -60,7 +79,7 @@ class PositionMass:
 
     def init(self, theta: Array) -> MassEMState:
         """Return the state that starts at M = I."""
-        state = self.learner.init(theta)
+        state = super().init(theta)
         return state._replace(inverse=state.inverse * self.variance)
 
     def inverse(self, state: MassEMState) -> Metric:
@@ -70,13 +89,6 @@ class PositionMass:
         return (
             Dense(metric.g / scale[..., None]) if self.learner.dense else Diagonal(metric.g / scale)
         )
-
-    def update(self, rng: Any, state: MassEMState, theta: Array, momentum: Array) -> MassEMState:
-        """Adapt the mass after a step.
-
-        `theta`, `momentum`: at the end of the step, shape (*chains, D).
-        """
-        return self.learner.update(rng, state, theta, momentum)
 
 
 def base_method(method: str) -> str:

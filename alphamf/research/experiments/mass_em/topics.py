@@ -24,7 +24,7 @@ from alphamf.errors import DivergenceError
 from alphamf.inference.chain import run
 from alphamf.inference.metric import Diagonal, Metric
 from alphamf.inference.random import generator
-from alphamf.inference.samplers.masses import MassEM, MassEMState
+from alphamf.inference.samplers.masses import MassEMState
 from alphamf.inference.samplers.sghmc import SGHMC
 from alphamf.inference.targets.perplexity import Perplexity, split
 from alphamf.inference.targets.topics import TopicModel
@@ -60,40 +60,16 @@ LEAPS = 10
 
 
 @dataclass(frozen=True)
-class PartlyAdaptiveMass:
+class PartlyAdaptiveMass(methods.LearntMass):
     """An adaptive diagonal mass, except for log E, which has mass I."""
 
-    learner: MassEM  # A diagonal ``MassEM``
     rank: int  # Number of topics, of theta = (log T, log E, log alpha, log c)
-
-    def init(self, theta: Array) -> MassEMState:
-        """Return the state that starts at M = I."""
-        return self.learner.init(theta)
 
     def inverse(self, state: MassEMState) -> Metric:
         """Return M^-1."""
         inverse = state.inverse.copy()
         inverse[..., self.rank : 2 * self.rank] = 1
         return Diagonal(inverse)
-
-    @property
-    def test(self) -> str:
-        """Test function of the learner."""
-        return self.learner.test
-
-    def update(
-        self,
-        rng: Any,
-        state: MassEMState,
-        theta: Array,
-        momentum: Array,
-        force: tuple[Array, Array] | None = None,
-    ) -> MassEMState:
-        """Adapt the mass after a step.
-
-        `theta`, `momentum`: at the end of the step, shape (*chains, D).
-        """
-        return self.learner.update(rng, state, theta, momentum, force)
 
 
 class OneBatch:

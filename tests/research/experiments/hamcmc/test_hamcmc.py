@@ -16,9 +16,7 @@ from alphamf.research.experiments.base import JobRecord
 from alphamf.research.experiments.catalogue import EXPERIMENTS
 from alphamf.research.experiments.hamcmc import (
     linear,
-    quartic,
     speech,
-    speech_chain,
     speech_search,
 )
 from alphamf.research.experiments.hamcmc.gibbs import Gibbs, Interleaved
@@ -136,8 +134,8 @@ def test_linear_chains_that_explode_are_reported():
 
 @pytest.mark.slow
 def test_naive_chain_is_biased_and_hamcmc_is_not():
-    job = {"size": quartic.SIZE, "step_size": 0.08, "time": 4.0, "chains": 1000, "seed": 0}
-    bias = {name: LINEAR.work({**job, "method": name})["bias"] for name in quartic.METHODS}
+    job = {"size": linear.QUARTIC, "step_size": 0.08, "time": 4.0, "chains": 1000, "seed": 0}
+    bias = {name: LINEAR.work({**job, "method": name})["bias"] for name in linear.ON_QUARTIC}
     assert bias.pop("naive quasi-Newton, M = 2") > 0.2
     assert max(map(abs, bias.values())) < 0.1
 
@@ -150,21 +148,21 @@ def small(shared, monkeypatch):
     """Make the experiment use a dictionary of two sentences."""
     monkeypatch.setenv("ALPHAMF_DATA", str(shared))
     folder = shared / "corpora" / "noizeus"
-    paths = [folder / path for path in speech_chain.training_files()[:2]]
-    trained = speech_chain.train(paths, rank=10, alpha=1.2, context=1, steps=20)
-    monkeypatch.setattr(speech_chain, "dictionary", lambda: trained)
+    paths = [folder / path for path in speech_search.training_files()[:2]]
+    trained = speech_search.train(paths, rank=10, alpha=1.2, context=1, steps=20)
+    monkeypatch.setattr(speech_search, "dictionary", lambda: trained)
     return trained
 
 
 def test_speech_parts_share_no_sentence(shared, monkeypatch):
     monkeypatch.setenv("ALPHAMF_DATA", str(shared))
-    training = {path.split("/")[1] for path in speech_chain.training_files()}
-    tuning = {noisy.split("/")[1] for noisy, _ in speech_chain.tuning_clips()}
-    test = {noisy.split("/")[1] for noisy, _ in speech_chain.test_clips()}
+    training = {path.split("/")[1] for path in speech_search.training_files()}
+    tuning = {noisy.split("/")[1] for noisy, _ in speech_search.tuning_clips()}
+    test = {noisy.split("/")[1] for noisy, _ in speech_search.test_clips()}
     assert (len(training), len(tuning), len(test)) == (17, 3, 10)
     assert not training & tuning and not training & test and not tuning & test
-    assert len(speech_chain.test_clips()) == 80
-    assert all("_5dB/" in noisy for noisy, _ in speech_chain.test_clips())
+    assert len(speech_search.test_clips()) == 80
+    assert all("_5dB/" in noisy for noisy, _ in speech_search.test_clips())
 
 
 @pytest.mark.parametrize("content", [None, b"path,speaker\na.wav,sp01\n", b"\xff\n"])
@@ -179,9 +177,9 @@ def test_folder_without_a_list_of_its_recordings_is_one_sentence(content, tmp_pa
 
 
 def test_unit_of_power_changes_the_factors_and_not_the_posterior(small, shared):
-    noisy, _ = speech_chain.waves(speech_chain.tuning_clips()[0])
-    power = np.abs(speech_chain.stft.forward(noisy, small.frame)) ** 2
-    one, other = (speech_chain.start(power, small, 0, unit=unit, blocks=1) for unit in (1.0, 1e4))
+    noisy, _ = speech_search.waves(speech_search.tuning_clips()[0])
+    power = np.abs(speech_search.stft.forward(noisy, small.frame)) ** 2
+    one, other = (speech_search.start(power, small, 0, unit=unit, blocks=1) for unit in (1.0, 1e4))
     np.testing.assert_allclose(one.target.gain(one.theta), other.target.gain(other.theta), 1e-3)
     scales = other.theta / one.theta
     w_noise, h_speech = one.target.unpack(scales)[1][0], one.target.unpack(scales)[0][1]
@@ -233,7 +231,7 @@ def test_interleaved_is_hamcmc_with_an_identity_and_one_gradient():
 @pytest.mark.slow
 def test_speech(small):
     """All methods on a signal, from one start, with few steps."""
-    first = speech_chain.test_clips()[0][0]
+    first = speech_search.test_clips()[0][0]
     records = []
     for job in SPEECH.jobs(True, 0):
         if job["noisy"] == first:

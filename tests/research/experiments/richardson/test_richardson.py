@@ -9,8 +9,13 @@ from alphamf.inference.laws import Z_MOST, gaussian_draws, step_many
 from alphamf.research.experiments.base import JobRecord
 from alphamf.research.experiments.richardson import factors, gaussian, rates
 from alphamf.research.experiments.richardson import gaussian as linear
-from alphamf.research.experiments.richardson.gaussian import ErrorMoments
-from alphamf.research.experiments.richardson.laws import PRIOR_VARIANCE, law, model, sampler_of
+from alphamf.research.experiments.richardson.gaussian import (
+    PRIOR_VARIANCE,
+    ErrorMoments,
+    law,
+    model,
+    sampler_of,
+)
 
 SLOPES = [1e-3, 7e-4, 5e-4, 3.5e-4, 2.5e-4]
 
