@@ -23,7 +23,7 @@ from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.samplers.langevin import SGLD
 from alphamf.inference.samplers.masses import MassEM, UnitMass
 from alphamf.inference.samplers.qnhmc import QNHMC
-from alphamf.research.experiments.hamcmc.quartic import Quartic
+from alphamf.research.experiments.hamcmc.linear import Quartic
 from benchmarks.report import run_main
 from tests.support import sampler_cases, twins
 

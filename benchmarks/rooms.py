@@ -3,7 +3,7 @@
 ``python -m benchmarks.rooms --split test`` compares with the truth what `alphamf info` estimates
 from these clips: docs/benchmarks/rooms-estimates-SPLIT.csv.
 
-Sizes, times and distances are those of training (`alphamf.training.refiner.rooms`); walls whose
+Sizes, times and distances are those of training (`alphamf.training.refiner.mixtures`); walls whose
 absorption depends on frequency, and the places, are not: networks have not seen such rooms.
 """
 
@@ -20,8 +20,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.evaluation.mixing import mixture
 from alphamf.tools import pool
 from alphamf.tools.arrays import Floats, Reals
-from alphamf.training.refiner.recordings import sources
-from alphamf.training.refiner.rooms import (
+from alphamf.training.refiner.mixtures import (
     DISTANCE,
     EARLY_SECONDS,
     LARGEST,
@@ -29,6 +28,7 @@ from alphamf.training.refiner.rooms import (
     SMALLEST,
     image_method,
 )
+from alphamf.training.refiner.recordings import sources
 from alphamf.training.refiner.shaping import convolved
 from benchmarks.clips import KINDS, Clip, manifest, mono, with_noise
 from benchmarks.report import run_main
