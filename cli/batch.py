@@ -17,9 +17,8 @@ from alphamf.audio.search import describe_skipped
 from alphamf.batch.inputs import STREAM, Job, Plan
 from alphamf.cli import report
 from alphamf.cli.options import choose_each
-from alphamf.errors import AlphaMFError
 from alphamf.tools import pool
-from alphamf.tools.files import printable_name, reason
+from alphamf.tools.files import printable_name, system_errors
 from alphamf.tools.outcomes import Outcome
 
 if TYPE_CHECKING:
@@ -215,20 +214,16 @@ def run_in_real_time(options: StreamOptions, raw: str | None, *, quiet: bool) ->
     from alphamf.batch import pipes
 
     def write(data: bytes) -> None:
-        try:
-            sys.stdout.buffer.write(data)
-            sys.stdout.buffer.flush()
-        except BrokenPipeError as error:
-            raise typer.Exit(1) from error
-        except OSError as error:
-            raise AlphaMFError(f"cannot write standard output: {reason(error)}") from error
+        with system_errors("cannot write standard output"):
+            try:
+                sys.stdout.buffer.write(data)
+                sys.stdout.buffer.flush()
+            except BrokenPipeError as error:
+                raise typer.Exit(1) from error
 
-    with report.user_errors():
-        try:
-            kind = raw_kind(raw) if raw is not None else None
-            seconds, notes = pipes.run(sys.stdin.fileno(), write, options, kind)
-        except OSError as error:
-            raise AlphaMFError(f"cannot read standard input: {reason(error)}") from error
+    with report.user_errors(), system_errors("cannot read standard input"):
+        kind = raw_kind(raw) if raw is not None else None
+        seconds, notes = pipes.run(sys.stdin.fileno(), write, options, kind)
     if not quiet:
         lines = [f"-: {seconds:.1f} s denoised in real time", *notes]
         typer.echo("\n  ".join(lines), err=True)

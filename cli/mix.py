@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
@@ -82,15 +82,15 @@ def mix(
     other mixtures of that file.
     """
     started = time.perf_counter()
-    sorter = _Sorter([])
+    problems: list[Problem] = []
     with report.user_errors(), report.progress(quiet, "mixtures") as update:
         from alphamf.evaluation.mixing import corpus
 
         snrs = _ratios(snr, corpus.SNR_LIMIT)
         _check([*clean, *noise], count=count, rate=rate, seed=seed)
-        speech = list(sorter.good(corpus.find_speech(clean, output_dir)))
-        found = sorter.good(corpus.find_noises(noise, output_dir))
-        noises = list(sorter.good(corpus.usable_noises(found)))
+        speech = list(_good(corpus.find_speech(clean, output_dir), problems))
+        found = _good(corpus.find_noises(noise, output_dir), problems)
+        noises = list(_good(corpus.usable_noises(found), problems))
         todo = corpus.recipes(speech, noises, snrs, count=count, seed=seed)
         made: list[Mixture] = []
         if todo:
@@ -102,7 +102,7 @@ def mix(
                 mixtures = corpus.make(
                     todo, output_dir, level=level, rate=rate, note=note, replace=overwrite
                 )
-                for mixture in sorter.good(mixtures):
+                for mixture in _good(mixtures, problems):
                     made.append(mixture)
                     if update is not None:
                         update("mixing", len(made), len(todo))
@@ -113,7 +113,7 @@ def mix(
             f"{time.perf_counter() - started:.1f} s, listed in "
             f"{printable_name(output_dir / corpus.TABLE)}"
         )
-    if sorter.problems:
+    if problems:
         raise typer.Exit(2)
 
 
@@ -140,16 +140,11 @@ def _check(names: list[str], *, count: int | None, rate: int | None, seed: int) 
         raise AlphaMFError("standard input cannot be used as speech or noise; give file names")
 
 
-class _Sorter(NamedTuple):
-    """Prints problems as they occur, and collects them."""
-
-    problems: list[Problem]  # Those so far
-
-    def good(self, items: Iterable[T | Problem]) -> Iterator[T]:
-        """Yield the items that are not problems."""
-        for item in items:
-            if isinstance(item, Problem):
-                report.error(item.source, item.sentence)
-                self.problems.append(item)
-            else:
-                yield item
+def _good(items: Iterable[T | Problem], problems: list[Problem]) -> Iterator[T]:
+    """Yield the items that are not problems; print the problems as they occur, and collect them."""
+    for item in items:
+        if isinstance(item, Problem):
+            report.error(item.source, item.sentence)
+            problems.append(item)
+        else:
+            yield item

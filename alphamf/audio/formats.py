@@ -263,12 +263,12 @@ def check(data: Scan) -> Layout:
     while at < size and not cut and (not parts or data.holds_sound(at)):
         rest = data.rest(at)
         found = _identify(rest)
-        if found is None or (known or found).format != found.format:
+        if found is None or (parts and known != found[0]):
             break
         if len(parts) == MOST:
             raise AlphaMFError(f"{data.name} holds more than {MOST} recordings")
-        known = found
-        extent = found.check(rest)
+        known, check_part = found
+        extent = check_part(rest)
         stops, cut = extent.stops, extent.cut
         parts.append(FilePart(_moved(extent.pieces, at, at + extent.end), *extent[3:5]))
         at += extent.end
@@ -282,24 +282,17 @@ def check(data: Scan) -> Layout:
     return Layout(parts, spare, cut)
 
 
-class _Known(NamedTuple):
-    """The format of a file, and its check."""
-
-    format: object
-    check: Callable[[Scan], Extent]
-
-
-def _identify(data: Scan) -> _Known | None:
-    """Return the format of a file; None if there is nothing to check."""
+def _identify(data: Scan) -> tuple[object, Callable[[Scan], Extent]] | None:
+    """Return the format of a file, and its check; None if there is nothing to check."""
     if (kind := kinds.kind_of(data)) is not None:
-        return _Known(kind.demuxer, kind.check)
+        return kind.demuxer, kind.check
     head = data.get(0, 20)
     known = [(form, header) for form in FORMATS.values() for header in form.headers]
     for form, header in (*known, *((header, header) for header in READ_ONLY)):
         if head.startswith(header.start) and head[8:].startswith(header.kind):
-            return _Known(form, header.check)
+            return form, header.check
     if not head.startswith(_PACKED) and mp3.begins_midway(data):
-        return _Known(FORMATS["MP3"], mp3.check)
+        return FORMATS["MP3"], mp3.check
     return None
 
 

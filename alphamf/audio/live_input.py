@@ -33,7 +33,7 @@ from alphamf.audio.reader import (
 )
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import reason, temporary_place
+from alphamf.tools.files import file_errors, temporary_place
 from alphamf.tools.stopping import Stopwatch, finish_on_interrupt, finish_requested
 
 _LAST = 1.0
@@ -79,9 +79,8 @@ class Spool:
             while self._size < size and not (self._ended or self._given_up()):
                 self._changed.wait(_WAKE)
             if self._error is not None:
-                raise AlphaMFError(
-                    f"{self._name} cannot be copied to {temporary_place()}: {reason(self._error)}"
-                ) from self._error
+                with file_errors(self._name, f"copied to {temporary_place()}"):
+                    raise self._error
             return self._size
 
     def _given_up(self) -> bool:
@@ -95,12 +94,8 @@ class Spool:
 @contextmanager
 def spool_pipe(stream: BinaryIO, name: str) -> Iterator[Spool]:
     """Start copying a pipe to a temporary file in a thread."""
-    try:
+    with file_errors(name, f"copied to {temporary_place()}"):
         folder = tempfile.TemporaryDirectory(prefix="alphamf-", ignore_cleanup_errors=True)
-    except OSError as error:
-        raise AlphaMFError(
-            f"{name} cannot be copied to {temporary_place()}: {reason(error)}"
-        ) from error
     with folder as parent:
         spool = Spool(Path(parent, "audio"), name)
         # A read of a pipe that gives nothing cannot be ended; a daemon ends with the process.

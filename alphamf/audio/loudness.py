@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from alphamf.audio.writer import Writer
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import reason, temporary_place
+from alphamf.tools.files import system_errors, temporary_place
 
 CEILING = -1.0
 """Highest true peak of what is normalized, in dB of full scale, as in EBU R 128."""
@@ -250,17 +250,14 @@ class Normalizer:
         check(rate, channels)
         self._writer, self._rate, self._loudness = writer, rate, loudness
         self._shape = 0, channels
-        try:
+        self._copying = f"cannot write a temporary copy in {temporary_place()}"
+        with system_errors(self._copying):
             self._file = stack.enter_context(tempfile.TemporaryFile(prefix="alphamf-"))
-        except OSError as error:
-            raise _failed(error) from error
 
     def write(self, block: Floats) -> None:
         """Add samples, shape (n, channels)."""
-        try:
+        with system_errors(self._copying):
             self._file.write(np.ascontiguousarray(block, np.float32).data)
-        except OSError as error:
-            raise _failed(error) from error
         self._shape = self._shape[0] + len(block), self._shape[1]
 
     def finish(self) -> dict[str, float] | None:
@@ -269,10 +266,8 @@ class Normalizer:
         A recording that is too short to be measured, or silent, is written unchanged, and the
         result is None.
         """
-        try:
+        with system_errors(self._copying):
             self._file.flush()
-        except OSError as error:
-            raise _failed(error) from error
         audio: Floats = np.memmap(self._file, np.float32, "r", shape=self._shape)
         levels = measure(audio, self._rate)
         found = normalizing_gain(levels, self._loudness)
@@ -289,7 +284,3 @@ class Normalizer:
             "after": found.after,
             "true_peak_db": 20 * math.log10(max(peak, 1e-10)),
         }
-
-
-def _failed(error: OSError) -> AlphaMFError:
-    return AlphaMFError(f"cannot write a temporary copy in {temporary_place()}: {reason(error)}")

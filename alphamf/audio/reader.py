@@ -322,15 +322,11 @@ def _unseekable(path: Path, name: str) -> BinaryIO | None:
 
 def _copy(stream: BinaryIO, name: str, stack: ExitStack) -> Path:
     """Copy a stream to a temporary file, which is deleted when the exit stack closes."""
-    try:
+    with file_errors(name, f"copied to {temporary_place()}"):
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="alphamf-"))
         copy = Path(folder, "audio")
         with copy.open("wb") as file:
             shutil.copyfileobj(stream, file, 1 << 20)
-    except OSError as error:
-        raise AlphaMFError(
-            f"{name} cannot be copied to {temporary_place()}: {reason(error)}"
-        ) from error
     return copy
 
 

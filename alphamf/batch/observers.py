@@ -15,9 +15,14 @@ from alphamf.audio.live_input import Recording
 from alphamf.audio.writer import destination, open_writer
 from alphamf.denoising.grids import Grid
 from alphamf.denoising.uncertainty import speech_ranges
-from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import atomic_file, file_errors, make_folder, reason, temporary_place
+from alphamf.tools.files import (
+    atomic_file,
+    file_errors,
+    make_folder,
+    system_errors,
+    temporary_place,
+)
 
 if TYPE_CHECKING:
     from alphamf.audio.stft import Frame
@@ -45,16 +50,12 @@ class Archive:
 
     def append(self, name: str, part: NDArray[np.float32]) -> None:
         """Append `part`, shape (..., n), to the array `name` along the last axis."""
-        try:
+        with system_errors(f"there is not enough disk space in {temporary_place()} for {name}"):
             if name not in self._files:
                 self._files[name] = self._stack.enter_context(tempfile.TemporaryFile())
                 self._shapes[name] = (*part.shape[:-1], 0)
             self._files[name].write(part.astype("<f4").tobytes("F"))
             self._files[name].flush()
-        except OSError as error:
-            raise AlphaMFError(
-                f"there is not enough disk space in {temporary_place()} for {name}: {reason(error)}"
-            ) from error
         *rest, last = self._shapes[name]
         self._shapes[name] = (*rest, last + part.shape[-1])
 

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from alphamf.audio.stft import Frame, sqrt_hann
+from alphamf.audio.stft import Frame, frame_count, sqrt_hann
 from alphamf.denoising.uncertainty import levels, powers
 from alphamf.tools import extras
-from alphamf.tools.arrays import Floats
+from alphamf.tools.arrays import Floats, Reals
 from alphamf.tools.files import atomic_file, file_errors
 
-_COLUMNS = 1200
-"""Maximum number of columns of a panel: about one per pixel."""
+COLUMNS = 1200
+"""Maximum number of columns of a picture: about one per pixel."""
 
 _RANGE = 80.0
 """Decibels shown below the loudest cell of the input."""
@@ -35,26 +35,40 @@ _CHUNK = 256
 """Frames transformed at a time."""
 
 
-class ColumnMeans:
-    """Averages frames into the columns of a picture, in constant memory."""
+class Columns:
+    """Averages rows of numbers over columns of equal duration.
 
-    def __init__(self, count: int, rows: int) -> None:
-        self._sum = np.zeros((count, rows), np.float32)
-        self._frames = np.zeros(count, np.float32)
+    `total`: how many rows there will be.
+    """
 
-    def add(self, frames: NDArray[np.floating[Any]], place: NDArray[np.floating[Any]]) -> None:
-        """Add frames, shape (n, rows), at positions from 0 (left) to 1 (right), shape (n,)."""
-        column = np.minimum((place * len(self._sum)).astype(int), len(self._sum) - 1)
-        np.add.at(self._sum, column, frames)
-        np.add.at(self._frames, column, 1)
+    added: int
 
-    def mean(self) -> NDArray[np.float32]:
-        """Return the means, shape (rows, count); an empty column repeats the one before it."""
-        filled = np.flatnonzero(self._frames)
-        before = np.searchsorted(filled, np.arange(len(self._sum)), "right") - 1
-        column = filled[np.maximum(before, 0)]
-        mean: NDArray[np.float32] = (self._sum[column] / self._frames[column, None]).T
-        return mean
+    def __init__(self, rows: int, total: int) -> None:
+        self._total = max(1, total)
+        self.count: int = min(COLUMNS, self._total)
+        self._sum = np.zeros((self.count, rows))
+        self._rows = np.zeros(self.count)
+        self.added = 0
+        self._taken = 0
+
+    def place(self, count: int) -> NDArray[np.intp]:
+        """Return the column indices of the next `count` rows."""
+        index = self.added + np.arange(count)
+        return np.minimum(index * self.count // self._total, self.count - 1)
+
+    def add(self, rows: Reals) -> None:
+        """Add the next rows, shape (n, rows)."""
+        place = self.place(len(rows))
+        np.add.at(self._sum, place, rows)
+        np.add.at(self._rows, place, 1)
+        self.added += len(rows)
+
+    def complete_columns(self, *, end: bool = False) -> tuple[slice, NDArray[np.float64]]:
+        """Return the indices of the columns completed since the last call, and their means."""
+        last = self.count if end else int(self.place(1)[0])
+        part = slice(self._taken, max(last, self._taken))
+        self._taken = part.stop
+        return part, self._sum[part] / np.maximum(self._rows[part], 1)[:, None]
 
 
 class Spectrogram:
@@ -66,13 +80,10 @@ class Spectrogram:
     def __init__(self, frames: int, rate: int) -> None:
         # About 30 ms, and no more rows than there are pixels for.
         n_fft = min(2 ** round(math.log2(0.03 * rate)), 1024)
-        self._frames = frames
         self._hop = n_fft // 4
         self._window = (sqrt_hann(n_fft) ** 2).astype(np.float32)
-        self.width: int = min(_COLUMNS, 1 + frames // self._hop)
-        self._columns = ColumnMeans(self.width, n_fft // 2 + 1)
+        self._columns = Columns(n_fft // 2 + 1, 1 + frames // self._hop)
         # Frame j is centred on sample j * hop.
-        self._done = 0
         self._rest: Floats = np.zeros((n_fft // 2, 1), np.float32)
 
     def add(self, block: Floats) -> None:
@@ -86,16 +97,13 @@ class Spectrogram:
         windows = windows[:: self._hop]
         for start in range(0, len(windows), _CHUNK):
             spectrum = np.fft.rfft(windows[start : start + _CHUNK] * self._window)
-            power = (np.abs(spectrum) ** 2).mean(1)
-            place = (self._done + np.arange(len(power))) * self._hop / self._frames
-            self._columns.add(power, place)
-            self._done += len(power)
+            self._columns.add((np.abs(spectrum) ** 2).mean(1))
         self._rest = audio[len(windows) * self._hop :]
 
-    def power(self) -> NDArray[np.float32]:
+    def power(self) -> NDArray[np.float64]:
         """Return the power, shape (bins, columns), after the whole signal was added."""
         self.add(np.zeros((len(self._window) // 2, self._rest.shape[1]), np.float32))
-        return self._columns.mean()
+        return self._columns.complete_columns(end=True)[1].T
 
 
 class Picture:
@@ -110,8 +118,7 @@ class Picture:
         self._title = title
         self._frames = frames
         self._rate = rate
-        self._found: tuple[ColumnMeans, ColumnMeans, ColumnMeans] | None = None
-        self._found_frames = 0
+        self._found: list[Columns] = []
 
     def add_gain(self, audio: Floats, gain: Floats, gain_std: Floats, frame: Frame) -> None:
         """Add the next segment: its speech, and the uncertainty.
@@ -119,20 +126,17 @@ class Picture:
         `audio`: the input, shape (samples, channels). `gain`, `gain_std`: shape (channels, bins,
         frames), from 0 Hz to half the rate. `frame`: frame of the gain, in samples of the file.
         """
-        if self._found is None:
-            rows = (frame.bins, frame.bins, 3)
-            speech, error, level = (ColumnMeans(self.before.width, each) for each in rows)
-            self._found = speech, error, level
+        if not self._found:
+            total = frame_count(self._frames, frame)
+            self._found = [Columns(rows, total) for rows in (frame.bins, frame.bins, 3)]
         power = powers(audio, frame, gain.shape[2])
         found = (
             (gain**2 * power).mean(0).T,
             (gain_std**2 * power).mean(0).T,
             levels(power, gain, gain_std),
         )
-        index = self._found_frames + np.arange(gain.shape[2])
         for columns, values in zip(self._found, found, strict=True):
-            columns.add(values, index * frame.hop_length / self._frames)
-        self._found_frames += len(index)
+            columns.add(values)
 
     def save(
         self, path: str | os.PathLike[str], *, mode: int = 0o666, replace: bool = True
@@ -151,8 +155,8 @@ class Picture:
         for axes, power, title in zip(panels, (before, after), ("Before", "After"), strict=False):
             image = self._spectrogram(axes, _decibels(power, loudest), title, **colours)
             figure.colorbar(image, ax=axes, label="dB", pad=0.01)
-        if self._found is not None:
-            speech, error, level = (each.mean() for each in self._found)
+        if self._found:
+            speech, error, level = (each.complete_columns(end=True)[1].T for each in self._found)
             self._doubts(panels[2], speech, error)
             self._levels(panels[3], level)
         with (
@@ -162,7 +166,7 @@ class Picture:
             figure.savefig(part, format="png")
         figure.clear()
 
-    def _spectrogram(self, axes: Any, data: Floats, title: str, **colours: Any) -> Any:
+    def _spectrogram(self, axes: Any, data: Reals, title: str, **colours: Any) -> Any:
         display = extras.load_library("librosa.display")
 
         image = display.specshow(
@@ -178,7 +182,7 @@ class Picture:
         axes.label_outer()
         return image
 
-    def _doubts(self, axes: Any, speech: Floats, error: Floats) -> None:
+    def _doubts(self, axes: Any, speech: Reals, error: Reals) -> None:
         """Draw the uncertainty of the speech: brighter means louder."""
         ScalarMappable = extras.load_library("matplotlib.cm").ScalarMappable
         LinearSegmentedColormap = extras.load_library("matplotlib.colors").LinearSegmentedColormap
@@ -196,7 +200,7 @@ class Picture:
         label = "error relative to speech, dB"
         axes.figure.colorbar(ScalarMappable(scale, colours), ax=axes, label=label, pad=0.01)
 
-    def _levels(self, axes: Any, level: Floats) -> None:
+    def _levels(self, axes: Any, level: Reals) -> None:
         """Draw the level of the speech with its range of uncertainty."""
         low, middle, high = _decibels(level, 1.0)
         seconds = np.linspace(0, self._frames / self._rate, level.shape[1])
@@ -206,7 +210,7 @@ class Picture:
         axes.set(xlabel="Time", ylabel="dB of full scale")
 
 
-def _decibels(power: Floats, reference: float) -> Floats:
+def _decibels(power: Reals, reference: float) -> Reals:
     floor = reference * 10 ** (-_RANGE / 10 - 2)
-    decibels: Floats = 10 * np.log10(np.maximum(power, floor) / reference)
+    decibels: Reals = 10 * np.log10(np.maximum(power, floor) / reference)
     return decibels

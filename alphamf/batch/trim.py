@@ -10,9 +10,8 @@ import numpy as np
 from alphamf.audio.stft import Frame
 from alphamf.denoising.segments import Segment
 from alphamf.denoising.uncertainty import speech_ranges
-from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import reason, temporary_place
+from alphamf.tools.files import system_errors, temporary_place
 
 MARGIN = 0.2
 """Seconds that are kept before and after the speech."""
@@ -54,12 +53,8 @@ class Trimmer:
     def add(self, segment: Segment) -> Iterator[Floats]:
         """Add a segment, and yield the blocks that will certainly be kept."""
         self._channels = segment.audio.shape[1]
-        try:
+        with system_errors(f"no space in {temporary_place()} for silence"):
             self._held.write(np.ascontiguousarray(segment.audio, "<f4").tobytes())
-        except OSError as error:
-            raise AlphaMFError(
-                f"no space in {temporary_place()} for silence: {reason(error)}"
-            ) from error
         self._taken += len(segment.audio)
         yield from self._kept(segment.activity)
 

@@ -131,14 +131,11 @@ class CompiledNetwork:
         result: Floats = np.empty((*outer, frames, self._sizes.outputs, bins), np.float32)
         result = result.swapaxes(-1, -2)
         for at in np.ndindex(*outer):
-            result[at] = self._run(features[at], self.empty_cells(frames))
+            cells = self.empty_cells(frames)
+            x = self.run_blocks(self.read_frames(features[at], cells))
+            self.write_maps(x, cells)
+            result[at] = self.correlate_cells(cells)
         return result
-
-    def _run(self, features: Floats, cells: Floats) -> Floats:
-        """Run all layers; `cells` are planes that receive features and maps."""
-        x = self.run_blocks(self.read_frames(features, cells))
-        self.write_maps(x, cells)
-        return self.correlate_cells(cells)
 
     def empty_cells(self, frames: int) -> Floats:
         """Return planes of zeros for the features and maps of so many frames."""

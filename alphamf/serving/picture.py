@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 
 from alphamf.audio import stft
 from alphamf.audio.stft import Frame
+from alphamf.batch.plot import Columns
 from alphamf.denoising.uncertainty import LOUDEST, levels, powers
 from alphamf.tools.arrays import Floats
-
-COLUMNS = 1200
-"""Maximum number of columns: about one per pixel."""
 
 BANDS = 96
 """Rows of a spectrogram, evenly spaced on the mel scale from 0 Hz to half the rate."""
@@ -38,39 +36,6 @@ def decibel_bytes(power: NDArray[np.float64]) -> NDArray[np.uint8]:
     decibels = 10 * np.log10(np.maximum(power, 10 ** (FLOOR / 10)))
     scaled: NDArray[np.uint8] = np.rint((1 - decibels / FLOOR) * 255).clip(0, 255).astype(np.uint8)
     return scaled
-
-
-class Columns:
-    """Averages rows of numbers over columns of equal duration; writes complete columns."""
-
-    added: int
-
-    def __init__(self, rows: int, total: int) -> None:
-        self._total = max(1, total)
-        self.count: int = min(COLUMNS, self._total)
-        self._sum = np.zeros((self.count, rows))
-        self._rows = np.zeros(self.count)
-        self.added = 0
-        self._written = 0
-
-    def place(self, count: int) -> NDArray[np.intp]:
-        """Return the column indices of the next `count` rows."""
-        index = self.added + np.arange(count)
-        return np.minimum(index * self.count // self._total, self.count - 1)
-
-    def add(self, rows: Floats) -> None:
-        """Add the next rows, shape (n, rows)."""
-        place = self.place(len(rows))
-        np.add.at(self._sum, place, rows)
-        np.add.at(self._rows, place, 1)
-        self.added += len(rows)
-
-    def complete_columns(self, *, end: bool = False) -> tuple[slice, NDArray[np.float64]]:
-        """Return the indices of the columns completed since the last call, and their means."""
-        last = self.count if end else int(self.place(1)[0])
-        part = slice(self._written, max(last, self._written))
-        self._written = part.stop
-        return part, self._sum[part] / np.maximum(self._rows[part], 1)[:, None]
 
 
 class SoundPicture:

@@ -21,7 +21,7 @@ from alphamf.serving.app import build
 from alphamf.serving.guard import ADMITTED, LOOPBACK, App, Guard, Turnstile
 from alphamf.serving.limits import Limits
 from alphamf.serving.render import PART
-from alphamf.tools.files import reason, temporary_folder
+from alphamf.tools.files import system_errors, temporary_folder
 from alphamf.tools.stopping import leave_if_stopped
 
 
@@ -182,15 +182,11 @@ def serve(serving: Serving, ready: Callable[[str, Path], None]) -> None:
 def write_entrance(folder: Path, address: str) -> Path:
     """Write a file of this user alone that redirects to an address, as others see command lines."""
     path = folder / "open.html"
-    try:
+    with system_errors("the file that opens the browser cannot be written"):
         # O_EXCL refuses whatever has that name, a link too.
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(file, "w", encoding="utf-8") as page:
             page.write(_PAGE.format(address=html.escape(address)))
-    except OSError as error:
-        raise AlphaMFError(
-            f"the file that opens the browser cannot be written: {reason(error)}"
-        ) from error
     return path
 
 
@@ -234,11 +230,8 @@ def _check_named(serving: Serving) -> None:
 
 def _listen(serving: Serving) -> socket.socket:
     family = socket.AF_INET6 if ":" in serving.host else socket.AF_INET
-    try:
+    with system_errors(f"cannot listen on {_bracketed(serving.host)}:{serving.port}"):
         listener = socket.create_server((serving.host, serving.port), family=family)
-    except OSError as error:
-        place = f"{_bracketed(serving.host)}:{serving.port}"
-        raise AlphaMFError(f"cannot listen on {place}: {reason(error)}") from error
     if (lowest := getattr(socket, "TCP_NOTSENT_LOWAT", None)) is not None:
         # Otherwise the system holds megabytes of an answer, and says late that some were read.
         listener.setsockopt(socket.IPPROTO_TCP, lowest, PART)  # its connections inherit it

@@ -116,10 +116,8 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
 
 def _locked_folder(prefix: str, stack: ExitStack) -> Path | None:
     """Make a folder, which the stack deletes; None if another process took it for a left one."""
-    try:
+    with system_errors("cannot create a temporary folder"):
         folder = Path(tempfile.mkdtemp(prefix=prefix))
-    except OSError as error:
-        raise AlphaMFError(f"cannot create a temporary folder: {reason(error)}") from error
     stack.callback(shutil.rmtree, folder, ignore_errors=True)
     try:
         stack.enter_context(exclusive_lock(folder, "", folder=True))
@@ -174,11 +172,18 @@ def file_errors(
     path: str | os.PathLike[str], verb: str, *others: type[Exception]
 ) -> Iterator[None]:
     """Convert errors of the system to an AlphaMFError, such as "a.wav cannot be read: ..."."""
+    with system_errors(f"{printable_name(path)} cannot be {verb}", *others):
+        yield
+
+
+@contextmanager
+def system_errors(sentence: str, *others: type[Exception]) -> Iterator[None]:
+    """Convert errors of the system to an AlphaMFError: a sentence, and the system's own words."""
     kinds: tuple[type[Exception], ...] = (OSError, *others)
     try:
         yield
     except kinds as error:
-        raise AlphaMFError(f"{printable_name(path)} cannot be {verb}: {reason(error)}") from error
+        raise AlphaMFError(f"{sentence}: {reason(error)}") from error
 
 
 @contextmanager

@@ -41,12 +41,6 @@ def test_a_spectrogram_shows_a_tone_where_it_is_and_grows_no_wider_than_the_pict
         assert power[:, : power.shape[1] // 2 - 4].max() == 0
 
 
-def test_columns_are_means_and_gaps_repeat_the_one_before():
-    columns = plot.ColumnMeans(5, 1)
-    columns.add(np.array([[1.0], [3.0], [5.0]]), np.array([0.0, 0.1, 0.5]))
-    np.testing.assert_array_equal(columns.mean(), [[2, 2, 5, 5, 5]])
-
-
 @pytest.mark.parametrize(
     ("frames", "channels", "level"),
     [

@@ -58,17 +58,19 @@ class Copy:
         """Return whether the output has other tracks."""
         return bool(self._streams)
 
-    def add(self, *, before: int | None = None, after: int | None = None) -> None:
-        """Add the tracks before or after a position to the output."""
-        for stream in self._input.streams:
-            if (before is not None and stream.index < before) or (
-                after is not None and stream.index > after
-            ):
-                self._add(stream)
-        if after is not None and self._streams:
+    def add_before(self) -> None:
+        """Add the tracks before the replaced one to the output."""
+        for stream in self._input.streams[: self._track]:
+            self._add(stream)
+
+    def add_after(self) -> None:
+        """Add the tracks after the replaced one to the output."""
+        for stream in self._input.streams[self._track + 1 :]:
+            self._add(stream)
+        if self._streams:
             self._packets = self._wanted()
             self._next = next(self._packets, None)
-        elif after is not None:  # an index of hours takes memory
+        else:  # an index of hours takes memory
             self._input.close()
 
     def describe(self, stream: Any) -> None:
@@ -246,8 +248,8 @@ class Muxer:
 
     def _add(self, channels: int, original: Original | None) -> Any:
         """Add the audio track at its position among the others."""
-        if self._copy is not None and original is not None:
-            self._copy.add(before=original.track.index)
+        if self._copy is not None:
+            self._copy.add_before()
         stream = self._output.add_stream(self._codec.encoder, rate=self._rate)
         context = stream.codec_context
         context.format, context.time_base = self._codec.sample, Fraction(1, self._rate)
@@ -260,9 +262,9 @@ class Muxer:
             )
         if self.subtype.endswith("_24"):
             context.options = {"bits_per_raw_sample": "24"}
-        if self._copy is not None and original is not None:
+        if self._copy is not None:
             self._copy.describe(stream)
-            self._copy.add(after=original.track.index)
+            self._copy.add_after()
         return stream
 
     def _encode(self, data: Any) -> None:
