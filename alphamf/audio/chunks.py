@@ -36,41 +36,40 @@ def check(data: Scan, *, order: Order) -> Extent:
     If a program wrote to a pipe and left the size open, or if a size above 4 GiB has wrapped
     around, the actual size is used.
     """
-    long_at = 0
-    for kind, start, promised in _walk(data, order):
-        if kind == b"ds64":
-            long_at = start + 8
-        if kind in _SAMPLES:
-            found = _Data(start, promised, order)
-            if promised == 0xFFFFFFFF and long_at:
-                length = int.from_bytes(data.get(long_at, 8), "little")
-                found = found._replace(length=length, long_at=long_at)
+    for found in walk(data, order):
+        if found.kind in _SAMPLES:
             return _measure(data, found)
     raise _without_samples(data.name)
 
 
-def _walk(data: Scan, order: Order) -> Iterator[tuple[bytes, int, int]]:
-    """Yield kind, start and length of the chunks of a RIFF or AIFF file."""
-    at = 12
+class Chunk(NamedTuple):
+    """A chunk: its kind, where its contents begin, their bytes by the header, its byte order."""
+
+    kind: bytes
+    start: int
+    length: int
+    order: Order
+    long_at: int = 0  # Of samples: position of their length in 64 bits; 0 if there is none
+
+
+def walk(data: Scan, order: Order) -> Iterator[Chunk]:
+    """Yield the chunks of a RIFF or AIFF file."""
+    at, long_at = 12, 0
     for _ in range(MOST):
         header = data.get(at, 8)
         if len(header) < 8:
             return
-        kind, length = struct.unpack(f"{order}4sI", header)
-        yield kind, at + 8, length
-        at += 8 + length + length % 2
+        found = Chunk(header[:4], at + 8, struct.unpack(f"{order}I", header[4:])[0], order)
+        if found.kind == b"ds64":
+            long_at = found.start + 8
+        if found.kind in _SAMPLES and found.length == 0xFFFFFFFF and long_at:
+            length = int.from_bytes(data.get(long_at, 8), "little")
+            found = found._replace(length=length, long_at=long_at)
+        yield found
+        at = found.start + found.length + found.length % 2
 
 
-class _Data(NamedTuple):
-    """The chunk of the samples: where they begin, their bytes by the header, and its byte order."""
-
-    start: int
-    length: int
-    order: Order
-    long_at: int = 0  # Position of their length in 64 bits; 0 if there is none
-
-
-def _measure(data: Scan, found: _Data) -> Extent:
+def _measure(data: Scan, found: Chunk) -> Extent:
     """Return where a file ends, and how libsndfile sees all of its samples."""
     start, promised, order, size = found.start, found.length, found.order, data.size
     there = size - start
@@ -90,7 +89,7 @@ def _measure(data: Scan, found: _Data) -> Extent:
     return Extent(end)
 
 
-def _sized(data: Scan, length: int, found: _Data) -> tuple[int, Pieces | None]:
+def _sized(data: Scan, length: int, found: Chunk) -> tuple[int, Pieces | None]:
     """Return where a file ends for libsndfile, and its pieces, if it has so many bytes of samples.
 
     More than 4 GiB become RF64; AIFF and RIFX have no such form, so a part is left out.
@@ -122,10 +121,10 @@ def check_bw64(data: Scan) -> Extent:
 
 def codec(data: Scan) -> int | None:
     """Return the codec number of a WAV file, or None if it has none."""
-    for kind, start, _ in _walk(data, "<"):
-        if kind == b"fmt ":
-            return int.from_bytes(data.get(start, 2), "little")
-        if kind == b"data":
+    for chunk in walk(data, "<"):
+        if chunk.kind == b"fmt ":
+            return int.from_bytes(data.get(chunk.start, 2), "little")
+        if chunk.kind == b"data":
             break
     return None
 
@@ -136,7 +135,7 @@ def copy_mask(source: Path, output: Path) -> None:
         places = []
         for file in (old, new):
             data = Scan(file)
-            found = (start for kind, start, _ in _walk(data, "<") if kind == b"fmt ")
+            found = (chunk.start for chunk in walk(data, "<") if chunk.kind == b"fmt ")
             start = next(found, 0)
             form = data.get(start, 24) if data.get(0, 4) in (b"RIFF", b"RF64") else b""
             if len(form) < 24 or form[:2] != b"\xfe\xff":
@@ -225,13 +224,9 @@ def is_placeholder(size: int) -> bool:
 def clear_peak_time(path: Path, order: Order) -> None:
     """Set the time stamp in the PEAK chunk to zero, so that outputs are reproducible."""
     with path.open("r+b") as file:
-        file.seek(12)
-        while len(header := file.read(8)) == 8:
-            kind, size = struct.unpack(f"{order}4sI", header)
-            if kind == b"PEAK":
-                file.seek(4, 1)  # the version
+        for chunk in walk(Scan(file), order):
+            if chunk.kind == b"PEAK":
+                file.seek(chunk.start + 4)  # after the version
                 file.write(bytes(4))
+            if chunk.kind in (b"PEAK", *_SAMPLES):
                 return
-            if kind in _SAMPLES:
-                return
-            file.seek(size + size % 2, 1)

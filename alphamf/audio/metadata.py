@@ -7,11 +7,12 @@ reading the samples into memory.
 import os
 import struct
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple
 
 from alphamf.audio import mp3, tags
-from alphamf.audio.chunks import end_of_chunks
+from alphamf.audio.chunks import end_of_chunks, walk
 from alphamf.audio.decoder import sandbox
 from alphamf.audio.decoder.sandbox import ConfinedProcess, NoSandboxError
 from alphamf.audio.file_pieces import Scan
@@ -142,29 +143,19 @@ def _chunks(file: BinaryIO, order: Literal["<", ">"]) -> Iterator[_Chunk]:
 
     If that length is wrong, samples follow, which are not chunks.
     """
-    size = last = file.seek(0, os.SEEK_END)
-    at, long_size = 12, None
-    while at < last:
-        file.seek(at)
-        header = file.read(8)
-        if len(header) < 8:
+    data = Scan(file)
+    last = data.size
+    for chunk in walk(data, order):
+        end = chunk.start + chunk.length
+        if chunk.start - 8 >= last or (end > data.size and chunk.kind not in _SAMPLES):
             return
-        kind, length = struct.unpack(f"{order}4sI", header)
-        if kind == b"ds64" and len(body := file.read(16)) == 16:
-            long_size = struct.unpack("<8xQ", body)[0]
-        if kind in _SAMPLES and length == 0xFFFFFFFF and long_size is not None:
-            length = long_size
-        end = at + 8 + length
-        if end > size and kind not in _SAMPLES:
+        yield _Chunk(chunk.kind, chunk.start - 8, end)
+        if end > data.size:  # by more than a place in a file can be, where the header is damaged
             return
-        yield _Chunk(kind, at, end)
-        if end > size:  # by more than a place in a file can be, where the header is damaged
-            return
-        if kind in _SAMPLES:
-            last = end_of_chunks(Scan(file, size=size), end, order)
-            if length == 0 and last < size:
+        if chunk.kind in _SAMPLES:
+            last = end_of_chunks(data, end, order)
+            if chunk.length == 0 and last < data.size:
                 return
-        at = end + length % 2
 
 
 def _chunk(kind: bytes, contents: bytes, order: Literal["<", ">"]) -> bytes:
@@ -303,10 +294,8 @@ def keep(
         return None
     asked: dict[str, Any] = {"kind": kind, "same": same and not whole, "history": history}
     if source is not None and sandbox.is_enabled():
-        try:
+        with suppress(NoSandboxError):
             return _confined(source, output, {**asked, "copied": not whole})
-        except NoSandboxError:
-            pass
     with output.open("r+b") as file:
         made, lost = tags.copied(None if whole else source, file, **asked)
         if made is not None:

@@ -88,11 +88,9 @@ def _clock(data: Scan, at: int) -> int:
 def first_sound_page(data: Scan) -> int:
     """Return the position of the first page after the headers, which may contain a picture."""
     at = 0
-    while True:
-        head = data.get(at, _HEADER + 255)
-        if len(head) < _HEADER or int.from_bytes(head[6:14], "little") not in (0, 2**64 - 1):
-            return at
-        at += _HEADER + head[26] + sum(head[_HEADER : _HEADER + head[26]])
+    while (page := _page(data, at)) is not None and page.granule in (0, -1):
+        at += page.length
+    return at
 
 
 def clear_serial(path: Path) -> None:

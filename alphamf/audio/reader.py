@@ -14,7 +14,7 @@ import stat
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple
@@ -167,20 +167,16 @@ def open_sound(path: Path, name: str, track: int | None = None) -> Sound | Confi
     If the system has no sandbox, or if it is off, this process decodes the file.
     """
     if sandbox.is_enabled():
-        try:
+        with suppress(NoSandboxError):
             return open_confined(path, name, track)
-        except NoSandboxError:
-            pass
     return Sound(path, name, track, ending=path.suffix)
 
 
 def open_bytes(data: bytes, name: str) -> Sound | ConfinedSound:
     """Open the first bytes of a file, given in memory, to decode its header."""
     if sandbox.is_enabled():
-        try:
+        with suppress(NoSandboxError):
             return open_bytes_confined(data, name)
-        except NoSandboxError:
-            pass
     return Sound(_Bytes(data), name)
 
 

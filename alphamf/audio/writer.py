@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -267,10 +267,8 @@ def _muxer(
 ) -> ConfinedMuxer | Muxer:
     """Open a media file, in a confined process if it reads the tracks of an untrusted file."""
     if original is not None and sandbox.is_enabled():
-        try:
+        with suppress(NoSandboxError):
             return ConfinedMuxer(original, sink, name, options)
-        except NoSandboxError:
-            pass
     return Muxer(sink, original=original, **options)
 
 

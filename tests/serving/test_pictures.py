@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alphamf.audio.stft import Frame, forward, frame_count
-from alphamf.serving.picture import BANDS, COLUMNS, FLOOR, RECORD, Band, SoundPicture
+from alphamf.batch.plot import COLUMNS
+from alphamf.serving.picture import BANDS, FLOOR, RECORD, Band, SoundPicture
 
 RATE = 16000
 

@@ -256,10 +256,9 @@ class ConfinedProcess:
 
     def _started(self, asked: dict[str, Any], descriptors: list[int]) -> int:
         """Have the process started, and return what confines it."""
-        with suppress(EOFError):  # the helper was killed after it took the request
-            return self._start(asked, descriptors)
-        with suppress(EOFError):
-            return self._start(asked, descriptors)
+        for _ in range(2):
+            with suppress(EOFError):  # the helper was killed after it took the request
+                return self._start(asked, descriptors)
         raise self._unstarted("it ended immediately")
 
     def _start(self, asked: dict[str, Any], descriptors: list[int]) -> int:
