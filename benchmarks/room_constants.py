@@ -8,14 +8,15 @@ to the logarithm of the error. The width of the intervals is the quantile of the
 `COVERED` of the clips in rooms that were left out.
 """
 
+import json
 from functools import cache
 from pathlib import Path
-from textwrap import fill
 from typing import NamedTuple
 
 import numpy as np
 
 from alphamf.audio import room
+from alphamf.audio.room import Fit
 from alphamf.tools import pool
 from alphamf.tools.arrays import Floats, Reals
 from alphamf.training.refiner.recordings import sources
@@ -23,7 +24,7 @@ from benchmarks.clips import manifest, mono, with_noise
 from benchmarks.report import ROOT, run_main
 from benchmarks.rooms import Room, image_room, middle, recorded_rooms
 
-MODULE = ROOT / "alphamf" / "audio" / "room_constants.py"
+CONSTANTS = ROOT / "alphamf" / "audio" / "room.json"
 RATE = 16000
 VOICES = ("speech-16k", "speech-crowd")
 DEPTH = 50.0  # Least distance in dB of a voice's pauses from its speech
@@ -51,14 +52,6 @@ class Example(NamedTuple):
     room: str
     rt60: Reals
     drr: float
-
-
-class Fitted(NamedTuple):
-    """Weights of the value and of the logarithm of its error, and the width of the interval."""
-
-    value: Reals
-    size: Reals
-    width: float
 
 
 @cache
@@ -125,7 +118,7 @@ def ridge(x: Reals, y: Reals, weight: float) -> Reals:
     return np.concatenate([[found[0] - weights @ mean], weights])
 
 
-def fitted(x: Reals, y: Reals, rooms: list[str], covered: float) -> Fitted:
+def fitted(x: Reals, y: Reals, rooms: list[str], covered: float) -> Fit:
     """Fit a value and its error, with whole rooms left out for the error."""
     names = sorted(set(rooms))
     turn = dict(zip(names, np.random.default_rng(0).integers(0, FOLDS, len(names)), strict=True))
@@ -139,19 +132,19 @@ def fitted(x: Reals, y: Reals, rooms: list[str], covered: float) -> Fitted:
     for k in range(FOLDS):
         out = fold == k
         size[out] = with_one[out] @ ridge(x[~out], logarithm[~out], RIDGE_OF_SIZE)
-    width = float(np.quantile(error / np.exp(size), covered))
+    width = float(f"{np.quantile(error / np.exp(size), covered):.4g}")
     print(f"{len(y)} examples: median error {np.median(error):.3f}")
-    return Fitted(ridge(x, y, RIDGE), ridge(x, logarithm, RIDGE_OF_SIZE), width)
+    return Fit(ridge(x, y, RIDGE), ridge(x, logarithm, RIDGE_OF_SIZE), width)
 
 
-def fit_all(examples: list[Example]) -> tuple[dict[str, Fitted], Reals]:
+def fit_all(examples: list[Example]) -> tuple[dict[str, Fit], Reals]:
     """Return the fits by name, and the offsets of the bands."""
     found = np.array([each.features for each in examples])
     times = np.log(np.clip([each.rt60 for each in examples], *TIMES))
     wet = np.array([each.room != "dry" for each in examples])
     names = np.array([each.room for each in examples])
 
-    def chosen(name: str, x: Reals, y: Reals, rows: Reals, rooms: Reals) -> Fitted:
+    def chosen(name: str, x: Reals, y: Reals, rows: Reals, rooms: Reals) -> Fit:
         rows = rows & np.isfinite(x).all(1)
         return fitted(x[rows], y[rows], list(rooms[rows]), COVERED[name])
 
@@ -168,33 +161,29 @@ def fit_all(examples: list[Example]) -> tuple[dict[str, Fitted], Reals]:
     ratios = np.array([each.drr for each in examples])
     ratio = found[:, : len(room.RATIO_BANDS)].mean(1)
     return {
-        "BAND": Fitted(band.value[: room.FEATURES + 1], size, band.width),
+        "BAND": Fit(band.value[: room.FEATURES + 1], size, band.width),
         "MIDDLE": chosen("MIDDLE", found[:, places].mean(1), middles, wet, names),
         "RATIO": chosen("RATIO", ratio, ratios, np.full(len(found), True), names),
     }, offsets
 
 
-def text_of(fits: dict[str, Fitted], offsets: Reals) -> str:
-    """Return the module with the constants; what stands before them stays."""
+def text_of(fits: dict[str, Fit], offsets: Reals) -> str:
+    """Return the constants as JSON, with four digits."""
 
-    def row(values: Reals) -> str:
-        numbers = ", ".join(f"{value:.4g}" for value in values)
-        lines = fill(numbers, 100, initial_indent=" " * 12, subsequent_indent=" " * 12)
-        return f"    np.array(\n        [\n{lines},\n        ]\n    ),\n"
+    def rounded(values: Reals) -> list[float]:
+        return [float(f"{value:.4g}") for value in values]
 
-    head = MODULE.read_text(encoding="utf-8").partition("BAND = ")[0]
-    parts = [
-        f"{name} = Fit(\n{row(fit.value)}{row(fit.size)}    {fit.width:.4g},\n)  # fmt: skip\n"
+    named = {
+        name: {**fit._asdict(), "value": rounded(fit.value), "size": rounded(fit.size)}
         for name, fit in fits.items()
-    ]
-    last = ", ".join(f"{value:.4g}" for value in offsets)
-    return f"{head}{chr(10).join(parts)}\nOFFSETS = ({last})\n"
+    }
+    return json.dumps({"fits": named, "offsets": rounded(offsets)}, indent=1) + "\n"
 
 
 def main(*, clips: int = 400, jobs: int = 1) -> None:
-    """Fit the constants, and write the module."""
+    """Fit the constants, and write them."""
     examples = list(pool.results(example, range(clips), workers=jobs))
-    MODULE.write_text(text_of(*fit_all(examples)), encoding="utf-8")
+    CONSTANTS.write_text(text_of(*fit_all(examples)), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -7,13 +7,14 @@ time (RT60), the ratio in dB, and the size of the error. The statistics are thos
 Naylor, ICASSP 2008, and Eaton, Gaubitch and Naylor, ICASSP 2013.
 """
 
+import json
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from alphamf.audio import room_constants as constants
 from alphamf.tools.arrays import Floats, Reals, parts
 
 BANDS = (250, 500, 1000, 2000, 4000)
@@ -65,6 +66,25 @@ TOGETHER = 256
 WIDEST_TIME, WIDEST_RATIO = 1.3, 12.0
 """Widest half of an interval that is still given: of the logarithm of RT60, and of the ratio in dB.
 """
+
+
+class Fit(NamedTuple):
+    """A linear function of features, and that of the size of its error."""
+
+    # value, size: a constant and a weight for each feature, of the value and of the error's
+    # logarithm.
+    value: Reals
+    size: Reals
+    width: float  # Half of the interval over the size of the error
+
+
+_CONSTANTS = json.loads(Path(__file__).with_name("room.json").read_text(encoding="utf-8"))
+FITS = {
+    name: Fit(np.array(fit["value"]), np.array(fit["size"]), fit["width"])
+    for name, fit in _CONSTANTS["fits"].items()
+}
+OFFSETS: list[float] = _CONSTANTS["offsets"]
+"""The functions and the offsets of the bands, by ``python -m benchmarks.room_constants``."""
 
 
 class Estimate(NamedTuple):
@@ -132,12 +152,12 @@ class RoomMeter:
             return RoomEstimate({}, reason=f"the recording is shorter than {SHORTEST:g} s")
         found = np.array(pieces)
         bands = {
-            band: _time(constants.BAND, found[:, [k]], constants.OFFSETS[k])
+            band: _time(FITS["BAND"], found[:, [k]], OFFSETS[k])
             for k, band in enumerate(self.bands)
         }
         middle = [self.bands.index(band) for band in MIDDLE]
-        rt60 = _time(constants.MIDDLE, found[:, middle])
-        drr = _predict(constants.RATIO, found[:, : len(RATIO_BANDS)], WIDEST_RATIO)
+        rt60 = _time(FITS["MIDDLE"], found[:, middle])
+        drr = _predict(FITS["RATIO"], found[:, : len(RATIO_BANDS)], WIDEST_RATIO)
         if rt60 is None and drr is None and not any(bands.values()):
             reason = "no speech, or too much noise: the sound never falls far enough"
             return RoomEstimate(bands, reason=reason)
@@ -210,9 +230,7 @@ def _falling(levels: Reals, length: int, quiet: float) -> Reals:
     return found
 
 
-def _predict(
-    fit: constants.Fit, found: Reals, widest: float, offset: float = 0.0
-) -> Estimate | None:
+def _predict(fit: Fit, found: Reals, widest: float, offset: float = 0.0) -> Estimate | None:
     """Return an estimate from features, shape (pieces, bands, `FEATURES`); None if too uncertain.
 
     Each piece is estimated from the mean of its bands, and the estimates are averaged.
@@ -227,6 +245,6 @@ def _predict(
     return Estimate(value, value - half, value + half) if half < widest else None
 
 
-def _time(fit: constants.Fit, found: Reals, offset: float = 0.0) -> Estimate | None:
+def _time(fit: Fit, found: Reals, offset: float = 0.0) -> Estimate | None:
     logarithm = _predict(fit, found, WIDEST_TIME, offset)
     return None if logarithm is None else Estimate(*map(math.exp, logarithm))

@@ -68,7 +68,12 @@ class Columns:
         last = self.count if end else int(self.place(1)[0])
         part = slice(self._taken, max(last, self._taken))
         self._taken = part.stop
-        return part, self._sum[part] / np.maximum(self._rows[part], 1)[:, None]
+        return part, self.means(part)
+
+    def means(self, part: slice = slice(None)) -> NDArray[np.float64]:
+        """Return the means of columns, shape (columns, rows)."""
+        found: NDArray[np.float64] = self._sum[part] / np.maximum(self._rows[part], 1)[:, None]
+        return found
 
 
 class Spectrogram:
@@ -103,7 +108,7 @@ class Spectrogram:
     def power(self) -> NDArray[np.float64]:
         """Return the power, shape (bins, columns), after the whole signal was added."""
         self.add(np.zeros((len(self._window) // 2, self._rest.shape[1]), np.float32))
-        return self._columns.complete_columns(end=True)[1].T
+        return self._columns.means().T
 
 
 class Picture:
@@ -156,7 +161,7 @@ class Picture:
             image = self._spectrogram(axes, _decibels(power, loudest), title, **colours)
             figure.colorbar(image, ax=axes, label="dB", pad=0.01)
         if self._found:
-            speech, error, level = (each.complete_columns(end=True)[1].T for each in self._found)
+            speech, error, level = (each.means().T for each in self._found)
             self._doubts(panels[2], speech, error)
             self._levels(panels[3], level)
         with (
