@@ -105,10 +105,10 @@ class Spectrogram:
             self._columns.add((np.abs(spectrum) ** 2).mean(1))
         self._rest = audio[len(windows) * self._hop :]
 
-    def power(self) -> NDArray[np.float64]:
+    def power(self) -> NDArray[np.float32]:
         """Return the power, shape (bins, columns), after the whole signal was added."""
         self.add(np.zeros((len(self._window) // 2, self._rest.shape[1]), np.float32))
-        return self._columns.means().T
+        return self._columns.means().T.astype(np.float32)
 
 
 class Picture:

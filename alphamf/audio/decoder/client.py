@@ -141,8 +141,8 @@ class ConfinedMuxer:
     ) -> None:
         about = {**vars(original.track), "others": ()}
         about["start"] = original.track.start.as_integer_ratio()
-        asked = {"name": original.name, "ending": "", "output": output, "muxer": options}
-        asked |= {"about": about, "cut": original.cut}
+        asked: dict[str, Any] = {"name": original.name, "ending": "", "output": output}
+        asked |= {"muxer": options, "about": about, "cut": original.cut}
         self.subtype: str = options["subtype"]
         with original.path.open("rb") as file:
             files = [file.fileno(), sink.fileno()]

@@ -60,12 +60,12 @@ class Copy:
 
     def add_before(self) -> None:
         """Add the tracks before the replaced one to the output."""
-        for stream in self._input.streams[: self._track]:
+        for stream in list(self._input.streams)[: self._track]:
             self._add(stream)
 
     def add_after(self) -> None:
         """Add the tracks after the replaced one to the output."""
-        for stream in self._input.streams[self._track + 1 :]:
+        for stream in list(self._input.streams)[self._track + 1 :]:
             self._add(stream)
         if self._streams:
             self._packets = self._wanted()
