@@ -363,10 +363,7 @@ class PipeStream:
         self._check_end((len(self.header) + most) % 2, read // size / self.kind.rate)
 
     def _check_end(self, odd: int, duration: float) -> None:
-        """Read to the pipe's end, and refuse sound that follows what the header promises.
-
-        `odd`: bytes up to the first chunk.
-        """
+        """Refuse sound that follows what the header promises; `odd` bytes come before chunks."""
         rest, more = bytes(odd), 0
         while data := self._read():
             rest, more = (rest + data, more) if len(rest) < _TAIL else (rest, more + len(data))

@@ -31,11 +31,7 @@ if TYPE_CHECKING:
 
 
 class Archive:
-    """Arrays that are appended part by part, in a file that `numpy.load` can read.
-
-    This is a context manager. Arrays are in Fortran order, in which the last axis is the slowest
-    and parts follow each other in the file.
-    """
+    """Arrays in Fortran order that are appended part by part along the last, slowest, axis."""
 
     def __init__(self) -> None:
         self._stack = ExitStack()

@@ -36,10 +36,7 @@ _CHUNK = 256
 
 
 class Columns:
-    """Averages rows of numbers over columns of equal duration.
-
-    `total`: how many rows there will be.
-    """
+    """Averages rows of numbers, `total` of them, over columns of equal duration."""
 
     added: int
 

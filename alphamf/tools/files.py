@@ -179,10 +179,9 @@ def file_errors(
 @contextmanager
 def system_errors(sentence: str, *others: type[Exception]) -> Iterator[None]:
     """Convert errors of the system to an AlphaMFError: a sentence, and the system's own words."""
-    kinds: tuple[type[Exception], ...] = (OSError, *others)
     try:
         yield
-    except kinds as error:
+    except (OSError, *others) as error:
         raise AlphaMFError(f"{sentence}: {reason(error)}") from error
 
 

@@ -173,19 +173,15 @@ def end(workers: Sequence[Worker]) -> None:
 def _serve(parent: connection.Connection, work: Work, reports: bool) -> None:
     """Process items until the parent closes the pipe; the main function of a worker process."""
     prepare_worker()
+    update = _reporter(parent) if reports else lambda *_: leave_if_stopped()
     with suppress(EOFError, OSError):
         parent.send(None)
         while True:
             with allow_stop():
                 packed = parent.recv_bytes()
             with at_work:
-                outcome = _done(packed, work, _reporter(parent) if reports else _quiet)
+                outcome = _done(packed, work, update)
             parent.send_bytes(outcome)
-
-
-def _quiet(name: str, done: float, total: float) -> None:
-    """Progress callback that reports nothing, and raises SystemExit if the worker should stop."""
-    leave_if_stopped()
 
 
 def _done(packed: bytes, work: Work, update: Update) -> bytes:
