@@ -21,7 +21,6 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import numpy as np
-import psutil
 
 from alphamf.audio.writer import open_writer
 from alphamf.batch.file import process
@@ -253,43 +252,6 @@ def length(
     return lines
 
 
-def held(process: psutil.Process) -> float:
-    """Return the memory of a process and of those that it started, in MB."""
-    total = 0.0
-    for each in (process, *process.children(recursive=True)):
-        with suppress(psutil.Error):
-            total += each.memory_full_info().pss / 1e6
-    return total
-
-
-def files(*, jobs: str = "1,2,8,24") -> Lines:
-    """Denoise files together: the memory that all processes of the run hold together.
-
-    That is PSS, in which shared pages count once, sampled every 50 ms.
-    """
-    lines = [["files", "seconds each", "--jobs", "most MB", "MB per job", "took s"]]
-    runs = [
-        *((24, 12, int(each)) for each in jobs.split(",")),
-        (1, 12, 1),
-        (1, 120, 1),
-        (1, 600, 1),
-    ]
-    for count, seconds, workers in runs:
-        with TemporaryDirectory() as place:
-            for k in range(count):
-                write(Path(place, f"in/{k}.wav"), seconds, 1, 16000)
-            command = [sys.executable, *DENOISE, "--jobs", str(workers)]
-            started, most = time.perf_counter(), 0.0
-            with psutil.Popen(command, cwd=place) as process:
-                while process.poll() is None:
-                    most = max(most, held(process))
-                    time.sleep(0.05)
-        took = time.perf_counter() - started
-        cells = [f"{most:.0f}", f"{most / min(workers, count):.0f}", f"{took:.1f}"]
-        lines.append([f"{count}", f"{seconds}", f"{workers}", *cells])
-    return lines
-
-
 def megabytes(package: Distribution) -> float:
     """Return the size of the files of a package, those that Python compiled included."""
     paths = (Path(str(package.locate_file(file))) for file in package.files or [])
@@ -307,7 +269,7 @@ def size() -> Lines:
     return [["package", "MB"], *([name, f"{each:.1f}"] for name, each in rows)]
 
 
-PARTS = {each.__name__: each for each in (peers, cores, rates, gpu, start, length, files, size)}
+PARTS = {each.__name__: each for each in (peers, cores, rates, gpu, start, length, size)}
 
 if __name__ == "__main__":
     with one_thread():

@@ -8,13 +8,7 @@ from typing import Any
 import numpy as np
 
 from alphamf.audio import stft
-from alphamf.denoising import (
-    gain,
-    grids,
-    high_bands,
-    spatial,
-    uncertainty,
-)
+from alphamf.denoising import gain, grids, high_bands, spatial, uncertainty
 from alphamf.factorization import cells
 from alphamf.learnt import bands, causal, high_band, network, refiner, second_stage
 from alphamf.tools import arrays
@@ -64,10 +58,7 @@ TABLE: list[tuple[Any, dict[str, Any]]] = [
     (bands, plain(bands, BANDS="COUNT", BELOW="BELOW", FIRST_HZ="FIRST_HZ", LAST_HZ="LAST_HZ")),
     (high_bands, {"CROSSED_FROM": high_bands.CROSSED[0], "CROSSED_TO": high_bands.CROSSED[1]}),
     (grids, {"BAND_LOW": grids.BAND_TOP[0], "BAND_HIGH": grids.BAND_TOP[1]}),
-    (
-        stft,
-        plain(stft, FRAME_HOPS="FRAME_HOPS", SYNTHESIS_HOPS="SYNTHESIS_HOPS"),
-    ),
+    (stft, plain(stft, FRAME_HOPS="FRAME_HOPS", SYNTHESIS_HOPS="SYNTHESIS_HOPS")),
     (
         uncertainty,
         {

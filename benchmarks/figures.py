@@ -13,12 +13,9 @@ from PIL import Image
 
 from alphamf.audio.reader import read
 from alphamf.audio.stft import Frame, forward
-from alphamf.denoising.api import denoise
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import atomic_file
 from benchmarks import scored
-from benchmarks.full_band import RATE, mixtures
-from benchmarks.methods import one_gain
 from benchmarks.report import ROOT, SAMPLE, run_main
 
 # Methods of the chart of README.md, and their names there
@@ -41,19 +38,6 @@ def small(path: Path) -> None:
         few = drawn.convert("RGB").quantize(COLOURS)
     with atomic_file(path) as part:
         few.save(part, format="png", optimize=True)
-
-
-def draw_full_band() -> None:
-    """Draw the first development mixture in hiss of a voice that no network was trained on."""
-    mixture = next(m for m in mixtures("dev") if "hadouken" in m.name and "made-hiss" in m.name)
-    sounds = {
-        f"noisy (hiss, {mixture.name.rpartition('_')[2]})": mixture.noisy,
-        "one gain above 7.6 kHz": one_gain(mixture),
-        "with the bands": denoise(mixture.noisy, RATE).audio,
-        "the voice alone": mixture.clean,
-    }
-    figure = spectrograms({name: sound[: 4 * RATE] for name, sound in sounds.items()}, RATE)
-    figure.savefig(FIGURES / "full-band.png", dpi=80)
 
 
 def spectrograms(sounds: dict[str, Floats], rate: int, highest: int | None = None) -> Figure:
@@ -137,7 +121,7 @@ def film(sounds: dict[str, Floats], rate: int, path: Path) -> None:
             container.mux(stream.encode(last))
 
 
-PARTS = {"sample": draw_sample, "bars": draw_bars, "full-band": draw_full_band}
+PARTS = {"sample": draw_sample, "bars": draw_bars}
 
 if __name__ == "__main__":
     run_main(PARTS)

@@ -32,7 +32,6 @@ from alphamf import Stream
 from alphamf.audio.resample import resample
 from alphamf.errors import AlphaMFError
 from alphamf.scores.score import si_sdr
-from alphamf.tools import tables
 from alphamf.tools.arrays import Floats
 from benchmarks.attacks.commands import INTERRUPTIBLE
 from benchmarks.clips import clips
@@ -203,8 +202,8 @@ def compared(
     return Compared(late, before, after, si_sdr(speech, cut) - si_sdr(speech, piece))
 
 
-def main(*, seconds: float = 60, buffer: str = "40") -> None:
-    """Run the command line."""
+def main(*, seconds: float = 60, buffer: str = "40") -> list[list[str]]:
+    """Play speech in noise through the command."""
     if missing := [program for program in PROGRAMS if not shutil.which(program)]:
         raise AlphaMFError(f"{', '.join(missing)} not found")
     pairs = clips(16000, 20)[::4]
@@ -229,7 +228,7 @@ def main(*, seconds: float = 60, buffer: str = "40") -> None:
         f"{found.cpu:.1f}",
     ]
     headings = ["seconds", "late ms", "80 % from, to", "SI-SDR gain dB", "stream alone", "CPU s"]
-    print(tables.markdown(headings, [row]))
+    return [headings, row]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Pictures of the page, and its times.
+"""Pictures of the page.
 
 Needs Chromium with its driver. The recordings are made from data/sample-noisy.wav.
 """
@@ -20,17 +20,16 @@ FIGURES = ROOT / "docs/figures"
 VIEWS = (("desktop", 1200, "light"), ("dark", 1200, "dark"), ("phone", 390, "light"))
 
 
-def wide(path: Path, minutes: float) -> Path:
-    """Write the sample again and again, at 48 kHz, in stereo with other noise in each channel."""
+def wide(path: Path) -> Path:
+    """Write half a minute of the sample at 48 kHz, in stereo with other noise in each channel."""
     import numpy as np
     import soundfile
     import soxr
 
     audio, rate = soundfile.read(SAMPLE)
     once = soxr.resample(audio, rate, 48_000)
-    count = round(minutes * 60 * 48_000)
-    mono = np.tile(once, -(-count // len(once)))[:count]
-    noise = np.random.default_rng(1).standard_normal((count, 2))
+    mono = np.resize(once, 30 * 48_000)
+    noise = np.random.default_rng(1).standard_normal((len(mono), 2))
     soundfile.write(path, mono[:, None] * [1.0, 0.8] + 0.003 * noise, 48_000)
     return path
 
@@ -54,7 +53,6 @@ def wait(browser: Any, condition: str) -> None:
 
 
 SHOWN = "document.getElementById('download').checkVisibility()"
-AUDIBLE = "document.getElementById('progress-text').textContent.includes('can be heard')"
 
 
 def set_control(browser: Any, name: str, value: object) -> None:
@@ -86,7 +84,7 @@ def screenshots() -> None:
             save(browser, name)
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
         resize(browser, 1200, 800)
-        browser.find_element("id", "files").send_keys(str(wide(folder / "interview.wav", 0.5)))
+        browser.find_element("id", "files").send_keys(str(wide(folder / "interview.wav")))
         wait(browser, "document.querySelectorAll('#items .state').length == 2")
         wait(browser, SHOWN)
         browser.find_element("id", "together").click()
@@ -154,20 +152,5 @@ def movie() -> None:
     )  # fmt: skip
 
 
-def times() -> None:
-    """Print how long it takes until a recording at 48 kHz can be played, and until it is done."""
-    with opened() as (folder, browser):
-        for minutes in (3, 10):
-            path = wide(folder / f"{minutes}.wav", minutes)
-            begun = time.monotonic()
-            browser.find_element("id", "files").send_keys(str(path))
-            wait(browser, f"{AUDIBLE} || {SHOWN}")
-            heard = time.monotonic() - begun
-            wait(browser, SHOWN)
-            done = time.monotonic() - begun
-            print(f"{minutes} min of stereo: played after {heard:.1f} s, done after {done:.0f} s")
-            browser.find_element("id", "remove").click()
-
-
 if __name__ == "__main__":
-    run_main({"screenshots": screenshots, "movie": movie, "times": times})
+    run_main({"screenshots": screenshots, "movie": movie})

@@ -14,7 +14,7 @@ docs/benchmarks/CASE-SPLIT.csv, or to ``-o``.
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache, partial
+from functools import partial
 from itertools import islice
 from typing import Annotated, NamedTuple
 
@@ -43,17 +43,6 @@ QUIET = "quiet pauses"
 
 # Depths in dB of pauses of clean files with hiss; the voices' own pauses are at least as deep
 HISS = (60, 50, 45, 40, 35, 30)
-
-TOP = 60.0  # Frequency in Hz below which there is rumble
-LEAST = -13.0  # Level of the rumble in dB of the recording, from which on one is used
-
-# What rumbles, and range of its level in dB of the voice
-RUMBLES = {
-    "none": None,
-    "of the voice": (-13.0, -7.0),
-    "of the noise": (-13.0, -7.0),
-    "of the noise, loud": (0.0, 10.0),
-}
 
 Made = Iterator[tuple[tuple[str, ...], Clip]]
 Rows = Iterator[tuple[tuple[str, ...], dict[str, list[float]]]]
@@ -99,41 +88,6 @@ def hiss(number: int, clip: Clip, split: str) -> Made:
         yield (f"{wanted} dB",), clip._replace(clean=clean.astype(np.float32), noisy=clip.clean)
 
 
-def rumble(number: int, clip: Clip, split: str) -> Made:
-    """Yield a clip in each of `RUMBLES`; the voice's own rumble is in both of its sounds."""
-    for name, levels in RUMBLES.items():
-        if levels is None:
-            yield (name,), clip
-            continue
-        rng = np.random.default_rng((11, number))
-        sounds = rumbles()
-        added = np.resize(sounds[rng.integers(len(sounds))], len(clip.clean))
-        wanted = clip.clean.std() * 10 ** (rng.uniform(*levels) / 20)
-        added = (added * (wanted / added.std())).astype(np.float32)
-        clean = clip.clean + added if name == "of the voice" else clip.clean
-        yield (name,), clip._replace(clean=clean, noisy=clip.noisy + added)
-
-
-@cache
-def rumbles() -> list[Floats]:
-    """Return what the recordings that rumble have below `TOP`, each shape (samples,)."""
-    found = []
-    for path, _, _ in manifest("librispeech-train", "train"):
-        sound = mono(path, RATE)
-        low = below(sound, RATE)
-        if low.std() > sound.std() * 10 ** (LEAST / 20):
-            found.append(low)
-    return found
-
-
-def below(sound: Floats, rate: int) -> Floats:
-    """Return what lies below `TOP`, without a constant offset; shape (samples,), as before."""
-    spectrum = np.fft.rfft(sound)
-    frequencies = np.fft.rfftfreq(len(sound), 1 / rate)
-    spectrum[(frequencies < 4) | (frequencies >= TOP)] = 0
-    return np.fft.irfft(spectrum, len(sound)).astype(np.float32)
-
-
 def of_full_band(number: int, clip: Clip, split: str) -> Made:
     """Yield a mixture at 48 kHz, with its kind of noise."""
     yield (full_band.KINDS[number % len(full_band.KINDS)],), clip
@@ -152,41 +106,6 @@ def dry(number: int, clip: Clip, split: str) -> Made:
     """Yield a clip without its noise, and with it."""
     yield ("alone",), clip._replace(noisy=clip.clean)
     yield ("with noise at -5 to 15 dB",), clip
-
-
-LONE = ("impulsive", "nonstationary")
-# Root mean squares of a lone sound's first 300 ms and of the hiss around it, full scale 1
-LEVEL, FAINT = 0.05, 1e-4
-
-# Seconds before a lone sound and after it, and the most that is used of one
-FIRST, AFTER, LONGEST = 0.7, 0.5, 2.0
-
-# Name and length in seconds of the parts of a lone sound whose level is measured
-PARTS = {"first 100 ms": 0.1, "first 300 ms": 0.3, "all": LONGEST}
-
-
-def alone(number: int, clip: Clip, split: str) -> Made:
-    """Yield a sound, such as a knock, alone in faint hiss; the name is kind and number."""
-    sound, (kind, seed) = clip.clean, clip.name.split()
-    power = np.convolve(sound**2, np.ones(RATE // 100), "same")
-    start = int(np.argmax(power > 0.05 * power.max()))
-    sound = sound[max(start - RATE // 200, 0) :][: int(LONGEST * RATE)]
-    sound = sound * (LEVEL / np.sqrt((sound[: int(0.3 * RATE)] ** 2).mean()))
-    sound *= min(1.0, 0.9 / np.abs(sound).max())
-    clean = np.pad(sound, (int(FIRST * RATE), int(AFTER * RATE)))
-    noise = np.random.default_rng(int(seed)).standard_normal(len(clean))
-    noisy = ((FAINT * noise).astype(np.float32) + clean).astype(np.float32)
-    yield (kind,), clip._replace(clean=clean, noisy=noisy)
-
-
-def left_alone(clip: Clip, found: Floats) -> list[float]:
-    """Return the levels of `PARTS` of a lone sound in an output, in dB of those in the input."""
-    first, levels = int(FIRST * RATE), []
-    for seconds in PARTS.values():
-        part = slice(first, min(first + int(seconds * RATE), len(found) - int(AFTER * RATE)))
-        before, after = ((each[part] ** 2).sum() for each in (clip.noisy, found))
-        levels.append(float(10 * np.log10((after + 1e-12) / before)))
-    return levels
 
 
 # Groups and scores by method of a clip, and of what the methods made of it
@@ -219,21 +138,12 @@ CASES = {
     "unheard": Case(unheard, 100, "noisy,logmmse,rnnoise,gtcrn,dtln,deepfilternet,low,fast"),
     "nearly-clean": Case(nearly_clean, 40, "noisy,logmmse,rnnoise,deepfilternet,plain,low,fast"),
     "hiss": Case(hiss, 23, "noisy"),
-    "rumble": Case(rumble, 40, "noisy,plain,dtln,low,fast"),
     "full-band": Case(
         of_full_band,
         60,
         "noisy,oracle-mask,rnnoise,deepfilternet,one-gain,fast,low-one-gain,low",
         by(full_band.scores),
         full_band.SCORES,
-    ),
-    "alone": Case(
-        alone,
-        100,
-        "gtcrn,dtln,rnnoise,deepfilternet,low,fast",
-        by(left_alone),
-        dict.fromkeys(PARTS, 1),
-        scored.median,
     ),
     "pauses": Case(
         pauses.made,
@@ -257,11 +167,6 @@ def sounds(case: str, count: int, split: str, rate: int) -> list[Clip] | list[No
         return full_band.mixtures(split, count)
     if case == "pauses":
         return pauses.voices(rate, count)
-    if case == "alone":
-        noises = manifest("noise-48k", split)
-        every = ((kind, [path for path, each, _ in noises if each == kind]) for kind in LONE)
-        paths = [(f"{kind} {k}", path) for kind, some in every for k, path in enumerate(some)]
-        return [Clip(name, RATE, *[mono(path, RATE)] * 2) for name, path in paths[:count]]
     if case not in ("nearly-clean", "hiss"):
         return clips(rate, count, split)
     sounds = ((path.stem, mono(path, RATE)) for path, _, _ in shuffled("speech-16k", split))

@@ -100,14 +100,6 @@ def test_the_target_is_the_early_part_and_the_noise_is_as_far_down_as_asked(know
     assert {each.group for each in found.values()} == {"RT60 .5 to .9 s"}
 
 
-def test_groups_meet_at_their_borders():
-    times = (0.05, 0.299, 0.3, 0.499, 0.5, 0.899, 0.9, 3.0)
-    assert [rooms.GROUPS.index(rooms.group_of(each)) for each in times] == [
-        *(0, 0, 1, 1),
-        *(2, 2, 3, 3),
-    ]
-
-
 def test_prediction_takes_reverberation_away():
     pytest.importorskip("nara_wpe")
     sound, response = voice(8), tail(0.6, 0.0)
