@@ -112,27 +112,6 @@ def test_force_is_the_derivative_of_the_kinetic_energy(make, chains):
     np.testing.assert_allclose(result, expected, rtol=1e-6, atol=1e-8)
 
 
-def test_dense_is_diagonal_where_it_is_diagonal():
-    theta, v = vectors((4,))
-    diagonal = positive(theta)
-    slope = diagonal.slope[..., None] * np.eye(SIZE)
-    both = diagonal, Dense(matrix(diagonal), slope)
-    for of in (
-        lambda m: m.apply(v),
-        lambda m: m.solve(v),
-        lambda m: m.root(v),
-        lambda m: m.inverse_root(v),
-        lambda m: m.log_det(),
-        lambda m: m.divergence(),
-        lambda m: m.force(v),
-    ):
-        one, other = map(of, both)
-        np.testing.assert_allclose(one, other, rtol=1e-10)
-    again = both[1].diagonal()
-    np.testing.assert_array_equal(again.g, diagonal.g)
-    np.testing.assert_array_equal(again.slope, diagonal.slope)
-
-
 @pytest.mark.parametrize("make", [dense, positive])
 def test_a_constant_metric_shared_by_chains_has_no_slope(make):
     theta, v = vectors((4,))

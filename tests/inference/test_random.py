@@ -66,11 +66,6 @@ def test_noise_of_any_size(size, seed):
     assert (noise(rng, x) != noise(rng, x)).all()
 
 
-def test_noise_has_the_shape_of_its_chains():
-    assert noise(generator(0, 0), np.empty((3, 1000), np.float32)).shape == (3, 1000)
-    assert noise(generator(0, 0), np.empty((2, 3))).dtype == np.float64
-
-
 def test_buffers_that_do_not_fit_are_refused():
     """Before a byte is written: the loops trust the lengths."""
     _random = pytest.importorskip("alphamf.inference._random")

@@ -198,14 +198,6 @@ def test_velocity_is_the_slope_of_its_law(alpha):
 
 
 @pytest.mark.slow
-def test_velocity_is_that_of_scipy_s_density():
-    x, d = np.array([0.3, 2.0, 8.0, 30.0]), 1e-3
-    density = stats.levy_stable(1.7, 0, scale=1.7 ** (-1 / 1.7)).pdf
-    slope = -(density(x + d) - density(x - d)) / (2 * d) / density(x)
-    np.testing.assert_allclose(velocity(x, 1.7), slope, rtol=1e-4)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(("alpha", "h"), [(1.3, 0.4), (1.8, 0.4), (2.0, 0.4)])
 def test_momenta_keep_the_law_up_to_second_order(alpha, h):
     report = check(FULD(h, alpha, leaps=4), Quartic(), order=2, steps=60, chains=10_000)

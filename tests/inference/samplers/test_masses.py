@@ -136,23 +136,6 @@ def test_printed_half_width_would_depend_on_the_unit():
     assert len(goals) < len(printed)
 
 
-@pytest.mark.parametrize(("dense", "source"), KINDS)
-def test_chains_are_each_alone(dense, source):
-    # Without waiting times there is no randomness in the update, and S_counts still differ.
-    confidence = 0.1 if dense and source == "momenta" else 0.2
-    mass = MassEM(8, growth=2, dense=dense, source=source, nu=0.0, confidence=confidence)
-    thetas, momenta = samples(150, (2, 4))
-    together = fed(mass, thetas, momenta)
-    goals = set()
-    for i in np.ndindex(2, 4):
-        alone = fed(mass, thetas[:, *i], momenta[:, *i])
-        for name in alone._fields[1:-1]:
-            one, other = getattr(alone, name), getattr(together, name)[i]
-            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12, err_msg=name)
-        goals.add(int(alone.goal[0]))
-    assert len(goals) > 1
-
-
 def known_mass(mass, chains, size):
     """Return a state whose M^-1 is not the unit one, and that M^-1 as a matrix."""
     rng = np.random.default_rng(5)
@@ -267,22 +250,6 @@ def test_stays_positive_definite_with_fewer_samples_than_coordinates(dense, sour
     draw = mass.inverse(state).inverse_root(momenta[0])
     assert draw.dtype == dtype
     assert np.isfinite(draw).all()
-
-
-@pytest.mark.parametrize("dense", [False, True])
-def test_terms_of_sgnht_are_sums_over_its_states(dense):
-    mass = MassEM(samples=100, nu=0.0, dense=dense, test="sgnht")
-    thetas, momenta = samples(9)
-    gradients, xis = generator(8).standard_normal((2, 9, 3))
-    xis = xis[:, :1]
-    state = mass.init(thetas[0])
-    for k in range(9):
-        state = mass.update(generator(3), state, thetas[k], momenta[k], (gradients[k], xis[k]))
-    assert state.taken[0] == 9
-    forces = gradients + xis * momenta  # the mass is one
-    np.testing.assert_allclose(state.terms.damped, (xis * momenta).sum(0))
-    np.testing.assert_allclose(state.terms.force, forces.sum(0))
-    np.testing.assert_allclose(state.terms.force_square, (forces**2).sum(0))
 
 
 @pytest.mark.slow

@@ -244,17 +244,6 @@ def test_joint_law_is_kept(batch):
 # As a target of the library
 
 
-def test_chains_are_each_alone():
-    target, theta, potential = started((3,))
-    metric = potential.metric(theta)
-    for chain in range(3):
-        alone = TopicPotential(target, potential.tails[chain], potential.lengths, potential.repeats)
-        np.testing.assert_allclose(potential.value(theta)[chain], alone.value(theta[chain]))
-        np.testing.assert_allclose(potential.grad(theta)[chain], alone.grad(theta[chain]))
-        np.testing.assert_allclose(metric.g[chain], alone.metric(theta[chain]).g)
-        np.testing.assert_allclose(metric.slope[chain], alone.metric(theta[chain]).slope)
-
-
 def test_weights_beyond_all_bounds_stay_finite():
     target, theta, _ = started(dtype=np.float32)
     for k, far in ((0, 200.0), (5, 200.0), (0, -200.0), (5, -200.0)):

@@ -125,15 +125,6 @@ def test_voices_are_balanced(tmp_path):
     )
 
 
-def test_a_late_start_counts_in_full(files, tmp_path):
-    """`seconds` are counted from where the speech begins."""
-    audio, _ = soundfile.read(files[0], dtype="float32")
-    late = tmp_path / "late.wav"
-    soundfile.write(late, np.concatenate([np.zeros(RATE * 7 // 2, np.float32), audio]), RATE)
-    about = train([late], **QUICK, seconds=2.0).about
-    assert about["seconds"] == pytest.approx(2, abs=0.01)
-
-
 def test_silent_files_are_passed_over(files, tmp_path):
     soundfile.write(tmp_path / "silent.wav", np.zeros(RATE), RATE)
     opposed = np.outer(coloured(PLANTED[:, 0], 1, np.random.default_rng(0)), [1, -1])

@@ -327,28 +327,6 @@ def test_files_of_a_run_that_cannot_be_read_or_written_are_said(corpora, tmp_pat
         runs.train(run)
 
 
-def adapted_config(corpora, monkeypatch, rate):
-    """Return the configuration that an adaptation first makes mixtures of."""
-    found = []
-
-    def prepared(run, last):
-        found.append(run.config)
-        raise AlphaMFError("enough")
-
-    monkeypatch.setattr(adapt, "prepare_clips", prepared)
-    folders = [str(corpora / "speech")], [str(corpora / "noise")]
-    with pytest.raises(AlphaMFError, match="enough"):
-        adapt.adapt(adapt.FineTuningSettings(*folders, rate, 1.0, 1, 0), print)
-    (config,) = found
-    return config
-
-
-@pytest.mark.parametrize(("rate", "start"), [(8000, "refiner-8k"), (16000, "refiner-16k")])
-def test_adaptation_goes_on_from_the_shipped_network(corpora, monkeypatch, rate, start):
-    network = adapted_config(corpora, monkeypatch, rate).network
-    assert (network.start, network.bands) == (start, 0)
-
-
 @pytest.mark.parametrize(
     ("after", "worse"),
     [
