@@ -2,6 +2,7 @@
 
 import shutil
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 
 from alphamf.errors import AlphaMFError
@@ -32,8 +33,8 @@ class Limits:
     long: float = 100.0
     age: float = 24 * 3600.0  # How long a recording and its results are kept, in seconds
     spare: int = 200 * MB  # Bytes that uploads and results must leave free on the disk
-    # Uploads that one visitor may begin in a minute; None for any number.
-    per_minute: int | None = None
+    # Uploads that one visitor may begin in a minute
+    per_minute: float = inf
     named: bool = True  # Whether the server keeps the names of files
     # Whether strangers share the server: they take turns, and each gets a part of what there is.
     guests: bool = False
@@ -53,8 +54,7 @@ PUBLIC = Limits(
     guests=True,
     short=60.0,
 )
-"""Limits of a server that everybody may use: ten minutes of stereo, deleted after a quarter of an
-hour."""
+"""Limits of a server that everybody may use: ten minutes of stereo, deleted after 15 minutes."""
 
 
 def has_room(folder: Path, size: int, spare: int) -> bool:

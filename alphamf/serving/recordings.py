@@ -150,14 +150,13 @@ class Recordings:
 
     def create(self, name: str, preset: str, seed: int, guest: str = "") -> ServerRecording:
         """Create the folder and the entry for an upload."""
-        own = sum(each.guest == guest for each in self._all.values())
-        most = self._limits.jobs
+        held, most = Counter(each.guest for each in self._all.values()), self._limits.jobs
         if self._limits.guests and len(self._all) >= most:
-            self._make_room(own)
-        for held, allowed in ((len(self._all), most), (own, self._limits.part(most))):
-            if held >= allowed:
+            self._make_room(held, held[guest])
+        for own, allowed in ((len(self._all), most), (held[guest], self._limits.part(most))):
+            if own >= allowed:
                 raise AlphaMFError(
-                    f"the server already holds {held} recordings; remove some of them"
+                    f"the server already holds {own} recordings; remove some of them"
                 )
         key = secrets.token_hex(16)  # which cannot be guessed
         folder = self.store / key
@@ -165,16 +164,12 @@ class Recordings:
         self._all[key] = ServerRecording(key, folder, name, preset, seed, guest)
         return self._all[key]
 
-    def _make_room(self, own: int) -> None:
-        """Delete the oldest ended recording of the guest with most, if it has more than another."""
-        held = Counter(each.guest for each in self._all.values())
-        ended = [
-            each
-            for each in self._all.values()
-            if each.state in ("done", "failed") and held[each.guest] > own + 1
-        ]
-        if ended:
-            self.remove(max(ended, key=lambda each: held[each.guest]))
+    def _make_room(self, held: Counter[str], own: int) -> None:
+        """Delete the oldest ended recording of the guest who has most, and more than another."""
+        ended = [each for each in self._all.values() if each.state in ("done", "failed")]
+        oldest = max(ended, key=lambda each: held[each.guest], default=None)
+        if oldest and held[oldest.guest] > own + 1:
+            self.remove(oldest)
 
     def begin(self, recording: ServerRecording) -> None:
         """Queue an uploaded recording: read it, denoise its beginning, then all of it."""
