@@ -120,15 +120,13 @@ def mixed(
 def with_noise(sound: Reals, noise: Reals, snr: float) -> Reals:
     """Return a sound with all of a noise, at a ratio of their powers in dB."""
     power = np.mean(sound**2) / max(float(np.mean(noise**2)), 1e-20)
-    found: Reals = sound + noise * (np.sqrt(power) * 10 ** (-snr / 20))
-    return found
+    return sound + noise * (np.sqrt(power) * 10 ** (-snr / 20))
 
 
 def coloured(rng: np.random.Generator, samples: int, rate: int, low: float, power: float) -> Floats:
     """Return Gaussian noise whose magnitudes go with a power of the frequency above `low` Hz."""
     gain = np.maximum(np.fft.rfftfreq(samples, 1 / rate), low) ** power
-    found: Floats = np.fft.irfft(np.fft.rfft(rng.standard_normal(samples)) * gain, samples)
-    return found
+    return np.fft.irfft(np.fft.rfft(rng.standard_normal(samples)) * gain, samples)
 
 
 def pairs(split: str | None, snrs: list[str]) -> list[dict[str, str]]:

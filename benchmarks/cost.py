@@ -68,8 +68,7 @@ Lines = list[list[str]]
 
 def envelope(count: int, rate: int) -> Reals:
     """Return a level that varies like that of speech, with a period of half a second."""
-    found: Reals = 0.1 * (np.sin(2 * np.pi * 2.0 * np.arange(count) / rate) ** 2 + 0.05)
-    return found
+    return 0.1 * (np.sin(2 * np.pi * 2.0 * np.arange(count) / rate) ** 2 + 0.05)
 
 
 def synthetic_sound(seconds: float, rate: int) -> Floats:

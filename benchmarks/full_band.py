@@ -219,14 +219,12 @@ def frames(speech: Complexes) -> Frames:
 
 def levels(spectra: Complexes, low: float = LOW, high: float = HIGH) -> Floats:
     """Return the level of each frame between two frequencies in Hz."""
-    found: Floats = 10 * np.log10(np.maximum(_energy(spectra, low, high), 1e-20))
-    return found
+    return 10 * np.log10(np.maximum(_energy(spectra, low, high), 1e-20))
 
 
 def _energy(spectra: Complexes, low: float, high: float) -> Floats:
     first, end = (round(edge / RATE * FRAME.n_fft) for edge in (low, high))
-    energy: Floats = (np.abs(spectra[first:end]) ** 2).sum(axis=0)
-    return energy
+    return (np.abs(spectra[first:end]) ** 2).sum(axis=0)
 
 
 def segmental_snr(speech: Complexes, output: Complexes, active: Flags) -> float:

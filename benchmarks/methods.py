@@ -45,8 +45,7 @@ def streamed(stream: Stream, clip: Clip) -> Floats:
 
 def late(clip: Clip) -> Floats:
     """Take late reverberation away by the linear prediction with heavy tails alone."""
-    found: Floats = clip.noisy - late_reverberation([clip.noisy], clip.rate)[0].below
-    return found
+    return clip.noisy - late_reverberation([clip.noisy], clip.rate)[0].below
 
 
 def changed(clip: Clip, **settings: Any) -> Floats:

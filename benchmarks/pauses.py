@@ -93,8 +93,7 @@ def frame_levels(sound: Reals, rate: int) -> Reals:
     """Return the mean power of each frame of `FRAME` seconds."""
     size = round(FRAME * rate)
     blocks = sound[: len(sound) // size * size].reshape(-1, size).astype(float)
-    found: Reals = np.mean(blocks**2, axis=1)
-    return found
+    return np.mean(blocks**2, axis=1)
 
 
 def pauses(clean: Floats, rate: int) -> Reals:
@@ -104,8 +103,7 @@ def pauses(clean: Floats, rate: int) -> Reals:
     levels = frame_levels(clean, rate)
     loud = np.mean(np.sort(levels)[-max(1, len(levels) // 10) :])
     silent = levels < loud * 10 ** (-SILENT / 10)
-    found: Floats = binary_erosion(silent, iterations=AROUND, border_value=1)
-    return found
+    return binary_erosion(silent, iterations=AROUND, border_value=1)
 
 
 def left_in_pauses(clean: Floats, out: Floats, rate: int) -> float:

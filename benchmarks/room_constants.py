@@ -78,8 +78,7 @@ def noise(rng: np.random.Generator, samples: int) -> Reals:
         return np.resize(mono(sounds[rng.integers(len(sounds))][0], RATE), samples).astype(float)
     spectrum = np.fft.rfft(rng.standard_normal(samples))
     spectrum /= np.maximum(np.arange(len(spectrum)), 50) ** rng.uniform(0, 1.2)
-    found: Reals = np.fft.irfft(spectrum, samples)
-    return found
+    return np.fft.irfft(spectrum, samples)
 
 
 def example(number: int) -> Example:

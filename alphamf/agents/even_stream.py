@@ -39,8 +39,7 @@ class EvenStream:
         cleaned, self._cleaned = np.split(self._cleaned, [len(frame)])
         share = np.linspace(self._strength, strength, len(frame) + 1)[1:, None]
         self._strength = strength
-        mixed: Samples = np.rint(heard + share * (cleaned - heard.astype(float))).astype(np.int16)
-        return mixed
+        return np.rint(heard + share * (cleaned - heard.astype(float))).astype(np.int16)
 
     def close(self) -> None:
         """Discard what is held back."""

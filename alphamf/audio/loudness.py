@@ -161,8 +161,7 @@ def _true_peaks(
         windows = np.lib.stride_tricks.sliding_window_view(sound, len(table))[::size][chosen]
         for values in (windows @ table, windows[:, _REACH:-_REACH]):
             peaks += [values.max(axis=1), -values.min(axis=1)]
-    found: Floats = np.maximum.reduce(peaks)
-    return found
+    return np.maximum.reduce(peaks)
 
 
 def parts(audio: Floats, size: int) -> Iterator[tuple[int, Floats]]:

@@ -226,8 +226,7 @@ def _falling(levels: Reals, length: int, quiet: float) -> Reals:
     time = (np.arange(length) - (length - 1) / 2) * STEP
     slopes = pieces @ (time / (time @ time))
     lowest = pieces.min(axis=1)
-    found: Reals = slopes[(lowest > quiet + ABOVE) & (slopes < LEAST_SLOPE)]
-    return found
+    return slopes[(lowest > quiet + ABOVE) & (slopes < LEAST_SLOPE)]
 
 
 def _predict(fit: Fit, found: Reals, widest: float, offset: float = 0.0) -> Estimate | None:

@@ -217,5 +217,4 @@ def spectra(sound: Floats, hop: int) -> Complexes:
     blocks = sliding_window_view(padded, len(window))[::hop]
     energy = np.cumsum(window[::-1] ** 2)[hop - 1 :: hop]
     filled = np.sqrt(energy / energy[-1])[np.arange(len(blocks)).clip(max=FRAME_HOPS - 1), None]
-    found: Complexes = (np.fft.rfft(blocks * window) / filled).astype(np.complex64)
-    return found
+    return (np.fft.rfft(blocks * window) / filled).astype(np.complex64)

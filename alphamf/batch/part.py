@@ -91,8 +91,7 @@ class _Faded:
                 block = block[:count]
             parts.append(block)
             count -= len(block)
-        found: Samples = np.concatenate(parts)
-        return found
+        return np.concatenate(parts)
 
 
 def denoise_part(

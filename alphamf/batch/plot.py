@@ -69,8 +69,7 @@ class Columns:
 
     def means(self, part: slice = slice(None)) -> NDArray[np.float64]:
         """Return the means of columns, shape (columns, rows)."""
-        found: NDArray[np.float64] = self._sum[part] / np.maximum(self._rows[part], 1)[:, None]
-        return found
+        return self._sum[part] / np.maximum(self._rows[part], 1)[:, None]
 
 
 class Spectrogram:
@@ -214,5 +213,4 @@ class Picture:
 
 def _decibels(power: Reals, reference: float) -> Reals:
     floor = reference * 10 ** (-_RANGE / 10 - 2)
-    decibels: Reals = 10 * np.log10(np.maximum(power, floor) / reference)
-    return decibels
+    return 10 * np.log10(np.maximum(power, floor) / reference)

@@ -76,8 +76,7 @@ class Basis(NamedTuple):
     def components(self, spectra: Complexes) -> Complexes:
         """Return y of x, both of the shape (channels, bins, frames)."""
         inverse = np.linalg.inv(self.columns).astype(spectra.dtype)
-        found: Complexes = np.einsum("bmc,cbf->mbf", inverse, spectra)
-        return found
+        return np.einsum("bmc,cbf->mbf", inverse, spectra)
 
 
 def common_basis(speech: Complexes, noise: Complexes) -> Basis:
@@ -149,8 +148,7 @@ class ChannelGains:
 
     def _sum(self, weights: Floats, values: Array) -> Floats:
         apart = rows_of_each(values, weights.shape[1])[..., : weights.shape[2], :]
-        found: Floats = np.einsum("cmbf,...mbf->...cbf", weights, apart)
-        return found
+        return np.einsum("cmbf,...mbf->...cbf", weights, apart)
 
 
 def rows_of_each(values: Array, components: int) -> Floats:
@@ -235,8 +233,7 @@ def _shares(speech: Reals, power: Reals) -> Reals:
     """
     bounded = np.minimum(np.maximum(speech, LOADING * speech.max(axis=0)), power)
     bounded = np.maximum(bounded, QUIETEST * bounded.max(axis=0) + TINY)
-    shares: Reals = bounded / bounded.sum(axis=0)
-    return shares
+    return bounded / bounded.sum(axis=0)
 
 
 def _with_silence(values: Floats, silent: float, heard: NDArray[np.bool_]) -> Floats:

@@ -116,14 +116,12 @@ def interpolate_linearly(values: Floats, positions: Any, axis: int) -> Floats:
     at = np.minimum(positions, values.shape[axis] - 1)
     first = at.astype(int)
     if (at == first).all():  # as between 16 and 48 kHz
-        copied: Floats = values.take(first, axis)
-        return copied
+        return values.take(first, axis)
     first = np.minimum(first, max(values.shape[axis] - 2, 0))
     second = np.minimum(first + 1, values.shape[axis] - 1)
     weight = (at - first).astype(np.float32)
     weight = weight[:, None] if axis == 0 else weight
-    found: Floats = values.take(first, axis) * (1 - weight) + values.take(second, axis) * weight
-    return found
+    return values.take(first, axis) * (1 - weight) + values.take(second, axis) * weight
 
 
 def _positions(source: Grid, target: Grid, shape: tuple[int, ...]) -> tuple[Any, Any]:

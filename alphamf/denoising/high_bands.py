@@ -94,8 +94,7 @@ def _mean_power(sound: Floats, length: int, overlap: int) -> Reals:
     sound = np.pad(sound, (0, max(0, length - len(sound))))
     # Blackman's window: that of the STFT would leak more than there is beyond an edge.
     pieces = sliding_window_view(sound, length)[:: length // overlap] * np.blackman(length)
-    power: Reals = (np.abs(np.fft.rfft(pieces)) ** 2).mean(axis=0)
-    return power
+    return (np.abs(np.fft.rfft(pieces)) ** 2).mean(axis=0)
 
 
 def count_possible_bands(rate: int, dictionary: Dictionary) -> int:
@@ -251,13 +250,11 @@ def split_band_gains(
 def _crossing(frequencies: Reals) -> Floats:
     """Return the weight of the wide bands' gains at frequencies in Hz, shape (bins, 1)."""
     low, high = CROSSED
-    weight: Floats = np.clip((frequencies - low) / (high - low), 0, 1)[:, None].astype(np.float32)
-    return weight
+    return np.clip((frequencies - low) / (high - low), 0, 1)[:, None].astype(np.float32)
 
 
 def _square(spectrum: Array) -> Floats:
-    squares: Floats = spectrum.real**2 + spectrum.imag**2
-    return squares
+    return spectrum.real**2 + spectrum.imag**2
 
 
 def _filled(rows: Floats) -> Floats:

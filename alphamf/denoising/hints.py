@@ -206,8 +206,7 @@ def _spectra(
     w, h = target.unpack(theta)[0]
     # In double precision, since a soft sound's dispersions may be beyond the single one.
     unit = np.tile(level, (dictionary.context, 1)) * np.float64(peak) ** 2
-    found: Reals = w * h.mean(axis=-1) * unit ** (settings.alpha_noise / 2)
-    return found
+    return w * h.mean(axis=-1) * unit ** (settings.alpha_noise / 2)
 
 
 def lowest_rows(spectra: Reals, dictionary: Dictionary) -> Reals:

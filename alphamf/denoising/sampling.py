@@ -231,8 +231,7 @@ def bin_levels(power: Array) -> Array:
     """
     xp = namespace(power)
     level = power.mean(axis=-1, keepdims=True)
-    levels: Array = xp.maximum(level, QUIETEST * level.mean(axis=-2, keepdims=True))
-    return levels
+    return xp.maximum(level, QUIETEST * level.mean(axis=-2, keepdims=True))
 
 
 def _channel(

@@ -169,8 +169,7 @@ def _noise(rest: Complexes, variance: Floats) -> Complexes:
     for c in range(len(matrix)):
         matrix[c, c] += APART
     deviation = np.sqrt(variance)
-    covariance: Complexes = matrix[..., None] * (deviation[:, None] * deviation)
-    return covariance
+    return matrix[..., None] * (deviation[:, None] * deviation)
 
 
 def _power(spectra: Complexes) -> Floats:
@@ -179,8 +178,7 @@ def _power(spectra: Complexes) -> Floats:
 
 def _common(power: Floats, values: Floats) -> Floats:
     total, weighted = power.sum(axis=0) + TINY, (values * power).sum(axis=0) + TINY
-    common: Floats = np.minimum(weighted / total, values.max(axis=0))
-    return common
+    return np.minimum(weighted / total, values.max(axis=0))
 
 
 def _covariance(spectra: Complexes) -> Complexes:
@@ -190,8 +188,7 @@ def _covariance(spectra: Complexes) -> Complexes:
 
 
 def _trace(matrix: Complexes) -> Floats:
-    trace: Floats = np.trace(matrix).real
-    return trace
+    return np.trace(matrix).real
 
 
 def _solved(matrix: Complexes, values: Complexes) -> Complexes:

@@ -49,8 +49,7 @@ def output_gain(noisy: Complexes, speech: Complexes, least: np.float32) -> Float
         power = np.abs(noisy) ** 2
         shared = (speech * noisy.conj()).real
         found = np.divide(shared, power, out=np.zeros_like(power), where=power > 0)
-        limited: Floats = np.clip(found, least, np.float32(1))
-        return limited
+        return np.clip(found, least, np.float32(1))
 
     return _by_rows(gain, noisy, speech)
 
@@ -96,8 +95,7 @@ def deviation(gain: Floats, level: Floats, faint: Floats) -> Floats:
     scale, power, least = (np.float32(each) for each in CHOSEN[:3])
     share = faint / (faint + level)
     loud = scale * (gain * (1 - gain) + least) ** power
-    found: Floats = np.sqrt((1 - share) * loud**2 + share * np.float32(CHOSEN.faint_std) ** 2)
-    return found
+    return np.sqrt((1 - share) * loud**2 + share * np.float32(CHOSEN.faint_std) ** 2)
 
 
 def powers(audio: Floats, frame: Frame, frames: int) -> Floats:

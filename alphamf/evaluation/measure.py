@@ -214,8 +214,7 @@ def _noisy(job: EvaluationJob, samples: int, rate: int) -> Floats:
         raise AlphaMFError(
             f"{names} must have the same length, not {len(sound)} and {samples} samples"
         )
-    noisy: Floats = sound.mean(axis=1)
-    return noisy
+    return sound.mean(axis=1)
 
 
 def _estimate(path: str, clip: Clip) -> Floats:

@@ -213,8 +213,7 @@ def stack(power: Array, context: int) -> Array:
     columns = power.shape[-1] + context - 1
     padding = [(0, 0)] * (power.ndim - 1) + [(context - 1, context - 1)]
     padded = xp.pad(power, padding, mode="edge")
-    stacked: Array = xp.concatenate([padded[..., c : c + columns] for c in range(context)], axis=-2)
-    return stacked
+    return xp.concatenate([padded[..., c : c + columns] for c in range(context)], axis=-2)
 
 
 def unstack(gain: Array, context: int) -> Array:

@@ -120,8 +120,7 @@ def _base(source: Cells) -> Array | None:
         return None
     base = xp.log(source.v)
     base *= 2 / source.alpha - 1
-    result: Array = xp.exp(base, out=base)
-    return result
+    return xp.exp(base, out=base)
 
 
 def _part(base: Array | None, v: Array, phi: Any) -> Array:
@@ -133,8 +132,7 @@ def _part(base: Array | None, v: Array, phi: Any) -> Array:
         part = xp.multiply(phi, base)
         xp.minimum(part, LARGEST, out=part)
         part *= v
-    result: Array = xp.minimum(part, LARGEST, out=part)
-    return result
+    return xp.minimum(part, LARGEST, out=part)
 
 
 def _total(parts: Sequence[Array], but: int | None = None) -> Array:

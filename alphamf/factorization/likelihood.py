@@ -81,8 +81,7 @@ def log_density(power: Floats, dispersion: Floats, alpha: float) -> Floats:
     scale += np.asarray(FLOOR / 2, scale.dtype)
     ratio = power / scale
     if 2 - alpha < ROUNDING:
-        density: Floats = -np.log(2 * np.pi * scale) - ratio / 2
-        return density
+        return -np.log(2 * np.pi * scale) - ratio / 2
     table = _table(float(alpha)).astype(power.dtype)
     np.maximum(ratio, np.exp(LOWEST), out=ratio)
     place = (np.log(ratio) - LOWEST) / STEP
@@ -119,5 +118,4 @@ def _table(alpha: float) -> Floats:
         for x in coarse
     ]
     fine = np.linspace(LOWEST, HIGHEST, round((HIGHEST - LOWEST) / STEP) + 1)
-    table: Floats = CubicSpline(coarse, np.log(density))(fine)
-    return table
+    return CubicSpline(coarse, np.log(density))(fine)

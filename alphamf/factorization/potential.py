@@ -326,8 +326,7 @@ class AlphaMFPotential:
         w, h = self.model.unpack(theta)[source]
         v = xp.matmul(w[..., self.rows, :], h)
         xp.maximum(v, TINY, out=v)
-        variance: Array = xp.minimum(v, most, out=v) ** (2 / alpha)
-        return variance
+        return xp.minimum(v, most, out=v) ** (2 / alpha)
 
     def value(self, theta: Array) -> Array:
         """U up to a constant, shape (*chains, *clips)."""

@@ -58,8 +58,7 @@ class Flat:
 
     def potential(self, x: Array) -> Array:
         """0."""
-        zeros: Array = namespace(x).zeros_like(x)
-        return zeros
+        return namespace(x).zeros_like(x)
 
     def slopes(self, x: Array) -> tuple[float, float]:
         """Return no slope."""
@@ -82,8 +81,7 @@ class Gamma:
 
     def potential(self, x: Array) -> Array:
         r"""(1 - a) log x + b x."""
-        potential: Array = (1 - self.shape) * namespace(x).log(x) + self.rate * x
-        return potential
+        return (1 - self.shape) * namespace(x).log(x) + self.rate * x
 
     def slopes(self, x: Array) -> tuple[float, float]:
         """Return the rate, and 0."""
@@ -122,8 +120,7 @@ class GeneralizedGamma:
 
     def potential(self, x: Array) -> Array:
         r"""(1 - ac) log x + (x/b)^c."""
-        potential: Array = (1 - self.shape) * namespace(x).log(x) + (x / self.b) ** self.c
-        return potential
+        return (1 - self.shape) * namespace(x).log(x) + (x / self.b) ** self.c
 
     def slopes(self, x: Array) -> tuple[Array | float, Array | float]:
         """Return |c| (x/b)^c / x, below float32's limit, as the part that has the sign of c."""

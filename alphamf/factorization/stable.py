@@ -138,5 +138,4 @@ def symmetric_stable(
     xp.sqrt(phi, out=phi)
     real = rng.standard_normal(shape, dtype=phi.dtype) * phi
     imag = rng.standard_normal(shape, dtype=phi.dtype) * phi
-    drawn: Array = real + 1j * imag
-    return drawn
+    return real + 1j * imag

@@ -66,8 +66,7 @@ def load(
         name: array.item() if isinstance(fields[name], int | float) else xp.asarray(array)
         for name, array in groups["state"].items()
     }
-    restored: S = _nested(expected, values)
-    return restored
+    return _nested(expected, values)
 
 
 def check_identity(path: str, saved: dict[str, Any], identity: dict[str, Any]) -> None:

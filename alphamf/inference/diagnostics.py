@@ -132,14 +132,12 @@ def autocorrelation(draws: Array, lags: int) -> Array:
     if not 1 <= lags < len(draws):
         raise AlphaMFError(f"lags must be from 1 to below {len(draws)} draws, not {lags}")
     rho = _arviz("autocorr")(np.moveaxis(draws, 0, -1).astype(np.float64), axis=-1)
-    mean: Array = np.moveaxis(rho[..., 1 : lags + 1], -1, 0).mean(1)
-    return mean
+    return np.moveaxis(rho[..., 1 : lags + 1], -1, 0).mean(1)
 
 
 def autocorrelation_sum(draws: Array, lags: int) -> Array:
     """Sum of the absolute autocorrelations up to `lags`, shape (...): Fu et al., 2016, table 1."""
-    total: Array = np.abs(autocorrelation(draws, lags)).sum(0)
-    return total
+    return np.abs(autocorrelation(draws, lags)).sum(0)
 
 
 def acceptance(state: Any) -> float:
@@ -199,8 +197,7 @@ class Moments(NamedTuple):
     @property
     def pooled_variance(self) -> Array:
         """Mean squared deviation of the draws of all chains from their common mean, shape (...)."""
-        total: Array = self.variance.mean(0) + self.mean.var(0)
-        return total
+        return self.variance.mean(0) + self.mean.var(0)
 
 
 def moments(draws: Array) -> Moments:

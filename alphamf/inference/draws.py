@@ -16,8 +16,7 @@ def draw_gradient(target: Target[P], rng: Any, theta: Array) -> tuple[P, Array]:
     """Draw a potential, and evaluate its gradient at theta: an array that belongs to the caller."""
     own = getattr(target, "draw_gradient", None)
     if own is not None:
-        drawn: tuple[P, Array] = own(rng, theta)
-        return drawn
+        return own(rng, theta)
     potential = target.draw(rng, theta)
     return potential, potential.grad(theta)
 
@@ -28,22 +27,19 @@ def draw_parts(
     """Draw a potential, and its gradient's two positive parts, which belong to the caller."""
     own = getattr(target, "draw_parts", None)
     if own is not None:
-        drawn: tuple[FactorPotential, Parts] = own(rng, theta)
-        return drawn
+        return own(rng, theta)
     potential = target.draw(rng, theta)
     return potential, parts_of(potential, theta)
 
 
 def parts_of(potential: Any, theta: Array) -> Parts:
     """Return the gradient's positive parts."""
-    parts: Parts = ask(potential, "parts", theta, "a sampler of positive factors")
-    return parts
+    return ask(potential, "parts", theta, "a sampler of positive factors")
 
 
 def metric_of(potential: Any, theta: Array) -> Metric:
     """Return the potential's metric at theta."""
-    metric: Metric = ask(potential, "metric", theta, "a Riemannian sampler")
-    return metric
+    return ask(potential, "metric", theta, "a Riemannian sampler")
 
 
 def ask(potential: Any, method: str, theta: Array, asker: str) -> Any:

@@ -30,8 +30,7 @@ def step_many(
     state = sampler.init(rng, theta)
     for _ in range(steps):
         state = sampler.step(rng, state, target)
-    position: Array = state.theta
-    return position
+    return state.theta
 
 
 def discretised(drift: Array, noise: Array) -> Array:
@@ -41,8 +40,7 @@ def discretised(drift: Array, noise: Array) -> Array:
     """
     from scipy.linalg import solve_discrete_lyapunov
 
-    covariance: Array = solve_discrete_lyapunov(drift, noise)
-    return covariance
+    return solve_discrete_lyapunov(drift, noise)
 
 
 def gaussian_draws(
@@ -50,8 +48,7 @@ def gaussian_draws(
 ) -> Array:
     """Return n exact draws from N(mean, covariance), shape (n, D)."""
     z = generator(seed, 0).standard_normal((n, len(covariance)))
-    draws: Array = (mean + z @ np.linalg.cholesky(covariance).T).astype(dtype)
-    return draws
+    return (mean + z @ np.linalg.cholesky(covariance).T).astype(dtype)
 
 
 def whiten(sample: Array, mean: Array, covariance: Array) -> Array:

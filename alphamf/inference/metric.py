@@ -40,26 +40,22 @@ class Diagonal(NamedTuple):
 
     def root(self, z: Array) -> Array:
         """Return a draw from N(0, G) where z is standard normal."""
-        product: Array = namespace(z).sqrt(self.g) * z
-        return product
+        return namespace(z).sqrt(self.g) * z
 
     def inverse_root(self, z: Array) -> Array:
         """Return a draw from N(0, 1 / G) where z is standard normal."""
-        product: Array = z / namespace(z).sqrt(self.g)
-        return product
+        return z / namespace(z).sqrt(self.g)
 
     def log_det(self) -> Array:
         """Return log det G, shape (*chains,)."""
-        total: Array = namespace(self.g).log(self.g).sum(-1)
-        return total
+        return namespace(self.g).log(self.g).sum(-1)
 
     def divergence(self) -> Array | float:
         r""":math:`\Gamma_i = \sum_j \partial_j (G^{-1})_{ij}`, shape (*chains, D) or a scalar."""
         if self.slope is None:
             return 0.0
         xp = namespace(self.g)
-        gamma: Array = -xp.diagonal(self.slope, axis1=-2, axis2=-1) / (self.g * self.g)
-        return gamma
+        return -xp.diagonal(self.slope, axis1=-2, axis2=-1) / (self.g * self.g)
 
     def force(self, p: Array) -> Array | float:
         r"""Gradient in theta of :math:`\frac12 p^\top G^{-1} p + \frac12 \log |G|`."""
@@ -68,8 +64,7 @@ class Diagonal(NamedTuple):
         v = p / self.g
         excess = 1 / self.g
         excess -= v * v
-        force: Array = 0.5 * namespace(p).matmul(self.slope, excess[..., None])[..., 0]
-        return force
+        return 0.5 * namespace(p).matmul(self.slope, excess[..., None])[..., 0]
 
 
 class Dense(NamedTuple):
@@ -102,16 +97,14 @@ class Dense(NamedTuple):
         )
 
     def apply(self, v: Array) -> Array:
-        product: Array = namespace(v).matmul(self.g, v[..., None])[..., 0]
-        return product
+        return namespace(v).matmul(self.g, v[..., None])[..., 0]
 
     def solve(self, v: Array) -> Array:
         return _solve(self.g, v)
 
     def root(self, z: Array) -> Array:
         xp = namespace(z)
-        product: Array = xp.matmul(xp.linalg.cholesky(self.g), z[..., None])[..., 0]
-        return product
+        return xp.matmul(xp.linalg.cholesky(self.g), z[..., None])[..., 0]
 
     def inverse_root(self, z: Array) -> Array:
         xp = namespace(z)
@@ -121,8 +114,7 @@ class Dense(NamedTuple):
     def log_det(self) -> Array:
         xp = namespace(self.g)
         roots = xp.diagonal(xp.linalg.cholesky(self.g), axis1=-2, axis2=-1)
-        total: Array = 2 * xp.log(roots).sum(-1)
-        return total
+        return 2 * xp.log(roots).sum(-1)
 
     def divergence(self) -> Array | float:
         if self.slope is None:
@@ -130,8 +122,7 @@ class Dense(NamedTuple):
         xp = namespace(self.g)
         inverse = xp.linalg.inv(self.g)
         inner = xp.einsum("...kij,...jk->...i", self.slope, inverse)
-        gamma: Array = -xp.matmul(inverse, inner[..., None])[..., 0]
-        return gamma
+        return -xp.matmul(inverse, inner[..., None])[..., 0]
 
     def force(self, p: Array) -> Array | float:
         if self.slope is None:
@@ -140,8 +131,7 @@ class Dense(NamedTuple):
         v = self.solve(p)
         excess = xp.linalg.inv(self.g)
         excess -= v[..., :, None] * v[..., None, :]
-        force: Array = 0.5 * xp.einsum("...kij,...ij->...k", self.slope, excess)
-        return force
+        return 0.5 * xp.einsum("...kij,...ij->...k", self.slope, excess)
 
 
 def _solve(matrix: Array, v: Array) -> Array:
@@ -149,8 +139,7 @@ def _solve(matrix: Array, v: Array) -> Array:
     xp = namespace(v)
     # CuPy's solve does not broadcast a matrix over right-hand sides.
     matrix = xp.broadcast_to(matrix, (*v.shape[:-1], *matrix.shape[-2:]))
-    solution: Array = xp.linalg.solve(matrix, v[..., None])[..., 0]
-    return solution
+    return xp.linalg.solve(matrix, v[..., None])[..., 0]
 
 
 Metric = Diagonal | Dense

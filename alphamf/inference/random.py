@@ -85,8 +85,7 @@ def generator(seed: int, *key: int, xp: Any = np) -> Any:
 
 def word_state(rng: Any, lanes: int) -> Array:
     """Draw the initial state of `count` parallel random generators of a compiled loop."""
-    words: Array = rng.bit_generator.random_raw(2 * lanes)
-    return words
+    return rng.bit_generator.random_raw(2 * lanes)
 
 
 def noise(rng: Any, like: Array) -> Array:
@@ -96,8 +95,7 @@ def noise(rng: Any, like: Array) -> Array:
         out = np.empty(like.shape, like.dtype)
         _random.normal(word_state(rng, _random.LANES), out)
         return out
-    drawn: Array = rng.standard_normal(like.shape, dtype=like.dtype)
-    return drawn
+    return rng.standard_normal(like.shape, dtype=like.dtype)
 
 
 def stable_noise(rng: Any, alpha: float, like: Array) -> Array:
@@ -116,7 +114,7 @@ def stable_noise(rng: Any, alpha: float, like: Array) -> Array:
     drawn **= (1 - alpha) / alpha
     drawn *= xp.sin(alpha * angle)
     drawn /= xp.cos(angle) ** (1 / alpha)
-    return drawn  # type: ignore[no-any-return]
+    return drawn
 
 
 def draw_rows(rng: Any, count: int, shape: tuple[int, ...]) -> Array:
@@ -126,8 +124,7 @@ def draw_rows(rng: Any, count: int, shape: tuple[int, ...]) -> Array:
     """
     chosen = rng.random(shape)
     chosen *= count
-    whole: Array = chosen.astype(np.int64)
-    return whole
+    return chosen.astype(np.int64)
 
 
 class _Bits(NamedTuple):

@@ -134,8 +134,7 @@ class Mean(Kept):
     def std(self) -> Array:
         """Posterior standard deviation: square root of the kept values' second central moment."""
         self._require(self.count)
-        std: Array = namespace(self._square).sqrt(self._square / self._total)
-        return std
+        return namespace(self._square).sqrt(self._square / self._total)
 
     def arrays(self) -> dict[str, Array]:
         count = {"count": np.asarray(self.count)}
@@ -256,8 +255,7 @@ class Extrapolated(Kept):
     def mean(self) -> Array:
         """The estimate, of the statistic's shape without the chain axes."""
         self._require(self.weight)
-        mean: Array = self._mean.copy()
-        return mean
+        return self._mean.copy()
 
     def arrays(self) -> dict[str, Array]:
         weight = {"weight": np.asarray(self.weight)}
@@ -273,7 +271,7 @@ class Extrapolated(Kept):
 def terms_of(state: Any) -> tuple[tuple[float, Array], ...]:
     """Return the weights and positions that the estimate adds up."""
     if hasattr(state, "terms"):
-        return state.terms  # type: ignore[no-any-return]
+        return state.terms
     return (1.0, state.middle), (1.0, state.theta), (-1.0, state.coarse)
 
 

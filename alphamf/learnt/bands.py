@@ -38,8 +38,7 @@ def edges() -> Reals:
     """Return the edges of all bands in Hz, evenly spaced in ERB rate, shape (COUNT + 1,)."""
     below = np.linspace(0, _number(FIRST_HZ), BELOW + 1)[:-1]
     above = np.linspace(_number(FIRST_HZ), _number(LAST_HZ), ABOVE + 1)
-    found: Reals = (10 ** (np.concatenate([below, above]) / 21.4) - 1) / 0.00437
-    return found
+    return (10 ** (np.concatenate([below, above]) / 21.4) - 1) / 0.00437
 
 
 class Pooling:

@@ -95,8 +95,7 @@ def fill_band_end(features: Array, xp: Any) -> Array:
     low, high = (int(part * (bins - 1)) for part in EDGE)
     mean = features[..., low:high, :].mean(-2)[..., None, :]
     end = xp.broadcast_to(mean, (*mean.shape[:-2], bins - high, mean.shape[-1]))
-    kept: Array = xp.concatenate([features[..., :high, :], end], -2)
-    return kept
+    return xp.concatenate([features[..., :high, :], end], -2)
 
 
 class CausalNetwork(TrainedNetwork):

@@ -280,8 +280,7 @@ def correlate_dilated(x: Array, taps: Array, distance: int, xp: Any) -> Array:
     `x`: shape (..., frames, channels). `taps`: shape (taps, channels).
     """
     near = frames_at_taps(x, len(taps), distance, -2, xp)
-    total: Array = sum(frames * tap for frames, tap in zip(near, taps, strict=True))
-    return total
+    return sum(frames * tap for frames, tap in zip(near, taps, strict=True))
 
 
 def frames_at_taps(x: Array, taps: int, distance: int, axis: int, xp: Any) -> list[Array]:
@@ -295,11 +294,9 @@ def frames_at_taps(x: Array, taps: int, distance: int, axis: int, xp: Any) -> li
 
 def leaky_rectify(x: Array, xp: Any) -> Array:
     """Leaky ReLU: return max(x, SLOPE x)."""
-    rectified: Array = xp.maximum(x, network.SLOPE * x)
-    return rectified
+    return xp.maximum(x, network.SLOPE * x)
 
 
 def logistic(logit: Array, xp: Any) -> Array:
     """Convert a logit to a gain; uses tanh, because exp would overflow."""
-    gain: Array = 0.5 * (1 + xp.tanh(logit / 2))
-    return gain
+    return 0.5 * (1 + xp.tanh(logit / 2))

@@ -206,8 +206,7 @@ def cells_of(each: Sequence[Array], xp: Any) -> Array:
     planes: Array = xp.empty((*outer, frames, len(each), bins), dtype=each[0].dtype)
     for k, feature in enumerate(each):
         planes[..., k, :] = xp.swapaxes(feature, -1, -2)
-    found: Array = xp.swapaxes(planes, -1, -2)
-    return found
+    return xp.swapaxes(planes, -1, -2)
 
 
 def logits(found: Array, features: Array) -> Array:
@@ -215,5 +214,4 @@ def logits(found: Array, features: Array) -> Array:
 
     `found`: the network's outputs, shape (..., frames, bins, 2).
     """
-    logit: Array = found[..., 0] + LOGIT * features[..., 1]
-    return logit
+    return found[..., 0] + LOGIT * features[..., 1]

@@ -57,8 +57,7 @@ def mean_level(power: Array, xp: Any) -> Array:
     """
     level = power.sum((-2, -1), keepdims=True)
     level = level / xp.maximum((power > 0).sum((-2, -1), keepdims=True), 1).astype(power.dtype)
-    mean: Array = xp.where(level > 0, level, 1)
-    return mean
+    return xp.where(level > 0, level, 1)
 
 
 IN_PAUSES = 1.0
@@ -88,13 +87,11 @@ def raise_gain(
     `gain`, `power`: predicted gain, and |X|^2, shape (..., bins, frames).
     """
     if exponent >= in_pauses:
-        alike: Array = gain**exponent
-        return alike
+        return gain**exponent
     xp: Any = namespace(power)
     share = speech_share(gain[..., used, :], power[..., used, :])
     found = exponents(largest_around(share, xp, around), exponent, xp, in_pauses)
-    raised: Array = gain ** found.astype(gain.dtype)[..., None, :]
-    return raised
+    return gain ** found.astype(gain.dtype)[..., None, :]
 
 
 def speech_share(gain: Array, power: Array) -> Array:
@@ -102,16 +99,14 @@ def speech_share(gain: Array, power: Array) -> Array:
 
     `gain`, `power`: gain, and |X|^2, shape (..., bins, frames).
     """
-    share: Array = (gain * gain * power).sum(-2) / (power.sum(-2) + TINY)
-    return share
+    return (gain * gain * power).sum(-2) / (power.sum(-2) + TINY)
 
 
 def exponents(share: Array, exponent: float, xp: Any, in_pauses: float = IN_PAUSES) -> Array:
     """Return the power of the gain of each frame."""
     decibels = 10 / math.log(10) * xp.log(share + TINY)
     pause = xp.clip((SPEECH_DB - decibels) / (SPEECH_DB - PAUSE_DB), 0, 1)
-    found: Array = exponent + max(in_pauses - exponent, 0.0) * pause
-    return found
+    return exponent + max(in_pauses - exponent, 0.0) * pause
 
 
 def largest_around(share: Array, xp: Any, around: int = AROUND) -> Array:

@@ -156,10 +156,7 @@ def _delays(correlation: Doubles, taps: int) -> Doubles:
     """Inner products of each delay of one signal (rows) with each delay of another (columns)."""
     from scipy.linalg import toeplitz
 
-    matrix: Doubles = toeplitz(
-        correlation[:taps], np.append(correlation[0], correlation[:-taps:-1])
-    )
-    return matrix
+    return toeplitz(correlation[:taps], np.append(correlation[0], correlation[:-taps:-1]))
 
 
 def _solve(gram: Doubles, correlations: Doubles) -> Doubles:

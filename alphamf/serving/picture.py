@@ -34,8 +34,7 @@ _CHUNK = 512
 def decibel_bytes(power: NDArray[np.float64]) -> NDArray[np.uint8]:
     """Convert powers (1 is full scale) to bytes that represent `FLOOR` to 0 dB."""
     decibels = 10 * np.log10(np.maximum(power, 10 ** (FLOOR / 10)))
-    scaled: NDArray[np.uint8] = np.rint((1 - decibels / FLOOR) * 255).clip(0, 255).astype(np.uint8)
-    return scaled
+    return np.rint((1 - decibels / FLOOR) * 255).clip(0, 255).astype(np.uint8)
 
 
 class SoundPicture:
@@ -131,5 +130,4 @@ def _filters(n_fft: int, rate: int) -> Floats:
     rise = 1 - (centres[1:-1] - bins[:, None]) / width[:-1]
     fall = 1 - (bins[:, None] - centres[1:-1]) / width[1:]
     filters = np.maximum(np.minimum(rise, fall), 0)
-    scaled: Floats = (filters / np.maximum(filters.sum(0), 1e-9)).astype(np.float32)
-    return scaled
+    return (filters / np.maximum(filters.sum(0), 1e-9)).astype(np.float32)

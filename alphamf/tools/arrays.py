@@ -62,7 +62,7 @@ def module(device: str) -> ModuleType:
             f"device cuda needs CuPy and a CUDA GPU ({type(error).__name__}); install CuPy "
             f"with {install_extra('cuda13')}, or cuda12 for an older driver"
         ) from error
-    return cupy  # type: ignore[no-any-return]
+    return cupy
 
 
 def to_host(array: Array) -> Array:
@@ -85,5 +85,4 @@ def dot(a: Array, b: Array) -> Array:
     The leading axes are independent chains, so the result broadcasts against a state array.
     """
     xp = namespace(a)
-    products: Array = xp.matmul(a[..., None, :], b[..., :, None])[..., 0]
-    return products
+    return xp.matmul(a[..., None, :], b[..., :, None])[..., 0]

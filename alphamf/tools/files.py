@@ -179,9 +179,10 @@ def file_errors(
 @contextmanager
 def system_errors(sentence: str, *others: type[Exception]) -> Iterator[None]:
     """Convert errors of the system to an AlphaMFError: a sentence, and the system's own words."""
+    expected: tuple[type[Exception], ...] = OSError, *others
     try:
         yield
-    except (OSError, *others) as error:
+    except expected as error:
         raise AlphaMFError(f"{sentence}: {reason(error)}") from error
 
 

@@ -139,7 +139,7 @@ class ConfinedMuxer:
     def __init__(
         self, original: Original, sink: Sink, output: str, options: dict[str, Any]
     ) -> None:
-        about = {**vars(original.track), "others": ()}
+        about: dict[str, Any] = {**vars(original.track), "others": ()}
         about["start"] = original.track.start.as_integer_ratio()
         asked: dict[str, Any] = {"name": original.name, "ending": "", "output": output}
         asked |= {"muxer": options, "about": about, "cut": original.cut}

@@ -304,8 +304,7 @@ class Track:
             return [frame]
         if self._packer is None:
             self._packer = av.AudioResampler(format=frame.format.packed)
-        packed: list[Any] = self._packer.resample(frame)
-        return packed
+        return self._packer.resample(frame)
 
     def _samples(self, frame: Any) -> Floats:
         """Return a frame's samples, shape (n, channels), float32."""

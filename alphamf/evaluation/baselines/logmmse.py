@@ -118,5 +118,4 @@ def amplitude_gain(prior: Doubles, posterior: Doubles) -> Doubles:
 
     wiener = prior / (1 + prior)
     v = np.maximum(wiener * posterior, 1e-8)  # E1(0) is infinite
-    gain: Doubles = wiener * np.exp(exp1(v) / 2)
-    return gain
+    return wiener * np.exp(exp1(v) / 2)

@@ -62,8 +62,7 @@ def denoise(clip: Clip, beta: int) -> Floats:
     gain = _gain(v / v.mean(), dictionary, beta, clip.seed)
     noise: Floats = sound - stft.inverse(spectrum * gain, dictionary.frame, len(sound))
     noise = fit(resample(noise, dictionary.rate, clip.rate), len(clip.noisy))
-    denoised: Floats = clip.noisy - peak * noise
-    return denoised
+    return clip.noisy - peak * noise
 
 
 def _gain(v: Floats, dictionary: Dictionary, beta: int, seed: int) -> Floats:
@@ -92,8 +91,7 @@ def _gain(v: Floats, dictionary: Dictionary, beta: int, seed: int) -> Floats:
 
 def _start(rng: Any, shape: tuple[int, int]) -> Floats:
     """Draw positive factors with a mean of about one."""
-    start: Floats = rng.random(shape, dtype=np.float32) + np.float32(0.5)
-    return start
+    return rng.random(shape, dtype=np.float32) + np.float32(0.5)
 
 
 def update(v: Floats, w: Floats, h: Floats, beta: int, rows: slice = slice(None)) -> Floats:
@@ -104,5 +102,4 @@ def update(v: Floats, w: Floats, h: Floats, beta: int, rows: slice = slice(None)
     inverse = 1 / np.maximum(w @ h, TINY)
     part = w[:, rows].T
     ratio = part @ (v * inverse ** (2 - beta)) / np.maximum(part @ inverse ** (1 - beta), TINY)
-    new: Floats = np.maximum(h[rows] * ratio ** np.float32(1 / (2 - beta)), np.float32(TINY))
-    return new
+    return np.maximum(h[rows] * ratio ** np.float32(1 / (2 - beta)), np.float32(TINY))

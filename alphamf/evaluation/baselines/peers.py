@@ -56,8 +56,7 @@ def dtln(clip: Clip) -> Floats:
         mask, states[0] = _step(first, power, states[0])
         block = np.fft.irfft(spectrum * mask[0, 0]).astype(np.float32)[None, None]
         block, states[1] = _step(second, block, states[1])
-        enhanced: Floats = block[0, 0]
-        return enhanced
+        return block[0, 0]
 
     return _by_frames(clip, DTLN_HOP, enhance)
 
@@ -143,8 +142,7 @@ def _by_frames(clip: Clip, hop: int, enhance: Callable[[Floats], Floats]) -> Flo
 
 def _step(session: Any, *values: Any) -> list[Any]:
     names = [each.name for each in session.get_inputs()]
-    found: list[Any] = session.run(None, dict(zip(names, values, strict=True)))
-    return found
+    return session.run(None, dict(zip(names, values, strict=True)))
 
 
 @cache
@@ -184,8 +182,7 @@ PYROOMACOUSTICS_DELAY = 256
 def _noisereduce(clip: Clip, stationary: bool) -> Floats:
     from noisereduce import reduce_noise
 
-    audio: Floats = reduce_noise(clip.noisy, clip.rate, stationary=stationary)
-    return audio
+    return reduce_noise(clip.noisy, clip.rate, stationary=stationary)
 
 
 def _rnnoise(clip: Clip) -> Floats:

@@ -103,8 +103,7 @@ class Ranks:
     def collect(self, item: Any) -> list[Any] | None:
         """Return the items of all ranks on rank 0, None on the others; not counted as traffic."""
         self.barrier()
-        items: list[Any] | None = self._comm.gather(item)
-        return items
+        return self._comm.gather(item)
 
     def broadcast(self, item: Any) -> Any:
         """Return the item of rank 0 on all ranks; not counted as traffic."""

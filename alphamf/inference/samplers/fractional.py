@@ -239,7 +239,7 @@ def velocity(v: Array, alpha: float) -> Array:
     xp = namespace(v)
     grid, values = (xp.asarray(each) for each in _velocities(alpha))
     found: Array = xp.interp(xp.arcsinh(xp.abs(v)), grid, values)
-    return xp.copysign(found.astype(v.dtype), v)  # type: ignore[no-any-return]
+    return xp.copysign(found.astype(v.dtype), v)
 
 
 @lru_cache(maxsize=8)

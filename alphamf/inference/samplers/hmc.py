@@ -47,8 +47,7 @@ class ExtendedPotential(NamedTuple):
         if not self.positive:
             return theta
         chance = rng.random(theta.shape, dtype=theta.dtype)
-        momentum: Array = namespace(theta).where(chance < 0.5, -theta, theta)
-        return momentum
+        return namespace(theta).where(chance < 0.5, -theta, theta)
 
     def fold(self, theta: Array) -> Array:
         """Map theta to the corresponding position in the target's support."""
@@ -69,8 +68,7 @@ class ExtendedPotential(NamedTuple):
     def value(self, theta: Array) -> Array:
         xp = namespace(theta)
         u = self.potential.value(self.clipped_position(theta))
-        inside: Array = xp.where((clip_large(theta) == theta).all(-1), u, xp.inf)
-        return inside
+        return xp.where((clip_large(theta) == theta).all(-1), u, xp.inf)
 
     def metric(self, theta: Array) -> Metric:
         """Return G, with derivatives adapted to theta's signs; I if G is not definite.
@@ -116,8 +114,7 @@ def clip_large(x: Array, power: float = 0.2) -> Array:
     """Clip to a power of the dtype's largest number: 5e7 in float32 by default."""
     xp = namespace(x)
     most = float(xp.finfo(x.dtype).max) ** power
-    clipped: Array = xp.clip(x, -most, most)
-    return clipped
+    return xp.clip(x, -most, most)
 
 
 def leapfrog(
@@ -150,14 +147,12 @@ def metropolis(rng: Any, before: Array, after: Array) -> Array:
     finite = xp.isfinite(after)
     most = float(xp.finfo(after.dtype).max)
     rise = xp.where(finite, after, 0) - xp.where(xp.isfinite(before), before, most)
-    accepted: Array = finite & (rise <= rng.standard_exponential(after.shape, dtype=after.dtype))
-    return accepted
+    return finite & (rise <= rng.standard_exponential(after.shape, dtype=after.dtype))
 
 
 def select_accepted(taken: Array, new: Array, old: Array | int) -> Array:
     """Return `new` for chains that are `taken`, shape (*chains,), or `old`, shape (*chains, D)."""
-    theta: Array = namespace(new).where(taken[..., None], new, old)
-    return theta
+    return namespace(new).where(taken[..., None], new, old)
 
 
 def travel(
@@ -200,8 +195,7 @@ def move(
 
 def count(accepted: Array, taken: Array) -> Array:
     """Return the number of acceptances so far, as an array even for a single chain."""
-    total: Array = namespace(accepted).asarray(accepted + taken)
-    return total
+    return namespace(accepted).asarray(accepted + taken)
 
 
 class HMCState(NamedTuple):

@@ -117,8 +117,7 @@ def compact_hessian(
 
 def swap_last_axes(matrix: Array) -> Array:
     """Return a view with the last two axes exchanged."""
-    view: Array = namespace(matrix).swapaxes(matrix, -1, -2)
-    return view
+    return namespace(matrix).swapaxes(matrix, -1, -2)
 
 
 def curvatures(s: Array, y: Array) -> tuple[Array, Array]:

@@ -288,8 +288,7 @@ class MassEM:
 
         def energy(inverse: Array) -> Array:
             product = inverse * terms.outer  # tr(M^-1 sum p p')
-            total: Array = product.sum((-2, -1) if self.dense else -1)[..., None] / taken
-            return total
+            return product.sum((-2, -1) if self.dense else -1)[..., None] / taken
 
         damped, force = terms.damped / taken, terms.force / taken
         moved = self._metric(new).apply(damped) - self._metric(old).apply(damped)

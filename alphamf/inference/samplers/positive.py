@@ -25,8 +25,7 @@ class PositiveState(NamedTuple):
     @property
     def accepted(self) -> Array:
         """Number of accepted steps of each chain of HMC; those of SGRLD all are."""
-        accepted: Array = self.chain.accepted
-        return accepted
+        return self.chain.accepted
 
 
 class _TwoPhases:

@@ -29,8 +29,7 @@ class BFGS(NamedTuple):
 
     def apply(self, v: Array) -> Array:
         """B v."""
-        product: Array = namespace(v).matmul(self.b, v[..., None])[..., 0]
-        return product
+        return namespace(v).matmul(self.b, v[..., None])[..., 0]
 
     def product(self) -> Callable[[Array], Array]:
         """Return v -> B v."""

@@ -19,7 +19,7 @@ class _Deferred:
         file, kind = self.place.split(".")
         build = getattr(import_module(f"alphamf.inference.samplers.{file}"), kind)
         if not self.fixed:
-            return build  # type: ignore[no-any-return]
+            return build
 
         @wraps(build, updated=())
         def make(*values: Any, **named: Any) -> Any:

@@ -273,5 +273,4 @@ class SGNHT:
 def _trace(metric: Metric, like: Array) -> Array:
     """Return tr G, shape (*chains, 1)."""
     g = metric.diagonal().g if isinstance(metric, Dense) else metric.g
-    trace: Array = namespace(g).broadcast_to(g, like.shape).sum(-1, keepdims=True)
-    return trace
+    return namespace(g).broadcast_to(g, like.shape).sum(-1, keepdims=True)

@@ -77,8 +77,7 @@ class NosePoincare(NamedTuple):
 
     def energy(self, theta: Array, metric: Metric | Constant) -> Array:
         """Return E, shape (*chains, 1)."""
-        energy: Array = (self.potential.value(theta) + 0.5 * metric.log_det())[..., None]
-        return energy
+        return (self.potential.value(theta) + 0.5 * metric.log_det())[..., None]
 
     def leap(
         self, h: float, point: Point, level: Array | None = None
@@ -281,8 +280,7 @@ class SGRNPHMC:
 
 
 def _rest(theta: Array) -> Array:
-    zeros: Array = namespace(theta).zeros((*theta.shape[:-1], 1), theta.dtype)
-    return zeros
+    return namespace(theta).zeros((*theta.shape[:-1], 1), theta.dtype)
 
 
 def _leaps(

@@ -117,8 +117,7 @@ def learnt_scale(learnt: SGRLDState) -> Array:
     theta, _, mean, weight = learnt
     xp = namespace(theta)
     tiny = xp.finfo(theta.dtype).tiny
-    scale: Array = xp.where(mean > tiny, weight / xp.maximum(mean, tiny), xp.maximum(theta, tiny))
-    return scale
+    return xp.where(mean > tiny, weight / xp.maximum(mean, tiny), xp.maximum(theta, tiny))
 
 
 @dataclass(frozen=True)

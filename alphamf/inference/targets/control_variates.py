@@ -73,8 +73,7 @@ class ControlVariates:
             self.exact: Any = target.exact
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
-        start: Array = self.target.start(rng, chains)
-        return start
+        return self.target.start(rng, chains)
 
     def draw(self, rng: Any, theta: Array) -> CorrectedPotential:
         """Draw a minibatch, and take its gradient at the center."""
@@ -96,8 +95,7 @@ class CorrectedPotential(NamedTuple):
 
     def value(self, theta: Array) -> Array:
         line = (self.slope * theta).sum(-1).astype(theta.dtype)
-        value: Array = self.potential.value(theta) + line
-        return value
+        return self.potential.value(theta) + line
 
 
 def find_mode(target: Any, start: Array) -> Array:
@@ -131,8 +129,7 @@ def find_mode(target: Any, start: Array) -> Array:
     found = minimize(value_and_gradient, np.asarray(start, np.float64), jac=True, method="L-BFGS-B")
     if not (found.success or "ABNORMAL" in str(found.message)) or not np.isfinite(found.x).all():
         raise AlphaMFError(f"no mode was found from this start: {found.message}")
-    mode: Array = found.x
-    return mode
+    return found.x
 
 
 def _all_data(target: Any, theta: Array) -> Any:

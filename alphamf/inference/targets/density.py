@@ -90,8 +90,7 @@ class NumPyDensity:
                 function(row, *(array[pick] for array in data))
                 for row, pick in zip(positions, picks, strict=True)
             ]
-        values: Array = xp.array(found, theta.dtype)
-        return values
+        return xp.array(found, theta.dtype)
 
 
 class DensityTarget:
@@ -154,8 +153,7 @@ class DensityTarget:
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
         """Return the start for every chain, shape (*chains, D)."""
         xp = namespace(self._start)
-        copies: Array = xp.broadcast_to(self._start, (*chains, self.size)).copy()
-        return copies
+        return xp.broadcast_to(self._start, (*chains, self.size)).copy()
 
     def draw(self, rng: Any, theta: Array) -> DensityPotential:
         if self.batch is None:
@@ -188,7 +186,7 @@ class DensityPotential:
 
 def _density(density: Any) -> Density:
     if hasattr(density, "grad") and hasattr(density, "place"):
-        return density  # type: ignore[no-any-return]
+        return density
     if callable(density):
         return NumPyDensity(density)
     raise AlphaMFError(

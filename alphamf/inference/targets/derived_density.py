@@ -101,8 +101,7 @@ class JaxDensity(DerivedDensity):
     def call(
         self, function: Callable[..., Any], positions: Array, data: Any, picks: Array | None
     ) -> Array:
-        found: Array = namespace(positions).array(function(positions, data, picks), positions.dtype)
-        return found
+        return namespace(positions).array(function(positions, data, picks), positions.dtype)
 
 
 class TorchDensity(DerivedDensity):
@@ -154,5 +153,4 @@ class TorchDensity(DerivedDensity):
         axes = (0, None, None if picks is None else 0)
         found = torch.func.vmap(function, in_dims=axes)(*places)
         back: Array = namespace(positions).from_dlpack(found.detach().to(flat.device).contiguous())
-        copied: Array = back.astype(positions.dtype)
-        return copied
+        return back.astype(positions.dtype)

@@ -105,16 +105,14 @@ class FullPotential(NamedTuple):
         return gradient
 
     def value(self, theta: Array) -> Array:
-        potential: Array = ((0.5 * self.grad(theta) - 0.5 * self.target.linear) * theta).sum(-1)
-        return potential
+        return ((0.5 * self.grad(theta) - 0.5 * self.target.linear) * theta).sum(-1)
 
     def metric(self, theta: Array) -> Dense:
         """Fisher information of all data and the prior, which does not depend on theta."""
         return Dense(self.target.precision)
 
     def hessian_diagonal(self, theta: Array) -> Array:
-        diagonal: Array = self.target.precision.diagonal()
-        return diagonal
+        return self.target.precision.diagonal()
 
 
 class BatchPotential(NamedTuple):
@@ -130,8 +128,7 @@ class BatchPotential(NamedTuple):
         return len(self.target.x) / (self.x.shape[-1] * self.target.variance)
 
     def _residual(self, theta: Array) -> Array:
-        residual: Array = namespace(theta).matmul(self.a, theta[..., None])[..., 0] - self.x
-        return residual
+        return namespace(theta).matmul(self.a, theta[..., None])[..., 0] - self.x
 
     def grad(self, theta: Array) -> Array:
         residual = self._residual(theta)
@@ -142,15 +139,11 @@ class BatchPotential(NamedTuple):
 
     def value(self, theta: Array) -> Array:
         residual = self._residual(theta)
-        potential: Array = 0.5 * (
-            self.weight * (residual * residual).sum(-1) + (theta * theta).sum(-1)
-        )
-        return potential
+        return 0.5 * (self.weight * (residual * residual).sum(-1) + (theta * theta).sum(-1))
 
     def metric(self, theta: Array) -> Dense:
         """Fisher information of all data and the prior, which does not depend on theta."""
         return Dense(self.target.precision)
 
     def hessian_diagonal(self, theta: Array) -> Array:
-        diagonal: Array = self.weight * (self.a * self.a).sum(-2) + 1
-        return diagonal
+        return self.weight * (self.a * self.a).sum(-2) + 1

@@ -126,15 +126,13 @@ class LogisticPotential(NamedTuple):
         """Return z, a new array of shape (*chains, n)."""
         if self.features.ndim == 2:
             return theta @ self.features.T
-        scores: Array = namespace(theta).matmul(self.features, theta[..., None])[..., 0]
-        return scores
+        return namespace(theta).matmul(self.features, theta[..., None])[..., 0]
 
     def _sums(self, rows: Array, features: Array) -> Array:
         """Sum the features, each row weighted by a number in `rows`, of shape (*chains, n)."""
         if features.ndim == 2:
             return rows @ features
-        sums: Array = namespace(rows).matmul(rows[..., None, :], features)[..., 0, :]
-        return sums
+        return namespace(rows).matmul(rows[..., None, :], features)[..., 0, :]
 
     def value(self, theta: Array) -> Array:
         z = self._scores(theta)
@@ -142,8 +140,7 @@ class LogisticPotential(NamedTuple):
         z *= self.labels
         loss -= z
         prior = (theta * theta).sum(-1) * (0.5 / self.target.prior_variance)
-        potential: Array = self.weight * loss.sum(-1) + prior
-        return potential
+        return self.weight * loss.sum(-1) + prior
 
     def grad(self, theta: Array) -> Array:
         residual = sigmoid(self._scores(theta))
@@ -157,8 +154,7 @@ class LogisticPotential(NamedTuple):
         p = sigmoid(self._scores(theta))
         p *= 1 - p
         squares = self._sums(p, self.features * self.features)
-        diagonal: Array = self.weight * squares + 1 / self.target.prior_variance
-        return diagonal
+        return self.weight * squares + 1 / self.target.prior_variance
 
     def metric(self, theta: Array) -> Dense:
         r"""Fisher information of all data and the prior, and its slope.

@@ -100,8 +100,7 @@ class NormalWishart:
         tau = rng.standard_gamma(n / 2, chains, dtype=dtype) * (2 / (1 + self.scatter))
         tau = xp.asarray(tau, dtype=dtype)
         mu = rng.standard_normal(chains, dtype=dtype) / xp.sqrt(n * tau) + self.centre
-        theta: Array = xp.stack([mu, xp.log(tau)], -1)
-        return theta
+        return xp.stack([mu, xp.log(tau)], -1)
 
     def draw(self, rng: Any, theta: Array) -> NormalWishartPotential:
         if self.batch is None:
@@ -135,15 +134,11 @@ class NormalWishartPotential(NamedTuple):
 
     def grad(self, theta: Array) -> Array:
         gap, tau, energy = self._terms(theta)
-        gradient: Array = namespace(theta).stack(
-            [self.n * tau * gap, energy - 0.5 * (self.n + 1)], -1
-        )
-        return gradient
+        return namespace(theta).stack([self.n * tau * gap, energy - 0.5 * (self.n + 1)], -1)
 
     def hessian_diagonal(self, theta: Array) -> Array:
         _, tau, energy = self._terms(theta)
-        diagonal: Array = namespace(theta).stack([self.n * tau, energy], -1)
-        return diagonal
+        return namespace(theta).stack([self.n * tau, energy], -1)
 
     def metric(self, theta: Array) -> Diagonal:
         r"""Fisher information of all data, minus the Hessian of the log prior.

@@ -310,8 +310,7 @@ class TopicPotential:
         of_t = alpha * t - self.target.round * (theta[..., : self.target.rank] + theta[..., -2:-1])
         of_e = c * e - theta[..., self.target.rank : -2] - theta[..., -1:]
         hyper = alpha + c - theta[..., -2:].sum(-1, keepdims=True)
-        potential: Array = self.weight * likelihood + of_t.sum(-1) + of_e.sum(-1) + hyper[..., 0]
-        return potential
+        return self.weight * likelihood + of_t.sum(-1) + of_e.sum(-1) + hyper[..., 0]
 
     def grad(self, theta: Array) -> Array:
         t, e, alpha, c, _ = w = self.target.unpack(theta)

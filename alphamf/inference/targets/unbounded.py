@@ -89,8 +89,7 @@ class UnboundedTarget:
         """Return the coordinates u of theta, of the same shape; at least about `LOWEST`."""
         xp = namespace(theta)
         root = xp.maximum(2 * xp.sqrt(theta / self.scale), exp(LOWEST))
-        u: Array = root + xp.log(-xp.expm1(-root))
-        return u
+        return root + xp.log(-xp.expm1(-root))
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
         """Draw a start from the target, shape (*chains, D), in its coordinates."""
@@ -121,8 +120,7 @@ class UnboundedPotential(NamedTuple):
         place = self.space.position(bounded)
         root, slope = _softplus(bounded)
         line = xp.log(root * slope) + 2 * self.known.shape * (theta - bounded)
-        value: Array = self.potential.value(place) - line.sum(-1)
-        return value
+        return self.potential.value(place) - line.sum(-1)
 
     def grad(self, theta: Array) -> Array:
         if theta is self.origin:

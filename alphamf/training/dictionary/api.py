@@ -366,8 +366,7 @@ def _speech(
 def _scaled_basis(theta: Floats, target: AlphaMF) -> Floats:
     """Return W with columns that sum to one; the scale is moved to H."""
     basis = target.unpack(theta)[0][0]
-    scaled: Floats = basis / basis.sum(axis=-2, keepdims=True)
-    return scaled
+    return basis / basis.sum(axis=-2, keepdims=True)
 
 
 def _objective(target: AlphaMF, theta: Floats, alpha: float) -> float:

@@ -106,8 +106,7 @@ def spectrum(sound: Floats, frame: Frame) -> Floats | None:
     if not peak > 0:
         return None
     power = np.abs(stft.forward(sound / peak, frame)) ** 2
-    scaled: Floats = power / power.mean()
-    return scaled
+    return power / power.mean()
 
 
 RATES = (16000, 8000)

@@ -160,8 +160,7 @@ def _tone(rng: Rng, instrument: Instrument, pitch: float, samples: int, rate: in
         slow, fast = np.ones(samples), np.full(samples, rng.uniform(0, 1))
     tone = (slow - fast) * dark + fast * bright
     tone += instrument.breath * rms(tone) * rng.standard_normal(samples)
-    played: Reals = begin * tone
-    return played
+    return begin * tone
 
 
 def _drums(rng: Rng, samples: int, rate: int, beat: float) -> Reals:

@@ -104,8 +104,7 @@ def cough(rng: Rng, span: Span) -> Reals:
     sound = rng.uniform(0, 1) * pulses + rng.uniform(0.1, 1) * breath
     puffs = np.abs(np.sin(np.pi * rng.uniform(0.5, 4) * clock / seconds)) ** rng.uniform(0.3, 3)
     count, width = int(rng.integers(3, 6)), np.exp(rng.normal(5, 0.6))
-    result: Reals = _resonances(rng, sound, rate, count, (250, 5000), width) * puffs * envelope
-    return result
+    return _resonances(rng, sound, rate, count, (250, 5000), width) * puffs * envelope
 
 
 def creak(rng: Rng, span: Span) -> Reals:
@@ -121,8 +120,7 @@ def creak(rng: Rng, span: Span) -> Reals:
     slips *= np.exp(rng.normal(0, 0.5, len(clock)))
     count, width = int(rng.integers(2, 6)), np.exp(rng.normal(4.5, 1))
     swell = np.sin(np.pi * (clock / seconds)) ** rng.uniform(0.2, 2)
-    result: Reals = _resonances(rng, slips, rate, count, (200, 7000), width) * swell
-    return result
+    return _resonances(rng, slips, rate, count, (200, 7000), width) * swell
 
 
 def _envelope(rng: Rng, clock: Reals, seconds: float) -> Reals:
@@ -150,8 +148,7 @@ def _resonance(sound: Reals, rate: int, frequency: float, width: float) -> Reals
 
     radius = np.exp(-np.pi * width / rate)
     poles = [1, -2 * radius * np.cos(2 * np.pi * frequency / rate), radius * radius]
-    result: Reals = lfilter([np.sqrt(1 - radius)], poles, sound)
-    return result
+    return lfilter([np.sqrt(1 - radius)], poles, sound)
 
 
 SPEEDS = tuple(range(60, 165, 5))
@@ -277,8 +274,7 @@ def _level(sound: Reals, rate: int) -> Reals:
     from scipy.ndimage import uniform_filter1d
 
     power = uniform_filter1d(np.asarray(sound, float) ** 2, max(1, rate // 200))
-    level: Reals = np.sqrt(np.maximum(power, 0))
-    return level
+    return np.sqrt(np.maximum(power, 0))
 
 
 IN_A_ROOM = 0.3

@@ -282,8 +282,7 @@ def stack_clips(
     chosen = [clips[k] for k in which]
     each = (torch.from_numpy(np.stack(arrays)).to(device) for arrays in zip(*chosen, strict=True))
     kind: Any = type(chosen[0])
-    made: TrainingClip = kind(*each)
-    return made
+    return kind(*each)
 
 
 def _batch(seed: int, step: int, size: int, count: int) -> list[int]:

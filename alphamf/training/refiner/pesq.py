@@ -127,8 +127,7 @@ def hearing_threshold(hertz: Reals) -> Reals:
 
 
 def _bark(hertz: Reals) -> Reals:
-    found: Reals = 13 * np.arctan(0.00076 * hertz) + 3.5 * np.arctan((hertz / 7500) ** 2)
-    return found
+    return 13 * np.arctan(0.00076 * hertz) + 3.5 * np.arctan((hertz / 7500) ** 2)
 
 
 def opinion(clean: Tensor, estimate: Tensor, rate: int) -> Tensor:
@@ -201,11 +200,9 @@ def _filter(hertz: Reals, rate: int) -> Reals:
     """Return the response of what both sounds are heard through."""
     if rate <= NARROW_BAND:
         places, decibels = np.transpose(HANDSET)
-        handset: Reals = 10 ** ((np.interp(hertz, places, decibels) - decibels.max()) / 20)
-        return handset
+        return 10 ** ((np.interp(hertz, places, decibels) - decibels.max()) / 20)
     before, (gain, once, twice) = np.exp(-2j * np.pi * hertz / WIDE_RATE), WIDE_BAND
-    found: Reals = gain * (1 - before) ** 2 / (1 - once * before + twice * before**2)
-    return found
+    return gain * (1 - before) ** 2 / (1 - once * before + twice * before**2)
 
 
 def _audible(power: Tensor, threshold: Tensor, times: float) -> Tensor:

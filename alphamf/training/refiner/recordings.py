@@ -92,8 +92,7 @@ def _wandering(rng: Rng, frames: int) -> Floats:
     from scipy.signal import lfilter
 
     steps = rng.standard_normal(frames) * WANDERING * np.sqrt(1 - MEMORY**2)
-    found: Floats = lfilter([1.0], [1.0, -MEMORY], steps)
-    return found
+    return lfilter([1.0], [1.0, -MEMORY], steps)
 
 
 SPLITS = ("train", "dev")

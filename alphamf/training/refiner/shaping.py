@@ -155,8 +155,7 @@ def convolved(sound: Reals, response: Reals) -> Reals:
     """Convolve sounds of shape (..., samples) with one response, of shape (n,)."""
     from scipy.signal import fftconvolve
 
-    result: Reals = fftconvolve(sound, response.reshape((1,) * (sound.ndim - 1) + (-1,)), axes=-1)
-    return result
+    return fftconvolve(sound, response.reshape((1,) * (sound.ndim - 1) + (-1,)), axes=-1)
 
 
 def filter_telephone(rng: Rng, sound: Reals, rate: int) -> Reals:
@@ -181,8 +180,7 @@ def begin_late(rng: Rng, sound: Reals, rate: int) -> Reals:
     first = max(0, drawn - rate // 10)
     power = uniform_filter1d(spoken(sound) ** 2, fade)
     begin = first + np.argmin(power[first : drawn + rate // 10])
-    result: Reals = sound * uniform_filter1d((np.arange(samples) >= begin).astype(float), fade)
-    return result
+    return sound * uniform_filter1d((np.arange(samples) >= begin).astype(float), fade)
 
 
 def add_pauses(rng: Rng, sound: Reals, rate: int) -> Reals:
@@ -196,5 +194,4 @@ def add_pauses(rng: Rng, sound: Reals, rate: int) -> Reals:
         heard[start:end] = decibels_to_amplitude(-rng.uniform(15, 60))
         start = end + int(rate * log_uniform(rng, 0.2, 2.0))
     fade = max(1, int(rate * log_uniform(rng, 0.005, 0.1)))
-    result: Reals = sound * uniform_filter1d(heard, fade)
-    return result
+    return sound * uniform_filter1d(heard, fade)

@@ -84,8 +84,7 @@ class Gibbs:
             np.einsum("kij,kij->ij", phi, c)
             for phi, c in zip(self.phi, self._variances(), strict=True)
         ]
-        gain: Array = parts[source] / (sum(parts) + FLOOR)
-        return gain
+        return parts[source] / (sum(parts) + FLOOR)
 
     def sweep(self, rng: Any) -> None:
         """Make one sweep."""
@@ -181,8 +180,7 @@ def _draw_factor(
     y = old**power
     if isinstance(prior, GeneralizedGamma) and np.isclose(prior.c, -power):
         y = (y * total + prior.b**power) / rng.standard_gamma(count + prior.a, y.shape)
-        drawn: Array = (y ** (1 / power)).astype(old.dtype)
-        return drawn
+        return (y ** (1 / power)).astype(old.dtype)
     y = y * total / rng.standard_gamma(count, y.shape)
     new = np.maximum(y ** (1 / power), TINY).astype(old.dtype)
     rise = prior.potential(new) - np.log(new) - prior.potential(old) + np.log(old)

@@ -63,8 +63,7 @@ class Quartic:
         """Draw exactly: |theta|^4 / 2 is chi-square with one degree, the direction uniform."""
         radius = np.sqrt(np.abs(rng.standard_normal((*chains, 1)) * math.sqrt(2)))
         angle = 2 * np.pi * rng.random((*chains, 1))
-        theta: Array = radius * np.concatenate([np.cos(angle), np.sin(angle)], -1)
-        return theta
+        return radius * np.concatenate([np.cos(angle), np.sin(angle)], -1)
 
     def exact(self, rng: Any, count: int) -> Array:
         """Draw from the law, shape (count, 2): `check` asks for it."""
@@ -72,8 +71,7 @@ class Quartic:
 
     def value(self, theta: Array) -> Array:
         """Return |theta|^4 / 4."""
-        value: Array = (theta * theta).sum(-1) ** 2 / 4
-        return value
+        return (theta * theta).sum(-1) ** 2 / 4
 
     def draw(self, rng: Any, theta: Array) -> Quartic:
         """Return the target itself, which is its own potential."""
@@ -81,8 +79,7 @@ class Quartic:
 
     def grad(self, theta: Array) -> Array:
         """Return |theta|^2 theta."""
-        gradient: Array = (theta * theta).sum(-1, keepdims=True) * theta
-        return gradient
+        return (theta * theta).sum(-1, keepdims=True) * theta
 
 
 def _quartic_jobs(full: bool, seed: int) -> list[Job]:

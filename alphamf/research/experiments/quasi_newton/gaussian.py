@@ -57,8 +57,7 @@ class Gaussian:
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
         """Draw far from the mode, shape (*chains, D)."""
-        theta: Array = FAR * rng.standard_normal((*chains, self.size))
-        return theta
+        return FAR * rng.standard_normal((*chains, self.size))
 
     def draw(self, rng: Any, theta: Array) -> Gaussian:
         """Return the target itself, which is the potential of all data."""
@@ -70,8 +69,7 @@ class Gaussian:
 
     def value(self, theta: Array) -> Array:
         """U, shape (*chains,)."""
-        potential: Array = 0.5 * (self.grad(theta) * theta).sum(-1)
-        return potential
+        return 0.5 * (self.grad(theta) * theta).sum(-1)
 
 
 def sampler_of(job: Job, **quasi: Any) -> Any:

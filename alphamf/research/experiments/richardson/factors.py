@@ -47,8 +47,7 @@ class TimedTarget:
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
         """Draw a start from the target."""
-        theta: Array = self.target.start(rng, chains)
-        return theta
+        return self.target.start(rng, chains)
 
     def draw(self, rng: Any, theta: Array) -> Any:
         """Draw a minibatch of the target."""

@@ -233,8 +233,7 @@ class ErrorMoments:
         """Return theta's covariance around the mean of each chain, shape (*chains, D, D)."""
         mean = self.first / self.count
         own = self.second / self.count - mean[..., :, None] * mean[..., None, :]
-        covariance: Array = PRIOR_VARIANCE * own
-        return covariance
+        return PRIOR_VARIANCE * own
 
 
 PAPER: dict[tuple[Any, ...], str] = {
