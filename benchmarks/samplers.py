@@ -1,5 +1,7 @@
 r"""Compare every sampler that denoises: ``python -m benchmarks.samplers --clips 6``.
 
+``taskset -c 0 python -m benchmarks.samplers --own`` compares a density of one's own with blackjax.
+
 The first `SECONDS` of the first clips of ``benchmarks.clips`` (split dev), at 8 kHz, preset `plain`
 without learning the channel, so that all samplers have the same posterior. The gain is the mean
 over a chain, without networks. Samplers that need a bounded gradient have a Gamma prior of shape 1
@@ -18,7 +20,7 @@ which has one thread: to wait for other programs does not count.
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -32,7 +34,7 @@ from alphamf.denoising.settings import METROPOLIS, PRESETS, Settings, kernel
 from alphamf.denoising.weights import find
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.priors import Gamma
-from alphamf.inference.samplers.registry import SAMPLERS
+from alphamf.inference import SAMPLERS, DensityTarget, JaxDensity, sample
 from alphamf.scores.score import si_sdr
 from alphamf.tools import pool, tables
 from alphamf.tools.arrays import Floats
@@ -172,8 +174,86 @@ def table(rows: list[dict[str, Any]]) -> list[list[str]]:
     return lines
 
 
-def main(*, clips: int = 6, reference: int = 400, jobs: int = 2) -> list[list[str]]:
+def own_density(steps: int) -> list[list[str]]:
+    """Return microseconds a step of chains of linear regression in JAX, here and in blackjax."""
+    import blackjax
+    import jax
+    import jax.numpy as jnp
+
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal((1000, 10), np.float32)
+    data = a, a.sum(1) + rng.standard_normal(1000, np.float32)
+    here, prior = (
+        JaxDensity(lambda theta, a, x: -((x - a @ theta) ** 2).sum() / 2),
+        JaxDensity(lambda theta: -(theta**2).sum() / 2),
+    )
+    start, on_device = jnp.zeros(10), tuple(map(jnp.asarray, data))
+    estimate = blackjax.sgmcmc.gradients.grad_estimator(
+        prior.log_density, lambda theta, row: here.log_density(theta, *row), 1000
+    )
+
+    def noisy(kernel: Any, size: float) -> Any:
+        def step(state: Any, key: Any) -> Any:
+            own, of_rows = jax.random.split(key)
+            rows = jax.random.randint(of_rows, (100,), 0, 1000)
+            state = kernel.step(own, state, tuple(x[rows] for x in on_device), size)
+            return state, getattr(state, "position", state)
+
+        return step, kernel.init(start, jax.random.key(1))
+
+    def log_density(theta: Any) -> Any:
+        return here.log_density(theta, *on_device) + prior.log_density(theta)
+
+    def exact(state: Any, key: Any) -> Any:
+        state, _ = hmc.step(key, state)
+        return state, state.position
+
+    hmc = blackjax.hmc(log_density, 0.02, jnp.ones(10), 10)
+    theirs = {
+        "sgld": noisy(blackjax.sgld(estimate), 1e-4),
+        "sghmc": noisy(blackjax.sghmc(estimate, 10, alpha=1.0), 0.01),
+        "sgnht": noisy(blackjax.sgnht(estimate, alpha=1.0), 0.01),
+        "hmc": (exact, hmc.init(start)),
+    }
+    rows = [["sampler", "µs a step", "blackjax", "ratio"]]
+    for name, size, settings in OWN:
+        batch = None if name == "hmc" else 100
+        target = DensityTarget(here, start, data=data, batch=batch, prior=prior)
+        sampler = SAMPLERS[name](size, **settings)
+        runs = [partial(sample, target, start, sampler=sampler, steps=steps)]
+        if name in theirs:
+            step, state = theirs[name]
+            loop = jax.jit(partial(jax.lax.scan, step))
+            runs.append(lambda: loop(state, jax.random.split(jax.random.key(0), steps))[1])  # noqa: B023
+        times = [fastest(each) / steps * 1e6 for each in runs]
+        cells = [f"{each:.1f}" for each in times] + ["-"] * (2 - len(times))
+        rows.append([f"`{name}`", *cells, f"{times[0] / times[-1]:.2f}" if times[1:] else "-"])
+        print(*rows[-1], file=sys.stderr, flush=True)
+    return rows
+
+
+OWN: list[tuple[str, float, dict[str, int]]] = [
+    ("sgld", 1e-4, {}), ("psgld", 1e-4, {}), ("sghmc", 0.01, {}), ("sghmc-baoab", 0.01, {}),
+    ("sgnht", 0.01, {"leaps": 1}), ("hamcmc", 1e-4, {}), ("hmc", 0.02, {}),
+]  # fmt: skip
+
+
+def fastest(run: Callable[[], Any]) -> float:
+    """Return the seconds of the faster of two runs, after one that compiles."""
+    seconds = []
+    for _ in range(3):
+        began = time.perf_counter()
+        np.asarray(getattr(found := run(), "draws", found))
+        seconds.append(time.perf_counter() - began)
+    return min(seconds[1:])
+
+
+def main(
+    *, clips: int = 6, reference: int = 400, jobs: int = 2, own: bool = False
+) -> list[list[str]]:
     """Run the chains."""
+    if own:
+        return own_density(10_000)
     work = partial(measured, steps=reference)
     return table(list(pool.results(work, sounds(clips), workers=jobs)))
 

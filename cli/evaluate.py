@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -124,9 +124,6 @@ def evaluate(
             SCORING, "Leave methods from earlier runs out of the tables and the report.", "--only"
         ),
     ] = False,
-    table: Annotated[
-        Literal["markdown", "latex"], option(SCORING, "Format of the printed table.")
-    ] = "markdown",
     output: Annotated[
         Path, option(RUN, "Folder for the results.", "--output", "-o", metavar="DIR")
     ] = Path("evaluation"),
@@ -187,7 +184,7 @@ def evaluate(
             for note in outputs.notes(entries, results):
                 typer.echo(f"Note: {note}", err=True)
         if not (quiet or as_json):
-            _print(shown, output, latex=table == "latex")
+            _print(shown, output)
         _exit(results, crashed=bool(crashes))
 
 
@@ -265,14 +262,9 @@ def _exit(results: Sequence[Result], *, crashed: bool) -> None:
         raise typer.Exit(1 if crashed else 2)
 
 
-def _print(results: Sequence[Result], output: Path, *, latex: bool) -> None:
+def _print(results: Sequence[Result], output: Path) -> None:
     from alphamf.evaluation.outputs import overview
 
-    if latex:
-        from alphamf.tools.tables import latex as written
-
-        typer.echo(written(*overview(results)))
-        return
     report.table(*overview(results), hidden=_HIDDEN)
     folder = printable_name(output)
     typer.echo(f"\n{folder}/report.html, summary.md, results.csv, results.jsonl, settings.json")

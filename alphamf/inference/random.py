@@ -122,6 +122,8 @@ def draw_rows(rng: Any, count: int, shape: tuple[int, ...]) -> Array:
 
     In half the time of ``rng.integers``; a row's probability is right to 2^-53.
     """
+    if hasattr(rng, "rows"):
+        return rng.rows(count, shape)
     chosen = rng.random(shape)
     chosen *= count
     return chosen.astype(np.int64)

@@ -1,19 +1,31 @@
 """One call from a log density to samples with their diagnostics."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
+from copy import copy
+from dataclasses import replace
+from functools import lru_cache
 from math import gcd
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from alphamf.errors import AlphaMFError, DivergenceError
-from alphamf.inference.chain import run
+from alphamf.inference.chain import check_finite, run
 from alphamf.inference.diagnostics import Summary, separate_chains, summarise
+from alphamf.inference.leaps import BLOCK
 from alphamf.inference.protocols import Sampler, State, Target
 from alphamf.inference.records import Trace
 from alphamf.inference.samplers.langevin import SGLD
+from alphamf.inference.samplers.masses import ConstantMass, UnitMass
+from alphamf.inference.schedule import step_size_at
+from alphamf.inference.targets.control_variates import ControlVariates
 from alphamf.inference.targets.density import Density, DensityTarget
+from alphamf.inference.targets.derived_density import JaxDensity
 from alphamf.tools.arrays import Array
+
+TRACED = "SGLD PSGLD HAMCMC NaiveQN HMC HMCBFGS SGHMC SGNHT SGNPHMC SGRRLD SGRRHMC SGRRMLD".split()
+"""Samplers whose steps JAX can trace, with a mass that does not learn."""
 
 
 class Samples(NamedTuple):
@@ -27,6 +39,8 @@ class Samples(NamedTuple):
         State after the last step.
     turns
         Number of series that one chain consists of; see `diagnostics.separate_chains`.
+    tree
+        `draws` as the pytree that theta0 was, of leaves (kept, chains, ...); None for an array.
 
     Examples
     --------
@@ -38,6 +52,7 @@ class Samples(NamedTuple):
     draws: Array
     state: State
     turns: int
+    tree: Any = None
 
     def summary(self) -> Summary:
         """Return mean, standard deviation, their Monte Carlo error, ESS and R-hat, shape (D,)."""
@@ -59,6 +74,9 @@ def sample(
 ) -> Samples:
     """Sample a posterior given by functions of NumPy, JAX or PyTorch.
 
+    Where the functions are `JaxDensity`, most samplers' chains run wholly in JAX, with its random
+    numbers. Given the same `DensityTarget` again, nothing is compiled again.
+
     Parameters
     ----------
     density
@@ -66,7 +84,8 @@ def sample(
         log-likelihood of these rows. It may also be `NumPyDensity`, `JaxDensity` or
         `TorchDensity`, or a `Target`, which has its own data.
     theta0
-        Where chains start, shape (D,) for one chain or (chains, D).
+        Where chains start, shape (D,) for one chain or (chains, D). For `JaxDensity` also a pytree,
+        whose leaves have the chains as their first axis: its functions get one chain's pytree.
     data, batch, prior
         As in `DensityTarget`; a gradient of a minibatch is scaled up to all data.
     sampler
@@ -99,6 +118,13 @@ def sample(
     >>> found.summary().mean.round(1)
     array([3.])
     """
+    unravel = None
+    if isinstance(density, JaxDensity) and not hasattr(theta0, "shape"):
+        theta0, unravel = _flattened(theta0)
+        density = density.of_tree(unravel)
+        if prior is not None and not isinstance(prior, JaxDensity):
+            raise AlphaMFError("where theta0 is a pytree, prior must be a JaxDensity")
+        prior = prior and prior.of_tree(unravel)
     start = _checked_start(theta0)
     if hasattr(density, "draw"):
         if any(each is not None for each in (data, batch, prior)):
@@ -118,23 +144,33 @@ def sample(
         raise AlphaMFError(
             f"no step would be kept: burn_in {burn_in} and thin {thin} leave none of {steps} steps"
         )
-    record = Trace(lambda theta, target: theta, burn_in=burn_in, thin=thin)
     try:
-        for last in run(target, sampler, steps=steps, seed=seed, start=start, record=record):
-            state = last
+        if _traces(target, sampler):
+            draws, state = _run_in_jax(target, sampler, start, steps, seed, burn_in, thin)
+        else:
+            record = Trace(lambda theta, target: theta, burn_in=burn_in, thin=thin)
+            for last in run(target, sampler, steps=steps, seed=seed, start=start, record=record):
+                state = last
+            draws = record.values
     except DivergenceError as error:
         if any(not np.isfinite(array).all() for array in _numbers(data)):
             raise DivergenceError("data contains NaN or infinite values") from error
         raise
     turns = getattr(sampler, "turns", 1)
-    return Samples(record.values, state, turns // gcd(turns, thin))
+    found = Samples(draws, state, turns // gcd(turns, thin))
+    if unravel is None:
+        return found
+    import jax
+
+    tree = jax.tree.map(np.asarray, jax.vmap(jax.vmap(unravel))(draws))
+    return found._replace(tree=tree)
 
 
 def _numbers(data: Any) -> Iterator[Array]:
     """Yield the data arrays that are of real numbers and lie in the memory of the processor."""
     for each in data if isinstance(data, (tuple, list)) else (data,):
         try:
-            yield np.asarray(each).astype(float)
+            yield np.asarray(() if each is None else each).astype(float)
         except (TypeError, ValueError, RuntimeError):  # words; a tensor on a GPU
             continue
 
@@ -152,3 +188,123 @@ def _checked_start(theta0: Array) -> Array:
     if theta.dtype.kind != "f":
         theta = theta.astype(np.float64)
     return theta.reshape(-1, theta.shape[-1])
+
+
+def _flattened(tree: Any) -> tuple[Array, Callable[[Any], Any]]:
+    """Return a pytree of chains as an array (chains, D), and what makes a chain's tree of theta."""
+    import jax
+    from jax.flatten_util import ravel_pytree
+
+    lengths = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(tree)}
+    if len(lengths) != 1 or () in lengths:
+        raise AlphaMFError("all arrays of theta0 must have the chains as their first axis")
+    unravel = ravel_pytree(jax.tree.map(lambda leaf: leaf[0], tree))[1]
+    return np.asarray(jax.vmap(lambda one: ravel_pytree(one)[0])(tree)), unravel
+
+
+def _traces(target: Any, sampler: Any) -> bool:
+    """Return whether JAX can trace the sampler's steps on the target."""
+    inner = target.target if isinstance(target, ControlVariates) else target
+    mass = getattr(sampler, "mass", None)
+    return (
+        type(inner) is DensityTarget
+        and isinstance(inner.density, JaxDensity)
+        and (inner.prior is None or isinstance(inner.prior, JaxDensity))
+        and type(sampler).__name__ in TRACED
+        and (mass is None or isinstance(mass, (UnitMass, ConstantMass)))
+    )
+
+
+class _Numbers:
+    """Random numbers in the place of a generator: `give` gets a law and a shape."""
+
+    def __init__(self, give: Callable[..., Any]) -> None:
+        self._give: Callable[..., Any] = give
+
+    def standard_normal(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        return self._give(("normal", dtype), shape)
+
+    def standard_exponential(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        return self._give(("exponential", dtype), shape)
+
+    def rows(self, count: int, shape: tuple[int, ...]) -> Any:
+        return self._give(("randint", count), shape)
+
+
+def _drawn(key: Any, law: tuple[str, Any], shape: tuple[int, ...]) -> Any:
+    """Draw from a law, given a key of JAX."""
+    import jax
+
+    name, what = law
+    if name == "randint":
+        return jax.random.randint(key, shape, 0, what)
+    return getattr(jax.random, name)(key, shape, what)
+
+
+def _run_in_jax(
+    target: Any, sampler: Any, start: Array, steps: int, seed: int, burn_in: int, thin: int
+) -> tuple[Array, Any]:
+    """Return the kept positions, shape (kept, chains, D), and the last state."""
+    import jax
+    import jax.numpy as jnp
+
+    whole = target.target if isinstance(target, ControlVariates) else target
+    theta, key = jnp.asarray(start), jax.random.key(seed)
+    sizes = None
+    if callable(sampler.step_size):
+        every = [step_size_at(sampler.step_size, step) for step in range(steps)]
+        sizes = jnp.asarray(every, theta.dtype)
+    keys = iter(jax.random.split(jax.random.fold_in(key, steps), 8))  # none needs more
+    state = sampler.init(_Numbers(lambda *what: _drawn(next(keys), *what)), theta)
+    numbers: int = getattr(sampler, "leaps", 1) * len(start) * max(target.size, whole.batch or 0)
+    most = max(1, BLOCK // numbers)
+    kept = []
+    for done in range(0, steps, most):
+        length = min(most, steps - done)
+        found = _block(sampler, target)(
+            jax.random.fold_in(key, done), state, whole.data, sizes, length=length
+        )
+        state, thetas = found[0], np.asarray(found[1])
+        for step, total in enumerate(thetas.sum((1, 2)), done + 1):
+            check_finite(float(total), sampler, step)
+        after = max(burn_in - done, 0)
+        kept.append(thetas[after + (burn_in - 1 - done - after) % thin :: thin])
+    return np.concatenate(kept), jax.tree.map(np.asarray, state)._replace(step=steps)
+
+
+@lru_cache(maxsize=4)
+def _block(sampler: Any, target: Any) -> Callable[..., Any]:
+    """Return a compiled function that makes many steps, on numbers drawn before them at once."""
+    import jax
+
+    def reading(target: Any, data: Any) -> Any:
+        moved = copy(target)  # with other data, so that they are no constants of the function
+        if isinstance(target, ControlVariates):
+            moved.target = reading(target.target, data)
+        else:
+            moved.data = data
+        return moved
+
+    def block(key: Any, state: Any, data: Any, sizes: Any, length: int) -> Any:
+        own = sampler if sizes is None else replace(sampler, step_size=lambda step: sizes[step])
+        moved, asked = reading(target, data), Counter[Any]()
+
+        def count(*what: Any) -> Any:
+            asked[what] += 1
+            return _drawn(key, *what)
+
+        jax.eval_shape(lambda state: own.step(_Numbers(count), state, moved), state)
+        drawn = [
+            _drawn(jax.random.fold_in(key, k), law, (length, many, *shape))
+            for k, ((law, shape), many) in enumerate(asked.items())
+        ]
+
+        def step(state: Any, numbers: Any) -> tuple[Any, Any]:
+            left = {what: iter(each) for what, each in zip(asked, numbers, strict=True)}
+            new = own.step(_Numbers(lambda *what: next(left[what])), state, moved)
+            new = jax.tree.map(lambda new, old: jax.numpy.asarray(new, old.dtype), new, state)
+            return new, new.theta
+
+        return jax.lax.scan(step, state, drawn)
+
+    return jax.jit(block, static_argnames="length")

@@ -1,7 +1,7 @@
 """Step sizes as functions of the step index."""
 
 from dataclasses import dataclass
-from math import cos, inf, pi
+from math import cos, inf, pi, sqrt
 from typing import Any
 
 from alphamf.errors import AlphaMFError
@@ -14,10 +14,18 @@ def step_size_at(schedule: Schedule, step: int) -> float:
 
     A Python float leaves the dtype of an array as it is, which a NumPy scalar would not.
     """
-    size = float(schedule(step) if callable(schedule) else schedule)
+    size = schedule(step) if callable(schedule) else schedule
+    if hasattr(size, "aval"):  # traced by JAX, from a table of checked sizes
+        return size
+    size = float(size)
     if not 0 < size < inf:
         raise AlphaMFError(f"step_size must be a positive number, not {size} (step {step})")
     return size
+
+
+def square_root(size: float) -> float:
+    """Return the square root of a step size, or of a multiple of it."""
+    return size**0.5 if hasattr(size, "aval") else sqrt(size)
 
 
 @dataclass(frozen=True)

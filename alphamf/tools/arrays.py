@@ -42,9 +42,18 @@ def parts(count: int, most: int) -> Iterator[slice]:
 
 
 def namespace(array: Array) -> Any:
-    """Return the module (numpy or cupy) that `array` belongs to."""
+    """Return the module (numpy, cupy or jax.numpy) that `array` belongs to."""
     root = type(array).__module__.partition(".")[0]
-    return sys.modules["cupy"] if root == "cupy" else np
+    name = {"cupy": "cupy", "jax": "jax.numpy", "jaxlib": "jax.numpy"}.get(root)
+    return np if name is None else sys.modules[name]
+
+
+def put(array: Array, place: Any, value: Array) -> Array:
+    """Write into an array, and return it: a new one where JAX traces, which has no other."""
+    if hasattr(array, "at"):
+        return array.at[place].set(value)
+    array[place] = value
+    return array
 
 
 def module(device: str) -> ModuleType:

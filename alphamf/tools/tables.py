@@ -2,7 +2,6 @@
 
 import csv
 import math
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -35,32 +34,6 @@ def markdown(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [headings, ["---"] + ["---:"] * (len(headings) - 1), *rows]
     cells = [[cell.replace("|", r"\|") for cell in line] for line in lines]
     return "\n".join(f"| {' | '.join(line)} |" for line in cells)
-
-
-def latex(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a LaTeX table for the package booktabs; all columns but the first are numbers."""
-    lines = [" & ".join(map(_latex, line)) + r" \\" for line in (headings, *rows)]
-    columns = "l" + "r" * (len(headings) - 1)
-    body = [lines[0], r"\midrule", *lines[1:]]
-    return "\n".join(
-        [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", *body, r"\bottomrule", r"\end{tabular}"]
-    )
-
-
-def _latex(cell: str) -> str:
-    """Return a cell with LaTeX's own characters escaped, and numbers in its mathematics."""
-    if re.fullmatch(r"-?\d+(\.\d+)?( ± \d+(\.\d+)?)?", cell):
-        return f"${cell.replace('±', chr(92) + 'pm')}$"
-    if cell == "-":
-        return "--"
-    return cell.translate(_ESCAPED).replace("±", r"$\pm$")
-
-
-_WORDS = {"\\": "backslash", "~": "asciitilde", "^": "asciicircum"}
-_ESCAPED = str.maketrans(
-    {mark: f"\\{mark}" for mark in "#$%&_{}"}
-    | {mark: rf"\text{word}{{}}" for mark, word in _WORDS.items()}
-)
 
 
 MANIFEST = "MANIFEST.csv"

@@ -14,7 +14,6 @@ import soundfile
 from alphamf.evaluation import runner
 from alphamf.evaluation.extra_scores import ExtraScores, read_transcripts
 from alphamf.scores.recognisers import error_rate, recognise_words, words
-from alphamf.tools import tables
 from tests.support.commands import COMMAND, in_a_terminal, leave
 from tests.support.evaluation_corpus import CORPUS, evaluate, lines, table, write
 
@@ -150,19 +149,6 @@ def test_a_recogniser_does_not_read_the_standard_input():
         os.dup2(kept, 0)
         os.close(kept)
         os.close(read)
-
-
-def test_a_table_in_latex(corpus, plain_page):
-    printed = evaluate(*CORPUS, "--table", "latex", method="noisy,oracle-mask").stdout
-    assert printed.startswith(r"\begin{tabular}{lrr") and r"\bottomrule" in printed
-    assert r"oracle-mask & $4$ & $" in printed and r" \pm " in printed and r"WER" not in printed
-    assert tables.latex(["a_b", "%"], [["x & y", "1.5 ± 0.2"], ["\\", "-"]]).splitlines()[2:7] == [
-        r"a\_b & \% \\",
-        r"\midrule",
-        r"x \& y & $1.5 \pm 0.2$ \\",
-        r"\textbackslash{} & -- \\",
-        r"\bottomrule",
-    ]
 
 
 def network(path: Path, samples: int = 144160) -> Path:

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -11,17 +12,25 @@ from alphamf.errors import AlphaMFError
 from alphamf.inference import (
     HAMCMC,
     HMC,
+    PSGLD,
     SAMPLERS,
+    SGHMC,
     SGLD,
+    SGNHT,
     DensityTarget,
     JaxDensity,
     NumPyDensity,
     TorchDensity,
     run,
     sample,
+    sampling,
 )
 from alphamf.inference.laws import Z_MOST
 from alphamf.inference.random import generator
+from alphamf.inference.samplers.masses import ConstantMass
+from alphamf.inference.sampling import _Numbers
+from alphamf.inference.schedule import Polynomial
+from alphamf.inference.targets.control_variates import ControlVariates
 from alphamf.inference.targets.gaussian import LinearGaussian
 from tests.support.places import ROOT
 
@@ -162,6 +171,7 @@ REFUSED = [
     ({"density": 3.0}, "a density must be a function, .* not float"),
     ({"density": LinearGaussian(A, X, 1.0), "batch": 3}, "a target has its own data"),
     ({"density": LinearGaussian(A, X, 1.0), "theta0": np.zeros(3)}, "must have 2 columns"),
+    ({"density": LinearGaussian(A, X, 1.0), "sampler": SGLD(10.0)}, "diverged at step"),
     ({"data": (A, X), "sampler": SGLD(10.0)}, "diverged at step .*; use a smaller step_size"),
 ]
 
@@ -196,6 +206,16 @@ def test_ten_lines_of_the_page_find_the_weights(need):
     assert (summary.rhat < 1.05).all()
 
 
+@pytest.mark.slow
+def test_lines_of_the_page_take_a_pytree():
+    pytest.importorskip("jax")
+    names: dict = {}
+    exec(blocks()["jax"] + blocks()["pytree"], names)
+    tree = names["found"].tree
+    np.testing.assert_allclose(tree["slope"].mean((0, 1)), [1.0, -1.0, 0.5], atol=0.15)
+    assert abs(tree["level"].mean()) < 0.15
+
+
 def test_the_package_imports_neither_jax_nor_torch():
     code = "import sys; from alphamf.inference import sample, JaxDensity, TorchDensity; " + (
         "sys.exit(bool({'jax', 'torch'} & set(sys.modules)))"
@@ -210,3 +230,115 @@ def test_absent_package_is_named(monkeypatch):
     for kind, extra in ((JaxDensity, "jax"), (TorchDensity, "torch")):
         with pytest.raises(AlphaMFError, match=rf"pip install 'alphamf\[{extra}\]'"):
             kind(lambda theta: 0.0)
+
+
+STEEP = np.linspace(1.0, 3.0, 4)
+TRACED = (
+    SGLD(0.01), SGLD(Polynomial(1e-4, 0.5)), PSGLD(1e-3), PSGLD(1e-3, lagged=True, damping=1.0),
+    HAMCMC(0.02, 3, 0.1), HAMCMC(Polynomial(1e-4, 0.5), 3, 0.1, trust=2.0), HMC(0.1, 3),
+    HMC(0.1, 3, ConstantMass(np.array([1.0, 2.0]))), SGHMC(0.03, 3),
+    SGHMC(0.03, 3, integrator="splitting"), SGHMC(0.03, 3, integrator="baoab"), SGNHT(0.03, 3),
+    *(SAMPLERS[name](0.01) for name in ("naive-qn", "hmc-bfgs", "sg-nphmc", "sgrrld", "sgrrhmc",
+                                        "sgrrmld")),
+)  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sampler", TRACED, ids=lambda sampler: repr(sampler)[:40])
+def test_jax_makes_the_steps_of_numpy_on_the_same_numbers(sampler, monkeypatch):
+    jax = pytest.importorskip("jax")
+    given = {}
+
+    def drawn(key, law, shape):
+        rng = np.random.default_rng(crc32(repr((law, shape)).encode()))
+        laws = {"normal": rng.standard_normal, "exponential": rng.standard_exponential}
+        whole = rng.integers(0, law[1], shape) if law[0] == "randint" else laws[law[0]](shape)
+        given[law, shape] = whole
+        return jax.numpy.asarray(whole)
+
+    monkeypatch.setattr(sampling, "_drawn", drawn)
+    likelihood, prior = of_jax()
+    batch = None if "value" in sampler.needs else 5
+    with jax.enable_x64(True):
+        target = DensityTarget(likelihood, THETA[0], data=(A, X), batch=batch, prior=prior)
+        if isinstance(sampler, SGHMC) or sampler == SGLD(0.01):
+            target = ControlVariates(
+                DensityTarget(likelihood, THETA[0], data=(A, X), batch=5, prior=prior), np.ones(2)
+            )
+        assert sampling._traces(target, sampler)
+        found = sample(target, THETA, sampler=sampler, steps=7, burn_in=0)
+        steps = {
+            (law, shape[2:]): iter(np.concatenate(values))
+            for (law, shape), values in given.items()
+            if shape[:1] == (7,)
+        }
+        state = sampler.init(_Numbers(lambda law, shape: given[law, shape].copy()), THETA)
+        for row in found.draws:
+            state = sampler.step(_Numbers(lambda *what: next(steps[what]).copy()), state, target)
+            np.testing.assert_allclose(row, state.theta, rtol=1e-9)
+        assert all(next(each, None) is None for each in steps.values())
+    assert found.state.step == 7
+
+
+def one_chain_each(kind, law, step_size, **settings):
+    """Return z of the mean and variance of 20 000 chains after 40 steps, given those of the law."""
+    data = {"data": STEEP, "batch": 1} if kind is SGLD else {}
+    density = JaxDensity(lambda theta, *x: -((theta[0] - (x[0][0] if x else 0.0)) ** 2) / 2)
+    start = np.zeros((20_000, 1), np.float32)
+    sampler = kind(step_size, **settings)
+    theta = sample(density, start, **data, sampler=sampler, steps=40, burn_in=39).draws[-1, :, 0]
+    mean, variance = law
+    error = np.sqrt(np.array([variance, 2 * variance**2]) / len(theta))
+    return np.abs((theta.mean() - mean, theta.var() - variance) / error)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("broken", [None, "normal", "exponential", "randint"])
+def test_jax_draws_give_the_laws_of_sgld_on_minibatches_and_of_hmc(broken, monkeypatch):
+    """With one of four points each step, SGLD's law is known at any step size; HMC's is exact."""
+    pytest.importorskip("jax")
+    right = sampling._drawn
+
+    def wrong(key, law, shape):
+        numbers = right(key, law, shape)
+        worse = {"normal": 1.05 * numbers, "exponential": 9 + numbers, "randint": numbers // 2 * 2}
+        return worse[law[0]] if law[0] == broken else numbers
+
+    monkeypatch.setattr(sampling, "_drawn", wrong)
+    h, points = 0.1, len(STEEP)
+    kick = 2 * h + (h * points) ** 2 * STEEP.var()
+    langevin = STEEP.mean(), kick / (1 - (1 - h * points) ** 2)
+    found = [one_chain_each(SGLD, langevin, h), one_chain_each(HMC, (0.0, 1.0), 1.8, leaps=1)]
+    assert (np.max(found) > Z_MOST) == (broken is not None), found
+
+
+@pytest.mark.slow
+def test_jax_keeps_and_checks_the_steps_of_all_blocks(monkeypatch):
+    pytest.importorskip("jax")
+    monkeypatch.setattr(sampling, "BLOCK", 8 * 3 * 2)
+    likelihood, prior = of_jax()
+    target = DensityTarget(likelihood, THETA[0], data=(A, X), prior=prior)
+    every = sample(target, THETA, sampler=SGLD(1e-3), steps=30, burn_in=0)
+    some = sample(target, THETA, sampler=SGLD(1e-3), steps=30, burn_in=9, thin=4)
+    np.testing.assert_array_equal(some.draws, every.draws[9:][3::4])
+    assert len(np.unique(every.draws[:, 0], axis=0)) == 30  # no block repeats another
+    np.testing.assert_array_equal(every.state.theta, every.draws[-1])
+    other = sample(target, THETA, sampler=SGLD(1e-3), steps=30, burn_in=0, seed=1)
+    assert (other.draws != every.draws).all()
+    with pytest.raises(AlphaMFError, match=r"SGLD chain diverged at step \d+ .*smaller step_size"):
+        sample(target, THETA, sampler=SGLD(10.0), steps=300)
+
+
+def test_a_pytree_goes_in_and_comes_out():
+    jnp = pytest.importorskip("jax.numpy")
+    density = JaxDensity(lambda tree, x: -jnp.sum((x @ tree["w"] + tree["b"]) ** 2))
+    start = {"w": jnp.ones((3, 2, 4)), "b": jnp.zeros(3)}
+    found = sample(density, start, data=A, batch=5, sampler=SGLD(1e-4), steps=20)
+    assert {name: leaf.shape for name, leaf in found.tree.items()} == {
+        "w": (16, 3, 2, 4), "b": (16, 3),
+    }  # fmt: skip
+    np.testing.assert_array_equal(found.tree["b"], found.draws[..., 0])
+    np.testing.assert_array_equal(found.tree["w"][..., 1, 2], found.draws[..., 1 + 4 + 2])
+    for wrong in ({"w": jnp.ones((3, 2)), "b": jnp.zeros(4)}, {"w": 0.0}):
+        with pytest.raises(AlphaMFError, match="chains as their first axis"):
+            sample(density, wrong, data=A)

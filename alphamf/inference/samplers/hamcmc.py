@@ -1,7 +1,6 @@
 r"""HAMCMC: Langevin moves preconditioned by the L-BFGS inverse Hessian, and the naive chain."""
 
 from dataclasses import dataclass
-from math import sqrt
 from typing import Any, ClassVar, NamedTuple
 
 from alphamf.inference.draws import draw_gradient
@@ -10,8 +9,8 @@ from alphamf.inference.random import noise
 from alphamf.inference.ranges import NOT_NEGATIVE, POSITIVE, at_least, check_ranges
 from alphamf.inference.samplers import lbfgs
 from alphamf.inference.samplers.reflect import reflect
-from alphamf.inference.schedule import Held
-from alphamf.tools.arrays import Array, namespace
+from alphamf.inference.schedule import Held, square_root
+from alphamf.tools.arrays import Array, namespace, put
 
 
 class HAMCMCState(NamedTuple):
@@ -66,14 +65,13 @@ class _QuasiNewton:
         xp = namespace(past)
         # One number for each pair, by age, so that the ring makes no difference.
         kick = inverse.draw(noise(rng, origin), xp.roll(noise(rng, inverse.form.sy), place, -1))
-        kick *= sqrt(2 * h)
+        kick *= square_root(2 * h)
         new += kick
-        reflect(new, target)
-        xp.subtract(new, origin, out=s[place])
-        xp.subtract(potential.grad(new), before, out=y[place])
+        new = reflect(new, target)
+        moved, change = new - origin, potential.grad(new) - before
         if self.trust:
-            y[place] += self.trust * s[place]
-        past[step % len(past)] = new
+            change += self.trust * moved
+        s, y, past = put(s, place, moved), put(y, place, change), put(past, step % len(past), new)
         return HAMCMCState(new, step + 1, past, s, y, lbfgs.update_products(products, s, y, place))
 
 

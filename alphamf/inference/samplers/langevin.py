@@ -6,7 +6,6 @@ All samplers share one convention, with a step size h and a preconditioner G,
 """
 
 from dataclasses import dataclass
-from math import sqrt
 from typing import Any, ClassVar, NamedTuple
 
 from alphamf.errors import AlphaMFError
@@ -17,7 +16,7 @@ from alphamf.inference.protocols import Need, Potential, RiemannianPotential, Sc
 from alphamf.inference.random import noise
 from alphamf.inference.ranges import NOT_NEGATIVE, POSITIVE, SHARE, check_ranges
 from alphamf.inference.samplers.reflect import reflect
-from alphamf.inference.schedule import step_size_at
+from alphamf.inference.schedule import square_root, step_size_at
 from alphamf.tools.arrays import Array, namespace
 
 
@@ -65,13 +64,13 @@ class SGLD:
     def step(self, rng: Any, state: SGLDState, target: Target[Potential]) -> SGLDState:
         theta, step = state
         h = step_size_at(self.step_size, step)
-        moved = leap_many(rng, target, theta, Leap(h, 0.0, sqrt(2 * h), 1.0))
+        moved = leap_many(rng, target, theta, Leap(h, 0.0, square_root(2 * h), 1.0))
         if moved is not None:
             return SGLDState(moved.theta, step + 1)
         new = draw_gradient(target, rng, theta)[1] * -h
         new += theta
         kick = noise(rng, theta)
-        kick *= sqrt(2 * h)
+        kick *= square_root(2 * h)
         new += kick
         return SGLDState(reflect(new, target), step + 1)
 
@@ -164,9 +163,8 @@ class PSGLD:
         square += latest
         # The floor only matters where all gradients so far vanish or underflow.
         root = xp.maximum(before if self.lagged else square, float(xp.finfo(theta.dtype).tiny))
-        xp.sqrt(root, out=root)
-        metric = root + self.damping
-        xp.divide(1.0, metric, out=metric)
+        root = xp.sqrt(root)
+        metric = 1.0 / (root + self.damping)
         new = gradient * metric
         if self.correction:
             mean *= ask(potential, "hessian_diagonal", theta, "correction")
@@ -177,7 +175,7 @@ class PSGLD:
         new += theta
         metric *= 2 * h
         kick = noise(rng, theta)
-        kick *= xp.sqrt(metric, out=metric)
+        kick *= xp.sqrt(metric)
         new += kick
         return PSGLDState(reflect(new, target), step + 1, square, slope)
 
@@ -239,6 +237,6 @@ class RSGLD:
         new *= -h
         new += theta
         kick = metric.inverse_root(noise(rng, theta))
-        kick *= sqrt(2 * h)
+        kick *= square_root(2 * h)
         new += kick
         return SGLDState(reflect(new, target), step + 1)

@@ -9,7 +9,7 @@ separately, so that a pair of zeros is an empty slot. Vectors have shape (*chain
 from math import sqrt
 from typing import NamedTuple
 
-from alphamf.tools.arrays import Array, dot, namespace
+from alphamf.tools.arrays import Array, dot, namespace, put
 
 
 def least_curvature(ss: Array, yy: Array, resolution: float | None = None) -> Array:
@@ -88,11 +88,12 @@ def update_products(known: Products, s: Array, y: Array, place: int) -> Products
     new_s, new_y = s[place], y[place]
     s, y = chains_first(s), chains_first(y)
     sy, yy, ss = (each.copy() for each in known)
-    sy[..., place, :] = (y @ new_s[..., None])[..., 0]
-    sy[..., :, place] = (s @ new_y[..., None])[..., 0]
-    yy[..., place, :] = yy[..., :, place] = (y @ new_y[..., None])[..., 0]
-    ss[..., place] = dot(new_s, new_s)[..., 0]
-    return Products(sy, yy, ss)
+    row, column = (..., place, slice(None)), (..., slice(None), place)
+    sy = put(sy, row, (y @ new_s[..., None])[..., 0])
+    sy = put(sy, column, (s @ new_y[..., None])[..., 0])
+    across = (y @ new_y[..., None])[..., 0]
+    yy = put(put(yy, row, across), column, across)
+    return Products(sy, yy, put(ss, (..., place), dot(new_s, new_s)[..., 0]))
 
 
 def chains_first(vectors: Array) -> Array:

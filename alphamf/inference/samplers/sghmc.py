@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import sqrt
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from alphamf.errors import AlphaMFError
@@ -16,7 +15,7 @@ from alphamf.inference.random import noise
 from alphamf.inference.ranges import NOT_NEGATIVE, at_least, check_ranges
 from alphamf.inference.samplers.masses import Mass, UnitMass
 from alphamf.inference.samplers.reflect import check_mirror_metric, drift
-from alphamf.inference.schedule import step_size_at
+from alphamf.inference.schedule import square_root, step_size_at
 from alphamf.tools.arguments import one_of
 from alphamf.tools.arrays import Array, dot, namespace
 
@@ -135,7 +134,7 @@ class SGHMC:
 
     def _spread(self, h: float) -> float:
         """Return the standard deviation of the noise of a leap."""
-        return sqrt(2 * h * (self.friction - self.noise_estimate))
+        return square_root(2 * h * (self.friction - self.noise_estimate))
 
     def _euler(self, h: float, inverse: Metric) -> _Leap:
         def leap(rng: Any, theta: Array, p: Array, target: Target[Any]) -> tuple[Array, Array]:
@@ -247,7 +246,7 @@ class SGNHT:
         theta, step, p, xi, mass = state
         h = step_size_at(self.step_size, step)
         if isinstance(self.mass, UnitMass):
-            rule = Leap(h, 0.0, sqrt(2 * h * self.diffusion), h)
+            rule = Leap(h, 0.0, square_root(2 * h * self.diffusion), h)
             moved = leap_many(rng, target, theta, rule, self.leaps, p, xi)
             if moved is not None:
                 return SGNHTState(moved.theta, step + 1, moved.momentum, moved.thermostat, mass)
@@ -256,7 +255,7 @@ class SGNHT:
         for _ in range(self.leaps):
             _, gradient = draw_gradient(target, rng, theta)
             kick = noise(rng, theta)
-            kick *= sqrt(2 * h * self.diffusion)
+            kick *= square_root(2 * h * self.diffusion)
             kick -= h * gradient
             p = p - h * xi * inverse.apply(p) + kick
             theta, p = drift(theta, p, h, inverse, target)

@@ -1,6 +1,5 @@
 """Log densities in JAX and PyTorch, which derive the gradients."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -8,15 +7,17 @@ from alphamf.tools.arrays import Array, namespace
 from alphamf.tools.extras import require_package
 
 
-class DerivedDensity(ABC):
+class DerivedDensity:
     """A log density in a library that derives its gradient; see `density.Density`.
 
-    `log_density`: log p, a scalar of the library, of one theta of shape (D,) and the rows of each
-    data array.
+    A subclass has `package`, the name of the library and of the extra that brings it, and `place`.
+    Its `of_chains` turns a function of one chain into itself and its gradient as functions of many,
+    and `call` calls such a function at positions (chains, D) and rows (chains, n) or None.
     """
 
     package: str
-    """Name of the library, and of the extra that brings it."""
+    of_chains: Callable[..., tuple[Callable[..., Any], ...]]
+    call: Callable[..., Array]
 
     def __init__(self, log_density: Callable[..., Any]) -> None:
         require_package(type(self).__name__, self.package, self.package)
@@ -26,24 +27,6 @@ class DerivedDensity(ABC):
     def _of_rows(self, theta: Any, data: Any, chosen: Any) -> Any:
         rows = data if chosen is None else [array[chosen] for array in data]
         return self.log_density(theta, *rows)
-
-    @abstractmethod
-    def of_chains(self, function: Callable[..., Any]) -> tuple[Callable[..., Any], ...]:
-        """Return a function of one chain, and its gradient, as functions of many."""
-
-    @abstractmethod
-    def place(self, data: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return the data as arrays of the library."""
-
-    @abstractmethod
-    def call(
-        self, function: Callable[..., Any], positions: Array, data: Any, picks: Array | None
-    ) -> Array:
-        """Call a function that `of_chains` returned.
-
-        `positions`: theta, shape (chains, D). `picks`: chosen rows, shape (chains, n). Returns: a
-        new array of the kind and dtype of `positions`, its first axis the chains.
-        """
 
     def grad(self, theta: Array, data: tuple[Any, ...], chosen: Array | None) -> Array:
         return self._called(self._grad, theta, data, chosen).reshape(theta.shape)
@@ -62,15 +45,15 @@ class DerivedDensity(ABC):
 class JaxDensity(DerivedDensity):
     """A log density in JAX; see `density.Density`.
 
-    The data are JAX arrays and stay on their device. theta and its gradient cross between NumPy (or
-    CuPy) and JAX at every step. JAX computes in single precision unless its flag
-    ``jax_enable_x64`` is set.
+    The data are JAX arrays and stay on their device. `sample` runs whole chains there; elsewhere
+    theta and its gradient cross between NumPy (or CuPy) and JAX at every step. JAX computes in
+    single precision unless its flag ``jax_enable_x64`` is set.
 
     Parameters
     ----------
     log_density
-        Log p, a JAX scalar, of one theta of shape (D,) and the rows of each data array. For a
-        theta of several arrays: ``jax.flatten_util.ravel_pytree``.
+        Log p, a JAX scalar, of one theta of shape (D,), or the pytree that `sample` starts from,
+        and the rows of each data array.
 
     Raises
     ------
@@ -85,6 +68,10 @@ class JaxDensity(DerivedDensity):
     """
 
     package = "jax"
+
+    def of_tree(self, unravel: Callable[[Any], Any]) -> "JaxDensity":
+        """Return the density of flat thetas, if this one is of the pytrees that they stand for."""
+        return JaxDensity(lambda theta, *rows: self.log_density(unravel(theta), *rows))
 
     def of_chains(self, function: Callable[..., Any]) -> tuple[Callable[..., Any], ...]:
         import jax
