@@ -222,8 +222,8 @@ def live(
         bool,
         typer.Option(
             "--virtual-mic",
-            help="Add a microphone to PipeWire (Linux) with the sound of the system's, denoised, "
-            "until Ctrl-C.",
+            help="Add a microphone to PipeWire (Linux) that has the denoised sound of the "
+            "system's microphone, until Ctrl-C.",
         ),
     ] = False,
     quiet: Quiet = False,

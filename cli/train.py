@@ -50,7 +50,7 @@ def train(
         float, typer.Option(metavar="S", help="Maximum speech per voice, in seconds.")
     ] = 5.0,
     sampler: Annotated[
-        str, typer.Option(metavar="NAME", help="Sampler to train with; em: EM.")
+        str, typer.Option(metavar="NAME", help="Sampler to train with; em: the EM algorithm.")
     ] = "em",
     above: Annotated[
         str | None,
@@ -71,9 +71,9 @@ def train(
 ) -> None:
     """Train a speech model; rarely better than the ones that come with alphamf.
 
-    The networks of the default leave a model of your own little to gain. Of five voices and more,
-    some are held back, and what the model changes on them is said at the end. Training takes some
-    minutes and up to 5 GB of memory.
+    With the shipped networks, which are used by default, your own model improves little. If there
+    are five voices or more, some are held out, and the model's effect on them is printed at the
+    end. Training takes some minutes and up to 5 GB of memory.
     """
     given = {
         "rate": rate,

@@ -176,7 +176,7 @@ def _predicted(spectrum: Complexes, past: Complexes) -> Complexes:
 
 
 def _regression(spectrum: Complexes, past: Complexes, precision: Reals) -> Complexes:
-    """Return the prediction of least squares, each cell weighted by its precision."""
+    """Predict a spectrum (bins, frames) from `past` (bins, n, frames) by weighted least squares."""
     weighted = past.conj() * precision[:, None]
     matrix = (weighted @ past.swapaxes(1, 2)).astype(np.complex128)
     vector = (weighted @ spectrum[..., None]).astype(np.complex128)

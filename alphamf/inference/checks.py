@@ -342,10 +342,10 @@ def _order(biases: tuple[Bias, ...], order: float) -> Finding:
 
 
 def _limit(biases: tuple[Bias, ...], shared: Array) -> Finding:
-    """Compare the bias at h = 0 with none, and say which one would have been seen.
+    """Compare the bias, extrapolated to h = 0, with zero, and say how small a bias would show.
 
-    What the extrapolation leaves is smaller than its quadratic part, about as the bias is smaller
-    than one. Of a sampler that is exact there is one run, and no extrapolation.
+    The error of the extrapolation is taken as its quadratic term times the largest bias of the
+    first run. An exact sampler has a single run, which is not extrapolated.
     """
     exact = len(biases) == 1
     weights, linear = ((1.0,), (1.0,)) if exact else TO_ZERO

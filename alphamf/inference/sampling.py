@@ -167,7 +167,7 @@ def sample(
 
 
 def _numbers(data: Any) -> Iterator[Array]:
-    """Yield the data arrays that are of real numbers and lie in the memory of the processor."""
+    """Yield the data arrays as floats; leave out those that NumPy cannot convert."""
     for each in data if isinstance(data, (tuple, list)) else (data,):
         try:
             yield np.asarray(() if each is None else each).astype(float)
@@ -274,7 +274,7 @@ def _run_in_jax(
 
 @lru_cache(maxsize=4)
 def _block(sampler: Any, target: Any) -> Callable[..., Any]:
-    """Return a compiled function that makes many steps, on numbers drawn before them at once."""
+    """Return a compiled function that makes many steps, with random numbers drawn in advance."""
     import jax
 
     def reading(target: Any, data: Any) -> Any:

@@ -123,7 +123,7 @@ class CompiledNetwork:
         )
 
     def outputs(self, features: Floats) -> Floats:
-        """See `layers.outputs`.
+        """Return the outputs for every cell, shape (..., frames, bins, outputs).
 
         `features`: shape (..., frames, bins, features).
         """

@@ -79,7 +79,7 @@ class TrainedNetwork:
         return replace(self, parameters=moved)
 
     def outputs(self, features: Array, xp: Any) -> Array:
-        """Return `layers.outputs` for these parameters.
+        """Return the outputs for every cell, shape (..., frames, bins, outputs).
 
         `features`: shape (..., frames, bins, features).
         """

@@ -70,9 +70,9 @@ def mix(speech: Floats, power: float, noise: Noise, snr: float, rng: Any) -> tup
     """Add noise to speech.
 
     A piece of the noise as long as the speech is drawn among those that are not pauses, and
-    scaled by its own power. A noise that is shorter than the speech is repeated. A constant
-    offset of the whole speech does not count, nor one of the whole noise; what a piece of the noise
-    has by itself is part of it.
+    scaled by its own power. A noise that is shorter than the speech is repeated. Constant offsets
+    of the whole speech and of the whole noise do not count as power; the mean of the drawn piece
+    of noise does.
 
     Parameters
     ----------

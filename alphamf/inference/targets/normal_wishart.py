@@ -85,7 +85,7 @@ class NormalWishart:
         return theta[..., 0], xp.exp(xp.minimum(theta[..., 1], LOG_LIMIT))
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
-        """Draw mu with the data's spread, and tau around their precision, shape (*chains, 2)."""
+        """Draw (mu, log tau) around the data's mean and log precision, shape (*chains, 2)."""
         xp = namespace(self.x)
         theta: Array = rng.standard_normal((*chains, 2), dtype=self.x.dtype)
         spread = (1 + self.scatter) / len(self.x)

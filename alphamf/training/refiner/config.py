@@ -278,8 +278,8 @@ class Schedule:
     # clips.
     report_every: int
     score_every: int
-    # Step size of Muon, in that of AdamW: it moves the network's matrices then, and AdamW the rest;
-    # 0: AdamW moves all.
+    # Step size of Muon, as a multiple of `step_size`: Muon then updates the network's matrices, and
+    # AdamW the other parameters; 0: AdamW updates all.
     muon: float = 0.0
 
 

@@ -31,7 +31,7 @@ def rms(sound: Reals) -> float:
 
 
 def spoken(sound: Reals) -> Reals:
-    """Return the last row of a sound of shape (rows, samples): of a target and a voice, the voice.
+    """Return the voice: the last row of a sound of shape (rows, samples), after the target.
 
     A sound of shape (samples,) is returned as it is.
     """
