@@ -192,9 +192,9 @@ def band_powers(audio: Floats, rate: int, bands: Sequence[int]) -> Reals:
 
 
 def features(powers: Reals) -> Reals:
-    """Return what is read of the powers of a piece, shape (bands, `FEATURES`).
+    """Return the features of a piece from its powers, shape (bands, `FEATURES`).
 
-    Of a band that does not fall far enough all are NaN.
+    All features are NaN in a band whose power does not fall far enough.
     """
     return np.array([_features(10 * np.log10(band + 1e-30)) for band in powers])
 

@@ -42,12 +42,12 @@ def supports(array: Array, sources: int) -> bool:
 
 
 def states(rng: Any, alphas: Sequence[float]) -> list[Any]:
-    """See `alphamf.factorization.cells.states`: the state is random words for each source."""
+    """Return the random state of each source for the compiled loops; None where alpha is 2."""
     return [word_state(rng, _loops.LANES) if alpha < 2 else None for alpha in alphas]
 
 
 def fill_stable(rng: Any, alpha: float, out: Array) -> Array:
-    """See `alphamf.factorization.cells.fill_stable`."""
+    """Fill `out` with draws of Phi from its prior, as `cells.fill_stable` does; return it."""
     _loops.stable(word_state(rng, _loops.LANES), alpha / 2, out)
     return out
 
@@ -60,7 +60,7 @@ def evaluate(
     scale: float = 1.0,
     states: Sequence[Any] | None = None,
 ) -> list[int]:
-    """See `alphamf.factorization.cells.evaluate`; arrays must be contiguous.
+    """Evaluate the cells as `cells.evaluate` does; arrays must be contiguous.
 
     `power`: |X|^2, shape (*clips, rows, columns).
     """

@@ -319,7 +319,7 @@ class AlphaMFPotential:
         return found
 
     def variance(self, theta: Array, source: int) -> Array:
-        """See `AlphaMF.variance`; for the rows of this block."""
+        """Return the variance of a source in the rows of this block, as `AlphaMF.variance`."""
         xp = self.model.xp
         alpha = self.model.sources[source].alpha
         most = LARGEST ** (alpha / 2)  # as in the cells: beyond it, v^4 leaves single precision

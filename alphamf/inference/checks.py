@@ -47,7 +47,7 @@ SEEN_MOST = 1.0
 
 
 class Finding(NamedTuple):
-    """What one law says of a sampler."""
+    """Result of testing a sampler on one law."""
 
     law: str
     passed: bool

@@ -96,7 +96,7 @@ def stored_samples(path: Path, sound: SoundShape) -> int:
 
 
 class Mix(NamedTuple):
-    """What a download is to be."""
+    """The format and processing of a download."""
 
     dry: float = 0.0  # Part of the input, from 0 to 1; as `Settings.dry`
     # Extension of the format, with its dot; None for the recording's own.

@@ -40,7 +40,7 @@ LEAST = 1e-5
 """Power that is added in it, in units of the sounds: bounds the gradient where there is none."""
 
 POWER = 2.16e-4
-"""Of a band that is 1 Bark wide, per power of its cells in a window of 512 samples."""
+"""Power of a band 1 Bark wide, per power of its cells in a window of 512 samples."""
 
 SILENT = 1e7
 """Power of a frame of speech below which it does not count for the frequency response."""
@@ -86,7 +86,7 @@ BEST_OPINION = 4.64
 
 
 class Ear(NamedTuple):
-    """What depends on the sampling rate."""
+    """Constants that depend on the sampling rate."""
 
     inside: Floats  # Power of each band by the power of each bin, shape (bins, bands)
     # threshold, exponent, width: power at the threshold of hearing, exponent of the loudness, and
