@@ -66,8 +66,11 @@ def stop(task: Task, folder: Path, count: int, rng: np.random.Generator) -> Acco
         number = SIGNALS[account.stops.total() % len(SIGNALS)]
         before = set(temporary.iterdir())
         process = start(task, folder)
-        # The start takes a third of the time; finished output takes none.
-        timeout = rng.uniform(0.1, seconds * (0.3 + 0.7 * left))
+        if rng.random() < 0.2:  # The start takes a third of the time; finished output takes none.
+            timeout = rng.uniform(0.1, seconds * (0.3 + 0.7 * left))
+        else:
+            wait_for_output(process, folder / "out")
+            timeout = rng.uniform(0, seconds * left / 4)
         errors = stopped(process, timeout, number, rng, account)
         moment = f"stop {account.stops.total()} ({number.name})"
         account.tracebacks += b"Traceback" in errors
@@ -96,6 +99,13 @@ def stop(task: Task, folder: Path, count: int, rng: np.random.Generator) -> Acco
     account.problems += _ended(folder, made, expected, "the last run")
     account.rounds += 1
     return account
+
+
+def wait_for_output(process: subprocess.Popen[bytes], folder: Path) -> None:
+    """Wait until a process has begun to write into a folder, or has ended."""
+    before = set(folder.rglob("*"))
+    while process.poll() is None and before.issuperset(folder.rglob("*")):
+        time.sleep(0.002)
 
 
 def _empty(folder: Path) -> None:
