@@ -8,7 +8,6 @@ import pytest
 from alphamf.inference.laws import Z_MOST, gaussian_draws, step_many
 from alphamf.research.experiments.base import JobRecord
 from alphamf.research.experiments.richardson import factors, gaussian, rates
-from alphamf.research.experiments.richardson import gaussian as linear
 from alphamf.research.experiments.richardson.gaussian import (
     PRIOR_VARIANCE,
     ErrorMoments,
@@ -22,18 +21,6 @@ SLOPES = [1e-3, 7e-4, 5e-4, 3.5e-4, 2.5e-4]
 
 def exact(target):
     return PRIOR_VARIANCE * float(target.covariance[0, 0])
-
-
-def test_posterior_is_that_of_the_papers_prior():
-    target = model(3)
-    a, x = target.a / math.sqrt(PRIOR_VARIANCE), target.x
-    precision = a.T @ a + np.eye(3) / 10
-    np.testing.assert_allclose(PRIOR_VARIANCE * target.covariance, np.linalg.inv(precision))
-    np.testing.assert_allclose(
-        math.sqrt(PRIOR_VARIANCE) * target.mean, np.linalg.solve(precision, a.T @ x)
-    )
-    assert (a**2).mean() == pytest.approx(0.5, rel=0.1)
-    assert target.batch == 100 and len(x) == 1000
 
 
 @pytest.mark.slow
@@ -77,22 +64,6 @@ def test_slopes_by_the_exact_laws():
     assert of("SGRRHMC", leaps) == pytest.approx(2, abs=0.4)
 
 
-@pytest.mark.slow
-def test_chains_have_the_bias_of_the_law_and_extrapolation_takes_most_of_it():
-    records = []
-    for method in ("SGLD", "SGRRLD"):
-        for gamma in (1e-3, 7e-4):
-            job = {"figure": "slope", "method": method, "size": 1, "gamma": gamma}
-            job |= {"steps": 300, "burn_in": 50, "chains": 300, "seed": 0}
-            records.append(JobRecord(job, linear.work(job)))
-    for _, numbers in records:
-        z = (numbers["bias"][0] - numbers["law"]) / numbers["error"][0]
-        assert abs(z) < Z_MOST
-    plain, pair = records[0].numbers, records[2].numbers
-    assert plain["bias"][0] > 3 * abs(pair["bias"][0])
-    assert plain["bias"][0] > 20 * plain["error"][0]
-
-
 def test_moments_are_those_of_each_chain():
     class State:
         def __init__(self, step, *places):
@@ -116,20 +87,6 @@ def test_moments_are_those_of_each_chain():
         )
         wanted = second - first[:, :, None] * first[:, None, :]
         np.testing.assert_allclose(got, PRIOR_VARIANCE * wanted, rtol=1e-6, atol=1e-8)
-
-
-def test_figure_1a_has_the_mean_and_variance_of_a_run():
-    job = {"figure": "step", "method": "SGLD", "size": 1, "gamma": 1e-3, "seed": 0}
-    numbers = linear.work(job | {"steps": 2200, "burn_in": 200, "chains": 3})
-    target = model(1)
-    centre, variance = numbers["truth"]
-    assert variance == pytest.approx(exact(target))
-    assert centre == pytest.approx(math.sqrt(PRIOR_VARIANCE) * target.mean[0])
-    # SGLD's variance is that of its law, three times the posterior's; samples are correlated.
-    mean, found = numbers["found"]
-    wanted = law(target, sampler_of("SGLD", 1e-3))
-    assert found == pytest.approx(wanted, rel=0.3) and found > 2 * variance
-    assert abs(mean - centre) < 5 * math.sqrt(wanted / 400)
 
 
 @pytest.mark.parametrize(("method", "order", "rate"), [("SGLD", 1, -2 / 3), ("SGRRLD", 2, -4 / 5)])
