@@ -175,20 +175,6 @@ def test_unknown_name_is_one_sentence():
     assert all(name in text for name in EXPERIMENTS)
 
 
-def test_missing_data_is_one_sentence(tmp_path, monkeypatch):
-    # The processes that do the jobs find neither a download of before nor the network.
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
-    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
-    monkeypatch.setenv("no_proxy", "")
-    monkeypatch.delenv("ALPHAMF_DATA", raising=False)
-    text = one_sentence(command("bpmf", "--output", tmp_path, code=2).stderr)
-    assert "ml-1m" in text and "ALPHAMF_DATA" in text and "grouplens.org" in text
-    monkeypatch.setenv("ALPHAMF_DATA", str(tmp_path))
-    text = one_sentence(command("mnist-7v9", "--output", tmp_path, code=2).stderr)
-    assert str(tmp_path) in text and "mnist" in text
-
-
 def test_folder_that_cannot_be_written_is_one_sentence(small, tmp_path):
     (tmp_path / "file").write_text("")
     for folder in (tmp_path / "file", tmp_path / "file" / "below"):
