@@ -1,4 +1,4 @@
-"""What the library gets of the options of ``alphamf denoise``."""
+"""Turn the options of ``alphamf denoise`` into a request to the library."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ DEFAULTS = {"--channels": 1, "--buffer": 40}
 """Values of options that are not None where the user gives none."""
 
 STEP = 0.1
-"""How far a key changes the strength."""
+"""Change of the strength, from 0 to 1, per key press."""
 
 
 def live(

@@ -1,1 +1,1 @@
-"""What a voice agent hears, denoised: for Pipecat and for LiveKit Agents."""
+"""Denoise the input of voice agents: for Pipecat and for LiveKit Agents."""

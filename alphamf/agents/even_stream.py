@@ -10,7 +10,7 @@ from alphamf.tools.arguments import real_number
 Samples = NDArray[np.int16]
 
 STRENGTH = 0.7
-"""How much of the denoising is applied, for a recogniser: docs/streams.md has the figures."""
+"""Strength that suits a speech recogniser, from 0 to 1: docs/streams.md has the figures."""
 
 
 class EvenStream:

@@ -1,4 +1,4 @@
-"""What a LiveKit agent hears, denoised: ``noise_cancellation=AlphaMFProcessor()``."""
+"""Denoise the input of a LiveKit agent: ``noise_cancellation=AlphaMFProcessor()``."""
 
 from livekit import rtc
 
@@ -28,7 +28,7 @@ class AlphaMFProcessor(rtc.FrameProcessor[rtc.AudioFrame]):  # type: ignore[misc
 
     @property
     def enabled(self) -> bool:
-        """Whether frames are denoised, or passed on as they are."""
+        """Whether frames are denoised; if not, they are passed on unchanged."""
         return self._enabled
 
     @enabled.setter

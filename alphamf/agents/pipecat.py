@@ -1,4 +1,4 @@
-"""What a Pipecat agent hears, denoised: ``TransportParams(audio_in_filter=AlphaMFFilter())``."""
+"""Denoise the input of a Pipecat agent: ``TransportParams(audio_in_filter=AlphaMFFilter())``."""
 
 from pipecat.audio.filters.base_audio_filter import BaseAudioFilter
 from pipecat.frames.frames import (

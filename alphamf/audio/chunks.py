@@ -15,7 +15,7 @@ _SAMPLES = (b"data", b"SSND", b"BODY")
 """The chunk that holds the samples, of RIFF, of AIFF and of SVX."""
 
 _STARTS = (b"RIFF", b"RIFX", b"RF64", b"FORM", b"caff")
-"""How files begin that may follow and are not chunks."""
+"""First bytes of a file that may follow, which are no chunk."""
 
 _AFTER = (b"LIST", b"id3 ", b"ID3 ", b"bext", b"JUNK", b"cue ", b"fact", b"PEAK", b"iXML", b"ANNO")
 """Chunks that often follow the samples; if one is truncated, the file ends there."""

@@ -17,7 +17,7 @@ Pieces = Sequence[bytes | range]
 
 
 class Extent(NamedTuple):
-    """Where the recording at the start of a file ends."""
+    """The part of a file that belongs to the recording at its start."""
 
     end: int  # Position after the last byte that its header accounts for
     # Pieces that the decoder has to read, if not the bytes as they are.

@@ -297,7 +297,7 @@ def _identify(data: Scan) -> tuple[object, Callable[[Scan], Extent]] | None:
 
 
 _PACKED = (b"RIFF", b"FORM", b"\0\0\1\xba")
-"""How containers begin that may hold frames of MP3."""
+"""First bytes of containers that may hold MP3 frames."""
 
 
 def _moved(pieces: Pieces | None, by: int, end: int) -> Pieces:

@@ -132,7 +132,7 @@ def loudness(levels: Levels, gains: NDArray[np.float64] | None = None) -> float 
 
 
 def _between(size: int) -> Floats:
-    """Return the matrix from samples around a block to those between, shape (window, 3 size)."""
+    """Return the matrix, shape (window, 3 size), that interpolates 3 values after each sample."""
     from scipy.signal import firwin
 
     taps = _OVER * firwin(2 * _REACH * _OVER + 1, 1 / _OVER, window=("kaiser", 5.0))

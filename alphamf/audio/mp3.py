@@ -8,7 +8,7 @@ from alphamf.audio.file_pieces import Extent, Scan, is_tag
 
 STARTS = (b"ID3", *(bytes((0xFF, version | 0b10 | crc)) for version in (0xE0, 0xF0, 0xF8)
           for crc in (0, 1)))  # fmt: skip
-"""How files start: with a tag, or with a frame of layer III of MPEG 2.5, 2 or 1."""
+"""First bytes of files: a tag, or a frame of layer III of MPEG 2.5, 2 or 1."""
 
 _RATES = (44100, 48000, 32000)
 _KILOBITS = {
@@ -20,7 +20,7 @@ _JUNK = 1 << 16
 """Maximum number of bytes before the first frame of a file that nothing else identifies."""
 
 _HEAD = re.compile(b"\xff[\xe2\xe3\xf2\xf3\xfa\xfb][\x10-\xef]", re.DOTALL)
-"""How the frames that `_frame` accepts begin, and some others."""
+"""First bytes of the frames that `_frame` accepts, and of some that it does not."""
 
 _LAME = 156
 """Bytes of LAME's header, which starts like a Xing header and contains the encoder's delay."""

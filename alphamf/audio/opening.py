@@ -29,7 +29,7 @@ _STEP = 1 << 12
 
 
 class Ending(NamedTuple):
-    """What is known of a recording after it was read."""
+    """Facts about a recording that are known only after it was read to its end."""
 
     promised: int  # Samples per channel that its headers promise; 0: no promise
     wrong: bool = False  # Whether the samples differ from the MD5 sum in a header

@@ -1,4 +1,4 @@
-"""What a recording of speech says of its room: reverberation times and direct-to-reverberant ratio.
+"""Estimate a room from recorded speech: reverberation times and direct-to-reverberant ratio.
 
 Nothing but the recording is known. How fast speech falls in an octave band is limited by the room:
 levels of frames give quantiles of how far they fall within a lag, and of the slopes of falls, and
@@ -96,7 +96,7 @@ class Estimate(NamedTuple):
 
 
 class RoomEstimate(NamedTuple):
-    """What is known of a room."""
+    """Estimated properties of a room, or the reason why there are none."""
 
     # RT60 in seconds by the centre of its octave band in Hz; None where it cannot be estimated.
     bands: dict[int, Estimate | None]
@@ -123,7 +123,7 @@ class RoomMeter:
 
     @property
     def full(self) -> bool:
-        """Whether it has all that it uses."""
+        """Whether enough samples were added: more would not be used."""
         return self.samples >= LONGEST * self.rate
 
     def add(self, audio: Floats) -> None:
@@ -140,7 +140,7 @@ class RoomMeter:
             self._powers = [whole[:, self._frames :]]
 
     def estimate(self) -> RoomEstimate:
-        """Return what is known of the room."""
+        """Return the estimated properties of the room."""
         if not set(RATIO_BANDS) <= set(self.bands):
             return RoomEstimate({}, reason=f"the sampling rate, {self.rate} Hz, is too low")
         pieces = list(self._pieces)

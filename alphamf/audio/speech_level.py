@@ -11,10 +11,10 @@ TIME_CONSTANT = 0.03
 """Time constant of the two exponential averages that form the envelope, in seconds."""
 
 HANGOVER = 0.2
-"""How long speech counts as active after its envelope fell below the threshold, in seconds."""
+"""Time in seconds for which speech counts as active after its envelope fell below the threshold."""
 
 MARGIN_DB = 15.9
-"""How far the threshold lies below the active level."""
+"""Distance in dB of the threshold below the active level."""
 
 FRAME = 0.02
 """Length of a frame in seconds."""

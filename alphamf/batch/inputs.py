@@ -1,4 +1,4 @@
-"""Which recordings a command reads, and how their outputs are called."""
+"""Find the recordings that a command reads, and name their outputs."""
 
 import os
 from collections import Counter

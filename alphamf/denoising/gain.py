@@ -173,7 +173,7 @@ def coefficients(
 ) -> Coefficients:
     """Compute the coefficients of a segment and its first-stage speech, on the segment's own grid.
 
-    `high`: posterior of the wide bands above the dictionary that have sound, shape (bands, frames).
+    `high`: posterior of the wide bands with sound, (bands, frames). `placed`: channels are linked.
     """
     factors = second_stage_coefficients(spectra, first, network, xp)
     if weights.high_band is None or not len(high.gain):

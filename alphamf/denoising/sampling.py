@@ -184,7 +184,7 @@ class _FactorMoves:
         self._ends = {settings.steps - settings.keep: 0.0}
 
     def count(self, state: Any) -> None:
-        """Take in one state."""
+        """Note the mean number of acceptances before and after the kept steps."""
         if self._settings.sampler in METROPOLIS and state.step in (
             self._settings.steps - self._settings.keep,
             self._settings.steps,

@@ -66,7 +66,7 @@ FALLBACK = {"step_size": 1e-6}
 """Hyperparameters of a sampler that has none in `HYPERPARAMETERS`, such as one that is new."""
 
 CHANNELS: tuple[str, ...] = get_args(ChannelsName)
-"""What can be done with the channels of a recording."""
+"""Allowed values of `channels`."""
 
 OFFERED = ("bounded gradient", "parts", "value")
 """Needs of a sampler that the denoiser's posterior meets."""

@@ -30,7 +30,7 @@ from alphamf.tools.arguments import (
 from alphamf.tools.arrays import DEVICES, DeviceName, Floats
 
 LATENCIES: tuple[str, ...] = get_args(LatencyName)
-"""What a stream's latency can be."""
+"""Allowed values of `latency`."""
 
 MOST_JOBS = 4096
 """Maximum number of parallel segments, far beyond the cores of any machine: each needs memory."""
@@ -46,7 +46,7 @@ class Cancel(Protocol):
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """How a stream is denoised: what `alphamf.denoise` and `alphamf.Stream` have in common."""
+    """Options that `alphamf.denoise` and `alphamf.Stream` have in common."""
 
     settings: Settings
     model: str | PathLike[str] | Dictionary | Weights = "auto"
@@ -181,7 +181,7 @@ def kind_of(array: Samples) -> np.dtype[Any]:
 
 
 def check_channels(channels: int, most: int) -> int:
-    """Return a number of channels as an int."""
+    """Return a number of channels as an int; refuse any that is not 1 to `most`."""
     number = whole_number("channels", channels, 1)
     if number > most:
         raise AlphaMFError(

@@ -36,7 +36,7 @@ Choice = str | os.PathLike[str]
 
 
 MODELS = "a file, the name of a shipped dictionary, a Dictionary or Weights"
-"""What a model can be."""
+"""Description of what `model` accepts, for error messages."""
 
 NARROW_RATE = 8000
 """Rate in Hz of the weights for sound with nothing above half of it, such as telephone calls."""
@@ -133,7 +133,7 @@ class Weights:
 
     @property
     def online(self) -> CausalNetworks:
-        """The networks of low latency."""
+        """The networks for low latency."""
         return CausalNetworks(self.causal, self.causal_second_stage, self.causal_high_band)
 
     def for_narrow_sound(self) -> Weights:

@@ -28,10 +28,10 @@ ENDINGS = (".denoised", "_denoised", "-denoised", "_enhanced", "-enhanced", ".en
 
 
 class Folder:
-    """Denoised files of a system.
+    """Folder with the denoised files of another system.
 
-    A clip's file has the noisy file's name and its last folders below this one, or only its name if
-    a single file has it; suffixes may differ, and stems may end in one of `ENDINGS`.
+    The file of a clip has the noisy file's name, and the same subfolders as far as they exist here;
+    a unique name is enough. Suffixes may differ, and stems may end in one of `ENDINGS`.
     """
 
     def __init__(self, path: str) -> None:
@@ -86,7 +86,7 @@ CODE = ("audio", "denoising", "factorization", "inference", "learnt", "native", 
 """Folders of the package that methods with a dictionary run."""
 
 HOME = Path(__file__).parents[1]
-"""The package."""
+"""Folder of the installed package `alphamf`."""
 
 
 class Entry(NamedTuple):

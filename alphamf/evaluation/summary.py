@@ -87,7 +87,7 @@ def _is(value: Any, kind: Any) -> bool:
 
 
 class Score(NamedTuple):
-    """How a score is printed: label, unit and decimals."""
+    """Format of a score in tables: label, unit, decimals and which way is better."""
 
     # label, unit: for headings.
     label: str
@@ -121,7 +121,7 @@ EXTRA = ("wer", "dnsmos_sig", "dnsmos_bak", "dnsmos_ovr")
 """Scores that exist only if they were requested."""
 
 USUAL = tuple(name for name in SCORES if name not in EXTRA)
-"""All others."""
+"""All other scores."""
 
 FEWEST = 10
 """Minimum number of clips for an interval: with fewer, the bootstrap interval is too narrow."""
@@ -133,7 +133,7 @@ HISS = (
     "Hiss in a clean file counts as speech, so a denoiser that removes it is rated lower. First "
     f"read the scores of clips whose pauses lie at least {QUIET_PAUSES_DB:g} dB below the speech."
 )
-"""What to know about tables by clean file."""
+"""Note about the tables by clean file."""
 
 
 class Difference(NamedTuple):

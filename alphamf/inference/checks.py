@@ -33,7 +33,7 @@ CORRELATION_MOST = 0.3
 """A run is too short to tell anything if its end is more correlated with its start."""
 
 HALVINGS = (1, 2, 4)
-"""What the step size is divided by in turn; the number of steps is multiplied by it."""
+"""Divisors of the step size in turn; the number of steps is multiplied by each."""
 
 TO_ZERO = ((1 / 3, -2.0, 8 / 3), (0.0, -1.0, 2.0))
 """Weights of these runs in the bias at h = 0, where a part of it is linear and quadratic in h, or

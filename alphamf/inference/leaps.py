@@ -51,7 +51,7 @@ class Leap(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """What leaps made of theta, the momentum and the thermostat, as new arrays."""
+    """Theta, the momentum and the thermostat after the leaps, as new arrays."""
 
     theta: Array
     momentum: Any

@@ -31,7 +31,7 @@ class Diagonal(NamedTuple):
     slope: Array | None = None
 
     def apply(self, v: Array) -> Array:
-        """G v."""
+        """Return G v, of the shape of v: (*chains, D)."""
         return self.g * v
 
     def solve(self, v: Array) -> Array:

@@ -199,7 +199,7 @@ class Sampler(Protocol[S]):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        """What the sampler needs of a target and its potential in addition to ``grad``."""
+        """Needs that a target and its potential must meet in addition to ``grad``."""
         ...
 
     def init(self, rng: Any, theta: Array) -> S:

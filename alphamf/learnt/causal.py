@@ -22,7 +22,7 @@ PANEL = 64
 """Columns of a panel of a matrix, as in ``native/_panels.h``."""
 
 BIAS = 128
-"""What is added to the numbers of a matrix, which lie between -127 and 127."""
+"""Number that is added to the entries of a matrix, which lie between -127 and 127."""
 
 FAINTEST = 1e-30
 """A column whose largest number is smaller counts as zero, as its unit could become zero."""
@@ -105,7 +105,7 @@ class CausalNetwork(TrainedNetwork):
 
     @cached_property
     def packed(self) -> bytes:
-        """Their bytes as the engine reads them."""
+        """The parameters as bytes, in the order in which the engine reads them."""
         return pack(self.parameters)
 
 
@@ -140,7 +140,7 @@ class CausalHighBand(CausalRefiner):
 
 
 class CausalNetworks(NamedTuple):
-    """The networks of low latency, each of which may be absent."""
+    """The networks for low latency, each of which may be absent."""
 
     refiner: CausalRefiner | None = None  # Predicts the gain; None: the gain is the chain's.
     second_stage: CausalSecondStage | None = None  # Corrects the speech in short windows
@@ -149,4 +149,4 @@ class CausalNetworks(NamedTuple):
 
 
 CHAIN_ALONE = CausalNetworks()
-"""No network."""
+"""Low latency without any network: the gain is the chain's."""

@@ -31,7 +31,7 @@ class TrainedNetwork:
     """A trained network for spectrograms with a given rate and window."""
 
     kind: ClassVar[str] = "network"
-    """What files of this class are called: shipped ones are KIND-RATE.npz."""
+    """First part of the names of shipped files of this class: KIND-RATE.npz."""
 
     cell_shapes: ClassVar[tuple[tuple[int, int], ...]] = ((network.FEATURES, network.OUTPUTS),)
     """Input features and outputs of a cell, as a network of this class may have them."""

@@ -25,7 +25,7 @@ FRAME_HOPS = 8
 """Hops of a window, as in ``engine.c``."""
 
 HEADER = "<8s 6i 6if 6if 6if f 4Q"
-"""As ``struct header`` of ``_parts.h``."""
+"""Binary layout of ``struct header`` in ``_parts.h``."""
 
 
 def unit_columns(basis: Floats) -> Floats:
@@ -62,7 +62,7 @@ def _sizes(network: CausalNetwork | None) -> tuple[float, ...]:
 
 
 REASONS = None, "samples were too large to be sound", "its state was no longer finite"
-"""Why an engine reset itself, as ``alphamf_reset_reason`` numbers it."""
+"""Reasons why an engine reset itself, by the number from ``alphamf_reset_reason``."""
 
 
 class Hops(NamedTuple):
@@ -200,14 +200,14 @@ class Engine:
 
     @property
     def reset_reason(self) -> str | None:
-        """Why it last reset itself, or None if it did not."""
+        """The reason why the engine last reset itself, or None if it did not."""
         return REASONS[_LIBRARY.alphamf_reset_reason(self._engine)]
 
     def read(self, *, bands: bool = False) -> Floats:
-        """Return what the refiner, or the network of the bands, read of the last hop with sound.
+        """Return the inputs of the refiner, or of the high-band network, at the last hop of sound.
 
-        |X|^2, gain, its deviation, variances of speech and noise: shape (5, channels, bins), in
-        units of `level`; zeros before the first such hop.
+        |X|^2, gain, its standard deviation, variances of speech and noise: shape
+        (5, channels, bins), in units of `level`; zeros before the first such hop.
         """
         shape = 5, self._channels, BANDS if bands else self._bins
         found = np.zeros(shape, np.float32)

@@ -13,7 +13,7 @@ from alphamf.native.engine import library_file, no_compiler
 from alphamf.tools.files import atomic_file, make_folder, printable_name, reason, refuse_links
 
 TRAILER = struct.Struct("<QQ16s")
-"""As ``struct trailer`` of ``plugin.c``."""
+"""Binary layout of ``struct trailer`` in ``plugin.c``."""
 
 MAGIC = b"alphamf plug-in"
 NAME = "alphamf.so"
@@ -22,7 +22,7 @@ if sys.platform == "linux":
     FILES["VST3"] = f"alphamf.vst3/Contents/{platform.machine()}-linux/{NAME}"
 TEXTS = "alphamf.lv2/manifest.ttl", "alphamf.lv2/alphamf.ttl"
 _URI, _LONGEST = b"urn:alphamf:", 1 << 16
-"""How the plug-ins are called in these texts, and how much of a text is searched for it."""
+"""Start of the plug-ins' URIs in these texts, and number of bytes that are searched for it."""
 
 
 def plugin(wide: bytes, narrow: bytes) -> bytes:

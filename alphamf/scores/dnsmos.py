@@ -21,7 +21,7 @@ from alphamf.tools.files import printable_name
 
 RATE = 16000
 SAMPLES = 144160
-"""Of the network's input: 9.01 s."""
+"""Number of samples of the network's input: 9.01 s."""
 
 SCALES = (
     (-0.08397278, 1.22083953, 0.0052439),

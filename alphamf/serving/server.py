@@ -43,14 +43,14 @@ class _Connection(H11Protocol):
         self._answer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin."""
+        """Make room for a new connection, and limit the time until its first request."""
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=0)  # holds one part, and pauses until it has left
         self._make_room()
         self._await_request()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End."""
+        """Cancel the time limits of a connection that was closed."""
         for timer in (self._request, self._answer):
             if timer is not None:
                 timer.cancel()

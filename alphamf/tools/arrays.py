@@ -22,7 +22,7 @@ Floats = NDArray[np.float32]
 """Sound, power or gain in single precision, of NumPy."""
 
 Reals = NDArray[np.floating[Any]]
-"""Like `Floats`, in any precision."""
+"""Sound, power or gain in any precision, of NumPy."""
 
 LOG_LIMIT = 60.0
 """Largest logarithm that is raised to a number: float32 overflows at 88, and the number is still to

@@ -32,7 +32,7 @@ LOCAL = "local"
 """In place of an address: start a cluster on this machine, for this run."""
 
 PATIENCE = 10.0
-"""How long a scheduler may take to answer, in seconds."""
+"""Maximum time for a scheduler to answer, in seconds."""
 
 
 @contextmanager

@@ -111,7 +111,7 @@ class Worker:
         self.process = process
 
     def give(self, place: int, item: Any) -> None:
-        """Send an item."""
+        """Send the worker an item to process; `place` is its index among all items."""
         packed = pickle.dumps(item)
         self.place = place
         with suppress(OSError):  # where it has died, `receive` says so

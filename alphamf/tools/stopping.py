@@ -26,7 +26,7 @@ _ONE = 0.25
 
 @dataclass
 class _State:
-    """What this process knows about being stopped."""
+    """State of this process: which stops were requested, and which are allowed now."""
 
     exit_code: int | None = None  # With which it is to end, once it was asked to stop; None before.
     counts_signals: bool = False  # Whether a thread counts the signals

@@ -20,7 +20,7 @@ SECCOMP, LANDLOCK = 1, 2
 """Bits of the result of `confine`."""
 
 NAMES = {SECCOMP: "seccomp", LANDLOCK: "Landlock"}
-"""Their names."""
+"""Names of the restrictions, for messages."""
 
 MEMORY = 4 << 30
 """Maximum number of bytes of address space of a decoder."""
@@ -52,7 +52,7 @@ _NOT_EXECUTABLE = "mmap", "mprotect"
 
 _PROT_EXEC = 4
 _ALLOW, _DENY, _KILL = 0x7FFF0000, 0x00050001, 0x80000000
-"""What a filter returns; a call that is denied fails with EPERM."""
+"""Return values of a filter; a call that is denied fails with EPERM."""
 
 _LOAD, _EQUAL, _ANY_BIT, _RETURN = 0x20, 0x15, 0x45, 0x06
 _NUMBER, _ARCHITECTURE, _THIRD_ARGUMENT = 0, 4, 32

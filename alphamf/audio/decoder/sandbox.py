@@ -37,7 +37,7 @@ _CONTROL = 3
 """Descriptor of the helper's connection, in the helper."""
 
 _KEPT = ("LD_", "DYLD_", "PYTHONHOME")
-"""How the names of variables begin without which Python and its libraries may not be found."""
+"""Prefixes of the environment variables that Python may need to find its libraries."""
 
 _lock = threading.Lock()
 _control: socket.socket | None = None
@@ -106,7 +106,7 @@ def _connected() -> socket.socket:
 
 
 def _python() -> str:
-    """Return this Python's program, which an embedding or a frozen program is not."""
+    """Return the path of a Python interpreter; a frozen or embedding program is not one."""
     places = sys.executable, os.path.join(sys.exec_prefix, "bin", "python3")
     for place in places if not getattr(sys, "frozen", False) else ():
         if "py" in os.path.basename(place).lower() and os.access(place, os.X_OK):

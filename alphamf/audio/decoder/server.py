@@ -33,7 +33,7 @@ _MOST = 1 << 17
 """Maximum number of bytes of a request."""
 
 _LATE = "av.stream", "av.subtitles.codeccontext", "av.subtitles.stream"
-"""What PyAV imports when a file needs it, which is too late in a decoder."""
+"""Modules that PyAV imports when a file needs them, which is too late in a decoder."""
 
 _FILE, _CHANNEL, _OUTPUT = 3, 4, 5
 """Descriptors of a decoder."""

@@ -21,7 +21,7 @@ from alphamf.errors import AlphaMFError
 FACTS = (
     "samplerate", "channels", "frames", "format", "subtype", "media", "count", "spare", "cut",
 )  # fmt: skip
-"""What is known of a `Sound` at its start."""
+"""Attributes of a `Sound` that are known when it is opened."""
 
 
 Step = Callable[[bytes, int], Any]
@@ -29,7 +29,7 @@ Step = Callable[[bytes, int], Any]
 
 
 def run(channel: io.FileIO, start: Callable[[], tuple[Any, Step]]) -> None:
-    """Start a task, answer what is known then, and every request until the channel is closed."""
+    """Start a task, send its facts, and answer requests until the channel is closed."""
     step: Step | None = None
 
     def first() -> bytes:

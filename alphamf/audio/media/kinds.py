@@ -80,7 +80,7 @@ def index_first(path: Openable) -> bool:
 
 _EBML = b"\x1a\x45\xdf\xa3"
 _NATIVE = (b"fLaC", b"ID3", b".snd", b"dns.", b"FORM", b"riff", b"RF64", b"BW64", b"RIFX", b"NIST")
-"""How files begin that libsndfile decodes; some others that do are examined further."""
+"""First bytes of files that libsndfile decodes; some other starts are examined further."""
 
 _LAYER_III = tuple(bytes([byte]) for byte in (0xE2, 0xE3, 0xF2, 0xF3, 0xFA, 0xFB))
 
@@ -114,7 +114,7 @@ _AMR_BYTES = {
 
 
 ANY = Kind("", None, lambda data: Extent(data.size, stops=False))
-"""What neither this module nor libsndfile knows, but FFmpeg may."""
+"""Any other kind of file: FFmpeg may be able to decode it."""
 
 
 def _check_atoms(data: Scan) -> Extent:

@@ -178,7 +178,7 @@ class Track:
         return np.concatenate(parts) if parts else self._rest
 
     def seek(self, frames: int) -> None:
-        """Skip samples."""
+        """Skip `frames` samples per channel, or all that are left."""
         while frames and (n := len(self.read(min(frames, _PIECE)))):
             frames -= n
 

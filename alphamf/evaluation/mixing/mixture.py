@@ -11,7 +11,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 
 LEVELS = ("plain", "active")
-"""How the power of speech is measured: over the whole recording, or over active speech."""
+"""Ways to measure the power of speech: over the whole recording, or over active speech."""
 
 SHORTEST = 0.1
 """Minimum length of a noise in seconds."""

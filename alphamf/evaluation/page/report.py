@@ -178,7 +178,7 @@ def _methods(about: Mapping[str, Any], found: Mapping[str, Style]) -> list[tuple
 
 
 class Reason(NamedTuple):
-    """Why a score is missing."""
+    """A reason why a score is missing, and how often."""
 
     score: str  # Its label
     sentence: str  # The reason in one of the cases

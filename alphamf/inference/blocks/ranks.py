@@ -46,7 +46,7 @@ class SingleProcess:
     sent: int = 0
 
     def exchange(self, outgoing: Sequence[Message], incoming: Sequence[Message]) -> None:
-        """Do nothing."""
+        """Send nothing: all blocks are local."""
 
     def gather(self, own: Array) -> Array:
         """Return the rows of all blocks, which are all local."""
@@ -57,14 +57,14 @@ class SingleProcess:
         return [item]
 
     def barrier(self) -> None:
-        """Do nothing: there are no other ranks to wait for."""
+        """Return at once: there are no other ranks to wait for."""
 
     def abort_on_error(self) -> AbstractContextManager[None]:
-        """Do nothing: errors are raised as usual."""
+        """Return a context that changes nothing: errors are raised as usual."""
         return nullcontext()
 
     def report_loss(self, sentence: str) -> AbstractContextManager[None]:
-        """Do nothing: there is no other rank."""
+        """Return a context that changes nothing: no other rank can be lost."""
         return nullcontext()
 
 

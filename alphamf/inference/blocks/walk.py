@@ -1,4 +1,4 @@
-"""What a rank holds, and the loop over blocks: which part of the data each step uses."""
+"""The data that a rank holds, and the loop over blocks: each step uses one part of the data."""
 
 import time
 from collections.abc import Iterator

@@ -28,7 +28,7 @@ class BFGS(NamedTuple):
     b: Array
 
     def apply(self, v: Array) -> Array:
-        """B v."""
+        """Return B v, of the shape of v: (*chains, D)."""
         return namespace(v).matmul(self.b, v[..., None])[..., 0]
 
     def product(self) -> Callable[[Array], Array]:

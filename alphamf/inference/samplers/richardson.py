@@ -84,7 +84,7 @@ class SGRRLD:
 
 
 class SGRRHMCState(NamedTuple):
-    """As `SGRRLDState`, with the momenta of both chains, of theta's shape."""
+    """Both chains as in `SGRRLDState`, and their momenta, which have theta's shape."""
 
     theta: Array
     step: int

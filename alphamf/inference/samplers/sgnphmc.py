@@ -139,7 +139,7 @@ RANGES = {
 
 
 class BothMasses(NamedTuple):
-    """States of the mass M and of the bath, whose mass Q learns as well."""
+    """States of two masses: M of the momentum, and Q of the thermostat, which is learned."""
 
     mass: Any
     bath: Any
@@ -147,7 +147,7 @@ class BothMasses(NamedTuple):
 
 @dataclass(frozen=True)
 class SGNPHMC:
-    """Stochastic gradient Nose-Poincare Hamiltonian Monte Carlo: the above with G = M.
+    """Stochastic gradient Nose-Poincare Hamiltonian Monte Carlo with a mass M independent of theta.
 
     Leaves the posterior times N(0, M) times N(0, Q) invariant up to a bias of O(h^2). A leap costs
     two gradients and two values of U. On a positive target M must be diagonal.

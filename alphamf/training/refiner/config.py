@@ -32,7 +32,7 @@ NARROW = 64
 
 @dataclass(frozen=True)
 class _AnyKind:
-    """What the kinds of networks share, unless one differs."""
+    """Defaults for all kinds of networks; a kind may override them."""
 
     # Terms that the objective may have (`alphamf.training.refiner.losses`).
     losses: ClassVar[tuple[str, ...]] = (

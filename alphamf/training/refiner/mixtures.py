@@ -36,7 +36,7 @@ from alphamf.training.refiner.shaping import (
 )
 
 EARLY_SECONDS = 0.05
-"""How long after the direct sound a reflection belongs to the voice: it makes speech clearer."""
+"""Seconds after the direct sound in which reflections count as voice: they make it clearer."""
 
 RT60, DISTANCE = (0.1, 1.2), (0.3, 5.0)
 """Ranges of the reverberation time in seconds, and of the distance of the voice in metres."""
@@ -48,7 +48,7 @@ REFLECTIONS = 40
 """The most reflections at walls that a path has; all others are 50 dB below the direct sound."""
 
 MOVED = 0.05
-"""How far each image is moved at random, in metres: walls that are not perfectly straight give no
+"""Largest random shift of each image, in metres: walls that are not perfectly straight give no
 sweeping echoes (De Sena et al., IEEE/ACM TASLP 23, 2015)."""
 
 WALL = 0.3

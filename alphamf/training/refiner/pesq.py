@@ -49,7 +49,7 @@ HANDSET = (
     (0, -200), (50, -40), (100, -20), (125, -12), (160, -6), (200, 0), (250, 4), (300, 6), (350, 8),
     (400, 10), (500, 11), (600, 12), (3250, 12), (3500, 4), (4000, -200),
 )  # fmt: skip
-"""What a handset receives: frequencies in Hz, and gains in dB."""
+"""Frequency response of a handset's receiver: frequencies in Hz, and gains in dB."""
 
 WIDE_BAND, WIDE_RATE = (2.740826, 1.9444777, 0.94597794), 16000
 """The high-pass filter of wide band: gain, both coefficients of the denominator, and the sampling

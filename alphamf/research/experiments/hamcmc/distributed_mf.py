@@ -130,7 +130,7 @@ ORDER = {
     10: {"HAMCMC": "first", "PSGLD, lagged": "as DSGLD", "DSGLD": "last"},
     50: {"HAMCMC": "first", "PSGLD, lagged": "second", "DSGLD": "last"},
 }
-"""How figure 5 orders the methods, in the two versions of the paper."""
+"""Order of the methods in figure 5, in the two versions of the paper."""
 
 
 def table(records: list[JobRecord]) -> list[dict[str, Any]]:

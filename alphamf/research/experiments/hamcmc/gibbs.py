@@ -87,7 +87,7 @@ class Gibbs:
         return parts[source] / (sum(parts) + FLOOR)
 
     def sweep(self, rng: Any) -> None:
-        """Make one sweep."""
+        """Draw the sources, Phi and the free factors once, in place."""
         bare = self._variances()
         if self.collapsed:
             self._move_phi_given_x(rng, bare)

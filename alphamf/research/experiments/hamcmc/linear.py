@@ -112,7 +112,7 @@ def quartic_bias(
 
 
 POINTS = 1000
-"""N."""
+"""N, the number of observations."""
 
 CHAINS = 4
 """Chains on each data set, from different starts, the same for every method."""

@@ -59,7 +59,7 @@ from alphamf.tools.tables import read_manifest
 from alphamf.training.dictionary.api import train
 
 SPEECH_PRIOR = Gamma(1.0, 300.0)
-"""Of H of the speech in the unit of mean power one; the rate is from a search on three train
+"""Prior of H of the speech at a mean power of one; the rate is from a search on three train
 signals: docs/experiments/searches.md."""
 
 SETTINGS = replace(PRESETS["paper"], warm_up=0, prior_speech=SPEECH_PRIOR)

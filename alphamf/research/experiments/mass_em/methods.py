@@ -83,7 +83,7 @@ class PositionMass(LearntMass):
         return state._replace(inverse=state.inverse * self.variance)
 
     def inverse(self, state: MassEMState) -> Metric:
-        """Return M^-1."""
+        """Return M^-1, scaled to determinant one."""
         metric = self.learner.inverse(state)
         scale = np.exp(metric.log_det() / metric.g.shape[-1])[..., None]
         return (

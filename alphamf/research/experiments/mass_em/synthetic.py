@@ -249,7 +249,7 @@ EXACT = "posterior"
 
 NAMES = {"normal-1d": ("mu", "tau"), "logistic-2d": ("W0", "W1")}
 SYMBOLS = {"normal-1d": (r"$\mu$", r"$\tau$"), "logistic-2d": ("$W_0$", "$W_1$")}
-"""Of the parameters, in tables and in figures."""
+"""Names of the parameters in tables, and their symbols in figures."""
 
 
 def table(records: list[JobRecord]) -> list[dict[str, Any]]:

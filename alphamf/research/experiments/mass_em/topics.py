@@ -66,7 +66,7 @@ class PartlyAdaptiveMass(methods.LearntMass):
     rank: int  # Number of topics, of theta = (log T, log E, log alpha, log c)
 
     def inverse(self, state: MassEMState) -> Metric:
-        """Return M^-1."""
+        """Return M^-1, with ones for log E."""
         inverse = state.inverse.copy()
         inverse[..., self.rank : 2 * self.rank] = 1
         return Diagonal(inverse)

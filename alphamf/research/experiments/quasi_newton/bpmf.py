@@ -52,7 +52,7 @@ WIDER = 1.1
 
 VARIANCE_X = 0.7
 VARIANCE = 0.1
-"""Of the ratings, and of the prior of W and H."""
+"""Variances of the ratings, and of the prior of W and H."""
 
 GAMMA = {"QNHMC": 0.7, "HMC-BFGS": 0.3}
 """Scale of the initial inverse Hessian: docs/experiments/searches.md."""

@@ -36,7 +36,7 @@ GAMMA = 0.02
 """Scale of the initial inverse Hessian, chosen on training digits: docs/experiments/searches.md."""
 
 VARIANCE = 1.0
-"""Of the prior, chosen on training digits as well."""
+"""Variance of the prior, also chosen on training digits."""
 
 METHODS: dict[str, str | None] = {
     # Error, seconds of burn-in and ESS per second of table 2.

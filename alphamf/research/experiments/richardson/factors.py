@@ -27,7 +27,7 @@ from alphamf.tools.arrays import Array
 
 GAMMA = 2e-6
 STEPS, BURN_IN = 10_500, 500
-"""Of SGLD; SGRRLD makes half of both."""
+"""Steps of SGLD, all and before averaging; SGRRLD makes half of both."""
 
 EVERY = 10
 """Predictions are averaged over every tenth iteration of SGLD, and every fifth of SGRRLD."""

@@ -211,7 +211,7 @@ class ErrorMoments:
         self.covariances: list[Array] = []
 
     def add(self, state: Any, target: Any) -> None:
-        """Add a state."""
+        """Add a state after the burn-in to the moments."""
         if state.step <= self.burn_in:
             return
         self.count += 1
