@@ -1,5 +1,6 @@
 """Step sizes as functions of the step index."""
 
+import sys
 from dataclasses import dataclass
 from math import cos, inf, pi, sqrt
 from typing import Any
@@ -15,7 +16,8 @@ def step_size_at(schedule: Schedule, step: int) -> float:
     A Python float leaves the dtype of an array as it is, which a NumPy scalar would not.
     """
     size = schedule(step) if callable(schedule) else schedule
-    if hasattr(size, "aval"):  # traced by JAX, from a table of checked sizes
+    # JAX traces sizes from a table of checked ones; its arrays are numbers as others are.
+    if "jax" in sys.modules and isinstance(size, sys.modules["jax"].core.Tracer):
         return size
     size = float(size)
     if not 0 < size < inf:

@@ -84,8 +84,6 @@ def test_one_guest_never_has_all_lanes(lanes):
 
 @dataclass(frozen=True)
 class Endless:
-    """A task that does not end."""
-
     def run(self, update):
         time.sleep(3600)
 
@@ -145,8 +143,7 @@ def test_a_guest_gets_a_part_of_the_uploads(page):
     begun = [page.begin("POST", "/api/recordings", who) for who in (ONE, ONE, ONE, OTHER)]
     page.until(begun[2].done)
     assert begun[2].status == 503
-    sound = wav()
-    assert [begun[k].feed(sound, more=False).wait().status for k in (0, 1, 3)] == [201] * 3
+    assert [begun[k].feed(wav(), more=False).wait().status for k in (0, 1, 3)] == [201] * 3
 
 
 def test_what_the_header_promises_is_refused_before_it_is_decoded(tmp_path, monkeypatch):

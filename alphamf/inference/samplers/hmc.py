@@ -94,20 +94,17 @@ class ExtendedPotential(NamedTuple):
 def _definite(metric: Metric) -> Array:
     """Return for which chains a metric is positive definite to working precision."""
     g, xp = metric.g, namespace(metric.g)
-    definite: Array
     if not isinstance(metric, Dense):
-        definite = (xp.isfinite(g) & (g > 0)).all(-1)
-        return definite
+        return (xp.isfinite(g) & (g > 0)).all(-1)
     g = xp.where(xp.isfinite(g).all((-2, -1), keepdims=True), g, 0)
     scale = xp.sqrt(xp.maximum(xp.diagonal(g, axis1=-2, axis2=-1), float(xp.finfo(g.dtype).tiny)))
     g = g / scale[..., :, None] / scale[..., None, :]
     least = 10 * g.shape[-1] * float(xp.finfo(g.dtype).eps)
     try:
         pivots = xp.diagonal(xp.linalg.cholesky(g), axis1=-2, axis2=-1)
-        definite = (pivots * pivots > least).all(-1)
+        return (pivots * pivots > least).all(-1)
     except LinAlgError:  # NumPy stops at the first chain that has none
-        definite = xp.linalg.eigvalsh(g)[..., 0] > least
-    return definite
+        return xp.linalg.eigvalsh(g)[..., 0] > least
 
 
 def clip_large(x: Array, power: float = 0.2) -> Array:
