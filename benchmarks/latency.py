@@ -21,7 +21,6 @@ from benchmarks.report import ROOT, run_main
 
 RATES = (8000, 16000, 44100, 48000)
 CHUNK = 0.01
-WORST = (50, 99, 99.9, 100)  # Percentiles of the times
 
 SHARES = [f"{kind} {p}" for kind in ("CPU", "clock") for p in ("50 %", "99.9 %", "worst")]
 ENGINE = ["CPU s per s", *SHARES, "faults", "allocations"]
@@ -29,19 +28,6 @@ FLAGS = "-fno-math-errno -fno-trapping-math -ffp-contract=fast -Wl,--wrap=calloc
 NATIVE = ROOT / "alphamf" / "native"
 
 Lines = list[list[str]]
-
-
-def click(rate: int) -> int:
-    """Return how many samples go in after a click until it is out."""
-    rng = np.random.default_rng(0)
-    sound = (1e-3 * rng.standard_normal(rate // 2)).astype(np.float32)
-    sound[rate // 4] = 0.9
-    stream = Stream(rate, 1, replace(PRESETS["fast"], max_attenuation=0.0), latency="low")
-    for k, sample in enumerate(sound):
-        out = stream.process(sample[None])
-        if len(out) and np.abs(out).max() > 0.5:
-            return k - rate // 4
-    raise AssertionError("the click did not come out")
 
 
 def chirp(rate: int) -> tuple[int, int]:
@@ -74,13 +60,13 @@ def lag(sound: Floats, within: Floats) -> int:
 
 
 def latencies() -> Lines:
-    """Send a click in single samples, a chirp live, through a stream that takes nothing away."""
-    lines = [["rate", "promised ms", "click", "chirp, live", "click ms", "chirp ms", "chirp"]]
+    """Send a chirp live through a stream that takes nothing away."""
+    lines = [["rate", "promised ms", "live", "live ms", "put together"]]
     for rate in RATES:
-        held, (live, whole) = click(rate), chirp(rate)
-        seconds = [f"{1000 * value / rate:.1f}" for value in (held, live)]
+        live, whole = chirp(rate)
         promised = 1000 * Stream(rate, 1, latency="low").latency
-        lines.append([f"{rate}", f"{promised:.1f}", f"{held}", f"{live}", *seconds, f"{whole}"])
+        late = f"{1000 * live / rate:.1f}"
+        lines.append([f"{rate}", f"{promised:.1f}", f"{live}", late, f"{whole}"])
     return lines
 
 
@@ -89,23 +75,6 @@ def sound(rate: int, channels: int, seconds: float) -> Floats:
     found = np.concatenate([clip.noisy for clip in clips(16000, 8)])
     found = found if rate == 16000 else resample(found, 16000, rate)
     return np.repeat(np.resize(found, int(seconds * rate))[:, None], channels, axis=1)
-
-
-def chunk_times(*, minutes: float = 10) -> Lines:
-    """Measure the share of 10 ms that a chunk takes, in process time and by the clock."""
-    lines = [["rate", "channels", *(f"{kind} {p:g} %" for kind in ("CPU", "clock") for p in WORST)]]
-    for rate, channels in ((8000, 1), (16000, 1), (48000, 1), (48000, 2)):
-        audio, size = sound(rate, channels, 60 * minutes), round(CHUNK * rate)
-        stream = Stream(rate, channels, latency="low")
-        stream.process(audio[: 10 * size])
-        found = []
-        for k in range(10 * size, len(audio) - size, size):
-            cpu, clock = time.process_time(), time.perf_counter()
-            stream.process(audio[k : k + size])
-            found.append((time.process_time() - cpu, time.perf_counter() - clock))
-        shares = np.percentile(np.array(found) / CHUNK, WORST, axis=0).T.ravel()
-        lines.append([f"{rate}", f"{channels}", *(f"{each:.3f}" for each in shares)])
-    return lines
 
 
 def beside_rnnoise() -> Lines:
@@ -157,7 +126,6 @@ def engine(*, minutes: float = 10) -> Lines:
 
 PARTS = {
     "latency": latencies,
-    "time": chunk_times,
     "rnnoise": beside_rnnoise,
     "engine": engine,
 }

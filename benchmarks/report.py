@@ -1,9 +1,8 @@
-"""Options of commands, how a table was made, and sections of a page."""
+"""Options of commands, and how a table was made."""
 
 import argparse
 import os
 import platform
-import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping
@@ -19,7 +18,6 @@ from alphamf.tools import tables
 
 ROOT = Path(__file__).parents[1]
 SAMPLE = ROOT / "data" / "sample-noisy.wav"
-RELIABILITY = ROOT / "docs" / "reliability.md"
 
 
 def run_main(main: Callable[..., Any] | Mapping[str, Callable[..., Any]]) -> None:
@@ -51,7 +49,7 @@ def run_main(main: Callable[..., Any] | Mapping[str, Callable[..., Any]]) -> Non
         print(f"Error: {error}", file=sys.stderr)
         sys.exit(2)
     if lines:
-        print(f"{tables.markdown(lines[0], lines[1:])}\n\n{caption()}")
+        show(lines)
 
 
 def _add_arguments(parser: argparse.ArgumentParser, function: Callable[..., Any]) -> None:
@@ -77,52 +75,16 @@ def _add_arguments(parser: argparse.ArgumentParser, function: Callable[..., Any]
         parser.add_argument(*flags, **more)
 
 
+def show(lines: list[list[str]], more: str = "") -> None:
+    """Print a table, headings first, and how it was made."""
+    print(f"{tables.markdown(lines[0], lines[1:])}\n\n{caption()}{more}")
+
+
 def caption() -> str:
     """Return how a table was made: command, date, versions, processors."""
-    command = shlex.join(["python", "-m", *(word for word in sys.argv if word != "--write")])
+    command = shlex.join(["python", "-m", *sys.argv])
     versions = ", ".join(f"{name} {version(name)}" for name in ("alphamf", "numpy", "soundfile"))
     return (
         f"`{command}`, {datetime.now(UTC):%Y-%m-%d}; {versions}, "
         f"Python {platform.python_version()}; {os.cpu_count()} CPUs, one thread per process."
     )
-
-
-def write_section(path: Path, name: str, text: str) -> None:
-    """Replace what stands between the markers of a section of a page, or add it at the end."""
-    opening, closing = f"<!-- {name} -->", f"<!-- /{name} -->"
-    section = f"{opening}\n{text}\n{closing}"
-    before = path.read_text(encoding="utf-8") if path.exists() else "# Benchmarks\n"
-    pattern = re.compile(f"{re.escape(opening)}.*?{re.escape(closing)}", re.DOTALL)
-    after, count = pattern.subn(lambda _: section, before)
-    if not count:
-        after = f"{before.rstrip()}\n\n## {name}\n\n{section}\n"
-    path.write_text(after, encoding="utf-8")
-
-
-def publish(path: Path, name: str, table: str, more: str = "", *, write: bool) -> None:
-    """Print a table and how it was made, and write them into a page if asked to."""
-    text = f"{table}\n\n{caption()}{more}"
-    print(text)
-    if write:
-        write_section(path, name, text)
-
-
-def publish_rows(
-    path: Path,
-    name: str,
-    headings: list[str],
-    rows: list[list[str]],
-    order: list[tuple[str, ...]],
-    *,
-    write: bool,
-) -> None:
-    """Publish a table; rows of the page that were not made anew stay.
-
-    `order` has the first cells of all rows, by which they are told from each other.
-    """
-    section = path.read_text(encoding="utf-8").partition(f"<!-- {name} -->")[2]
-    lines = section.partition(f"<!-- /{name} -->")[0].splitlines()
-    there = [line[2:-2].split(" | ") for line in lines if line.startswith("| ")]
-    known = {tuple(row[: len(order[0])]): row for row in [*there, *rows]}
-    table = tables.markdown(headings, [known[key] for key in order if key in known])
-    publish(path, name, table, write=write)

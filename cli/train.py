@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -14,10 +14,6 @@ from alphamf.cli import report
 from alphamf.cli.options import Clean, NoSandbox, Quiet, check_least, seed_option
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import check_writable, exists_error, printable_name
-from alphamf.tools.outcomes import Update
-
-if TYPE_CHECKING:
-    from alphamf.training.dictionary.api import Progress
 
 
 def train(
@@ -109,23 +105,20 @@ def _train(
     skip = partial(_report_skipped, skipped)
     files, tried = hold_back(group(find(clean), given["voices"]))
     with report.progress(quiet, "steps") as update:
-        progress = update and partial(_show, update, printable_name(output))
+        name = printable_name(output)
+        progress = update and (lambda found: update(name, found.step, found.steps))
         model = train(files, **given, progress=progress, skipped=skip)
     model.save(output, replace=overwrite)
     about = model.about
     if not quiet:
         by_voice = f" in {about['voices']} voices" if "voices" in about else ""
         typer.echo(
-            f"{printable_name(output)}: {summary(model)}, from {about['files']} files{by_voice} "
+            f"{name}: {summary(model)}, from {about['files']} files{by_voice} "
             f"({about['seconds']:.0f} s of speech) in {time.perf_counter() - started:.1f} s"
         )
         _tell_gains(model, tried, skip)
     if skipped:
         raise typer.Exit(2)
-
-
-def _show(update: Update, name: str, found: Progress) -> None:
-    update(name, found.step, found.steps)
 
 
 def _tell_gains(model: Any, tried: list[str], skip: Callable[[str], None]) -> None:

@@ -7,8 +7,8 @@ For example::
 Four fifths are sound files, which are read, denoised in two steps and written; the others are
 models. A finding is neither a finite result nor an AlphaMFError, but for that of a decoder that
 died in its sandbox. This process may need 1 GB of memory beyond its own; a file that takes more
-than 20 s ends it. The table goes to docs/reliability.md, the files of the findings to ``--keep``,
-and so does one that ends the process; ``--start`` goes on behind it.
+than 20 s ends it. Files of findings go to ``--keep``, and so does one that ends the process;
+``--start`` goes on behind it.
 """
 
 import faulthandler
@@ -37,9 +37,8 @@ from alphamf.denoising.settings import PRESETS
 from alphamf.denoising.stream_options import StreamOptions
 from alphamf.errors import AlphaMFError
 from alphamf.learnt import dictionary
-from alphamf.tools import tables
 from benchmarks.attacks.mutants import model, models, mutate, sounds
-from benchmarks.report import RELIABILITY, publish, run_main
+from benchmarks.report import run_main, show
 
 PATIENCE = 20.0  # Seconds that a file may take
 MEMORY = 2**30  # Bytes that a file may take
@@ -127,8 +126,8 @@ def _memory(name: str) -> int:
     return int(next(line for line in lines if line.startswith(name)).split()[1])
 
 
-def table(tallies: dict[str, Tally]) -> str:
-    """Return the tallies as Markdown, with their sum."""
+def table(tallies: dict[str, Tally]) -> list[list[str]]:
+    """Return the tallies as lines of a table, with their sum."""
     every = tallies.values()
     sums = (sum(getattr(each, name) for each in every) for name in COUNTS)
     most = (max(getattr(each, name) for each in every) for name in ("seconds", "memory"))
@@ -142,17 +141,10 @@ def table(tallies: dict[str, Tally]) -> str:
         ]
         for kind, tally in lines
     ]
-    return tables.markdown(["kind", *COUNTS, "slowest s", "most MB"], rows)
+    return [["kind", *COUNTS, "slowest s", "most MB"], *rows]
 
 
-def main(
-    *,
-    count: int = 20000,
-    start: int = 0,
-    seed: int = 0,
-    keep: Path = Path("fuzz"),
-    write: bool = False,
-) -> None:
+def main(*, count: int = 20000, start: int = 0, seed: int = 0, keep: Path = Path("fuzz")) -> None:
     """Try the files, and print the table and the findings."""
     warnings.simplefilter("error")
     shown = os.fdopen(os.dup(2), "w")
@@ -182,8 +174,7 @@ def main(
                 print(f"{seed}-{number} ({kind}): {details}", flush=True)
             else:
                 path.unlink()
-    took = f" It took {time.perf_counter() - started:.0f} s."
-    publish(RELIABILITY, "fuzz", table(tallies), took, write=write)
+    show(table(tallies), f" It took {time.perf_counter() - started:.0f} s.")
 
 
 if __name__ == "__main__":

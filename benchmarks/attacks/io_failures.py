@@ -11,9 +11,7 @@ them; then once for each of them, which fails, alone or with all after it (``--f
 every run each output must be absent or equal to that of an undisturbed run, the inputs as they
 were, nothing else there but known temporary files, and no process left; what went wrong must stand
 in a sentence on standard error, without a traceback, with exit code 1 or 2; and the same command
-must then end well, which is tried once for each state in which the files were left. With
-``--write`` the rows of these commands in docs/reliability.md are replaced.
-Linux only.
+must then end well, which is tried once for each state in which the files were left. Linux only.
 """
 
 import ctypes
@@ -43,7 +41,7 @@ from benchmarks.attacks.commands import (
     start,
     trained,
 )
-from benchmarks.report import RELIABILITY, publish_rows, run_main
+from benchmarks.report import run_main, show
 
 SOURCE = Path(__file__).with_suffix(".c")
 
@@ -244,25 +242,18 @@ def row(name: str, for_good: bool, account: Account) -> list[str]:
 
 
 def main(
-    *,
-    only: str = ",".join(FEW),
-    first: int = 1,
-    every: int = 1,
-    for_good: bool = False,
-    write: bool = False,
+    *, only: str = ",".join(FEW), first: int = 1, every: int = 1, for_good: bool = False
 ) -> None:
     """Fail all calls of all commands, and print the table."""
-    rows = []
+    headings = ["command", "what fails", "calls", "runs", "ended well", "parts", "problems"]
+    lines = [[*headings, "runs by the kind of call"]]
     problems = 0
     for name in only.split(","):
         calls = iter(range(first, sys.maxsize, every))
         account = attempt(name, calls, for_good=for_good)
-        rows.append(row(name, for_good, account))
+        lines.append(row(name, for_good, account))
         problems += len(account.problems)
-    headings = ["command", "what fails", "calls", "runs", "ended well", "parts", "problems"]
-    headings += ["runs by the kind of call"]
-    order = [tuple(row(name, good, Account())[:2]) for name in FEW for good in (False, True)]
-    publish_rows(RELIABILITY, "io_failures", headings, rows, order, write=write)
+    show(lines)
     raise SystemExit(bool(problems))
 
 

@@ -10,8 +10,7 @@ does it), in turn. A stopped run is started again, and stopped again, until it e
 removed and a new round begins. After every stop, each output must be absent or equal to that of an
 undisturbed run, and the inputs as they were; after the last round, nothing else may be there. In
 the folder for temporary files SIGTERM and SIGINT may leave nothing, and the next run removes what
-SIGKILL left. With ``--write`` the rows of these commands in docs/reliability.md are replaced.
-TMPDIR says on which disk.
+SIGKILL left. TMPDIR says on which disk.
 """
 
 import os
@@ -29,7 +28,7 @@ from typing import Annotated
 import numpy as np
 
 from benchmarks.attacks.commands import TASKS, Products, Task, leave, plain, prepare, start
-from benchmarks.report import RELIABILITY, publish_rows, run_main
+from benchmarks.report import run_main
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 
@@ -140,16 +139,11 @@ def stopped(
         return process.communicate()[1]
 
 
-def main(
-    *,
-    cycles: int = 200,
-    seed: int = 0,
-    only: Annotated[str, TASKS] = "",
-    write: bool = False,
-) -> None:
-    """Stop all commands, and print the table."""
+def main(*, cycles: int = 200, seed: int = 0, only: Annotated[str, TASKS] = "") -> list[list[str]]:
+    """Stop all commands."""
     rng = np.random.default_rng(seed)
-    rows = []
+    headings = ["command", *(number.name for number in SIGNALS), "rounds"]
+    lines = [[*headings, "temporary files seen", "tracebacks", "problems"]]
     for name in [only] if only else TASKS:
         count = cycles if name == "denoise" else max(3, cycles // 10)
         with tempfile.TemporaryDirectory(prefix="kills-") as place:
@@ -158,11 +152,8 @@ def main(
         print(name, account, file=sys.stderr, flush=True)
         stops = [account.stops[number.name] for number in SIGNALS]
         numbers = account.rounds, account.parts, account.tracebacks, len(account.problems)
-        rows.append([f"`alphamf {TASKS[name].arguments}`", *map(str, [*stops, *numbers])])
-    headings = ["command", *(number.name for number in SIGNALS), "rounds"]
-    headings += ["temporary files seen", "tracebacks", "problems"]
-    order = [(f"`alphamf {task.arguments}`",) for task in TASKS.values()]
-    publish_rows(RELIABILITY, "kills", headings, rows, order, write=write)
+        lines.append([f"`alphamf {TASKS[name].arguments}`", *map(str, [*stops, *numbers])])
+    return lines
 
 
 if __name__ == "__main__":

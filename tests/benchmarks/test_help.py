@@ -37,7 +37,7 @@ def test_help_only_explains(name, monkeypatch, capsys):
     [
         "calibration",
         "clips noizeus -o pairs.csv",
-        "latency time",
+        "latency rnnoise",
         "quality pauses",
         "quality recorded --clips 1 --jobs 1",
         "quality unheard",
