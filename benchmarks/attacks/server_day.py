@@ -5,13 +5,14 @@ For example::
     python -m benchmarks.attacks.server_day --minutes 60
 
 `alphamf serve --public` has a small disk and 40 guests, each with an address of his own. Every
-other one is honest: he sends a recording about every minute and waits for the result; who is turned
-away comes again as late as the answer says, and waits so much longer. The others send hostile
-requests and files, of which some cost much to read. Now and then a process of the server is killed,
-or the disk is filled for ten seconds. Printed are the longest wait of an honest guest against the
-time that his recording takes alone on the same machine, how many were turned away or failed, what
-is left on the disk, and the memory of all processes. The exit code is 1 where a guest waits longer
-than ten times his own work, a result differs, anything is left, or memory exceeds 1 GB or grows.
+other one is honest: he sends a minute of sound about every two minutes and waits for the result.
+Who is turned away comes again as late as the answer says, and waits so much longer. The others send
+hostile requests and files, of which some cost much to read. Now and then a process of the server is
+killed, or the disk is filled for ten seconds. Printed are the longest
+wait of an honest guest against the time that his recording takes alone on the same machine, how
+many were turned away or failed, what is left on the disk, and the memory of all processes. The exit
+code is 1 where a guest waits longer than ten times his own work, a result differs, anything is
+left, or memory exceeds 1 GB or grows.
 Root only: the disk is a tmpfs.
 """
 
@@ -30,6 +31,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
 import psutil
 import soundfile
 
@@ -42,8 +44,8 @@ GUESTS = 40
 # MB of the disk, of which the server leaves 200 free, and most of the memory
 DISK, MEMORY = 600, 1000
 
-SECONDS = 3  # Length of an honest recording
-PAUSE = 60  # Seconds between a result and the next recording of a guest, on average
+SECONDS = 60  # Length of an honest recording
+PAUSE = 120  # Seconds between a result and the next recording of a guest, on average
 LEVEL = 1.1  # By how much memory may be more in the last quarter of a day than in the second
 
 
@@ -148,8 +150,8 @@ def small_disk(folder: Path) -> Iterator[None]:
 
 def spend(folder: Path, seconds: float, seed: int) -> Day:
     """Run a day of so many seconds."""
-    sample, rate = soundfile.read(SAMPLE, frames=SECONDS * 16000)
-    soundfile.write(folder / "honest.wav", sample, rate)
+    sample, rate = soundfile.read(SAMPLE)
+    soundfile.write(folder / "honest.wav", np.resize(sample, SECONDS * rate), rate)
     sound = (folder / "honest.wav").read_bytes()
     day, place = Day(), folder / "tmp"
     with small_disk(place):
