@@ -27,6 +27,13 @@ settings.register_profile("busy", deadline=None)  # beside other tests an exampl
 settings.load_profile("busy")
 
 
+@pytest.fixture
+def empty(tmp_path, monkeypatch) -> Path:
+    """Work in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """Folder that holds ``corpora``: $ALPHAMF_DATA, or ``../shared`` beside the repository."""

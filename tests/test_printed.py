@@ -216,8 +216,7 @@ RECIPES = ("podcast", "interview", "room", "calls", "field", "obs", "corpus", "w
 
 
 @pytest.mark.slow
-def test_a_corpus_is_sorted_by_its_noise(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_corpus_is_sorted_by_its_noise(empty):
     Path("corpus").mkdir()
     text = (GUIDE / "corpus.md").read_text(encoding="utf-8")
     (program,) = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)

@@ -73,9 +73,8 @@ def test_values_have_examples_that_hold():
 
 
 @pytest.mark.slow  # it trains
-def test_the_first_page_does_what_it_says(tmp_path, monkeypatch):
-    (tmp_path / "data").symlink_to(ROOT / "data")
-    monkeypatch.chdir(tmp_path)
+def test_the_first_page_does_what_it_says(empty):
+    (empty / "data").symlink_to(ROOT / "data")
     page = (PAGES / "index.rst").read_text(encoding="utf-8")
     example = doctest.DocTestParser().get_doctest(page, {}, "index.rst", None, 0)
     assert len(example.examples) > 9

@@ -95,10 +95,9 @@ COMMANDS = {
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", COMMANDS)
-def test_no_command_takes_more_than_linear_time_and_memory(tmp_path, monkeypatch, name):
+def test_no_command_takes_more_than_linear_time_and_memory(empty, monkeypatch, name):
     """Of three more units of garbage: 10 times the time, and 15 bytes per byte of the file."""
     monkeypatch.setenv(sandbox.VARIABLE, "off")
-    monkeypatch.chdir(tmp_path)
     unit, codes = 5 * UNIT, set()
     for kind, garbage in GARBAGE.items():
         seconds, most = [], []

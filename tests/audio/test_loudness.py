@@ -103,17 +103,16 @@ def test_what_has_no_loudness():
         loudness.check(8000, 9)
 
 
-def test_rates_at_which_the_filter_is_not_stable_are_refused(tmp_path, monkeypatch):
+def test_rates_at_which_the_filter_is_not_stable_are_refused(empty):
     for rate in (1000, 2000, 2900, 3399):
         with pytest.raises(AlphaMFError, match=f"at 3400 Hz or more, not at {rate} Hz"):
             loudness.check(rate, 1)
     sound = speechlike(3400, 20, 1)
     assert found_in(sound, 3400) == pytest.approx(20 * np.log10(np.std(sound)), abs=3)
-    monkeypatch.chdir(tmp_path)
     soundfile.write("a.wav", speechlike(2000, 1, 1), 2000)
     refused = run("denoise", "a.wav", "--normalize", "-16", *QUICK, code=2).stderr
     assert refused.startswith("Error: a.wav: loudness can be measured at 3400 Hz or more")
-    assert not (tmp_path / "a.denoised.wav").exists()
+    assert not (empty / "a.denoised.wav").exists()
 
 
 def test_a_loudness_that_is_not_finite_is_none():
@@ -134,8 +133,7 @@ def test_what_has_no_loudness_is_written_in_parts(tmp_path):
     assert soundfile.info(tmp_path / "a.wav").frames == len(silent)
 
 
-def test_the_option(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_option(empty):
     soundfile.write("a.wav", speechlike(8000, 3, 1), 8000)
     result = json.loads(run("denoise", "a.wav", "--normalize", "-20LUFS", "--json", *QUICK).stdout)
     out = soundfile.read("a.denoised.wav", always_2d=True)[0]

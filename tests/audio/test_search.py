@@ -11,13 +11,12 @@ from alphamf.batch.inputs import Problem, plan
 
 
 @pytest.fixture
-def tree(tmp_path, monkeypatch):
+def tree(empty):
     """Go to a folder with a few files; they need not be audio, as nothing is opened."""
-    monkeypatch.chdir(tmp_path)
     for name in ("in/a.wav", "in/locked/b.wav", "in/zzz/c.wav", "in/zzz/deep/d.wav"):
         Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).touch()
-    return tmp_path
+    return empty
 
 
 def sources(*names, **options):

@@ -14,9 +14,8 @@ from alphamf.tools.files import printable_name
 
 
 @pytest.fixture
-def tree(tmp_path, monkeypatch):
+def tree(empty):
     """Go to a folder with a few files; they need not be audio, as nothing is opened."""
-    monkeypatch.chdir(tmp_path)
     for name in (
         "a.wav",
         "take-[1].wav",
@@ -30,7 +29,7 @@ def tree(tmp_path, monkeypatch):
     ):
         Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).touch()
-    return tmp_path
+    return empty
 
 
 def pairs(*inputs, **options):

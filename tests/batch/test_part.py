@@ -13,10 +13,7 @@ from tests.support.commands import QUICK, in_a_process, run
 RATE = 8000
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("empty")
 
 
 def write(name, length=3.0, subtype="PCM_16", channels=1):

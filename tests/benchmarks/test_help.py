@@ -45,8 +45,7 @@ def test_help_only_explains(name, monkeypatch, capsys):
         "samplers",
     ],
 )
-def test_without_corpora_it_ends_with_a_sentence(words, monkeypatch, capsys, tmp_path):
-    monkeypatch.chdir(tmp_path)
+def test_without_corpora_it_ends_with_a_sentence(words, monkeypatch, capsys, empty):
     monkeypatch.delenv("ALPHAMF_DATA", raising=False)
     assert exit_code(monkeypatch, *words.split()) == 2
     said = capsys.readouterr().err.splitlines()

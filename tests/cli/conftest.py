@@ -10,13 +10,6 @@ from tests.support.evaluation_corpus import speech, write
 
 
 @pytest.fixture
-def empty(tmp_path, monkeypatch):
-    """Work in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
 def here(empty):
     """Work in a folder whose subfolder ``in`` holds three recordings and a table of pairs."""
     Path("in").mkdir()

@@ -15,11 +15,10 @@ from tests.support.mixes import RATE, contents, material, mix, pair, ratio, soun
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
+def here(empty):
     """Go to a folder with two recordings and three noises of two kinds."""
-    monkeypatch.chdir(tmp_path)
     material()
-    return tmp_path
+    return empty
 
 
 def test_a_corpus_in_the_layout_that_evaluate_reads(here):

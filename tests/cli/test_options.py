@@ -17,12 +17,11 @@ from tests.support.commands import run
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
+def here(empty):
     """Go to a folder that holds one recording, a.wav."""
-    monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(7)
     soundfile.write("a.wav", 0.1 * rng.standard_normal(3000), 8000)
-    return tmp_path
+    return empty
 
 
 LOW = "--latency low"

@@ -120,8 +120,7 @@ def test_what_is_searched_to_trim_does_not_grow(monkeypatch):
     assert trimmer.last - trimmer.first == pytest.approx(200 * HOP + 2 * MARGIN * RATE, abs=2)
 
 
-def test_the_command(recording, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_command(recording, empty):
     soundfile.write("in.wav", recording[1], RATE, subtype="FLOAT")
     common = ["in.wav", "--preset", "fast", "--steps", "20", "-q"]
     run("denoise", *common, "--vad", "new/speech.csv", "-o", "whole.wav")
@@ -142,21 +141,19 @@ def test_the_command(recording, tmp_path, monkeypatch):
     run("denoise", *common, "--vad", "new/speech.csv", "-o", "x.wav", code=2)
 
 
-def test_without_speech_nothing_is_cut_off(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_without_speech_nothing_is_cut_off(empty):
     soundfile.write("in.wav", np.zeros(2 * RATE), RATE)
     result = run("denoise", "in.wav", "--preset", "fast", "--steps", "4", "--trim-silence")
     assert "no speech was found, so nothing was trimmed" in result.output.replace("\n", " ")
     assert soundfile.info("in.denoised.wav").frames == 2 * RATE
 
 
-def test_a_picture_would_lose_its_sound(tmp_path, monkeypatch):
+def test_a_picture_would_lose_its_sound(empty):
     """Trimmed sound is written alone, and not into a container with other tracks."""
     from tests.support import claps
 
-    monkeypatch.chdir(tmp_path)
-    claps.make(tmp_path / "in.mp4", "mp4", claps.Sound(rate=16000))
+    claps.make(empty / "in.mp4", "mp4", claps.Sound(rate=16000))
     options = ["in.mp4", "--preset", "fast", "--steps", "2", "--trim-silence"]
     result = run("denoise", *options, code=2)
     assert "would shift the sound" in " ".join(result.output.split())
-    assert not (tmp_path / "in.denoised.mp4").exists()
+    assert not (empty / "in.denoised.mp4").exists()

@@ -26,12 +26,6 @@ def of(audio, settings=SHORT, **options):
     return denoise(audio, RATE, settings, model=TINY, **options)
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def write(name="a.wav", seconds=3.0, channels=1):
     soundfile.write(name, sound(seconds, channels), RATE, "PCM_16")
 
@@ -153,7 +147,7 @@ def test_silence_teaches_nothing():
 # The command
 
 
-def test_stretches_of_the_command(here):
+def test_stretches_of_the_command(empty):
     write(channels=2)
     command("--noise-from", "0:00-0:00.5,2.5-3", "--noise-from", "1-1.25s")
     out = samples("b.wav")
@@ -164,7 +158,7 @@ def test_stretches_of_the_command(here):
     assert found["samples"] == 3 * RATE
 
 
-def test_a_part_has_its_noise_anywhere_before_it(here):
+def test_a_part_has_its_noise_anywhere_before_it(empty):
     write(seconds=4)
     command("--noise-from", "0-0.8,2.5-3", "--start", "2", "--end", "3.5")
     before, after = samples("a.wav"), samples("b.wav")
@@ -173,12 +167,12 @@ def test_a_part_has_its_noise_anywhere_before_it(here):
     assert after[int(3.05 * RATE) : int(3.4 * RATE)].any()
 
 
-def test_a_pipe(here):
+def test_a_pipe(empty):
     write()
     command("--noise-from", "0-1")
     with open("a.wav", "rb") as file:
         done = in_a_process(
-            here, "denoise", "-", "-o", "c.wav", *QUICK, "--noise-from", "0-1", stdin=file
+            empty, "denoise", "-", "-o", "c.wav", *QUICK, "--noise-from", "0-1", stdin=file
         )
     assert done.returncode == 0, done.stderr
     np.testing.assert_array_equal(samples("c.wav"), samples("b.wav"))
@@ -195,8 +189,8 @@ def test_a_pipe(here):
         (["0-soon"], "--noise-from must be a time such as"),
     ],
 )
-def test_stretches_that_are_refused(here, options, sentence):
+def test_stretches_that_are_refused(empty, options, sentence):
     write()
     refused = command("--noise-from", *options, code=2)
     assert sentence in " ".join(refused.stderr.split())
-    assert not (here / "b.wav").exists()
+    assert not (empty / "b.wav").exists()

@@ -151,8 +151,7 @@ def test_only_linked_channels_heed_the_gain_before_the_refiner(voice):
     np.testing.assert_allclose(power["linked", 1.0], np.sum(clean**2), rtol=1e-3)
 
 
-def test_the_command(wide, noises, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_command(wide, noises, empty):
     clean, rate = wide
     soundfile.write("two.wav", clean[:, None] + noises[:2, :16000].T, rate, subtype="FLOAT")
     for name, options in {

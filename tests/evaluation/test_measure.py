@@ -203,11 +203,10 @@ def test_methods_are_resolved_once_each():
         ("a=out, old,b=x/,fast@speech-16k", {"a": "out, old", "b": "x/", "fast@speech-16k": None}),
     ],
 )
-def test_folders_of_other_systems_stand_beside_methods(tmp_path, monkeypatch, text, expected):
-    monkeypatch.chdir(tmp_path)
+def test_folders_of_other_systems_stand_beside_methods(empty, text, expected):
     for name in ("out", "out, old", "x"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "a.wav").touch()
+        (empty / name).mkdir()
+        (empty / name / "a.wav").touch()
     found = {entry.spec: entry.folder and entry.folder.path for entry in resolve([text])}
     assert found == expected
 

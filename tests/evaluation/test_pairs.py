@@ -24,12 +24,6 @@ def found(pairs):
     return {pair.noisy_name: (pair.clean_name, pair.noise, pair.snr) for pair in pairs}
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 LAYOUTS = {
     "NOIZEUS, the clean files among the noisy ones": (
         "c/clean c", "c/clean/sp01.flac c/clean/sp02.flac c/x.txt",
@@ -75,9 +69,9 @@ LAYOUTS = {
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_files_find_each_other(here, layout):
+def test_files_find_each_other(empty, layout):
     given, others, expected = LAYOUTS[layout]
-    make(here, *others.split(), *expected)
+    make(empty, *others.split(), *expected)
     clean, *noisy = given.split()
     pairs = find_pairs(clean, noisy, output="c/evaluation")
     assert {pair.noisy: (pair.clean_name, pair.noise, pair.snr) for pair in pairs} == expected
@@ -87,8 +81,8 @@ def test_files_find_each_other(here, layout):
     assert len({pair.noisy_name for pair in pairs}) == len(pairs)
 
 
-def test_the_same_stem_in_several_folders(here):
-    make(here, "clean/anna/1.wav", "clean/bert/1.wav", "noisy/car_5dB/bert/1.wav", "noisy/1.wav")
+def test_the_same_stem_in_several_folders(empty):
+    make(empty, "clean/anna/1.wav", "clean/bert/1.wav", "noisy/car_5dB/bert/1.wav", "noisy/1.wav")
     pairs = find_pairs("clean", ["noisy"])
     assert found(pairs)["car_5dB/bert/1.wav"] == ("bert/1.wav", "car", 5.0)
     (lost,) = (pair for pair in pairs if pair.problem)
@@ -96,14 +90,14 @@ def test_the_same_stem_in_several_folders(here):
     assert (lost.noisy_name, lost.clean, lost.clean_name) == ("1.wav", "", "")
 
 
-def test_a_number_at_the_end_is_no_partner(here):
-    make(here, "clean/5.wav", "clean/3.wav", "noisy/3_car_5.wav", "noisy/4_car_5.wav")
+def test_a_number_at_the_end_is_no_partner(empty):
+    make(empty, "clean/5.wav", "clean/3.wav", "noisy/3_car_5.wav", "noisy/4_car_5.wav")
     problems = {pair.noisy_name: pair.problem for pair in find_pairs("clean", ["noisy"])}
     assert problems == {"3_car_5.wav": None, "4_car_5.wav": "no clean file matches 4_car_5.wav"}
 
 
-def test_two_files_with_one_output(here):
-    make(here, "clean/a.wav", "noisy/a.flac", "noisy/a.wav")
+def test_two_files_with_one_output(empty):
+    make(empty, "clean/a.wav", "noisy/a.flac", "noisy/a.wav")
     first, second = find_pairs("clean", ["noisy"])
     assert first.problem is None
     assert second.problem == "a.wav would have the same output as a.flac"
@@ -120,16 +114,16 @@ def test_two_files_with_one_output(here):
         ("deep/clean", ["deep"], "`noisy` deep contains only clean audio files"),
     ],
 )
-def test_a_corpus_without_files(here, clean, noisy, sentence):
-    make(here, "clean/a.wav", "noisy/a.wav", "deep/clean/a.wav", "empty/a.txt")
+def test_a_corpus_without_files(empty, clean, noisy, sentence):
+    make(empty, "clean/a.wav", "noisy/a.wav", "deep/clean/a.wav", "empty/a.txt")
     with pytest.raises(AlphaMFError) as error:
         find_pairs(clean, noisy)
     assert str(error.value) == sentence
 
 
-def test_a_table_of_pairs(here):
-    make(here, "c/x.wav", "c/y.wav", "n/1.wav", "n/y_car_5dB.wav")
-    table = here / "pairs.csv"
+def test_a_table_of_pairs(empty):
+    make(empty, "c/x.wav", "c/y.wav", "n/1.wav", "n/y_car_5dB.wav")
+    table = empty / "pairs.csv"
     table.write_text("noisy,clean,noise,snr\nn/1.wav,c/x.wav,fan,-2.5\nn/y_car_5dB.wav,c/y.wav,,\n")
     assert found(read_pairs(str(table))) == {
         "n/1.wav": ("c/x.wav", "fan", -2.5),
@@ -145,17 +139,17 @@ def test_a_table_of_pairs(here):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names of any bytes")
-def test_a_table_of_names_that_are_not_utf_8(here):
-    (here / "t.csv").write_bytes(b"clean,noisy\nb\xf6.wav,n.wav\n")
+def test_a_table_of_names_that_are_not_utf_8(empty):
+    (empty / "t.csv").write_bytes(b"clean,noisy\nb\xf6.wav,n.wav\n")
     (pair,) = read_pairs("t.csv")
     assert os.fsencode(pair.clean) == b"b\xf6.wav"
 
 
-def test_a_table_beside_the_corpus(here):
-    make(here, "far/c/x.wav", "far/n/car_5dB/x.wav", "far/n/fan_0dB/x.wav")
-    (here / "tables").mkdir()
+def test_a_table_beside_the_corpus(empty):
+    make(empty, "far/c/x.wav", "far/n/car_5dB/x.wav", "far/n/fan_0dB/x.wav")
+    (empty / "tables").mkdir()
     lines = [f"../far/c/x.wav,../far/n/{kind}/x.wav" for kind in ("car_5dB", "fan_0dB")]
-    (here / "tables/pairs.csv").write_text("\n".join(["clean,noisy", *lines]))
+    (empty / "tables/pairs.csv").write_text("\n".join(["clean,noisy", *lines]))
     assert found(read_pairs("tables/pairs.csv")) == {
         "car_5dB/x.wav": ("x.wav", "car", 5.0),
         "fan_0dB/x.wav": ("x.wav", "fan", 0.0),
@@ -188,7 +182,7 @@ def test_a_table_beside_the_corpus(here):
         (b"\xff\xfe\x00", "t.csv contains no pairs"),
     ],
 )
-def test_a_table_that_does_not_do(here, text, sentence):
+def test_a_table_that_does_not_do(empty, text, sentence):
     Path("t.csv").write_bytes(text)
     with pytest.raises(AlphaMFError) as error:
         read_pairs("t.csv")
@@ -197,8 +191,8 @@ def test_a_table_that_does_not_do(here, text, sentence):
         read_pairs("gone.csv")
 
 
-def test_a_sample_is_spread_and_the_same_every_time(here):
-    make(here, "clean/a.wav", *(f"noisy/n{k:03}_5dB/a.wav" for k in range(100)))
+def test_a_sample_is_spread_and_the_same_every_time(empty):
+    make(empty, "clean/a.wav", *(f"noisy/n{k:03}_5dB/a.wav" for k in range(100)))
     pairs = find_pairs("clean", ["noisy"])
     few = sample(pairs, 10)
     assert few == sample(pairs, 10) == sorted(few) and len(set(few)) == 10
@@ -242,9 +236,9 @@ def test_speech_noise_and_level_are_found_again(stem, joint, noise, level, upper
 
 
 @pytest.mark.skipif(os.name != "posix", reason="named pipes")
-def test_pipes_and_devices_are_refused_and_never_opened(here):
+def test_pipes_and_devices_are_refused_and_never_opened(empty):
     os.mkfifo("p.wav")
-    make(here, "a.wav", "b.wav")
+    make(empty, "a.wav", "b.wav")
     for table in ("p.wav", "/dev/zero"):
         with pytest.raises(
             AlphaMFError, match=f"`pairs` needs a file, but {table} is a pipe or a device"

@@ -63,8 +63,7 @@ def test_choice_by_rate():
 
 
 @pytest.mark.parametrize("name", ["nothing.npz", "speech-9k", "", "."])
-def test_no_such_model(name, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_no_such_model(name, empty):
     with pytest.raises(AlphaMFError, match="speech-8k") as caught:
         load(name)
     assert repr(name) in str(caught.value)

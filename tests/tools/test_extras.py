@@ -30,13 +30,12 @@ def bare(monkeypatch):
     ],
     ids=lambda words: words[0],
 )
-def test_pictures_ask_for_the_extra(bare, tmp_path, monkeypatch, arguments):
-    monkeypatch.chdir(tmp_path)
+def test_pictures_ask_for_the_extra(bare, empty, arguments):
     result = run(*arguments, code=2)
     assert (
         f"needs the package matplotlib; install it with {install_extra('report')}" in result.stderr
     )
-    assert list(tmp_path.iterdir()) == []
+    assert list(empty.iterdir()) == []
 
 
 @pytest.fixture

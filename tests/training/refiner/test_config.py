@@ -105,17 +105,16 @@ def test_a_missing_key_is_named(tmp_path):
 
 
 @pytest.fixture
-def refused(monkeypatch, tmp_path, capsys):
+def refused(monkeypatch, empty, capsys):
     """Return a function that runs the command, which writes nothing and says one sentence."""
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(command, "end_on_signals", lambda: None)
 
     def run(*words):
-        before = sorted(tmp_path.iterdir())
+        before = sorted(empty.iterdir())
         monkeypatch.setattr(sys, "argv", ["train", *words, "--run", "run"])
         with pytest.raises(SystemExit, match="2"):
             command.main()
-        assert sorted(tmp_path.iterdir()) == before
+        assert sorted(empty.iterdir()) == before
         said = capsys.readouterr()
         assert said.out == "" and len(said.err.splitlines()) == 1
         return said.err

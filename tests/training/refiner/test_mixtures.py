@@ -249,8 +249,7 @@ def test_a_manifest_that_lacks_something_is_named(tmp_path, rows, options, sente
 
 
 @pytest.mark.parametrize("data", [None, "."])
-def test_a_folder_that_exists_is_no_corpus_of_the_same_name(tmp_path, monkeypatch, data):
-    monkeypatch.chdir(tmp_path)
+def test_a_folder_that_exists_is_no_corpus_of_the_same_name(empty, monkeypatch, data):
     monkeypatch.delenv("ALPHAMF_DATA", raising=False)
     if data is not None:
         monkeypatch.setenv("ALPHAMF_DATA", data)

@@ -380,10 +380,9 @@ def test_adaptation_gains_on_the_users_own_noise(corpora, tmp_path):
         (["--clean", "d"], "c does not exist"),
     ],
 )
-def test_what_adapt_refuses(tmp_path, monkeypatch, words, sentence):
-    monkeypatch.chdir(tmp_path)
+def test_what_adapt_refuses(empty, words, sentence):
     done = alphamf("adapt", "--clean", "c", "--noise", "n", "-o", "mine.npz", *words, code=2)
     assert sentence in done.stderr
     *stages, error = done.stderr.splitlines()
     assert error.startswith("Error: ") and stages in ([], ["Reading the recordings"])
-    assert not list(tmp_path.iterdir())
+    assert not list(empty.iterdir())
