@@ -258,15 +258,3 @@ def test_where_there_is_no_python_one_sentence_says_what_to_do(tmp_path, monkeyp
     soundfile.write(path, np.zeros(80), 16000)
     with pytest.raises(AlphaMFError, match=r"no process can be started for it .*`no_sandbox`"):
         read(path)
-
-
-def test_the_helper_has_neither_the_current_folder_nor_more_descriptors(tmp_path, monkeypatch):
-    (tmp_path / "json.py").write_text("raise SystemExit(9)")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    sandbox._disconnect()
-    soundfile.write("a.wav", np.zeros(80), 16000)
-    with open(os.devnull) as kept:
-        os.set_inheritable(kept.fileno(), True)
-        with open_confined(tmp_path / "a.wav", "a", None):
-            pass

@@ -385,22 +385,6 @@ def test_seeds(sampler):
 # Long input
 
 
-def long_sound(seconds, channels=1):
-    return sound(seconds * RATE + 17, channels)
-
-
-@pytest.mark.parametrize("seconds", [4, pytest.param(26, marks=pytest.mark.slow)])
-def test_block_sizes_do_not_matter(seconds):
-    audio = long_sound(seconds, channels=2)
-    rng = np.random.default_rng(0)
-    ends = np.sort(rng.integers(0, len(audio), 50))
-    parts = [np.split(audio, ends), [audio[k : k + 4099] for k in range(0, len(audio), 4099)]]
-    whole = stream([audio])
-    for blocks in parts:
-        for one, other in zip(whole, stream(blocks), strict=True):
-            np.testing.assert_array_equal(one, other)
-
-
 @pytest.mark.slow
 def test_joins_cannot_be_heard(monkeypatch):
     """A slow tone stays as smooth where segments meet as elsewhere, which fading is needed for."""

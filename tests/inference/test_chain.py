@@ -17,9 +17,12 @@ from alphamf.inference.random import generator
 from alphamf.inference.records import Extrapolated, Mean, Trace
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.samplers.langevin import SGLD, SGLDState
-from alphamf.inference.samplers.richardson import SGRRLD
+from alphamf.inference.samplers.richardson import SGRRHMC, SGRRLD
 from alphamf.inference.schedule import Held, Polynomial
 from alphamf.inference.targets.gaussian import LinearGaussian
+from alphamf.inference.targets.perplexity import Perplexity, split
+from alphamf.inference.targets.topics import TopicModel
+from tests.inference.targets.test_topics import corpus
 
 
 def regression(dtype=np.float64):
@@ -48,67 +51,57 @@ class Stop(Exception):
     """What stops a run."""
 
 
+def square(theta, target):
+    return theta**2
+
+
+def first(theta, target):
+    return theta[..., 0]
+
+
+def documents():
+    return TopicModel(corpus(), 4, rounds=2, batch=10)
+
+
+def weighted():
+    return Mean(square, burn_in=5, thin=2, weight=Polynomial(0.1))
+
+
+HELD_OUT = split(generator(8), corpus(20, seed=9))
+
+
 @pytest.mark.parametrize(
-    ("make", "sampler"),
+    ("make", "sampler", "recorded", "values"),
     [
-        (regression, SGLD(Polynomial(1e-4))),
-        (factors, HAMCMC(1e-3, memory=3, gamma=1e-3, trust=1e3)),
+        (regression, SGLD(Polynomial(1e-4)), weighted, "count mean std"),
+        (factors, HAMCMC(1e-3, memory=3, gamma=1e-3, trust=1e3), weighted, "count mean std"),
+        (regression, SGRRLD(1e-3), lambda: Extrapolated(square, burn_in=3), "weight mean"),
+        (regression, SGRRHMC(0.01), lambda: Extrapolated(first, burn_in=3), "weight mean"),
+        (documents, SGLD(1e-4), lambda: Perplexity(*HELD_OUT, burn_in=2, thin=2), "perplexity"),
     ],
 )
 @pytest.mark.parametrize("chains", [(), (2,)])
-def test_resumed_run_is_the_unbroken_one_bit_for_bit(make, sampler, chains, tmp_path):
+def test_resumed_run_is_the_unbroken_one_bit_for_bit(
+    make, sampler, recorded, values, chains, tmp_path
+):
     path = tmp_path / "run.npz"
     settings = {"steps": 27, "seed": 5, "chains": chains, "segment": 10}
 
-    def square(theta, target):
-        return theta**2
+    whole, kept = make(), recorded()
+    unbroken = list(run(whole, sampler, record=kept, **settings))
 
-    whole, mean = make(), Mean(square, burn_in=5, thin=2, weight=Polynomial(0.1))
-    unbroken = list(run(whole, sampler, record=mean, **settings))
-
-    broken = run(
-        make(),
-        sampler,
-        record=Mean(square, burn_in=5, thin=2, weight=Polynomial(0.1)),
-        checkpoint=path,
-        **settings,
-    )
-    for state in broken:
+    for state in run(make(), sampler, record=recorded(), checkpoint=path, **settings):
         if state.step == 24:  # past the checkpoint at 20, whose last steps are made again
             break
-    target, record = make(), Mean(square, burn_in=5, thin=2, weight=Polynomial(0.1))
+    target, record = make(), recorded()
     rest = list(run(target, sampler, record=record, checkpoint=path, **settings))
     assert [state.step for state in rest] == list(range(21, 28))
     for mine, other in zip(rest, unbroken[20:], strict=True):
         same(mine[:2], other[:2])  # the rest of a state may be handed on to the next
     same(rest[-1], unbroken[-1])
     same(target.latents.values(), whole.latents.values())
-    assert record.count == mean.count
-    np.testing.assert_array_equal(record.mean, mean.mean)
-    np.testing.assert_array_equal(record.std, mean.std)
-
-
-def test_start_and_latents_of_the_caller_are_resumed(tmp_path):
-    path = tmp_path / "run.npz"
-
-    def go(steps, **settings):
-        target = factors()
-        start = target.start(generator(9), (2,))
-        return list(
-            run(
-                target,
-                SGLD(Polynomial(1e-4)),
-                steps=steps,
-                seed=1,
-                start=start,
-                segment=4,
-                **settings,
-            )
-        )
-
-    unbroken = go(8)
-    go(4, checkpoint=path)
-    same(go(8, checkpoint=path)[-1], unbroken[-1])
+    for name in values.split():
+        np.testing.assert_array_equal(getattr(record, name), getattr(kept, name))
 
 
 def test_finished_run_yields_nothing_and_fills_the_record(tmp_path):
@@ -212,8 +205,8 @@ def test_mean_keeps_float32_and_survives_a_large_offset():
 
 
 def test_records_copy_what_a_target_may_overwrite():
-    target = regression()
-    buffer = np.zeros(3)
+    target = regression(np.float32)
+    buffer = np.zeros(3, np.float32)
 
     def reused(theta, target):
         np.copyto(buffer, theta)
@@ -227,6 +220,7 @@ def test_records_copy_what_a_target_may_overwrite():
         record.add(state, target)
         fresh.add(state, target)
     np.testing.assert_array_equal(record.mean, fresh.mean)
+    assert record.mean.dtype == np.float32
 
 
 @pytest.mark.parametrize(

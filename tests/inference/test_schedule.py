@@ -37,10 +37,6 @@ def test_polynomial_refuses_what_is_not_a_positive_number(a):
         Polynomial(a)
 
 
-def test_repr_tells_schedules_apart():
-    assert repr(Polynomial(0.1)) == "Polynomial(a=0.1, b=0.51)"
-
-
 class TwoModes:
     """Equal parts of N(-3, 1/4) and N(3, 1/4)."""
 

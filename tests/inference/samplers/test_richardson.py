@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from alphamf.inference.chain import run
 from alphamf.inference.laws import (
     CHAINS,
     P_LEAST,
@@ -263,23 +262,3 @@ def test_mirror_turns_the_momenta(monkeypatch):
     keeps = richardson.reflect
     monkeypatch.setattr(richardson, "reflect", lambda theta, target, momentum: keeps(theta, target))
     assert z() > Z_MOST
-
-
-@pytest.mark.parametrize("sampler", SAMPLERS)
-@pytest.mark.parametrize(("chains", "scalar"), [((), True), ((2, 3), False)])
-def test_resumed_record_is_the_unbroken_one(sampler, chains, scalar, tmp_path):
-    def record():
-        return Extrapolated(lambda theta, target: theta[..., 0] if scalar else theta, burn_in=3)
-
-    settings = {"seed": 5, "chains": chains, "segment": 5}
-    target = plane(batch=4, dtype=np.float32)
-    whole = record()
-    list(run(target, sampler, steps=12, record=whole, **settings))
-    assert whole.mean.dtype == np.float32
-    assert whole.mean.shape == (() if scalar else (2,))
-    settings["checkpoint"] = tmp_path / "run.npz"
-    list(run(target, sampler, steps=5, record=record(), **settings))
-    resumed = record()
-    list(run(target, sampler, steps=12, record=resumed, **settings))
-    np.testing.assert_array_equal(resumed.mean, whole.mean)
-    assert resumed.weight == whole.weight

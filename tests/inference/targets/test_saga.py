@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference import HAMCMC, SGLD, DensityTarget, sample
+from alphamf.inference import SGLD, DensityTarget
 from alphamf.inference.laws import Z_MOST
 from alphamf.inference.random import draw_rows, generator
 from alphamf.inference.targets.control_variates import SAGA
@@ -71,11 +71,6 @@ def test_gradients_are_unbiased_also_elsewhere_on_the_minibatch():
 @pytest.mark.parametrize("chains", [(), (2,)])
 def test_resumes_bit_for_bit(chains, tmp_path):
     check_resume(lambda: SAGA(linear(3)), SGLD(1e-3), chains, tmp_path / "run.npz")
-
-
-def test_hamcmc_takes_it():
-    found = sample(SAGA(linear(5)), np.zeros((2, 2)), sampler=HAMCMC(0.1, 3, 0.02), steps=50)
-    assert np.isfinite(found.draws).all()
 
 
 @pytest.mark.parametrize("target", [LinearGaussian(A, X, 1.0, batch=3), linear(None)])

@@ -261,30 +261,6 @@ def corpus(n=60, rank=4, words=30, seed=7):
     return csr_array(rng.poisson(40 * rng.dirichlet(np.full(rank, 0.3), n) @ phi))
 
 
-def test_resumed_run_equals_an_unbroken_one(tmp_path):
-    heard, held = split(generator(8), corpus(20, seed=9))
-
-    def record():
-        return Perplexity(heard, held, burn_in=2, thin=2)
-
-    def states(record, steps, path=None):
-        target = TopicModel(corpus(), 4, rounds=2, batch=10)
-        made = run(
-            target, SGLD(1e-4), steps=steps, seed=1, record=record, checkpoint=path, segment=4
-        )
-        return list(made), target
-
-    whole, parted = record(), record()
-    unbroken, target = states(whole, 8)
-    states(record(), 4, tmp_path / "run.npz")
-    resumed, again = states(parted, 8, tmp_path / "run.npz")
-    assert len(resumed) == 4
-    np.testing.assert_array_equal(unbroken[-1].theta, resumed[-1].theta)
-    for name, latent in target.latents.items():
-        np.testing.assert_array_equal(latent, again.latents[name])
-    assert whole.perplexity == parted.perplexity
-
-
 # Held-out words
 
 
