@@ -10,7 +10,6 @@ import pytest
 from alphamf.audio.reader import Reader, open_reader, read
 from alphamf.audio.writer import destination, open_writer
 from alphamf.errors import AlphaMFError
-from benchmarks.attacks.mutants import mutate
 from tests.support import claps
 from tests.support.claps import Sound
 
@@ -361,26 +360,6 @@ def test_a_track_of_no_channels_is_refused(tmp_path, monkeypatch, tag, sandbox):
         f"{name} has an audio track of 0 channels",
         f"no sample of the audio track of {name} can be decoded",
     )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("suffix", [suffix for _, suffix, *_ in CUT])
-def test_what_a_byte_mutator_makes_is_a_result_or_a_sentence(tmp_path, suffix):
-    muxer, _, sound, _ = next(case for case in CUT if case[1] == suffix)
-    claps.make(tmp_path / "whole", muxer, sound, video=None)
-    data, results = (tmp_path / "whole").read_bytes(), 0
-    for number in range(100):
-        rng = np.random.default_rng(number)
-        source = tmp_path / f"a.{suffix}"
-        source.write_bytes(mutate(rng, data, data))
-        try:
-            output, _ = copied(source)
-        except AlphaMFError as error:
-            assert str(error).isprintable()
-            continue
-        assert properties(output).rate > 0
-        results += 1
-    assert results < 100
 
 
 FOREIGN = [

@@ -39,7 +39,7 @@ def outcome(folder, kind, data):
 def test_what_a_byte_mutator_makes_is_a_result_or_a_sentence(folder, monkeypatch, capfd):
     monkeypatch.delenv("ALPHAMF_DATA", raising=False)
     counts = Counter()
-    for number, kind, data in islice(fuzz.files(0, 0), 300):
+    for number, kind, data in islice(fuzz.files(0, 0), 600):
         found, details = outcome(folder, kind, data)
         assert found != "finding", (number, kind, details)
         counts[found] += 1

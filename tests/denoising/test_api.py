@@ -217,9 +217,6 @@ def test_presets_by_name():
             assert stream.settings == PRESETS["plain"]
     expected = run(audio, settings=PRESETS["fast"]).audio
     np.testing.assert_array_equal(run(audio, settings="fast").audio, expected)
-    for wrong in ("slow", None, 3, {"steps": 4}):
-        with pytest.raises(AlphaMFError, match="preset must be one of fast, "):
-            run(audio, settings=wrong)
 
 
 def test_strength_replaces_that_of_the_preset():

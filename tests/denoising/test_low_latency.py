@@ -136,7 +136,6 @@ def test_it_can_be_cancelled_and_tells_how_far_it_is():
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"latency": "lower"}, "latency must be segments or low, not 'lower'"),
         ({"latency": "low", "jobs": 2}, "latency 'low' works on the CPU with one job only"),
         ({"latency": "low", "device": "cuda"}, "latency 'low' works on the CPU with one job only"),
         ({"latency": "low", "dereverb": True}, "latency 'low' does not support dereverb"),

@@ -23,22 +23,6 @@ WRONG = {"order of the bias", "limit of the bias"}
 
 
 @dataclass(frozen=True)
-class HalvedSGLD(SGLD):
-    """Noise of half the variance."""
-
-    def step(self, rng, state, target):
-        return super().step(HalfNoise(rng), state, target)
-
-
-@dataclass(frozen=True)
-class UntestedHMC(HMC):
-    """No Metropolis test."""
-
-    def step(self, rng, state, target):
-        return super().step(AcceptsAll(rng), state, target)
-
-
-@dataclass(frozen=True)
 class Idle(SGLD):
     """Never moves, which leaves every law as it is."""
 
@@ -53,16 +37,16 @@ def failed(report):
 
 def test_sgld_passes_and_its_twin_with_half_the_noise_does_not():
     assert failed(check(SGLD(H), plane())) == set()
-    assert failed(check(HalvedSGLD(H), plane())) == WRONG
+    assert failed(check(twin(SGLD(H), HalfNoise), plane())) == WRONG
 
 
 def test_hmc_is_exact_and_its_twin_without_a_test_is_not():
     # Untested, it is biased by O(h^2): as a sampler of an order it passes.
     size = H**0.5
     assert failed(check(HMC(size, 3), plane(), order=inf, chains=1000)) == set()
-    twin = UntestedHMC(2 * size, 3)
-    assert failed(check(twin, plane(), order=inf)) == {"one step", "no bias"}
-    assert failed(check(twin, plane(), order=2)) == set()
+    untested = twin(HMC(2 * size, 3), AcceptsAll)
+    assert failed(check(untested, plane(), order=inf)) == {"one step", "no bias"}
+    assert failed(check(untested, plane(), order=2)) == set()
 
 
 def test_a_chain_that_does_not_move_fails():
@@ -135,7 +119,7 @@ def test_geweke_finds_a_wrong_gradient_and_a_wrong_sampler():
     assert failed(check(sampler, Joint(), steps=5)) == set()
     assert failed(check(sampler, Joint(pull=0.5), steps=5)) == {"Geweke"}
     assert failed(check(SGLD(0.01), Joint())) == set()
-    assert failed(check(HalvedSGLD(0.01), Joint())) == {"Geweke"}
+    assert failed(check(twin(SGLD(0.01), HalfNoise), Joint())) == {"Geweke"}
     assert failed(check(Idle(0.01), Joint())) == {"Geweke"}
 
 

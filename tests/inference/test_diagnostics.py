@@ -87,12 +87,9 @@ def test_refuses_what_is_not_draws(wrong):
         diagnostics.ess(wrong)
 
 
-def test_refuses_more_lags_than_draws(draws):
+def test_refuses_more_lags_than_draws_and_to_interleave_no_chains(draws):
     with pytest.raises(AlphaMFError, match="below 5000 draws, not 5000"):
         diagnostics.autocorrelation(draws, DRAWS)
-
-
-def test_refuses_to_interleave_no_chains(draws):
     with pytest.raises(AlphaMFError, match="count must be at least 1, not 0"):
         diagnostics.separate_chains(draws, 0)
 

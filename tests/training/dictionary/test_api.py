@@ -170,23 +170,11 @@ def test_files_that_do_not_do_are_passed_over_where_somebody_listens(files, tmp_
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [
-        ("rate", 0),
-        ("rate", 3999),
-        ("rate", 96000),
-        ("rank", 0),
-        ("alpha", 0.4),
-        ("alpha", 2.1),
-        ("context", 0),
-        ("sampler", "gibbs"),
-        ("seconds", 0),
-        ("seconds", float("inf")),
-        ("seconds", float("nan")),
-        ("voices", "speaker"),
-    ],
+    [("rate", 0), ("rate", 3999), ("rate", 96000), ("alpha", 0.4), ("alpha", 2.1), ("seconds", 0)],
     ids=str,
 )
 def test_out_of_range(files, name, value):
+    """What lies beside a range; other values: `tests/test_arguments.py`."""
     with pytest.raises(AlphaMFError, match=name) as caught:
         train(files, **QUICK | {name: value})
     assert "\n" not in str(caught.value)

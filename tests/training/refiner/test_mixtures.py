@@ -156,6 +156,13 @@ def test_a_room_keeps_the_direct_sound_and_adds_its_tail(recorded):
     assert np.abs(heard[:100]).max() < 1e-9 and np.abs(heard[200:400]).max() > 1e-3
 
 
+def prepared(data, folder):
+    """Return the recordings to train with and those held out, as a run prepares them."""
+    folder.mkdir()
+    recordings.prepare_recordings(data, RATE, folder)
+    return [recordings.open_recordings(folder, split) for split in ("train", "dev")]
+
+
 def test_recordings_are_read_at_one_rate_in_one_channel(tmp_path):
     (tmp_path / "deep").mkdir()
     left = np.sin(2 * np.pi * 300 * np.arange(2 * RATE) / (2 * RATE)).astype(np.float32)
@@ -167,11 +174,7 @@ def test_recordings_are_read_at_one_rate_in_one_channel(tmp_path):
         data={"voices": [str(tmp_path)], "sounds": [str(tmp_path)], "rooms": []},
         mixtures={"rooms": 0},
     ).data
-    (tmp_path / "made").mkdir()
-    recordings.prepare_recordings(data, RATE, tmp_path / "made")
-    train, dev = (
-        recordings.open_recordings(tmp_path / "made", split) for split in ("train", "dev")
-    )
+    train, dev = prepared(data, tmp_path / "made")
     # Of fewer than five files the last fifth is held out.
     assert [len(each) for each in train.voices] == [RATE * 4 // 5] * 2
     assert [len(each) for each in dev.sounds] == [RATE // 5] * 2 and dev.rooms == []
@@ -193,11 +196,7 @@ def test_unscored_sounds_are_learnt_from_alone(tmp_path):
         rows = "".join(f"{split}.wav,{split},me\n" for split in ("train", "dev"))
         (tmp_path / name / "MANIFEST.csv").write_text("path,split,speaker\n" + rows)
     data = tones.changed(tmp_path, data=folders | {"rooms": []}, mixtures={"rooms": 0}).data
-    (tmp_path / "made").mkdir()
-    recordings.prepare_recordings(data, RATE, tmp_path / "made")
-    train, dev = (
-        recordings.open_recordings(tmp_path / "made", split) for split in ("train", "dev")
-    )
+    train, dev = prepared(data, tmp_path / "made")
     assert [len(each) for each in train.sounds] == [RATE // 2, RATE * 3 // 4]
     assert [len(each) for each in dev.sounds] == [RATE // 2]
     assert [len(each) for each in (*train.voices, *dev.voices)] == [RATE // 4] * 2
@@ -412,10 +411,7 @@ def test_targets_without_hiss_are_prepared_with_their_voices(tmp_path):
     data = {"voices": ["speech"], "sounds": ["noise"], "rooms": []}
     data = {key: [str(tmp_path / name) for name in names] for key, names in data.items()}
     asked = tones.changed(tmp_path, data=data | {"floorless": True}, mixtures={"rooms": 0}).data
-    (tmp_path / "made").mkdir()
-    recordings.prepare_recordings(asked, RATE, tmp_path / "made")
-    for split, count in (("train", 4), ("dev", 2)):
-        found = recordings.open_recordings(tmp_path / "made", split)
+    for found, count in zip(prepared(asked, tmp_path / "made"), (4, 2), strict=True):
         assert len(found.targets) == len(found.voices) == count
         for target, each in zip(found.targets, found.voices, strict=True):
             np.testing.assert_array_equal(target, gain.remove_floor(each, RATE))

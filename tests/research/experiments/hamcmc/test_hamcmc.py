@@ -132,14 +132,6 @@ def test_linear_chains_that_explode_are_reported():
     assert linear._follow(linear.target_of(2, 0), linear.SGLD(1e3), 200, 0)["exploded"]
 
 
-@pytest.mark.slow
-def test_naive_chain_is_biased_and_hamcmc_is_not():
-    job = {"size": linear.QUARTIC, "step_size": 0.08, "time": 4.0, "chains": 1000, "seed": 0}
-    bias = {name: LINEAR.work({**job, "method": name})["bias"] for name in linear.ON_QUARTIC}
-    assert bias.pop("naive quasi-Newton, M = 2") > 0.2
-    assert max(map(abs, bias.values())) < 0.1
-
-
 # --- alpha-mf-speech -----------------------------------------------------------------------------
 
 
