@@ -136,6 +136,11 @@ def test_without_stretches_nothing_changes():
     np.testing.assert_array_equal(of(audio).audio, of(audio, speech_from=[(0, 1)]).audio)
 
 
+def test_noise_has_the_units_of_its_sound():
+    loud, soft = (of(k * sound(2), noise_from=[(0, 1)]).audio for k in (1, 1 / 64))
+    np.testing.assert_allclose(64 * soft, loud, atol=1e-4)
+
+
 def test_silence_teaches_nothing():
     audio = sound(3)
     audio[:RATE] = 0

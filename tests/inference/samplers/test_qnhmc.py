@@ -7,12 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from alphamf.inference.laws import (
-    CHAINS,
-    P_LEAST,
-    Z_MOST,
-    step_many,
-)
+from alphamf.inference.laws import CHAINS, P_LEAST, Z_MOST, step_many
 from alphamf.inference.metric import Dense, Diagonal
 from alphamf.inference.random import generator
 from alphamf.inference.samplers import hmc, lbfgs

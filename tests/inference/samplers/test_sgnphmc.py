@@ -15,12 +15,7 @@ from alphamf.inference.samplers import sgnphmc
 from alphamf.inference.samplers.masses import MassEM, UnitMass
 from alphamf.inference.samplers.sgnphmc import SGNPHMC, SGRNPHMC, Constant, NosePoincare, Point
 from alphamf.inference.targets.gaussian import LinearGaussian
-from tests.support.momenta import (
-    INVERSE_MASS,
-    PRECISION,
-    FixedMass,
-    Normal,
-)
+from tests.support.momenta import INVERSE_MASS, PRECISION, FixedMass, Normal
 from tests.support.posteriors import Quartic
 from tests.support.twins import HalfNoise, twin
 

@@ -264,7 +264,6 @@ def corpus(n=60, rank=4, words=30, seed=7):
 # Held-out words
 
 
-@pytest.mark.slow
 def test_split_parts_every_document():
     counts = corpus()
     heard, held = split(generator(10), counts)

@@ -11,6 +11,7 @@ from alphamf.inference.random import generator
 from alphamf.inference.samplers.langevin import SGLDState
 from alphamf.inference.samplers.masses import MassEM
 from alphamf.inference.targets.logistic import LogisticRegression
+from alphamf.inference.targets.normal_wishart import NormalWishart
 from alphamf.inference.targets.topics import TopicModel
 from alphamf.research.experiments.base import JobRecord
 from alphamf.research.experiments.catalogue import MASS_EM
@@ -89,6 +90,12 @@ def test_unit_scale_of_a_diagonal_mass():
         state = mass.update(generator(0), state, scale * theta, theta)
     assert mass.inverse(state).g.prod() == pytest.approx(1)
     assert not np.allclose(mass.inverse(state).g, 1)
+
+
+def test_condition_of_the_normal_law_is_that_of_theta():
+    target = NormalWishart(3 * generator(4).standard_normal(50))
+    covariance = np.cov(target.draw_exact(generator(5), (100_000,)).T)
+    assert synthetic.exact_moments(target)[2] == pytest.approx(np.linalg.cond(covariance), rel=0.05)
 
 
 @pytest.mark.slow
