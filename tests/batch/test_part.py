@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import soundfile
 
+from alphamf import Segment
+from alphamf.batch.part import _Faded
 from alphamf.cli.denoise_request import seconds
 from alphamf.errors import AlphaMFError
 from tests.support.commands import QUICK, in_a_process, run
@@ -71,6 +73,14 @@ def test_the_rest_is_copied_to_the_bit(subtype, start, end):
     # It fades: no step at either end.
     for place in {first, last} - {0, len(before)}:
         assert np.abs((after - before)[place - 4 : place + 4]).max() < 0.1
+
+
+def test_both_fades_are_straight_and_mirror_images():
+    faded, ones = _Faded(3, 4, at_start=True), np.ones((20, 1), np.float32)
+    list(faded.keep([0 * ones]))
+    found = faded.segment(Segment(ones, ones, ones, ones, [1.0], ones), at_end=True)
+    weight = np.clip(np.minimum(np.arange(20) - 2.5, 19.5 - np.arange(20)) / 4, 0, 1)
+    np.testing.assert_allclose([*found.audio.T, *found.noise.T], [weight] * 2, rtol=1e-6)
 
 
 def test_extra_outputs_are_of_the_whole():

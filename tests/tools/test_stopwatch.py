@@ -19,12 +19,7 @@ SLEEP = 0.8
 
 @pytest.mark.parametrize(
     ("gaps", "seconds"),
-    [
-        ([], 0),
-        ([0.25, 0.5], 0.75),
-        ([1000], stopping.STEP),
-        ([0.5, 1000, 0.5], 1 + stopping.STEP),
-    ],
+    [([], 0), ([0.25, 0.5], 0.75), ([1000], stopping.STEP), ([0.5, 1000, 0.5], 1 + stopping.STEP)],
 )
 def test_a_long_time_between_two_looks_counts_as_one_step(monkeypatch, gaps, seconds):
     times = [0.0]

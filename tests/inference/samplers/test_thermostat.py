@@ -182,7 +182,7 @@ def test_mirror_turns_the_momentum(sampler, monkeypatch):
     "sampler",
     [*(SGHMC(0.1, 3, integrator=k) for k in [*INTEGRATORS, "baoab"]), SGNHT(0.1, 3), SGNPHMC(0.1)],
 )
-def test_momenta_start_from_the_mass_which_learns_from_the_end_of_a_step(sampler):
+def test_mass_learns_from_the_end_of_a_step(sampler):
     class Learner(FixedMass):
         def update(self, rng, state, theta, momentum):
             heard.append((theta, momentum))
@@ -192,7 +192,7 @@ def test_momenta_start_from_the_mass_which_learns_from_the_end_of_a_step(sampler
     for target in (MIRRORED, Normal(PRECISION)):
         sampler = replace(sampler, mass=Learner([1.0, 2.0]))
         state = sampler.init(generator(0), np.ones((3, 2)))
-        scaled = generator(0).standard_normal((3, 2)) / np.sqrt([1.0, 2.0])
+        scaled = generator(0).standard_normal((3, 2)) / np.sqrt([1.0, 2.0])  # the start's momenta
         np.testing.assert_allclose(state.momentum, scaled)
         state = sampler.step(generator(1), state, target)
         assert heard[-1][0] is state.theta

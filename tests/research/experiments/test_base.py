@@ -9,12 +9,7 @@ from importlib.metadata import version
 
 import pytest
 
-from alphamf.research.experiments.base import (
-    Experiment,
-    job_key,
-    markdown,
-    mean_and_error,
-)
+from alphamf.research.experiments.base import Experiment, job_key, markdown, mean_and_error
 from alphamf.research.experiments.catalogue import EXPERIMENTS
 from alphamf.research.experiments.hamcmc import speech_search
 from alphamf.research.experiments.run import results_file, run
