@@ -81,4 +81,9 @@ def test_no_two_runs_share_random_numbers(monkeypatch):
     for number in range(2):
         posterior = sample_posterior(power, dictionary, settings, (0, number))
         assert posterior.draws == sum(half.draws for half in posterior.chains.halves) == 4
+        parts = posterior.chains.posteriors
+        pooled = np.mean([each.gain_std**2 for each in parts], 0) + np.var(
+            [p.gain for p in parts], 0
+        )
+        np.testing.assert_allclose(posterior.gain_std, np.sqrt(pooled), rtol=1e-5)
     assert len(used) == len(set(used)) == 6  # EM on some frames, EM on all, and the chain
