@@ -75,15 +75,13 @@ def denoise(
         str | None,
         option(
             SOUND,
-            "Denoise from this time on and leave the sound before it unchanged: 75, 1:15.",
+            "Time to denoise from, such as 75 (seconds) or 1:15; earlier sound stays unchanged.",
             metavar="TIME",
         ),
     ] = None,
     end: Annotated[
         str | None,
-        option(
-            SOUND, "Denoise up to this time and leave the sound after it unchanged.", metavar="TIME"
-        ),
+        option(SOUND, "Time to denoise up to; later sound stays unchanged.", metavar="TIME"),
     ] = None,
     noise_from: Annotated[
         list[str] | None,
@@ -146,16 +144,16 @@ def denoise(
         option(
             MODEL,
             "fast: a short chain and networks, for listening; transcription: the same for speech "
-            "recognisers, with a part of the input; plain: a longer chain without networks; paper: "
-            "the chain of the HAMCMC paper.",
+            "recognisers, with part of the input kept; plain: a longer chain without networks; "
+            "paper: the chain of the HAMCMC paper.",
         ),
     ] = "fast",
     latency: Annotated[
         LatencyName,
         option(
             MODEL,
-            "low: 40 ms of latency, slightly lower quality; '- -o -' processes a pipe in real "
-            "time.",
+            "segments: ten seconds at a time; low: 40 ms of latency, slightly lower quality, and a "
+            "pipe ('- -o -') is processed in real time.",
         ),
     ] = "segments",
     model: Annotated[str, model_option(MODEL)] = "auto",

@@ -46,7 +46,7 @@ def path() -> None:
 
 
 def plugin_file() -> bytes:
-    """Return the content of the file that is all plug-ins, with the shipped networks."""
+    """Return the content of the one file that serves as every plug-in, with shipped networks."""
     from alphamf.denoising.weights import find_online
     from alphamf.native import engine, plugin
 

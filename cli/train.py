@@ -25,8 +25,8 @@ def train(
         int | None,
         typer.Option(
             metavar="HZ",
-            help="Sampling rate of the model, 4000 to 48000 (16000, or 8000 if a file has less "
-            "than 16000).",
+            help="Sampling rate of the model, 4000 to 48000; by default 16000, or 8000 if a "
+            "file has a lower rate than 16000.",
             show_default=False,
         ),
     ] = None,
@@ -57,7 +57,7 @@ def train(
             show_default=False,
         ),
     ] = None,
-    steps: Annotated[int, typer.Option(metavar="N", help="Number of steps of the chain.")] = 200,
+    steps: Annotated[int, typer.Option(metavar="N", help="Number of training steps.")] = 200,
     seed: Annotated[int, seed_option("model")] = 0,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Overwrite the model if it exists.")

@@ -14,7 +14,7 @@ STRENGTH = 0.7
 
 
 class EvenStream:
-    """16-bit samples in, and the same number of those of 40 ms ago out.
+    """Takes 16-bit samples, and returns as many denoised ones: those of 40 ms earlier.
 
     `strength`, from 0 to 1, changes over the length of the next frame, without a jump in time.
     """

@@ -23,8 +23,8 @@ class Extent(NamedTuple):
     # Pieces that the decoder has to read, if not the bytes as they are.
     pieces: Pieces | None = None
     stops: bool = True  # Whether the decoder stops there, so that it leaves out sound that follows
-    # Samples per channel that the recording must have, where the decoder does not see a promise
-    # of the header, or sees one that nobody made; None: what the decoder says.
+    # Samples per channel that the recording must have, where the decoder does not know the number
+    # in the header, or would report a wrong one; None: what the decoder says.
     frames: int | None = None
     md5: bytes | None = None  # MD5 sum of the samples in the header of FLAC; None: not known
     cut: str | None = None  # What is missing, to follow the file's name; otherwise None

@@ -9,7 +9,7 @@ from alphamf.audio.file_pieces import Extent, Scan, replace_bytes, too_few_bytes
 
 
 def check_au(data: Scan, *, order: Literal["<", ">"]) -> Extent:
-    """Check that an AU file has as many bytes of samples as its header promises."""
+    """Return where an AU file's samples end, and whether fewer are there than its header says."""
     size = data.size
     start, promised = struct.unpack(f"{order}II", data.get(4, 8).ljust(8, b"\0"))
     if promised == 0xFFFFFFFF:  # not known

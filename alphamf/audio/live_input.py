@@ -261,7 +261,10 @@ def _header(spool: Spool) -> WavHeader | None:
 
 
 def wav_header(first: Callable[[int], bytes | None]) -> WavHeader | None:
-    """Return the header of a WAV file, None for any other file."""
+    """Return the header of a WAV file, up to 1 MiB; None for other files and without samples.
+
+    `first`: function that returns the first n bytes, or None if there are fewer.
+    """
     position = 12
     while position < _HEADER:
         end = position + 8

@@ -271,8 +271,8 @@ def open_reader(
     """Check an audio file, and yield a reader with its properties.
 
     The file is decoded once before anything else, so that problems near the end of a long recording
-    are found at the start. `limit` may refuse it by its length before. Of a file that is cut or
-    damaged, the part before that is read.
+    are found at the start. `limit` may refuse it by its length before. If a file is cut
+    or damaged, the part before the damage is read.
     """
     with _decodable_path(source) as (path, name):
         yield _survey(path, name, max_channels, track, limit)

@@ -124,10 +124,7 @@ def _match(pattern: str, skipped: str | None, failed: list[OSError]) -> Iterator
 
 
 def _is_recording(path: str) -> bool:
-    """Return whether a file is a recording by its extension, or, where that is unknown, its start.
-
-    It need not be readable: that may take that it is named.
-    """
+    """Return whether a file is a recording by its extension, or, if that is unknown, its start."""
     name = os.path.basename(path)
     if name.startswith(".") or os.path.splitext(name)[0].endswith(RESULT) or is_special(path):
         return False

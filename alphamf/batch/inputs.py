@@ -101,8 +101,8 @@ class Job(NamedTuple):
     # Whether the file was found in a folder or by a pattern; an output that exists then means that
     # an earlier run has done the work.
     searched: bool = False
-    # Of an output whose name is derived: the folder in it that the user named. None: the one that
-    # the output lies in.
+    # For an output whose name is derived: the folder for outputs that the user named. None: the
+    # folder that the output is in.
     output_dir: str | None = None
 
     @property

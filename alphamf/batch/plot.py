@@ -184,7 +184,7 @@ class Picture:
         return image
 
     def _doubts(self, axes: Any, speech: Reals, error: Reals) -> None:
-        """Draw the uncertainty of the speech: brighter means louder."""
+        """Draw the speech: orange where `error` is near `speech` (powers), bright where loud."""
         ScalarMappable = extras.load_library("matplotlib.cm").ScalarMappable
         LinearSegmentedColormap = extras.load_library("matplotlib.colors").LinearSegmentedColormap
         Normalize = extras.load_library("matplotlib.colors").Normalize

@@ -121,10 +121,10 @@ class ChannelGains:
         self._weights: Floats = (images / images.sum(axis=1, keepdims=True)).astype(np.float32)
 
     def posterior(self, found: Posterior) -> Posterior:
-        """Return the gain and its deviation in the channels, also those of each chain.
+        """Turn the components' posterior into that of the channels, and that of each chain, too.
 
-        Returns `Posterior`: arrays of the shape (channels, bins, frames), but for the variances of
-        speech and noise, which stay those of the components.
+        Returns `Posterior`: gain and standard deviation of each channel, shape (channels, bins,
+        frames); the variances of speech and noise remain those of the components.
         """
         chains = found.chains
         if chains is not None:
@@ -227,7 +227,7 @@ def _above(channels: Sequence[SegmentPosterior], model: Dictionary) -> tuple[Flo
 
 
 def _shares(speech: Reals, power: Reals) -> Reals:
-    """Return variances of the speech as proportions, above zero, and of no more than the power.
+    """Return the share of the speech in each component, after limiting it to (0, `power`].
 
     `speech`, `power`: shape (components, rows).
     """
@@ -237,7 +237,7 @@ def _shares(speech: Reals, power: Reals) -> Reals:
 
 
 def _with_silence(values: Floats, silent: float, heard: NDArray[np.bool_]) -> Floats:
-    """Return values with the frames that were not heard, where they are `silent`."""
+    """Insert the frames in which `heard` is False, with the value `silent`."""
     found = np.full((*values.shape[:-1], len(heard)), silent, np.float32)
     found[..., heard] = values
     return found

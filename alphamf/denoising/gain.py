@@ -65,12 +65,12 @@ much."""
 
 
 def smoothed(power: Floats) -> Floats:
-    """Return the mean power around each cell, shape (bins, frames); the ends go on as they are."""
+    """Return the mean power around each cell, shape (bins, frames); edge values are repeated."""
     return mean_around(mean_around(power, AROUND[0], axis=0), AROUND[1], axis=1)
 
 
 def mean_around(power: Floats, count: int, axis: int) -> Floats:
-    """Return the mean of so many cells around each, an odd number; the ends go on as they are."""
+    """Return a running mean over `count` cells, an odd number; edge values are repeated."""
     many = power.shape[axis]
     places = (np.arange(many) + k - count // 2 for k in range(count))
     found = np.zeros_like(power)
@@ -94,7 +94,7 @@ def floor_gain(power: Floats, floor: Floats, above: float) -> Floats:
 def remove_floor(sound: Floats, rate: int) -> Floats:
     """Attenuate what is no louder than a recording's pauses, and leave the speech as it is.
 
-    So a network is not taught to keep the hiss of its targets.
+    A network trained on the result does not learn to keep the hiss of its targets.
 
     `sound`, `rate`: clean speech with pauses, shape (samples,), and its sampling rate in Hz.
     Returns: shape (samples,), float32.
@@ -152,9 +152,9 @@ def faint_noise_gain(spectra: Sequence[Complexes]) -> Floats | None:
 
 
 def lowest_gain(loud: Floats, floor: Floats, depths: tuple[float, ...]) -> Floats:
-    """Return the gain of the largest attenuation; 1 where none is taken.
+    """Return the lowest gain allowed, which depends on how far pauses lie below speech; 1: none.
 
-    `loud`, `floor`: power of loud frames, and of pauses, of the same shape.
+    `loud`, `floor`: power of loud frames, and of pauses. `depths`: as `DEPTH_DB`, in dB.
     """
     depth = 10 * (np.log10(loud + TINY) - np.log10(floor + TINY))
     most = MOST_DB * np.interp(depth, depths, PART)

@@ -86,8 +86,8 @@ def is_narrow(sounds: Sequence[Floats], rate: int) -> bool:
 def _mean_power(sound: Floats, length: int, overlap: int) -> Reals:
     """Return the mean power of each bin over windows of `length` samples, shape (bins,).
 
-    As much at both ends does not count: where a segment's mirror image begins (`segments`), the
-    bend has power at all frequencies.
+    The first and the last `length` samples are left out: there a segment may continue as its mirror
+    image (`segments`), and the corner in the sound has power at all frequencies.
     """
     inner = sound[length:-length]
     sound = inner if len(inner) else sound

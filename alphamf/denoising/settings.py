@@ -244,7 +244,7 @@ def choose_settings(
     dereverb: float | None = None,
     max_attenuation: float | None = None,
 ) -> Settings:
-    """Return the settings of a preset, or the given settings, with what else is given."""
+    """Return the settings of a preset, or given ones; other arguments override their fields."""
     if isinstance(preset, Settings):
         settings = preset
     elif isinstance(preset, str) and preset in PRESETS:

@@ -203,7 +203,7 @@ class Workers:
     def _lates(
         self, weights: Weights, sounds: Sequence[Floats], pieces: Sequence[Sequence[int]]
     ) -> list[Late]:
-        """Return that of the sounds of several pieces, given the places of their channels."""
+        """Return the late reverberation of sounds; `pieces`: places of each piece's channels."""
         found: dict[int, Late] = {}
         for places in pieces:
             used = sorted(set(places))

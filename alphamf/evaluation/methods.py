@@ -93,7 +93,7 @@ class Entry(NamedTuple):
     """A method requested by the user."""
 
     spec: str  # ``NAME`` or ``NAME@MODEL``; of a folder, the name that it is shown under
-    method: Method  # That the spec names
+    method: Method  # The method with this name
     model: str  # Its dictionary: a name, a file, or ``auto``
     identity: str  # Hash of its settings, dictionary and networks, and of the code that runs them
     # Files of another system, which are scored as they are; None: the method is run.
@@ -158,7 +158,7 @@ def _not_run(clip: Clip) -> Floats:
 
 
 def restore_entries(described: Mapping[str, Any]) -> list[Entry]:
-    """Return the methods of an earlier evaluation, with their current settings."""
+    """Return the methods of an earlier evaluation that still exist, with their current settings."""
     methods = all_methods()
     entries = []
     for spec, about in described.items():

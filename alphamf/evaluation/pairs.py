@@ -242,7 +242,7 @@ def _root(argument: str, name: str) -> str:
 
 
 def _names(paths: Sequence[str], roots: Sequence[str]) -> list[str]:
-    """Return paths relative to the folder that holds all `roots`, or else all the paths."""
+    """Return paths relative to the common folder of `roots`, or of `paths` if one lies outside."""
     full = [os.path.join(real_path(os.path.dirname(p)), os.path.basename(p)) for p in paths]
     root = os.path.commonpath([real_path(root) for root in roots])
     if not all(_below(path, root) for path in full):

@@ -124,7 +124,7 @@ def run(
 
 
 def check_finite(total: float, sampler: Any, step: int) -> None:
-    """Refuse a sum of theta that is not finite: it is only where all terms are."""
+    """Raise a DivergenceError if `total`, the sum of theta, is not finite."""
     if not isfinite(total):
         raise DivergenceError(
             f"the {type(sampler).__name__} chain diverged at step {step} (theta is "

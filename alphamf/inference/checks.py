@@ -1,8 +1,8 @@
 r"""Does a sampler sample what it should? Laws that hold for right samplers and fail for wrong ones.
 
-- *One step.* Chains drawn from the target take a step; of a sampler that is exact, their law stays.
+- *One step.* Chains drawn from the target take a step. If the sampler is exact, their law stays.
 - *Order of the bias.* Long runs at the step sizes h, h/2 and h/4 must have a bias of moments that
-  falls as it is promised, :math:`O(h^r)`; of a sampler that is exact, one run has none.
+  falls as promised, :math:`O(h^r)`; a sampler that is exact has none in a single run.
 - *Limit of the bias.* Extrapolated from these runs to h = 0, it must be zero. It also finds errors
   that are smaller than the bias of the discretisation, such as noise that is a little too hot.
 - *Discretised law.* At one h the moments must be those of the sampler's own law, if it is known.

@@ -27,7 +27,7 @@ class Summary(NamedTuple):
 
 
 def ess(draws: Array) -> Array:
-    """Effective sample size for the mean, over all chains, shape (...).
+    """Effective sample size for the mean, shape (...), of draws of shape (draws, chains, ...).
 
     References
     ----------
@@ -45,8 +45,8 @@ def ess(draws: Array) -> Array:
 def mcse(draws: Array) -> Array:
     """Monte Carlo standard error of the mean: standard deviation over the root of the ESS.
 
-    An average over one long chain differs from a known value by this much, not by the standard
-    deviation over the root of the number of draws.
+    An average of correlated draws is off by about this much. `draws`: shape (draws, chains, ...).
+    Returns: shape (...).
 
     Examples
     --------
@@ -58,7 +58,7 @@ def mcse(draws: Array) -> Array:
 
 
 def rhat(draws: Array) -> Array:
-    """Rank-normalised split R-hat: 1 if chains agree, above 1.01 if they do not yet.
+    """Rank-normalised split R-hat of (draws, chains, ...): 1 if chains agree, above 1.01 if not.
 
     References
     ----------
@@ -74,7 +74,7 @@ def rhat(draws: Array) -> Array:
 
 
 def summarise(draws: Array) -> Summary:
-    """Return all diagnostics of draws as a named tuple: mean, std, mcse, ess and rhat.
+    """Return mean, std, mcse, ess and rhat, of shape (...), of draws (draws, chains, ...).
 
     Examples
     --------

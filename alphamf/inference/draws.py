@@ -1,7 +1,7 @@
-"""Draw a potential together with the gradient that a sampler needs of it first.
+"""Draw a potential, and compute at once its gradient, which a sampler needs first.
 
-A target may have methods of these names, which do both in one pass over its data; of any other
-target the functions take ``draw`` and then ``grad`` or ``parts``.
+If a target has methods of these names, which do both in one pass over its data, they are called;
+otherwise its ``draw`` and then the potential's ``grad`` or ``parts``.
 """
 
 from typing import Any
@@ -43,7 +43,7 @@ def metric_of(potential: Any, theta: Array) -> Metric:
 
 
 def ask(potential: Any, method: str, theta: Array, asker: str) -> Any:
-    """Return what a method of the potential finds at theta, if it has one."""
+    """Call a method of the potential at theta; raise an AlphaMFError if it has none."""
     if not hasattr(potential, method):
         raise AlphaMFError(
             f"{asker} needs a target whose potential has {method}(theta), "

@@ -84,7 +84,7 @@ def generator(seed: int, *key: int, xp: Any = np) -> Any:
 
 
 def word_state(rng: Any, lanes: int) -> Array:
-    """Draw the initial state of `count` parallel random generators of a compiled loop."""
+    """Draw the initial state of `lanes` parallel random generators of a compiled loop."""
     return rng.bit_generator.random_raw(2 * lanes)
 
 

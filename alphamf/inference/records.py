@@ -31,7 +31,7 @@ class Kept:
         return step > self.burn_in and (step - self.burn_in) % self.thin == 0
 
     def _require(self, kept: Any) -> None:
-        """Refuse to make a statistic of nothing."""
+        """Raise an AlphaMFError if no state was kept yet."""
         if not kept:
             raise AlphaMFError(f"no state was kept yet: burn_in is {self.burn_in}")
 
@@ -51,7 +51,7 @@ class Mean(Kept):
     thin
         Distance between kept steps.
     apart
-        Number of theta's last leading axes that are not averaged over: clips, and not chains.
+        Number of axes, the last before D, that are not averaged over: axes of clips, not of chains.
     weight
         Weight of each step's values: a function of the step's index from 0, such as the step sizes
         where these fall (for HAMCMC `schedule.Held`). None: all alike.

@@ -50,8 +50,8 @@ else:
 def variant() -> str:
     """Return the compiled variant: amx, bf16, v4, v3, unfused or default; else numpy.
 
-    As `alphamf.factorization.compiled.variant`, and by the same environment variable. Those of
-    `ROUNDED`, for processors with AMX and AMD's with AVX512_BF16, are that of v4 otherwise.
+    Chosen as in `alphamf.factorization.compiled.variant`. amx is for processors with AMX, bf16 for
+    those of AMD with AVX512_BF16; both are v4 but for products, whose factors they round.
     """
     return str(_network.VARIANT) if AVAILABLE else "numpy"
 
@@ -81,8 +81,8 @@ def pack_matrix(matrix: Floats) -> Array:
 def multiply(x: Floats, right: Array, out: Floats) -> None:
     """Multiply by a matrix from `pack_matrix`.
 
-    `x`, `out`: shapes (rows, depth) and (rows, columns); rows may lie apart, but not with the
-    latter.
+    `x`, `out`: shapes (rows, depth) and (rows, columns); each row is contiguous in memory, but rows
+    need not follow each other.
     """
     if right.dtype == np.uint16:
         _network.multiply(x, right, out)

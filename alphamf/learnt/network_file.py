@@ -221,7 +221,7 @@ def details(model: Dictionary | TrainedNetwork) -> dict[str, str]:
 
 
 def facts(model: Dictionary | TrainedNetwork) -> dict[str, Any]:
-    """Return the same properties as numbers for JSON."""
+    """Return the properties of `details` as values for JSON."""
     rate, (n_fft, hop_length) = model.rate, model.frame
     found = {"name": model.name, "rate": rate, "n_fft": n_fft, "hop_length": hop_length}
     if isinstance(model, Dictionary):

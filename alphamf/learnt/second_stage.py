@@ -188,7 +188,7 @@ def speech(noisy: Array, first: Array, factors: Coefficients, xp: Any) -> Array:
 
 
 def keep_sibilants(made: Array, noisy: Array, first: Array, hertz: Array) -> None:
-    """Take back a part of the cuts above `SIBILANTS`, the more of the sound `first` has, in place.
+    """Undo a part of what `made` attenuates above `SIBILANTS`, more where `first` keeps more sound.
 
     All but `hertz`, shape (bins,), are spectra of shape (bins, frames).
     """

@@ -45,11 +45,11 @@ class LostSound:
 class Playout:
     """Buffer of samples that are waiting to be played.
 
-    Playing starts, and starts again after a gap, when `margin` samples are waiting. If at least
-    twice as many are waiting for a whole second, because the input's clock is fast or after a
-    temporary delay, the excess is dropped, or the sound would stay late.
+    Playing starts, and starts again after a gap, when `margin` samples would remain after a block
+    is taken. If more than twice as many remain for a second, because the input's clock is fast or
+    after a temporary delay, all but `margin` are dropped, or the sound would stay late.
 
-    `margin`: in samples: at least as many as are put or taken at a time.
+    `margin`: number of samples; not less than a block that is put or taken.
     """
 
     def __init__(self, rate: int, channels: int, margin: int, lost: LostSound) -> None:

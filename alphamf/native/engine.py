@@ -82,7 +82,7 @@ def library_file() -> str | None:
 
 
 def no_compiler(lost: str) -> AlphaMFError:
-    """Return the error for what there is not without the compiled engine."""
+    """Return the error that `lost` is missing because the engine was not compiled."""
     return AlphaMFError(
         "alphamf was installed without a C compiler (GCC or Clang), so that there is no "
         f"{lost}; install a compiler, and alphamf again"

@@ -26,7 +26,7 @@ _URI, _LONGEST = b"urn:alphamf:", 1 << 16
 
 
 def plugin(wide: bytes, narrow: bytes) -> bytes:
-    """Return the content of the file that is all plug-ins."""
+    """Return the content of the one file that serves as every plug-in."""
     file = library_file()
     if file is None:
         raise no_compiler("plug-in")
@@ -35,7 +35,7 @@ def plugin(wide: bytes, narrow: bytes) -> bytes:
 
 
 def _folder(kind: str) -> Path:
-    """Return the user's folder for plug-ins of a kind: the first of a variable, or the system's."""
+    """Return the user's folder for a kind of plug-in: first in ``KIND_PATH``, or the default."""
     if first := os.environ.get(f"{kind}_PATH", "").split(os.pathsep)[0]:
         return Path(first)
     try:

@@ -20,7 +20,7 @@ SECONDS = 30
 
 @dataclass(frozen=True)
 class PublishedFile:
-    """A published file."""
+    """A file to download: where it is, and how to verify it."""
 
     name: str  # Name of the file in the cache
     sha256: str  # Checksum
@@ -114,7 +114,7 @@ _UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases/statlog"
 
 
 def _published(name: str, *folders: str) -> PublishedFile:
-    """Return a file that lies in folders of the web under its own name."""
+    """Return the file `name`, which can be downloaded from any of these web folders."""
     return PublishedFile(name, _SUMS[name], tuple(f"{folder}/{name}" for folder in folders))
 
 

@@ -177,7 +177,7 @@ class Recordings:
         self._put(self._short, recording, task, self._looked)
 
     def start_preview(self, recording: ServerRecording, start: int) -> None:
-        """Denoise ten seconds from `start` before the rest."""
+        """Queue ten seconds from the sample `start`, to be denoised before the rest."""
         recording.previewing = True
         spare = self._limits.spare
         task = PreviewTask(recording.folder, recording.sound, start, recording.seed, cores(), spare)
@@ -185,7 +185,7 @@ class Recordings:
         self._touch(recording)
 
     def start_echo(self, recording: ServerRecording) -> None:
-        """Denoise a recording that is done once more, and remove its echo."""
+        """Queue a denoised recording again, this time to remove its echo, too."""
         recording.echo = EchoRemoval()
         task = self._denoise_task(recording, echo_free=True)
         recording.echo.ticket = self._put(self._long, recording, task, self._echo_removed)

@@ -29,7 +29,7 @@ class _Connection(H11Protocol):
     """HTTP with deadlines; connections without a request of a user make room for new ones.
 
     The next request must arrive within `Limits.head` seconds after the connection or the last
-    answer, and a part of an answer must leave within `Limits.idle` seconds. `upload.receive` has
+    answer, and a part of an answer must leave within `Limits.idle` seconds. `routes.receive` has
     the deadlines of uploads. If there are `Limits.connections` connections, the oldest one without
     a request of a user (who has the token) is closed for a new one.
     """
@@ -180,7 +180,7 @@ def serve(serving: Serving, ready: Callable[[str, Path], None]) -> None:
 
 
 def write_entrance(folder: Path, address: str) -> Path:
-    """Write a file of this user alone that redirects to an address, as others see command lines."""
+    """Write a private file that redirects to an address; command lines are visible to others."""
     path = folder / "open.html"
     with system_errors("the file that opens the browser cannot be written"):
         # O_EXCL refuses whatever has that name, a link too.

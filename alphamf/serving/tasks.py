@@ -154,7 +154,7 @@ class DenoiseTask:
     """Denoises a recording in the same way as ``alphamf denoise``."""
 
     folder: Path  # Folder of the recording
-    # preset, seed, jobs: as in `Request`.
+    # As in `Request` (preset) and in its `StreamOptions` (seed, jobs).
     preset: str
     seed: int
     jobs: int

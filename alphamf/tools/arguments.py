@@ -113,7 +113,7 @@ def file_name(name: str, value: Any, words: str = "the name of a file") -> str:
 
 
 def name_the_rate(function: Callable[P, R]) -> Callable[P, R]:
-    """Let a call with ``sr=``, as other libraries have it, be refused by a sentence with `rate`."""
+    """Decorate a function: ``sr=``, as in other libraries, raises an error that names `rate`."""
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -49,7 +49,7 @@ def namespace(array: Array) -> Any:
 
 
 def put(array: Array, place: Any, value: Array) -> Array:
-    """Write into an array, and return it: a new one where JAX traces, which has no other."""
+    """Write into an array, and return it; arrays of JAX cannot change: return a new one."""
     if hasattr(array, "at"):
         return array.at[place].set(value)
     array[place] = value

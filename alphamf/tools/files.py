@@ -115,7 +115,7 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
 
 
 def _locked_folder(prefix: str, stack: ExitStack) -> Path | None:
-    """Make a folder, which the stack deletes; None if another process took it for a left one."""
+    """Make a folder, which the stack deletes; None if another process deletes it as abandoned."""
     with system_errors("cannot create a temporary folder"):
         folder = Path(tempfile.mkdtemp(prefix=prefix))
     stack.callback(shutil.rmtree, folder, ignore_errors=True)

@@ -22,7 +22,7 @@ class Clip(NamedTuple):
 
 
 class Method(NamedTuple):
-    """A denoising method."""
+    """A denoising method that can be compared, by name."""
 
     name: str  # On the command line
     summary: str  # One line

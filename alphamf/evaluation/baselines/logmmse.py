@@ -82,7 +82,7 @@ def denoise(clip: Clip) -> Floats:
 
 
 def track_noise(power: Doubles) -> Doubles:
-    """Return the noise power under |y|^2, both of shape (frames, bins)."""
+    """Return the noise power in `power`, |y|^2 of the recording, both of shape (frames, bins)."""
     least = SILENT * power.mean()
     noise = np.maximum(power[:START_FRAMES].mean(axis=0), least)
     tracked = np.empty_like(power)

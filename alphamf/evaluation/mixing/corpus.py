@@ -57,7 +57,7 @@ class Mixture(NamedTuple):
 def claim(
     folder: Path, inputs: Iterable[str], planned: Iterable[tuple[str, str]], *, overwrite: bool
 ) -> None:
-    """Create the folder of a corpus, and remove an earlier corpus from it."""
+    """Create the folder of a corpus; remove an earlier corpus, or refuse it without `overwrite`."""
     for name in (TABLE, *PARTS):
         refuse_links(folder / name, folder)
     written = list(corpus_files(folder / TABLE)) if overwrite else []

@@ -55,7 +55,7 @@ def noise(audio: Floats, rate: int) -> Noise:
 
 
 def power(speech: Floats, rate: int, level: str) -> float:
-    """Return the power of speech: its mean square.
+    """Return the mean square of speech: of all, or at `level` "active" of its active parts.
 
     `speech`: shape (samples,).
     """

@@ -70,7 +70,7 @@ class Chart:
         self.text(xlabel, middle, self.height - 5, "text-anchor: middle", INK)
 
     def place(self, x: float, y: float) -> Point:
-        """Return where a point of the axes is in the picture."""
+        """Convert a point from the units of the axes to pixels of the picture."""
         (low, high), value = self.x, x
         if self.log:
             low, high, value = math.log(low), math.log(high), math.log(x)
@@ -134,14 +134,14 @@ class Chart:
         self.line([(self.x[0], self.y[0]), (self.x[0], self.y[1])], MUTED, 0.6)
 
     def svg(self, alternative: str) -> Markup:
-        """Return the element, with a sentence for those who cannot see it."""
+        """Return the ``<svg>`` element; screen readers speak `alternative` in its place."""
         label = escape(printable_name(alternative))
         view = f'viewBox="0 0 {WIDTH} {self.height:.0f}"'
         return Markup(f'<svg {view} role="img" aria-label="{label}">{"".join(self._parts)}</svg>')
 
 
 def rows(title: str, xlabel: str, names: Sequence[str], values: Iterable[float]) -> Chart:
-    """Return a chart with a named row for each method, the first on top, that covers values."""
+    """Return a chart with a named row for each method, first on top; its x axis covers `values`."""
     low, high = widened(values, 0.08)
     left = 8 + LETTER * max(map(len, names))
     height = 0.85 + 0.27 * max(len(names), 2)
@@ -161,7 +161,7 @@ def widened(values: Iterable[float], margin: float) -> Point:
 
 
 def _number(value: float, others: Sequence[float], each: bool = False) -> str:
-    """Return a number with as many decimals as others of its axis, unless `each` has its own."""
+    """Format a number with as many decimals as `others` need, or, if `each`, as it needs itself."""
     shown = [f"{round(other, 10):g}" for other in ([value] if each else others)]
     decimals = max(len(text.partition(".")[2]) for text in shown)
     return f"{value:.{decimals}f}".replace("-", "\N{MINUS SIGN}")

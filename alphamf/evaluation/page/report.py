@@ -186,7 +186,7 @@ class Reason(NamedTuple):
 
 
 def reasons(results: list[Result]) -> list[Reason]:
-    """Return the reasons, most frequent first; those that differ only in numbers are merged."""
+    """Count the reasons for missing scores, whatever their numbers; most frequent first."""
     seen: Counter[tuple[str, str]] = Counter()
     example: dict[tuple[str, str], str] = {}
     for result in results:

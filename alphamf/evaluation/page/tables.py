@@ -217,7 +217,7 @@ def _ahead(results: list[Result], method: str, other: str) -> tuple[str, str]:
 
 
 class Heading(NamedTuple):
-    """The heading of a column."""
+    """The heading of a column of scores, and how a click on it sorts."""
 
     # label, unit: text.
     label: str
@@ -226,14 +226,14 @@ class Heading(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """A cell of a table."""
+    """A score in a table, with its error and whether it is the best."""
 
     # text, beside: number, and error or interval in small print.
     text: str
     beside: str = ""
     value: float | None = None  # Sort key
     mark: str = ""  # "best", "better", "worse" or empty
-    # Those that a mean is over, as from `alphamf.evaluation.summary.clips`.
+    # Clips that a mean is over, as from `alphamf.evaluation.summary.clips`.
     clips: frozenset[tuple[Any, ...]] = frozenset()
 
 

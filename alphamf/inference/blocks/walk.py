@@ -301,7 +301,7 @@ class Walk:
             )
 
     def _start(self, key: int, count: int) -> Array:
-        """Return the start: a tenth of the prior's width around the level, empty memories."""
+        """Draw W or H near its level, a tenth of the prior's width; other state arrays are 0."""
         _, arrays, positions, _, _ = self.layout
         state = np.zeros((arrays, int(count), self.model.rank), np.float32)
         variance = self.model.variance_w if key < self.blocks else self.model.variance_h

@@ -37,8 +37,8 @@ class SGLD:
     Attributes
     ----------
     step_size
-        h, a number or a function of the step index. In units of a posterior variance: useful are
-        a tenth of the least variance, or less.
+        h, a number or a function of the step index. A tenth of the smallest posterior variance of
+        theta, or less, works well.
 
     References
     ----------

@@ -79,7 +79,7 @@ class PositiveHAMCMC(_TwoPhases):
     memory
         M, at least 2.
     trust
-        lambda, in units of the metric; V is flat at minus infinity, where H would grow without it.
+        lambda, in units of the metric: it bounds H where theta is near 0 and the law of u is flat.
     decay, freeze
         As in `SGRLD`.
 

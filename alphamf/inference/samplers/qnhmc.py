@@ -103,7 +103,7 @@ class QNHMC:
     gamma
         C = gamma I at the start, and what L-BFGS builds upon.
     mass
-        M.
+        M, the mass matrix, as in `HMC`.
 
     References
     ----------

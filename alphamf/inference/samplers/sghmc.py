@@ -68,7 +68,7 @@ class SGHMC:
     integrator
         "euler", "splitting" or "baoab".
     mass
-        M.
+        M, the mass matrix, as in `HMC`.
 
     References
     ----------
@@ -214,7 +214,7 @@ class SGNHT:
     diffusion
         A.
     mass
-        M.
+        M, the mass matrix, as in `HMC`.
 
     References
     ----------

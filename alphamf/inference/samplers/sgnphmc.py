@@ -149,8 +149,8 @@ class BothMasses(NamedTuple):
 class SGNPHMC:
     """Stochastic gradient Nose-Poincare Hamiltonian Monte Carlo with a mass M independent of theta.
 
-    Leaves the posterior times N(0, M) times N(0, Q) invariant up to a bias of O(h^2). A leap costs
-    two gradients and two values of U. On a positive target M must be diagonal.
+    Leaves the posterior times N(0, M) of the momentum r times N(0, Q) of the thermostat q invariant
+    up to O(h^2). A leap costs two gradients and two values. A positive target needs a diagonal M.
 
     Attributes
     ----------
@@ -163,7 +163,7 @@ class SGNPHMC:
     inertia
         Q / D; its root is the time in which the thermostat follows the kinetic energy.
     mass
-        M.
+        M, the mass matrix, as in `HMC`.
     bath
         Mass of q in units of its Q, in one dimension; None: Q stays at `inertia` times D. With a
         `MassEM` here and as `mass`, this is SG-NPHMC-EM as the paper has it.
@@ -225,7 +225,7 @@ class SGRNPHMCState(NamedTuple):
 
 @dataclass(frozen=True)
 class SGRNPHMC:
-    """Stochastic gradient Riemannian Nose-Poincare HMC: the above with the target's G(theta).
+    """Stochastic gradient Riemannian Nose-Poincare HMC: `SGNPHMC` with the target's G(theta).
 
     Leaves the posterior times N(0, G) times N(0, Q) invariant, up to O(h^2) from two fixed-point
     iterations on, and O(h) with one. Where G is the Fisher information, gradient noise is nearly of

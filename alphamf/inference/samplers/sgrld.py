@@ -33,7 +33,7 @@ class SGRLD:
     with 1 / c the running mean of the gradient's positive part, so that a factor moves in
     proportion to its size. Near zero the drift is h c times the prior's shape, finite for shapes
     below one too. From step `freeze` on c rests, and the posterior is invariant up to O(h); before,
-    Gamma = c is only its leading term.
+    the drift h c is only the leading term of the exact one.
 
     Attributes
     ----------

@@ -17,7 +17,7 @@ from alphamf.tools.arrays import Array, namespace
 
 
 class LinearGaussian:
-    r"""Posterior of the weights of the model above.
+    r"""Posterior of theta with prior N(0, I), given x_n of the law N(a_n' theta, sigma^2).
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ from alphamf.tools.arrays import Array, namespace
 
 
 class LogisticRegression:
-    r"""Posterior of the weights of the model above.
+    r"""Posterior of w with prior N(0, v I), where P(y_n = 1) = pi_n = 1 / (1 + exp(-a_n' w)).
 
     .. math:: U = \sum_n \left[\log(1 + e^{z_n}) - y_n z_n\right] + \frac{|w|^2}{2v}, \qquad
        z_n = a_n^\top w, \qquad \nabla U = \sum_n (\pi_n - y_n)\, a_n + \frac{w}{v}.

@@ -32,7 +32,7 @@ class NormalWishart:
     Parameters
     ----------
     x
-        Observations, shape (N,) with N at least 3, so that mu has a variance.
+        Observations, shape (N,), N at least 3, with mean m and sum of squared deviations S.
     batch
         As in `LinearGaussian`.
 

@@ -121,10 +121,10 @@ class TopicWeights(NamedTuple):
 class TopicModel:
     r"""Posterior of :math:`\theta = (\log T, \log E, \log\alpha, \log c)`, of length 2 K + 2.
 
-    The Jacobian of the logarithms is in U. The latents are the topics of the tokens: a token is one
-    occurrence of a word. With x_kn tokens of topic k in document n, of L_n tokens, and
+    Topic k has the weight r_k = E_k exp(-T_k). The latents are the topics of the tokens, which are
+    occurrences of words. With x_kn tokens of topic k in document n, of L_n tokens, and
     :math:`s = \sum_k r_k`, U has a closed form, in which the factors theta_kn and p_n are
-    integrated out:
+    integrated out; the Jacobian of the logarithms is part of log p(theta):
 
     .. math:: U = \sum_n \left[\log \frac{\Gamma(a_0 + b_0 + L_n + s)}{\Gamma(b_0 + s)}
        - \sum_k \log \frac{\Gamma(r_k + x_{kn})}{\Gamma(r_k)}\right] - \log p(\theta).

@@ -31,15 +31,15 @@ FLAT = -8.0
 
 
 class UnboundedTarget:
-    """A positive target in coordinates u on the whole line, with the exact Jacobian.
+    r"""A positive target in unbounded coordinates u: :math:`\theta = c \log(1 + e^u)^2 / 4`.
 
     Parameters
     ----------
     target
         A target of positive factors, whose potentials have ``parts``.
     scale
-        c, positive, shape (*chains, D) or (D,): for a curvature of one, 1 over the gradient's
-        positive part. It must not depend on where the chain is.
+        c, positive, shape (*chains, D) or (D,), constant during a run. With 1 / ``plus`` of the
+        potential's ``parts``, the potential of u has a curvature of about one.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ class UnboundedTarget:
         return self.coordinates(self.target.start(rng, chains))
 
     def draw(self, rng: Any, theta: Array) -> UnboundedPotential:
-        """Draw from the target at coordinates theta, and return the potential V."""
+        """Draw from the target at coordinates theta, and return the potential of these."""
         potential, parts = draw_parts(self.target, rng, self.position(theta))
         return UnboundedPotential(self, potential, theta, parts)
 

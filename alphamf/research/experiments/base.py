@@ -55,7 +55,7 @@ class Experiment:
 
 @contextmanager
 def in_numpy() -> Iterator[None]:
-    """Make all samplers step in NumPy: of some the leaps are compiled, and times would not compare.
+    """Make all samplers step in NumPy: compiled leaps, which only some have, would distort times.
 
     It decorates each function that measures a time.
     """
@@ -64,7 +64,7 @@ def in_numpy() -> Iterator[None]:
 
 
 def blank_figure(width: float, height: float) -> Any:
-    """Return an empty figure of Matplotlib, in inches."""
+    """Return an empty figure of Matplotlib; `width` and `height` are in inches."""
     figure = extras.load_library("matplotlib.figure").Figure
     return figure(figsize=(width, height), layout="constrained")
 

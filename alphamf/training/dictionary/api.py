@@ -197,7 +197,7 @@ def train(
         Steps of the chain, of which the last third is averaged. A sampler other than EM starts
         after 50 steps of EM.
     seconds
-        The most that is taken of a voice.
+        Maximum length of speech per voice, in seconds.
     voices
         Rule by which files belong to one voice; see `alphamf.training.dictionary.speech`.
     seed
@@ -260,7 +260,7 @@ def gains_over_shipped(
 ) -> dict[str, list[float]]:
     """Return the changes of SI-SDR in dB against the shipped model, by preset.
 
-    There is one for each voice that can be used, from 5 s of it in noise.
+    Each list has one value per usable voice, measured on 5 s of the voice in noise.
     """
     changes: dict[str, list[float]] = {"plain": [], "fast": []}
     for k, file in enumerate(files):

@@ -48,8 +48,8 @@ def losses(made: NetworkBandGains, wanted: Collection[str]) -> dict[str, Tensor]
     """Compute terms of the objective, each a mean over clips.
 
     `wanted`: ``distortion`` is the log of a band's squared error over its speech's energy, which
-    saturates at 30 dB; ``distance``, log-spectral distance in dB, in which what is lost counts
-    `LOST` times, the root of the mean square over bands, mean over frames.
+    saturates at 30 dB; ``distance`` is the log-spectral distance in dB (root mean square over
+    bands, mean over frames), in which a band that is too soft counts `LOST` times.
     """
     terms = {"distortion": _distortion, "distance": _distance}
     return {name: terms[name](made) for name in wanted}

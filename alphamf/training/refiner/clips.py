@@ -204,7 +204,7 @@ def _bands(
     *,
     until_edge: bool,
 ) -> BandClip:
-    """Denoise a mixture at its own rate, up to the input of the high-band network."""
+    """Make a clip for the high-band network; `until_edge`: not above the sound of `clean`."""
     network: Any = weights.second_stage
     (found,) = sample_gains(
         [noisy.sound], noisy.rate, weights, settings, key, np, lambda steps: None, [None]

@@ -60,7 +60,7 @@ class _AnyKind:
         return (of,) if of else ()
 
     def frame(self, dictionary: Dictionary) -> Frame:
-        """Return the windows that the network reads, next to a dictionary."""
+        """Return the window and hop of the network's input, for a dictionary."""
         return frame_for(self.network, dictionary)
 
     def rate(self, dictionary: Dictionary) -> int:
@@ -285,7 +285,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Ladder:
-    """Scores that a short run of the configuration must reach."""
+    """Loss that a short run of the configuration must reproduce at a given step."""
 
     step: int  # Where the run is compared: a multiple of `Schedule.report_every`
     # Objective recorded there, mean since the line of the log before; NaN: not yet known.

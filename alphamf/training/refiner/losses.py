@@ -39,7 +39,7 @@ mean."""
 
 
 class TrainingGrid(NamedTuple):
-    """The input spectra of a network."""
+    """The STFT in which a network reads and changes sound, in PyTorch."""
 
     frame: Frame  # Window and hop in samples
     rate: int

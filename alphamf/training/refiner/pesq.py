@@ -185,19 +185,19 @@ def band_powers(sounds: Tensor, inside: Tensor, rate: int) -> Tensor:
 
 
 def heard_difference(loud: Tensor, other: Tensor) -> Tensor:
-    """Return how much louder the second is, less what is masked."""
+    """Return how much louder `other` is than `loud` (negative: softer), less what is masked."""
     difference, masked = other - loud, MASKED * torch.minimum(loud, other)
     return difference - torch.clamp(difference, -masked, masked)
 
 
 def weight_of_added(ours: Tensor, theirs: Tensor) -> Tensor:
-    """Return the weight of a band's difference among what was added to the speech."""
+    """Return PESQ's asymmetry factor per band: 0 unless the estimate is clearly louder."""
     ratio = ((theirs + 50) / (ours + 50)) ** ASYMMETRY
     return torch.where(ratio < LEAST_RATIO, 0.0, ratio.clamp(max=LARGEST))
 
 
 def _filter(hertz: Reals, rate: int) -> Reals:
-    """Return the response of what both sounds are heard through."""
+    """Return the frequency response of the handset, or of PESQ's filter for wide-band sound."""
     if rate <= NARROW_BAND:
         places, decibels = np.transpose(HANDSET)
         return 10 ** ((np.interp(hertz, places, decibels) - decibels.max()) / 20)
@@ -206,12 +206,12 @@ def _filter(hertz: Reals, rate: int) -> Reals:
 
 
 def _audible(power: Tensor, threshold: Tensor, times: float) -> Tensor:
-    """Return the power of the bands that lie so many times above the threshold."""
+    """Return the total power of the bands whose power exceeds `times` times the threshold."""
     return (power * (power > times * threshold)).sum(2)
 
 
 def _response(ours: Tensor, theirs: Tensor, threshold: Tensor) -> Tensor:
-    """Return the frequency response between two sounds, which is not a disturbance."""
+    """Return the power ratio of two sounds per band, which PESQ does not count as a disturbance."""
     speech = (_audible(ours, threshold, 100) > SILENT)[..., None]
     means = (
         (each * (speech & (each > 100 * threshold))).mean(1, keepdim=True) + 1e3

@@ -58,13 +58,13 @@ WANDERING, MEMORY = 6.0, 0.9
 def widen_band(rng: Rng, sound: Floats, rate: int, tilts: Sequence[float] = (0.0, 0.0)) -> Floats:
     """Return a voice at `FULL_BAND`, with a synthetic band up to `END`.
 
-    `sound`, `rate`: shape (samples,), and its sampling rate in Hz, of 16 kHz or more. `tilts`:
-    range of how many dB the band rises where `KNOWN` rises over `LOWER` by one, as it does in
-    sibilants: from 0 to .9 in most of the full-band voices of training.
+    `sound`, `rate`: shape (samples,), and its sampling rate in Hz, of 16 kHz or more. `tilts`: the
+    smallest and the largest slope, in dB of the band per dB of `KNOWN` relative to `LOWER`, which
+    is high in sibilants; 0 to 0.9 in most of the full-band voices used for training.
 
     Above 8 kHz a voice is noise, whose level follows that from 5 to 7.5 kHz. How much softer it is
-    in each band, how closely it follows, and how much louder it is in sibilants differ between
-    voices: the ranges are those of a regression on the full-band voices of training.
+    in each band, how closely it follows, and how much louder it is in sibilants are drawn at random
+    from ranges that a regression on those full-band voices gave.
     """
     wide = resample(sound, rate, FULL_BAND)
     frequencies = Grid(FULL_BAND, FRAME).frequencies
@@ -127,7 +127,7 @@ class SplitRecordings(NamedTuple):
 
 
 def corpus(name: str) -> Path:
-    """Return the path of that name, or else the folder of ``$ALPHAMF_DATA/corpora``."""
+    """Return the folder `name`; if there is none, the one in ``$ALPHAMF_DATA/corpora``."""
     folder, data = Path(name), os.environ.get("ALPHAMF_DATA")
     if data and not folder.exists():
         known = Path(data, "corpora", name)
@@ -138,8 +138,8 @@ def corpus(name: str) -> Path:
 def sources(name: str, split: str, most: int = 0, quiet: float = 0.0) -> list[SplitFile]:
     """List the files of a split of a corpus.
 
-    `quiet`: least distance in dB between the levels of the manifest; rows without levels are left
-    out, too. 0: all.
+    `most`, `quiet`: as in `Data`; with `quiet`, files whose levels the manifest does not list are
+    left out, too.
     """
     folder = corpus(name)
     if not (folder / MANIFEST).is_file():

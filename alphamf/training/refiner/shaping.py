@@ -169,9 +169,9 @@ def filter_telephone(rng: Rng, sound: Reals, rate: int) -> Reals:
 
 
 def begin_late(rng: Rng, sound: Reals, rate: int) -> Reals:
-    """Silence a voice up to its quietest moment within .1 s of a random one, with a fade of 20 ms.
+    """Silence a voice before the quietest moment within 0.1 s of a random time; fade in 20 ms.
 
-    That one is .3 to 1.5 s from the start, and in the first half.
+    The random time is 0.3 to 1.5 s after the start, but not after the middle.
     """
     from scipy.ndimage import uniform_filter1d
 

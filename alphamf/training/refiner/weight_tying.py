@@ -30,8 +30,8 @@ def band_shares(bins: int, bands: int) -> Floats:
 def expand_tied(parameters: Mapping[str, Tensor], spread: Tensor) -> dict[str, Tensor]:
     """Expand tied parameters to the parameters of the network for all bins.
 
-    `parameters`: parameters with the names and shapes of `alphamf.learnt.network.shapes`, with one
-    bin per band.
+    `parameters`: as `alphamf.learnt.network.shapes` names them, with one bin per band. `spread`: as
+    from `band_shares`.
     """
     bands = spread.shape[1]
     read = parameters["in.weight"].unflatten(0, (bands, -1))

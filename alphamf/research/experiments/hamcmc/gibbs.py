@@ -201,8 +201,8 @@ class Interleaved:
 
     .. math:: \theta_t = \theta_{t-M} - h \nabla \tilde U(\theta_{t-M}) + \mathcal{N}(0, 2 h).
 
-    It shows which part of HAMCMC's result its curvature has: latents are shared and samples
-    averaged as there, and a step takes one gradient in the place of two.
+    It shows what curvature adds to HAMCMC: latents are shared and samples averaged as there, but a
+    step takes one gradient instead of two.
     """
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient",)

@@ -46,13 +46,13 @@ one for SG-NPHMC-EM that learns Q."""
 
 @dataclass(frozen=True)
 class LearntMass:
-    """A mass that a learner adapts, and `inverse` changes."""
+    """A mass adapted by `learner`; a subclass has `inverse`, which modifies the result."""
 
     learner: MassEM
 
     @property
     def test(self) -> str:
-        """Test function of the learner."""
+        """Name of the learner's test function, as in `MassEM`."""
         return self.learner.test
 
     def init(self, theta: Array) -> MassEMState:
@@ -92,7 +92,7 @@ class PositionMass(LearntMass):
 
 
 def base_method(method: str) -> str:
-    """Return the name of the plain sampler."""
+    """Return a method's name without its ending: that of the sampler with a fixed mass."""
     for ending in (BOTH, EM, POSITIONS):
         method = method.removesuffix(ending)
     return method
@@ -108,7 +108,7 @@ def sampler(
     growth: float = 10.0,
     variance: float = 1.0,
 ) -> Any:
-    """Return a sampler."""
+    """Build a sampler of `METHODS`; parameters as in `MassEM`, `variance` as in `PositionMass`."""
     settings = dict(settings)
     learner = MassEM(samples=samples, growth=growth, dense=dense, freeze=freeze)
     if method.endswith(EM):

@@ -75,7 +75,7 @@ def jobs(full: bool, seed: int) -> list[Job]:
 
 
 def sampler_of(job: Job) -> Any:
-    """Return the sampler of a job; HMC has the step that is the same with an inverse mass gamma."""
+    """Return the sampler of a job; HMC's step is scaled, which equals an inverse mass of gamma."""
     if job["method"] == "HMC":
         job = {**job, "step": job["step"] * job["gamma"] ** 0.5}
     return gaussian.sampler_of(job, memory=MEMORY, freeze=job["samples"] // 2)
@@ -135,7 +135,7 @@ def descend(target: LogisticRegression, steps: int) -> Array:
     U's curvature is nowhere above L = |X|^2 / 4 + 1 / v, with the spectral norm of the features, so
     that U falls at every step.
 
-    `target`: the posterior, shape (D,).
+    Returns: shape (D,).
     """
     w: Array = np.zeros(target.size, target.features.dtype)
     potential = target.draw(None, w)

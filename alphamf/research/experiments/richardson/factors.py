@@ -85,7 +85,7 @@ def jobs(full: bool, seed: int) -> list[Job]:
 
 
 def work(job: Job) -> Numbers:
-    """Run one method, and record the RMSE of its averaged predictions over time."""
+    """Run one method, and record the RMSE of its averaged predictions over time in seconds."""
     ratings = RatingSplit(job["users"])
     target = TimedTarget(ratings.target(rank=RANK, offset=0.0, batch=len(ratings.train[2]) // 10))
     pairs, pair = ratings.test[:2], job["method"] == "SGRRLD"
