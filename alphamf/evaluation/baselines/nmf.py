@@ -50,7 +50,7 @@ TINY = 1e-12
 
 
 def denoise(clip: Clip, beta: int) -> Floats:
-    """Denoise at the dictionary's rate; frequencies above its band are unchanged."""
+    """Denoise by the `beta` divergence at the dictionary's rate; nothing above its band changes."""
     dictionary = choose(clip.model, clip.rate)
     sound = resample(clip.noisy, clip.rate, dictionary.rate)
     peak = np.abs(sound).max(initial=0)
