@@ -14,7 +14,6 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from functools import partial
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,13 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from alphamf.audio.writer import open_writer
-from alphamf.batch.file import process
-from alphamf.batch.inputs import plan
-from alphamf.batch.observers import Observers
-from alphamf.batch.request import Request
 from alphamf.denoising.api import denoise
-from alphamf.denoising.settings import PRESETS
-from alphamf.denoising.stream_options import StreamOptions
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.baselines.base import Clip
 from alphamf.evaluation.baselines.registry import METHODS
@@ -116,24 +109,14 @@ def cores() -> None:
     lines = [["sound", "files", "seconds", "one core s", f"{count} cores s", "times as fast"]]
     for name, lengths in (("a folder of clips", range(10, 26)), ("one recording", [280])):
         with TemporaryDirectory() as place:
-            here = Path(place, "in")
             for k, seconds in enumerate(lengths):
-                write(here / f"{k}.wav", seconds, 1, 16000)
-            times = np.array([[elapsed(here, k) for k in (1, count)] for _ in range(ROUNDS)])
-        one, every = np.median(times, axis=0)
+                write(Path(place, "in", f"{k}.wav"), seconds, 1, 16000)
+            commands = [[*DENOISE, "--overwrite", "--jobs", f"{jobs}"] for jobs in (1, count)]
+            turns = [[run(each, Path(place)) for each in commands] for _ in range(ROUNDS)]
+        one, every = np.median(turns, axis=0)[:, 1]
         sizes = [f"{len(lengths)}", f"{sum(lengths)}"]
         lines.append([name, *sizes, f"{one:.1f}", f"{every:.1f}", f"{one / every:.2f}"])
     publish("speed-cores.csv", lines)
-
-
-def elapsed(folder: Path, count: int) -> float:
-    """Return the seconds that a number of cores take for the recordings of a folder."""
-    jobs = plan([str(folder)], output_dir=f"{folder}-out", overwrite=True).jobs
-    options = StreamOptions(PRESETS["fast"], jobs=max(1, count // len(jobs)))
-    request = Request(options, Observers, overwrite=True)
-    started = time.perf_counter()
-    list(pool.each(partial(process, request=request), jobs, workers=count))
-    return time.perf_counter() - started
 
 
 def rates() -> None:
