@@ -100,7 +100,7 @@ class Command(TyperCommand):
                 formatter.write_dl(rows, col_max=COLUMN)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the words of the command line; an error is a sentence of its own."""
+        """Parse the words of the command line; refuse extra ones, with examples of the command."""
         ctx.allow_extra_args = True  # refused here, with the right form
         try:
             extra = super().parse_args(ctx, args)

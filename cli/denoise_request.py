@@ -104,7 +104,7 @@ def is_real_time(values: Mapping[str, Any]) -> bool:
 
 
 def _given(values: Mapping[str, Any]) -> set[str]:
-    """Return the options that are given, those with a value, and what they come to together."""
+    """Return the options that are given, also as ``name=value``, and what they mean together."""
     given = {name for name, value in values.items() if value not in (None, False, [], ["none"])}
     given |= {f"{name}={value}" for name, value in values.items() if isinstance(value, str)}
     stdin = STREAM in values["inputs"]

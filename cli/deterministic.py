@@ -22,8 +22,8 @@ DISABLED = "NPY_DISABLE_CPU_FEATURES"
 KEPT = {"X86_V2", "X86_V3", "AVX", "F16C", "FMA3", "AVX2"}
 NEWER = {"X86_V4", "AVX512F", "AVX512CD", "AVX512_SKX", "AVX512_CLX", "AVX512_CNL"}
 NEWER |= {"AVX512_KNL", "AVX512_KNM", "AVX512_ICL", "AVX512_SPR"}
-"""The same for NumPy: features that it has code for, by the names of its versions, which it may use
-and which not; others that it finds go, too."""
+"""The same for NumPy: processor features, by the names in any of its versions, that it may use and
+that it may not; others that it finds are disabled, too."""
 
 TUNABLES, CAPABILITIES = "GLIBC_TUNABLES", "glibc.cpu.hwcaps="
 """The C library has one exponential, logarithm and sine for all processors with AVX2 and FMA,
@@ -31,7 +31,7 @@ unless a tunable hides these."""
 
 
 def restart_early() -> None:
-    """Restart this command if its environment variables are not set and the processor supports it.
+    """Restart this command if its environment variables are not set; only on x86-64 and POSIX.
 
     Call it as early as possible, so that little is imported twice.
     """

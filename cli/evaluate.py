@@ -42,7 +42,6 @@ CORPUS = "Corpus"
 METHOD = "Methods"
 SCORING = "Scores and tables"
 
-
 _HIDDEN = ("SDR dB", "SIR dB", "SAR dB", "STOI", "CPU s per s")
 """Columns that are left out in a terminal."""
 

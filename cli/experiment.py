@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def experiment(
     name: Annotated[
         str,
-        typer.Argument(metavar="[NAME|list]", help="Name of the experiment; 'list' lists them."),
+        typer.Argument(metavar="[NAME|list]", help="Name of the experiment; 'list' lists all."),
     ] = "list",
     full: Annotated[bool, typer.Option("--full", help="Use the paper's full sizes.")] = False,
     output: Annotated[

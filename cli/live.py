@@ -262,7 +262,7 @@ def live(
 
 
 def _virtual_microphone(given: list[str], strength: float, *, quiet: bool) -> None:
-    """Have a virtual microphone until Ctrl-C; `given` are options that it cannot have."""
+    """Run a virtual microphone until Ctrl-C; `given` are options that it cannot have."""
     from alphamf.cli.plugin import plugin_file
     from alphamf.live.devices import NAME, run_virtual_microphone
 

@@ -41,8 +41,9 @@ def serve(
         bool,
         option(
             NETWORK,
-            "Let everybody in without a token. Limits: 100 MB and 10 minutes per file, 10 uploads "
-            "per minute and visitor. File names are not kept; files are deleted after 15 minutes.",
+            "Let everybody in without a token. Limits: 100 MB and 10 minutes of stereo at 48 kHz "
+            "per file, 10 uploads per minute and visitor. File names are not kept; files are "
+            "deleted after 15 minutes.",
             "--public",
         ),
     ] = False,
