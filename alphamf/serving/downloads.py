@@ -61,7 +61,7 @@ class Downloads:
     async def sound(self, request: Request) -> _Held:
         """``GET /api/recordings/ID/sound``: samples of the input and of the speech.
 
-        With ``echo=1``, those of the speech without echo follow.
+        With ``echo=1``, the speech without echo follows.
         """
         recording = find_decoded(self.recordings, request)
         rate, channels, frames = recording.sound
@@ -115,7 +115,7 @@ class Downloads:
             return _Held(answer, stack.pop_all())
 
     async def _file(self, recording: ServerRecording, mix: Mix, stack: AsyncExitStack) -> Download:
-        """Return a result; one that is not as ``alphamf denoise`` writes it is written first.
+        """Return a result's file; a `mix` that ``alphamf denoise`` did not write is written first.
 
         The file is kept until the stack is closed.
         """

@@ -121,7 +121,7 @@ def header_values(scope: Message, name: bytes) -> list[str]:
 
 
 def _place(origin: str) -> str | None:
-    """Return host and port of an origin, or None if it has none."""
+    """Return host and port of an origin, or None if it is not a valid address."""
     try:
         return urlsplit(origin).netloc
     except ValueError:
@@ -146,7 +146,7 @@ BUSY = "too many requests at a time from your address; close some pages"
 
 
 def guest(scope: Message) -> str:
-    """Return whom a request is from: an address, or the first half of one of IPv6.
+    """Return whom a request is from: an address, or the first half of an IPv6 address.
 
     A proxy on this machine or in its network names its client last in X-Forwarded-For.
     """
@@ -161,7 +161,7 @@ def guest(scope: Message) -> str:
 
 
 class Turnstile:
-    """ASGI middleware that refuses a guest who has many requests under way."""
+    """ASGI middleware that refuses a guest who has `most` requests under way."""
 
     def __init__(self, app: App, most: int) -> None:
         self._app, self._most = app, most

@@ -32,14 +32,14 @@ class Ticket:
     done: Callable[[Outcome], None]
     started: Callable[[], None]  # Called when its turn has come, in the lane's thread
     guest: str  # Whom it is for
-    seconds: float  # Longest time that it may take
+    seconds: float  # Longest time that it may take, in seconds
     stopped: threading.Event = field(default_factory=threading.Event)  # Set by `Lanes.stop`
     # Set when no process works on it any more.
     left: threading.Event = field(default_factory=threading.Event)
 
 
 class Lanes:
-    """Lanes that take tasks from one queue, of all guests in turn; one has at most `most`."""
+    """Lanes that take tasks from one queue, guests in turn; `most` of a guest run at a time."""
 
     def __init__(self, count: int, *, prepared: bool = False, most: int | None = None) -> None:
         self._prepared, self._most = prepared, most or count
@@ -109,7 +109,7 @@ class Lanes:
             return ticket
 
     def _choose(self) -> Ticket | None:
-        """Return the next task: of a guest with few running ones, who was served longest ago."""
+        """Return the next task: guests with fewest running first, then those served longest ago."""
         places = {guest: place for place, guest in enumerate(self._served, 1)}
         free = [each for each in self._queue if self._running[each.guest] < self._most]
         turn = [(self._running[each.guest], places.get(each.guest, 0)) for each in free]

@@ -29,7 +29,7 @@ class Limits:
     least_rate: float = 1000.0
     # Longest time that reading a recording, a preview or a download may take, in seconds.
     short: float = 300.0
-    # Longest time that denoising may take, in seconds per second of sound and channel.
+    # What denoising may take beyond `short`, in seconds per second of sound and channel.
     long: float = 100.0
     age: float = 24 * 3600.0  # How long a recording and its results are kept, in seconds
     spare: int = 200 * MB  # Bytes that uploads and results must leave free on the disk

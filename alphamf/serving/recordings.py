@@ -42,7 +42,7 @@ FAULT = "an internal error occurred; see the terminal of the server for details"
 class EchoRemoval:
     """A second run over a recording, which removes the echo, too."""
 
-    ticket: Ticket | None = None  # Of its task; None until it is queued.
+    ticket: Ticket | None = None  # Ticket of its task; None until it is queued
     seconds: float = 0.0  # Seconds of sound denoised so far
     error: str | None = None  # One sentence, or None
     result: dict[str, Any] | None = None  # The report, once it is done
@@ -131,7 +131,7 @@ read."""
 class Recordings:
     """All recordings of a server."""
 
-    store: Path  # Folder for theirs; an attribute, too
+    store: Path  # Folder that holds a folder for each; an attribute, too
 
     def __init__(self, store: Path, limits: Limits, jobs: int) -> None:
         self.store, self._limits = store, limits
@@ -165,7 +165,7 @@ class Recordings:
         return self._all[key]
 
     def _make_room(self, held: Counter[str], own: int) -> None:
-        """Delete the oldest ended recording of the guest who has most, and more than another."""
+        """Delete the oldest ended recording of the guest who has most, if `own` + 2 or more."""
         ended = [each for each in self._all.values() if each.state in ("done", "failed")]
         oldest = max(ended, key=lambda each: held[each.guest], default=None)
         if oldest and held[oldest.guest] > own + 1:

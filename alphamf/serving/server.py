@@ -57,17 +57,17 @@ class _Connection(H11Protocol):
         super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
-        """Wait for the next request, and for what is left of this one."""
+        """Limit the time until the next request, and until the rest of this one."""
         super().on_response_complete()
         self._await_request()
 
     def pause_writing(self) -> None:
-        """Wait until a part of an answer has left, also the last one of a closing connection."""
+        """Limit the time until a part of an answer has left, also if the connection is closing."""
         super().pause_writing()
         self._answer = self.loop.call_later(self.limits.idle, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """Go on with the next part."""
+        """Cancel the time limit of a part, and go on with the next one."""
         super().resume_writing()
         if self._answer is not None:
             self._answer.cancel()
@@ -82,7 +82,7 @@ class _Connection(H11Protocol):
             self.transport.close()
 
     def _is_idle(self) -> bool:
-        """Return whether no request is being answered; the last answer may not be complete."""
+        """Return whether no request is being answered; the last answer may still be leaving."""
         return self.cycle is None or self.cycle.response_complete
 
     def _serves_user(self) -> bool:
