@@ -69,7 +69,7 @@ def memory_source() -> str:
 
 
 def _reset_peak() -> bool:
-    """Reset the system's record of the largest resident memory."""
+    """Reset the system's record of the largest resident memory; return whether it could be."""
     try:
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     except OSError:

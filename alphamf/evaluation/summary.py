@@ -43,8 +43,8 @@ class Result:
     # method alone.
     cpu_seconds: float | None = None
     real_time_factor: float | None = None
-    # Largest resident memory of its process meanwhile, in 10^6 bytes; None if it worked in another
-    # process.
+    # Largest resident memory of its process meanwhile, in 10^6 bytes; None if it is unknown, as for
+    # a method in another process.
     peak_memory_mb: float | None = None
     # Denoised file, relative to the folder of results, with forward slashes.
     audio: str | None = None
@@ -173,8 +173,8 @@ class Failure(NamedTuple):
 
     clip: str  # Name of the noisy file
     sentence: str  # The error
-    methods: str  # That failed with it, or "all"
-    runs: int  # How many there are
+    methods: str  # Names of the methods that failed with it, or "all"
+    runs: int  # How often it occurred
 
 
 def failures(results: Sequence[Result]) -> list[Failure]:

@@ -189,7 +189,7 @@ def find_speech(names: Iterable[str], folder: Path) -> Iterator[Speech | Problem
 
 
 def find_noises(names: Iterable[str], folder: Path) -> Iterator[NoiseFile | Problem]:
-    """Yield the noise recordings; the kind is the subfolder below `names`, or the name."""
+    """Yield the noise recordings; the kind is the subfolder below `names`, or the file's stem."""
     for found in _files(names, folder):
         if isinstance(found, Problem):
             yield found

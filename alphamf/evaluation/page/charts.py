@@ -44,7 +44,7 @@ SHAPES = {
 
 
 def round_numbers(low: float, high: float, most: int) -> list[float]:
-    """Return the multiples of 1, 2, 2.5 or 5 times a power of ten in a range, at most `most`."""
+    """Return multiples of 1, 2, 2.5 or 5 times a power of ten in a range, at most `most` + 1."""
     unit = 10.0 ** math.floor(math.log10((high - low) / most))
     steps = (unit * factor for factor in (1, 2, 2.5, 5, 10, 20))
     step = next(each for each in steps if (high - low) / each <= most)
@@ -325,7 +325,7 @@ def _level(score: str, title: str, found: Lines, y: tuple[float, float]) -> Mark
 
 
 def speed(results: list[Result], styles: dict[str, Style]) -> Markup | None:
-    """Draw mean SI-SDR against real-time factor; return nothing if no method has both."""
+    """Draw mean SI-SDR against real-time factor; return None if no method has both."""
     found: dict[Style, tuple[float, float, float]] = {}
     inputs: dict[Style, float] = {}
     for style in styles.values():

@@ -28,7 +28,7 @@ RANGE = 70
 """Decibels of the colour scale, below the loudest cell of the clean and the noisy signal."""
 
 _COLUMNS, _ROWS = 400, 160
-"""Largest size of a spectrogram, that at which it is shown."""
+"""Largest size of a spectrogram, which is the size at which it is shown."""
 
 
 class Ticks(NamedTuple):

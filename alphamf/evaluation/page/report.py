@@ -31,7 +31,7 @@ _GROUPS = {"noise": "By noise", "snr": "By input SNR", "reference": "By clean fi
 
 
 def write(output: Path, results: list[Result], settings: dict[str, Any]) -> Path:
-    """Write ``report.html``, sounds included."""
+    """Write ``report.html``, sounds included, and return its path."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 

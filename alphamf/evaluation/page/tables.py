@@ -131,7 +131,7 @@ def number(value: float, decimals: int, *, signed: bool = False) -> str:
 
 
 def count(many: int, noun: str) -> str:
-    """Return "1 clip", "2 clips"."""
+    """Return a number and its noun, such as "1 clip" or "2 clips"."""
     return f"{many} {noun}{'' if many == 1 else 's'}"
 
 
