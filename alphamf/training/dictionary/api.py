@@ -125,7 +125,7 @@ OBJECTIVE_COLUMNS = 1000
 
 
 TRIED, TRIED_SNR = 4, 5.0
-"""Maximum number of voices that are held back to try a model on; their ratio to noise, in dB."""
+"""Maximum number of voices that are held back to try a model on; their SNR in noise, in dB."""
 
 
 class Progress(NamedTuple):
@@ -249,7 +249,7 @@ def train(
 
 
 def hold_back(voices: Sequence[Voice]) -> tuple[list[str], list[str]]:
-    """Return files to train on, and one each of the last fifth of the voices, at most `TRIED`."""
+    """Return files to train on, and a file of each voice of the last fifth, at most `TRIED`."""
     count = min(TRIED, len(voices) // 5)
     others, tried = voices[: len(voices) - count], voices[len(voices) - count :]
     return [file for voice in others for file in voice.files], [voice.files[0] for voice in tried]

@@ -114,7 +114,7 @@ RATES = (16000, 8000)
 
 
 def common_rate(files: Sequence[str]) -> int:
-    """Return the highest rate of `RATES` that no file is below, by their headers.
+    """Return the first rate of `RATES`, or the second if the header of a file says a lower one.
 
     Pipes, and files that cannot be read, are left out.
     """

@@ -22,7 +22,7 @@ KINDS = {"recorded": 0.8, "events": 0.1, "babble": 0.1}
 """Kinds of noise: almost all are the user's own."""
 
 STEP_SIZE = 2e-4
-"""A fifth of that of a new network."""
+"""A fifth of the step size for a new network."""
 
 MIXING, FITTING = 0.35, 0.45
 """Parts of the time for the mixtures and for the steps; the rest is for reading and scores."""
@@ -38,7 +38,7 @@ READ, MEASURED, MIXED = 0.05, 0.15, 0.5
 are made."""
 
 TIE = 1e-3
-"""Change of a score that is none: mixtures that are scored again differ by as much."""
+"""Change of a score that counts as none: scores of the same mixtures differ by as much."""
 
 TellStage = Callable[[str, float], None]
 """Receives what is being done, as a sentence, and the share of the whole that is done."""
@@ -100,7 +100,7 @@ class _Stages:
 
 
 def adapt(wish: FineTuningSettings, tell: TellStage) -> FineTuningResult:
-    """Fine-tune the shipped refiner on other recordings."""
+    """Fine-tune the shipped refiner on the user's recordings, and score it before and after."""
     check_installed()
     asked, stages = _configuration(wish), _Stages(tell)
     with temporary_folder("alphamf-adapt-") as place:

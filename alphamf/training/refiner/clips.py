@@ -132,8 +132,8 @@ class Maker(NamedTuple):
 
     recipe: Mixtures  # Recipe of the mixtures
     recordings: SplitRecordings  # At the rate of the mixtures
-    # Dictionary of alpha-MF, and of a second stage the refiner whose output its clips hold; of the
-    # bands above both networks below. None of them: the clips are a refiner's own.
+    # Dictionary of alpha-MF, and the networks that run before the one to train: for a second stage
+    # a refiner, for the bands above both networks below, for a refiner none.
     weights: Weights
     kind: Kind
 
@@ -262,7 +262,7 @@ def _causal_second_stage(
 def _causal_bands(
     clean: Spectra, noisy: Spectra, weights: Weights, seed: int, *, until_edge: bool
 ) -> BandClip:
-    """Run low latency on a mixture, frame by frame, up to the input of the network of the bands."""
+    """Run low latency on a mixture, frame by frame, up to the input of the high-band network."""
     rate, dictionary = noisy.rate, weights.dictionary
     values = layers.start(np.random.default_rng(0), bands.COUNT, layers.Sizes(1, 1, 1, 2, 1, 0))
     reader = CausalHighBand(values, dictionary.rate, frame_of(dictionary.frame))

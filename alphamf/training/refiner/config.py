@@ -220,7 +220,7 @@ class Data:
 
 @dataclass(frozen=True)
 class Mixtures:
-    """The recipe of the mixtures; all but the first four fields are probabilities or ranges."""
+    """The recipe of the mixtures: how many and how long, then probabilities and ranges."""
 
     # clips, dev_clips: how many there are, to train on and to score with.
     clips: int

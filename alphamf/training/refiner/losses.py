@@ -23,15 +23,15 @@ from alphamf.training.refiner.pesq import BEST_OPINION, opinion, rough_disturban
 from alphamf.training.refiner.torch_layers import outputs
 
 RESOLUTIONS = (0.008, 0.02, 0.05)
-"""Windows of the loss of that name, in seconds; they overlap by half."""
+"""Windows of the loss ``resolutions``, in seconds; they overlap by half."""
 
 COMPRESSED = 0.3
 """Power of the magnitudes in `compression` and `resolutions`: it weights faint cells nearly as much
 as loud ones."""
 
 RARELY_HEARD, NEVER_HEARD = 1e-3, 1e-5
-"""Power below which a cell of the clean speech is faint, and the one to which what is left in there
-is compared, in the clean speech's mean: some 60 and 80 dB below the loudest cell of speech."""
+"""Powers, relative to the clean speech's mean, below which a cell of it is faint, and below which
+what is left in such a cell does not count: some 60 and 80 dB below the loudest cell of speech."""
 
 FAINT = 1e-7
 """Power that is added to a cell before taking a root, to bound the gradient: -70 dB relative to the

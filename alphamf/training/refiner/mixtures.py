@@ -52,7 +52,7 @@ MOVED = 0.05
 sweeping echoes (De Sena et al., IEEE/ACM TASLP 23, 2015)."""
 
 WALL = 0.3
-"""Least distance of voice, noise and microphone from walls and from each other, in metres."""
+"""Least distance of noise and microphone from walls and each other, in metres; half for a voice."""
 
 RECORDED, NOISE_OUTSIDE = 0.15, 0.3
 """Shares of recorded rooms, and of noises that are heard without the room."""
@@ -149,7 +149,7 @@ def image_method() -> Any:
 
 
 def _from_direct(voice: Reals, noise: Reals, direct: int, rate: int) -> Room:
-    """Cut what is before the direct sound, and scale that to one."""
+    """Cut what is before the direct sound, and scale the direct sound to one."""
     before = rate // 1000  # the rise of the direct sound
     start = max(direct - before, 0)
     voice = voice[start:] / np.abs(voice[direct])
@@ -171,7 +171,7 @@ LONGEST_TAIL = 1.5
 class LossyCodec(NamedTuple):
     """An audio codec of libsndfile."""
 
-    # container, subtype: its names of both.
+    # container, subtype: libsndfile's names of both.
     container: str
     subtype: str
     # Range of its compression, from 0 to 1; None if it has none.
@@ -298,8 +298,8 @@ def mixture(
     """Draw a mixture: speech in a room plus noise, after a simulated microphone and file format.
 
     `samples`, `rate`: length of the mixture, and sampling rate in Hz. Returns `clean, noisy`: shape
-    (samples,), float32; the clean speech includes the room's, the telephone's and the codec's
-    response, and is not clipped.
+    (samples,), float32; the clean speech includes the responses of the room (with `echo`, its early
+    part), the telephone and the codec, and is not clipped.
     """
     voice = _voice(rng, samples, rate, recordings, recipe)
     rest = noise(rng, samples, rate, recordings.voices, recordings.sounds, recipe)

@@ -85,7 +85,7 @@ class Fit:
         self._optimisers = _optimisers(self.parameters, config.schedule)
 
     def advance(self, clips: Sequence[TrainingClip]) -> dict[str, float]:
-        """Make one step; return the losses before it by name, with their sum as ``loss``."""
+        """Make one step; return the losses before it by name, their weighted sum as ``loss``."""
         schedule = self.config.schedule
         which = _batch(schedule.seed, self.step, schedule.batch, len(clips))
         batch = stack_clips(clips, which, self._device)
@@ -111,7 +111,7 @@ class Fit:
         return _numbers({"loss": total} | terms)
 
     def result(self) -> dict[str, Any]:
-        """Return the network's parameters: the running mean, or an interpolation to it."""
+        """Return the parameters: `moved` of the way from the start to their running mean."""
         return {name: value.cpu() for name, value in self._result().items()}
 
     def _result(self) -> dict[str, Any]:

@@ -34,10 +34,10 @@ FIRST, SECOND, WIDER = 0.157, 0.318, 1.0132
 """Widths of the lowest two bands in Bark, and how much wider each band is than the one below."""
 
 LEVEL_BAND, LEVEL = (325.0, 3375.0), 1e7
-"""Range of frequencies in Hz whose mean power is that of both sounds, and this power."""
+"""Range of frequencies in Hz in which both sounds get the same mean power, and this power."""
 
 LEAST = 1e-5
-"""Power that is added in it, in units of the sounds: bounds the gradient where there is none."""
+"""Power that is added there, in units of the sounds, to bound the gradient in silence."""
 
 POWER = 2.16e-4
 """Power of a band 1 Bark wide, per power of its cells in a window of 512 samples."""
@@ -59,8 +59,8 @@ LOUDNESS, LOUDNESS_POWER = 0.187, 0.23
 """Factor of the loudness, and Zwicker's power."""
 
 MEMORY, GAINS = 0.2, (3e-4, 5.0)
-"""How much of the last frame's gain is in that of a frame, and the range of these gains, which
-lead from the level of the estimate's frame to that of the speech."""
+"""Share of the last frame's gain in a frame's gain, and the range of these gains, which lead from
+the level of the estimate's frame to the level of the speech."""
 
 MASKED = 0.25
 """Part of the softer loudness below which a difference is not heard."""
@@ -246,7 +246,7 @@ LOUD = 0.1
 """Minimum power of a frame, relative to the mean, for measuring an estimate's response."""
 
 ROUGH_ASYMMETRIC = 0.309
-"""Weight of the asymmetric disturbance beside the symmetric one, that of PESQ over .1."""
+"""Weight of the asymmetric disturbance beside the symmetric one: PESQ's weight over .1."""
 
 
 def bark(frequencies: Floats) -> Floats:
@@ -289,7 +289,7 @@ def rough_disturbance(clean: Tensor, estimate: Tensor, rate: int) -> Tensor:
 
 
 def _at_speech_level(power: Tensor, least: Tensor) -> Tensor:
-    """Scale band powers to `SPEECH_DB` on average, ignoring near-silent ones."""
+    """Scale band powers to `SPEECH_DB` on average; those of a nearly silent sound stay below."""
     level = power.sum(2, keepdim=True).mean(1, keepdim=True)
     return power * (10 ** (SPEECH_DB / 10) / (level + least))
 

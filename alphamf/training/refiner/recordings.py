@@ -31,7 +31,7 @@ from alphamf.training.refiner.shaping import Rng
 
 FRAME = Frame(768, 384)
 KNOWN = (5000, 7500)
-"""The highest band that both have, in Hz."""
+"""The highest band that voices at 16 kHz and full-band voices both have, in Hz."""
 
 EDGE, END = 7600, 20000
 """Start of the synthetic band in Hz, at the resampler's edge, and its end."""
@@ -52,7 +52,7 @@ USUAL, TILTED = -10.0, (-20.0, 15.0)
 affect it."""
 
 WANDERING, MEMORY = 6.0, 0.9
-"""Standard deviation in dB of its random variation, and the correlation between frames."""
+"""Standard deviation in dB of the band's random variation; correlation between frames."""
 
 
 def widen_band(rng: Rng, sound: Floats, rate: int, tilts: Sequence[float] = (0.0, 0.0)) -> Floats:
@@ -157,7 +157,7 @@ def sources(name: str, split: str, most: int = 0, quiet: float = 0.0) -> list[Sp
 
 
 def _depth(folder: Path, row: dict[str, str]) -> float:
-    """Return by how many dB pauses lie below the speech; below 0 where that is unknown."""
+    """Return by how many dB pauses lie below the speech; -1 if the manifest does not say."""
     try:
         low, high = (float(row[column] or "nan") for column in LEVELS)
     except ValueError as error:

@@ -68,7 +68,7 @@ class Run(NamedTuple):
     # threads in their last bits.
     jobs: int
     tell: Tell  # Called with a line about the progress of the run
-    # PyTorch's, to train on: ``cpu`` or ``cuda``. With the latter the mixtures for later steps are
+    # PyTorch's device to train on: ``cpu`` or ``cuda``. With cuda the mixtures for later steps are
     # made while the network is trained.
     device: str = "cpu"
 
@@ -194,7 +194,7 @@ def _check_before(trained: Kind, dictionary: Dictionary) -> None:
 
 
 def keep_lowest_bins(found: TrainedNetwork, wanted: TrainedNetwork) -> TrainedNetwork:
-    """Return a network for a lower rate with the same parameters for the same frequencies."""
+    """Return a network cut to the bins of a lower rate; unchanged if windows last differently."""
     if found.frame.n_fft * wanted.rate != wanted.frame.n_fft * found.rate:
         return found
     p, bins, known = found.parameters, wanted.frame.bins, found.sizes
@@ -237,7 +237,7 @@ def _claimed(run: Run) -> Iterator[None]:
 
 
 def prepare_clips(run: Run, last: int) -> tuple[Clips, Clips]:
-    """Make the missing clips for the steps up to the last one."""
+    """Make missing clips for the steps up to `last`, on a GPU in a thread; return both splits."""
     config = run.config
     count = min(config.mixtures.clips, last * config.schedule.batch)
     sets = {"train": config.mixtures.clips, "dev": config.mixtures.dev_clips}

@@ -86,7 +86,7 @@ def put(result: Reals, sound: Reals, start: int) -> None:
 
 
 def cut_loud_piece(rng: Rng, sound: Reals, samples: int, fraction: float) -> Reals:
-    """Cut a piece that is not too quiet; give up after `TRIES`."""
+    """Cut a piece above `fraction` of the sound's level, or the last one of `TRIES`."""
     for _ in range(TRIES):
         piece = cut_piece(rng, sound, samples)
         if rms(spoken(piece)) > fraction * rms(spoken(sound)):
@@ -104,7 +104,7 @@ def shape_spectrum(
     """Apply a random smooth filter to a sound.
 
     `sound`, `rate`: shape (..., samples), and its sampling rate in Hz. `spread`: standard deviation
-    of the filter's level at each of `KNOTS` frequencies, in dB.
+    of the filter's level at each of `KNOTS` frequencies, in dB. `slope`: range, in `DB_PER_OCTAVE`.
     """
     samples = sound.shape[-1]
     frequencies = np.fft.rfftfreq(samples, 1 / rate)

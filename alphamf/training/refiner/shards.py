@@ -46,7 +46,7 @@ SIZE = 100
 """Clips in a file."""
 
 POLL = 0.05
-"""Time between two looks for a file that another thread or run makes, in seconds."""
+"""Time between two checks for a file that another thread or run makes, in seconds."""
 
 
 class Shard(NamedTuple):
@@ -82,7 +82,7 @@ class Making(threading.Thread):
         self._error: AlphaMFError | None = None
 
     def run(self) -> None:
-        """Make them; `check` raises what went wrong."""
+        """Make the files; `check` raises what went wrong."""
         folder = self._shards[0].folder
         busy = f"another run is making mixtures in {printable_name(folder)}"
         make_folder(folder / "file", folder)
@@ -99,12 +99,12 @@ class Making(threading.Thread):
             return
 
     def check(self) -> None:
-        """Raise the AlphaMFError that ended the making, if one did."""
+        """Raise the AlphaMFError that stopped `run`, if one did."""
         if self._error:
             raise self._error
 
     def wait(self, shard: Shard) -> None:
-        """Wait until a file is there, if it is still to be made."""
+        """Wait for a file that is still to be made; raise the error that stopped `run`, if any."""
         while self.is_alive() and not _complete(shard):
             time.sleep(POLL)
         if self._error and not _complete(shard):
@@ -112,7 +112,7 @@ class Making(threading.Thread):
 
 
 def make_all(shards: Sequence[Shard], jobs: int) -> Iterator[Shard]:
-    """Make the files that are missing or have too few clips, for example from a shorter run."""
+    """Make and yield the files that are missing or have too few clips, as after a shorter run."""
     config, folder = shards[0].config, shards[0].folder
     _claim(folder, config)
     left = [each for each in shards if not _complete(each)]
