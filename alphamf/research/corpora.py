@@ -77,7 +77,7 @@ class DataSource:
     # The published files, in the order of the parameters of `convert`.
     originals: tuple[PublishedFile, ...]
     convert: Callable[..., conversion.Arrays]  # Returns arrays of the same names and types
-    unlike: str = ""  # How these arrays differ from those of the file; empty if they do not
+    unlike: str = ""  # How these arrays differ from the file's; empty if they do not
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Corpus:
     sha256: str  # SHA-256 of the file of published results; empty for a folder
     home: str  # Address of the data's own home
     terms: str  # Licence or terms of use
-    # Function that makes the file; None if no checksum of an original is published.
+    # How the file is made; None if no checksum of an original is published.
     source: DataSource | None = None
     # Columns of the MANIFEST.csv that lists the recordings of a folder.
     columns: tuple[str, ...] = ()

@@ -38,7 +38,7 @@ class Experiment:
     name: str  # As on the command line
     paper: str  # The paper, and its tables and figures
     minutes: tuple[float, float]  # About how long the quick and the full form take on two cores
-    # ``jobs(full, seed)`` lists the jobs; `seed` shifts all of theirs.
+    # ``jobs(full, seed)`` lists the jobs; `seed` shifts the seeds of all jobs.
     jobs: Callable[[bool, int], list[Job]]
     # ``work(job)`` runs one; a function at the top of its module, which writes no files.
     work: Callable[[Job], Numbers]
@@ -48,8 +48,8 @@ class Experiment:
     figure: Callable[[list[JobRecord]], Any]  # ``figure(records)`` returns a matplotlib figure
     data: tuple[str, ...] = ()  # Names of the corpora that it reads
     # ``over_ranks(job, ranks, checkpoint)`` does this rank's part of a job where ``mpiexec``
-    # started several, resuming from that folder; rank 0 returns the numbers. None: the experiment
-    # is for one process.
+    # started several ranks, resuming from the folder `checkpoint`; rank 0 returns the numbers.
+    # None: the experiment is for one process.
     over_ranks: Callable[[Job, Ranks, Path], Numbers] | None = None
 
 

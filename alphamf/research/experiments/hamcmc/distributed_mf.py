@@ -4,8 +4,8 @@ Simsekli et al. (ICML 2016), section 4.3 and figure 5: MovieLens-1M on a grid of
 three variances one, a constant step size, 100 samples of burn-in. Rank 50 in the paper's first
 version and 10 in the printed one; both are run. Where they differ from the paper:
 
-- The ratings are taken about their mean, which the paper's model leaves to the factors: then the
-  chains find it in about a hundred steps, and hardly move for hundreds.
+- The ratings are taken about their mean. In the paper's model the factors have to find it, which
+  takes about a hundred steps, after which the chains hardly move for hundreds.
 - Users are the rows, and the films travel, which are fewer. The test ratings are the published
   probe split, a tenth as well.
 - W and H start as normal noise of width 0.1; the paper's start is not printed.
@@ -35,7 +35,7 @@ SEGMENT = 200
 """Steps between checkpoints."""
 
 STEPS = {10: 3000, 50: 1200}
-"""By rank, in the full form."""
+"""Number of steps by rank, in the full form."""
 
 PRINTED = {"DSGLD": 1e-4, "PSGLD": 1e-3, "PSGLD, lagged": 1e-3, "HAMCMC": 3e-4}
 SEARCHED = {

@@ -146,7 +146,7 @@ def milliseconds(
 
 
 def condition(sampler: Any, state: Any) -> float | None:
-    """Return the condition number of the adapted mass: geometric mean over chains."""
+    """Return the condition number of an adapted mass, geometric mean over chains; or None."""
     mass = getattr(state, "mass", None)
     mass = getattr(mass, "mass", mass)  # of the two that learn with Q
     if not isinstance(mass, MassEMState):
@@ -157,5 +157,5 @@ def condition(sampler: Any, state: Any) -> float | None:
 
 
 def ratio(own: Sequence[float] | None, plain: Sequence[float] | None) -> str | None:
-    """Return the time of an adaptive method relative to its plain form; None without either."""
+    """Return the time of an adaptive method over its plain form's; None if either is missing."""
     return f"{np.mean(own) / np.mean(plain):.2f}" if own and plain else None

@@ -196,7 +196,7 @@ def _sample(
 
 
 def corpus(documents: int | None, name: str = "newsgroups") -> tuple[Any, Any]:
-    """Return the word counts of training and test documents, at most `documents` each."""
+    """Return word counts to train on, of at most `documents`, and to test on, of a like share."""
     from scipy.sparse import csr_array
 
     with np.load(corpora.find(name)) as file:

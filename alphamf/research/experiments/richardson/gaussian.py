@@ -196,9 +196,9 @@ def work(job: Job) -> Numbers:
 
 
 class ErrorMoments:
-    """Records the mean of e = theta - mu and of e e' per chain, extrapolated for pairs of chains.
+    """Records the mean of e = phi - mu and of e e' per chain, extrapolated for pairs of chains.
 
-    `covariances`: these estimates, shape (*chains, D, D) each.
+    `covariances`: of theta, after each number of kept steps in `steps`, shape (*chains, D, D).
     """
 
     def __init__(self, target: Any, burn_in: int, steps: int) -> None:
@@ -348,7 +348,7 @@ def figure(records: list[JobRecord]) -> Any:
 
 
 def _largest(lines: dict[tuple[str, str], list[JobRecord]], method: str) -> JobRecord:
-    """Return the runs of figure 1 (a): those of "step" with the largest step size."""
+    """Return the record of "step" with the largest step size, for figure 1 (a)."""
     return max(lines["step", method], key=lambda record: float(record.job["gamma"]))
 
 
