@@ -90,7 +90,7 @@ def _measure(data: Scan, found: Chunk) -> Extent:
 
 
 def _sized(data: Scan, length: int, found: Chunk) -> tuple[int, Pieces | None]:
-    """Return where a file ends for libsndfile, and its pieces, if it has so many bytes of samples.
+    """Return where a file ends for libsndfile, and its pieces, if it has `length` bytes of samples.
 
     More than 4 GiB become RF64; AIFF and RIFX have no such form, so a part is left out.
     """
@@ -167,7 +167,7 @@ def check_w64(data: Scan) -> Extent:
 def check_caf(data: Scan) -> Extent:
     """Check a Core Audio file as in `check`; a size of -1 means "not known yet".
 
-    libsndfile refuses that, and sizes beyond the end of the file.
+    libsndfile refuses -1, and sizes beyond the end of the file.
     """
     at, size = 8, data.size
     for _ in range(MOST):

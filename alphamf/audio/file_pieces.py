@@ -55,7 +55,7 @@ class OmissionError(DecodingError):
 
 
 LEAST = 0.01
-"""Seconds of data after a recording from which on they are considered to be sound."""
+"""Least length of data after a recording that counts as sound, in seconds."""
 
 
 def excess_sentence(name: str, duration: float, spare: float) -> str:
@@ -203,7 +203,7 @@ class Scan:
         return data
 
     def find(self, what: re.Pattern[bytes], width: int, at: int) -> int:
-        """Return the next position of a pattern of so many bytes, or -1."""
+        """Return the next position of a pattern of `width` bytes, or -1."""
         while at + width <= self.size:
             k, first = divmod(self._start + at, _BLOCK)
             found = what.search(self._block(k), first)
@@ -230,7 +230,7 @@ class Scan:
         return data
 
     def holds_sound(self, at: int) -> bool:
-        """Return whether the bytes after a recording are neither a tag nor zeros."""
+        """Return whether the bytes from a position on are neither a tag nor zeros."""
         if is_tag(self.get(at, 8)):
             return False
         return self.find(_NOT_ZERO, 1, at) >= 0

@@ -222,7 +222,7 @@ FORMATS = {
 libsndfile reads more."""
 
 READ_ONLY = (Header(b"FORM", b"8SVX", _big), Header(b"FORM", b"16SV", _big))
-"""IFF files, which are read and not written, and whose length is checked as that of AIFF."""
+"""IFF files, which are read and not written, and whose length is checked as AIFF's is."""
 
 UNCHECKED = frozenset({"AVR", "MAT4", "MAT5", "MPC2K", "SDS", "VOC", "WVE"})
 """Formats that libsndfile reads but alphamf refuses: the length in their headers is not checked, so
@@ -247,7 +247,7 @@ def get(name: str) -> Format:
 
 
 def by_suffix(suffix: str, preferred: str) -> Format | None:
-    """Return the format for a file name extension."""
+    """Return the format of an extension, `preferred` if it has the extension, or None."""
     found = {form.name: form for form in FORMATS.values() if suffix in form.suffixes}
     return found.get(preferred, next(iter(found.values()), None))
 
@@ -257,7 +257,7 @@ MOST = 10_000
 
 
 def check(data: Scan) -> Layout:
-    """Check that a file holds what its header promises, and find what follows that."""
+    """Check that a file holds what its headers promise, and find its recordings."""
     size, parts = data.size, list[FilePart]()
     at, stops, known, cut = 0, False, None, None
     while at < size and not cut and (not parts or data.holds_sound(at)):

@@ -22,7 +22,7 @@ def check_au(data: Scan, *, order: Literal["<", ">"]) -> Extent:
 
 
 def check_nist(data: Scan) -> Extent:
-    """Check that a NIST SPHERE file has the samples of its header, unless these are compressed."""
+    """Check that a NIST SPHERE file has as many samples as its header says, unless compressed."""
     size = data.size
     begin = re.match(rb"NIST_1A\s+(\d{1,7})\s", data.get(0, 16))
     if begin is None:

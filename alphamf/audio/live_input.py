@@ -93,7 +93,7 @@ class Spool:
 
 @contextmanager
 def spool_pipe(stream: BinaryIO, name: str) -> Iterator[Spool]:
-    """Start copying a pipe to a temporary file in a thread."""
+    """Start copying a pipe to a temporary file in a thread, and yield the `Spool`."""
     with file_errors(name, f"copied to {temporary_place()}"):
         folder = tempfile.TemporaryDirectory(prefix="alphamf-", ignore_cleanup_errors=True)
     with folder as parent:

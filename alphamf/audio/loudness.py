@@ -19,7 +19,7 @@ CEILING = -1.0
 """Highest true peak of what is normalized, in dB of full scale, as in EBU R 128."""
 
 _MARGIN = 0.05
-"""Distance in dB that the limiter keeps from it, because a varying gain shifts peaks between
+"""Distance in dB that the limiter keeps from `CEILING`, because a varying gain shifts peaks between
 samples."""
 
 _LEAST_RATE = 3400
@@ -198,7 +198,7 @@ class LoudnessChange(NamedTuple):
 
 
 def normalizing_gain(levels: Levels, wanted: float) -> LoudnessChange | None:
-    """Return the gain that brings a recording to a loudness in LUFS after the limiter."""
+    """Return the gain to a loudness in LUFS after the limiter; None if that is undefined before."""
     before = loudness(levels)
     if before is None:
         return None

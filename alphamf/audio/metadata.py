@@ -86,7 +86,7 @@ class _Chunk(NamedTuple):
 def keep_chunks(
     source: Path | None, output: Path, order: Literal["<", ">"], history: str | None
 ) -> None:
-    """Copy the chunks of a file to another of the same type, before or after the samples."""
+    """Copy the chunks of a file to another of the same type, and add a line of history."""
     with (source or output).open("rb") as old, output.open("r+b") as new:
         before: list[ByteRange | bytes] = []
         after: list[ByteRange | bytes] = []
@@ -279,7 +279,7 @@ def check(format: str, history: str | None) -> None:
 def keep(
     source: Path | None, form: str, output: Path, format: str, history: str | None
 ) -> str | None:
-    """Copy the metadata of an input to an output, and add a line to its history."""
+    """Copy an input's metadata, and add a line of history; return what is lost, or None."""
     kind = family(format)
     same = source is not None and family(form) == kind
     if kind in ("WAV", "AIFF"):

@@ -105,7 +105,7 @@ def clear_serial(path: Path) -> None:
 
 
 def checksum(page: bytes) -> int:
-    """Return the checksum of a page, computed with its checksum field set to zero.
+    """Return the checksum of a page whose checksum field is zero.
 
     It is zlib's checksum with the bits of every byte and of the result reversed, and without
     inversion.

@@ -271,7 +271,7 @@ def open_reader(
     """Check an audio file, and yield a reader with its properties.
 
     The file is decoded once before anything else, so that problems near the end of a long recording
-    are found at the start. `limit` may refuse it by its length before. If a file is cut
+    are found at the start. Before that, `limit` may refuse it by its length. If a file is cut
     or damaged, the part before the damage is read.
     """
     with _decodable_path(source) as (path, name):
@@ -336,12 +336,12 @@ def read(
     Parameters
     ----------
     source, max_channels
-        As for `open_reader`.
+        Its name, or a binary stream; the most channels that are accepted, None for any number.
 
     Raises
     ------
     AlphaMFError
-        For a file that is cut or damaged, and as `open_reader`.
+        The file cannot be read, is cut or damaged, or has more channels.
 
     Examples
     --------

@@ -34,10 +34,10 @@ SHORTEST, PIECE, LONGEST = 3.0, 20.0, 120.0
 the recording is used, from its start; in seconds."""
 
 DROPS = ((4, 50), (4, 90), (8, 50), (12, 75), (12, 90), (16, 50), (24, 90), (48, 90))
-"""Lags in frames after a peak, and the percentage of the falls within it."""
+"""Lags in frames after a peak, and the percentile of the falls within the lag."""
 
 SLOPES = ((8, 5), (8, 50), (12, 5), (12, 50), (20, 5), (20, 50), (30, 50))
-"""Lengths in frames of straight lines, and the percentage of their falling slopes."""
+"""Lengths in frames of straight lines, and the percentile of their falling slopes."""
 
 COUNTS = (12, 30)
 """Lengths of lines whose share of falling ones counts."""
@@ -45,7 +45,7 @@ COUNTS = (12, 30)
 FEATURES = len(DROPS) + len(SLOPES) + len(COUNTS) + 3
 
 PEAK, PEAK_TOP = 6, 15.0
-"""A peak is within 1.5 dB of the loudest of so many frames around it, and of the loud part."""
+"""Frames on each side whose level a peak reaches within 1.5 dB; its most dB below the loud part."""
 
 DEEPEST, LEAST = 60.0, 15.0
 """Levels so many dB below the loud part are the same as silence; least distance of the quiet part

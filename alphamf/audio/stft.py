@@ -203,7 +203,7 @@ def windows(hop: int) -> Windows:
 
 
 def power_share(hop: int) -> float:
-    """Return the mean power of a cell in the second stage's windows over that in these."""
+    """Return a cell's mean power in the second stage's windows over its mean power in `windows`."""
     return float(hop / np.sum(windows(hop).analysis.astype(float) ** 2))
 
 

@@ -39,7 +39,7 @@ _RATIO = 16
 """Maximum growth of a compressed frame: text shrinks to a tenth at best."""
 
 _SECONDS = 5
-"""Longest time of a processor that reading, and writing, the tags of a file may take."""
+"""Longest processor time that reading the tags of a file, or writing them, may take."""
 
 KINDS = ("MP3", "FLAC", "OGG", "MP4", "ASF")
 """Families of formats whose tags mutagen writes."""
@@ -106,7 +106,7 @@ def save(file: Any, output: BinaryIO) -> None:
 
 
 def _replace(old: Any, new: Any) -> str | None:
-    """Copy all fields between files of the same type."""
+    """Copy all fields between files of the same type; return a note if it is not possible."""
     # Comments of Vorbis and of Opus are alike, and mutagen's types of the files are not.
     if type(old) is not type(new) and not isinstance(old.tags, list):
         return "tags were not copied because the file has them of another kind"
@@ -119,7 +119,7 @@ def _replace(old: Any, new: Any) -> str | None:
 
 
 def _translate(old: Any, new: Any) -> str | None:
-    """Copy the common fields between files of different types."""
+    """Copy the common fields between files of different types; return a note on those lost."""
     lost = []
     for name in _COMMON:
         try:

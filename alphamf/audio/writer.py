@@ -91,7 +91,7 @@ def destination(
 
 
 def _named_format(path: str, preferred: str, subtype: str) -> tuple[formats.Format, str]:
-    """Return the format that a file name says, and the subtype that it says in place of another."""
+    """Return the format of a file name, and the subtype of its extension, or `subtype` if none."""
     ending = Path(path).suffix.lower()
     wanted = formats.by_suffix(ending, preferred)
     if wanted is None:
@@ -108,7 +108,7 @@ _EXACT = {"int8": "PCM_S8", "uint8": "PCM_U8", "int16": "PCM_16", "int32": "PCM_
 def write(path: str | os.PathLike[str], audio: NDArray[Any], rate: int) -> None:
     """Write samples, shape (n, channels), in the format that the file name says.
 
-    Integers have their range as full scale; where the format has their dtype, it is taken.
+    Integers have their range as full scale; if the format has their dtype, it is used.
     """
     wanted, subtype = _named_format(os.fspath(path), "", _EXACT.get(audio.dtype.name, "FLOAT"))
     form = wanted.encoding(subtype, samples=audio.size)
@@ -127,7 +127,7 @@ damage."""
 
 
 def _excess(reader: Recording, subtype: str) -> float:
-    """Return the peak of a lossy input if it exceeds the range of a subtype; otherwise 1."""
+    """Return a lossy input's peak above a subtype's range, at most `_LOWERED`; otherwise 1."""
     form = formats.subtype_named(subtype)
     if not isinstance(reader, Reader) or reader.subtype in formats.SUBTYPES:
         return 1.0

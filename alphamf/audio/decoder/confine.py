@@ -48,7 +48,7 @@ _CALLS = {
 
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _NOT_EXECUTABLE = "mmap", "mprotect"
-"""Those of them that must not make memory executable."""
+"""System calls of `_CALLS` that must not make memory executable."""
 
 _PROT_EXEC = 4
 _ALLOW, _DENY, _KILL = 0x7FFF0000, 0x00050001, 0x80000000
@@ -63,14 +63,14 @@ _PARENT_DEATH_SIGNAL, _NO_NEW_PRIVILEGES, _SECCOMP, _FILTER = 1, 38, 22, 2
 
 _CREATE_RULESET, _RESTRICT_SELF, _VERSION = 444, 446, 1
 _FILES = ((1, 0x1FFF), (2, 0x2000), (3, 0x4000), (5, 0x8000))
-"""Rights on files that a version of Landlock, and those after it, can deny."""
+"""Rights on files that a version of Landlock, and every later one, can deny."""
 
 
 def confine(*, writes: bool = False) -> int:
     """Deny this process all access to files, sockets, processes and signals, permanently.
 
     Open descriptors stay open. The process must have a single thread, and must have loaded
-    everything that it needs.
+    everything that it needs. Returns the bits of `SECCOMP` and `LANDLOCK` that confine it.
     """
     if sys.platform != "linux":
         return 0
@@ -100,7 +100,7 @@ def prepare() -> None:
 
 
 def _limit(*, writes: bool) -> None:
-    """Forbid files and core dumps, and limit the memory."""
+    """Limit the memory, and forbid core dumps and, without `writes`, writing to files."""
     if sys.platform == "win32":
         return
     import resource

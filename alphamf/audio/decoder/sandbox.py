@@ -54,7 +54,7 @@ def is_enabled() -> bool:
 
 
 def record(layers: int) -> bool:
-    """Remember what confines a decoder; return False if nothing does: none is used from now on."""
+    """Remember what confines a decoder; return False if nothing does, which ends the sandbox."""
     global _layers
     _layers = layers
     return layers != 0
@@ -136,7 +136,7 @@ def _spawn(theirs: socket.socket) -> int:
 
 @atexit.register
 def _disconnect(broken: socket.socket | None = None) -> None:
-    """Disconnect from the helper, which then ends; from one that has ended, if it is still used."""
+    """Disconnect from the helper, which then ends; if `broken` is given, only from that one."""
     global _control
     with _lock:
         if _control is None or broken not in (None, _control):
@@ -176,7 +176,7 @@ def send(
     number: int | None = None,
     wait: Wait | None = None,
 ) -> None:
-    """Send a message."""
+    """Send a message; its header has `number`, or the number of bytes of `data`."""
     view = memoryview(data)
     length = view.nbytes if number is None else number
     for part in (memoryview(_HEADER.pack(kind, length)), view.cast("B") if view.nbytes else view):
@@ -220,16 +220,16 @@ STARTED = struct.Struct("=BI")
 """The first answer: what confines the process, and its number."""
 
 PATIENCE = 30.0
-"""Seconds of processor time that a process may take for an answer, and one more for ..."""
+"""Seconds of processor time that a process may take for an answer, whatever its file."""
 
 BYTES_PER_SECOND = 200_000
-"""... so many bytes of its file. Scans and decoders need a tenth of this or less."""
+"""Bytes of its file per further second; scans and decoders need a tenth of the time or less."""
 
 _ELAPSED = 10
 """Seconds that may pass for one of processor time, on a busy machine."""
 
 _TICK = 1.0
-"""Seconds between two looks at the clocks. Time in which this process is stopped does not count."""
+"""Seconds between checks of the clocks. Time in which this process is stopped does not count."""
 
 
 class NoSandboxError(Exception):
@@ -339,7 +339,7 @@ class ConfinedProcess:
         return data
 
     def _wait(self, writing: bool) -> None:
-        """Wait until the channel can be used, or until the process has taken too long."""
+        """Wait until the channel can be used; raise an error if the process takes too long."""
         if sys.platform == "win32":
             raise EOFError
         poll = select.poll()

@@ -61,7 +61,7 @@ def copy(
 
 
 def tag(source: Handle, output: BinaryIO, asked: dict[str, Any]) -> tuple[str | None, Step]:
-    """Read the tags of a file, which are written when asked to; the answer is what is lost."""
+    """Read the tags of a file; return what is lost, and a function that writes the rest."""
     original = source if asked.pop("copied") else None
     made, lost = tags.copied(original, output, **asked)
 

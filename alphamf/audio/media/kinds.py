@@ -1,7 +1,7 @@
 """Media containers that can be read: their first bytes, and checks for truncation.
 
-FFmpeg gets the name of the container and an open file. It may guess among formats that name no
-other files, or a file could pass for a playlist, and it does not open files itself.
+FFmpeg gets the name of the container and an open file, and opens none itself. It may guess only
+among formats that name no other files, because a file could pass for a playlist.
 """
 
 import re

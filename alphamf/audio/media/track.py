@@ -26,7 +26,7 @@ class Codec(NamedTuple):
     least: int = 0
     most: int = 0
     lead: int = 0  # Frames of silence that the decoder drops beyond those that the encoder counts
-    early: int = 0  # Samples by which the encoder takes its own delay for too long
+    early: int = 0  # Samples by which the encoder overstates its own delay
     tail: int = 0  # Samples that the encoder keeps at the end unless as much silence follows
     raw_lead: int = 0  # Samples of silence that make its delay a whole frame
 
@@ -287,7 +287,7 @@ class Track:
         """Decode a packet.
 
         If fragments of MP4 restart their time stamps, FFmpeg takes the first packets for a part
-        before the start, which should be discarded.
+        before the start, and marks them to be discarded; they are decoded here.
         """
         time = None if packet.pts is None else packet.pts * packet.time_base
         latest = self._latest
