@@ -50,7 +50,7 @@ def check_template(template: str) -> None:
 
 
 def possible_names(source: str, output: str) -> list[str]:
-    """Return the names that an output may get: two if the input cannot be opened beforehand."""
+    """Return the names that an output may get, one or, if the input cannot be opened yet, two."""
     return list(dict.fromkeys([output, final_name(output, "")])) if is_special(source) else [output]
 
 

@@ -210,10 +210,10 @@ def sample_components(
 
 
 def _above(channels: Sequence[SegmentPosterior], model: Dictionary) -> tuple[Floats, Floats]:
-    """Return the power in all wide bands that a channel has, and the speech's by first estimate.
+    """Return the power in the wide bands, and the speech's mean power by the first estimates.
 
-    Returns `power, speech`: shape (channels, bands, frames), and the mean over frames, (channels,
-    bands).
+    Returns `power, speech`: shape (channels, bands, frames), and (channels, bands). `bands`: of the
+    channel that has the most of them.
     """
     most = max(len(each.high.gain) for each in channels)
     power = np.stack(

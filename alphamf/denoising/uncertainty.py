@@ -217,12 +217,12 @@ def speech_ranges(activity: Floats, frame_times: Floats) -> list[SpeechRange]:
     Returns
     -------
     list of SpeechRange
-        In order. Pauses of less than 0.3 s are part of the speech around them.
+        In order, of 0.1 s or more each; pauses below 0.3 s are part of the speech around them.
 
     Raises
     ------
     AlphaMFError
-        One is not an array of finite numbers, or their lengths differ.
+        An argument is not an array of finite numbers, or the lengths differ.
 
     Examples
     --------

@@ -140,7 +140,7 @@ class Workers:
         return _Pending(places, futures, tasks=len(sounds))
 
     def next_estimates(self, *, last: bool = False) -> list[ChannelEstimate] | None:
-        """Return the estimates of the next piece in order, one per channel."""
+        """Return the next piece's estimate per channel, or None; `last`: no more pieces follow."""
         if self._together:
             if not self._ready and self._waiting and (last or len(self._waiting) == self._jobs):
                 self._batch()

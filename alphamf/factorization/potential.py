@@ -102,7 +102,7 @@ class Notes:
         self._rows: Any = None if self.rows is None else _one_axis(self.rows, 1, axes + 1)
 
     def add(self, tile: Tile, sources: Sequence[Cells]) -> None:
-        """Store the values of a tile, whose outputs are the slopes at scale one."""
+        """Store the values of a tile; each `Cells.out` has the slopes, not scaled up."""
         if self._gain is None and self._rows is None:
             return
         own = sources[0]

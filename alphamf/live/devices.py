@@ -241,7 +241,7 @@ def _started(command: list[str], log: IO[bytes]) -> Iterator[subprocess.Popen[by
 
 
 def _ended(code: int, log: Path) -> AlphaMFError:
-    """Return the error of a process that has ended, with its last words."""
+    """Return the error of a process that has ended, with the reason in its log's last line."""
     lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     why = printable_name(lines[-1].rpartition(": ")[2]) if lines else f"exit code {code}"
     return AlphaMFError(f"PipeWire's filter ended ({why}); is PipeWire running in this session?")

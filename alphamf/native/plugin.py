@@ -72,7 +72,7 @@ def installed() -> list[Path]:
 
 
 def install(content: bytes) -> list[Path]:
-    """Write the plug-ins and return their files; only own files are replaced."""
+    """Write the plug-ins and return their files; refuse to replace files that are not alphamf's."""
     found = _files()
     for root, path in found:
         refuse_links(path, root)

@@ -46,7 +46,7 @@ class FLA:
        \varphi = e^{-U},
 
     with s of index alpha and scale 1. It leaves the posterior invariant up to O(h) where b grows at
-    most linearly: where its tails are no lighter than those of a law of index alpha.
+    most linearly: where the posterior's tails are no lighter than a law's of index alpha.
 
     b is the potential's own ``fractional_drift(theta, alpha)``, shape (*chains, D), if it has one.
     If not, it is a sum of 2 K + 1 gradients and values in each coordinate,
@@ -66,7 +66,7 @@ class FLA:
     alpha
         Index of the noise.
     terms, spacing
-        K and d.
+        K and d; with K = 0, d has no effect.
 
     References
     ----------

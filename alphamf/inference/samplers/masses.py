@@ -228,7 +228,7 @@ class MassEM:
         """Add the end of a step, and make the M step for chains that have enough samples.
 
         `force`: gradient of U, shape (*chains, D), and friction xi, shape (*chains, 1), of SGNHT's
-        last leap; needed for its test.
+        last leap; needed for the test "sgnht".
         """
         if self.freeze is not None and state.steps >= self.freeze:
             return state

@@ -19,12 +19,12 @@ class PositiveState(NamedTuple):
     theta: Array  # Newest sample, shape (*chains, D)
     step: int  # Number of steps made
     warm: SGRLDState  # SGRLD's state, which rests from `freeze` on
-    # The other sampler's, in the coordinates of `UnboundedTarget`, without meaning before.
+    # The other sampler's state, in the coordinates of `UnboundedTarget`; used from `freeze` on.
     chain: Any
 
     @property
     def accepted(self) -> Array:
-        """Number of accepted steps of each chain of HMC; those of SGRLD all are."""
+        """Number of accepted steps of each chain, for `PositiveHMC`; all steps of SGRLD count."""
         return self.chain.accepted
 
 
