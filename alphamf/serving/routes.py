@@ -26,7 +26,7 @@ from alphamf.serving.query import find, find_decoded, number
 from alphamf.serving.recordings import Recordings, sanitize_name, unnamed
 from alphamf.tools.stopping import STEP, Stopwatch, elapsed_seconds
 
-FULL = "the server's disk does not have enough free space for this file"
+FULL = 507, "the server's disk does not have enough free space for this file", {"retry-after": "2"}
 
 KINDS = ("audio/", "video/", "application/octet-stream", "application/ogg")
 """Accepted content types; a request without one is accepted, too."""
@@ -42,7 +42,7 @@ def check(request: Request, limits: Limits, store: Path) -> None:
     size = int(request.headers.get("content-length", "0"))
     check_size(size, limits)
     if not has_room(store, size, limits.spare):
-        raise HTTPException(507, FULL)
+        raise HTTPException(*FULL)
 
 
 def check_size(size: int, limits: Limits) -> None:
@@ -65,7 +65,7 @@ async def receive(request: Request, path: Path, limits: Limits) -> None:
                 size += len(chunk)
                 check_size(size, limits)
                 if not has_room(path.parent, len(chunk), limits.spare):
-                    raise HTTPException(507, FULL)
+                    raise HTTPException(*FULL)
                 lasted = watch.seconds()
                 if lasted > limits.idle:
                     if size - before < limits.least_rate * lasted:
@@ -73,7 +73,7 @@ async def receive(request: Request, path: Path, limits: Limits) -> None:
                     watch, before = Stopwatch(), size
                 file.write(chunk)
     except OSError as error:
-        raise HTTPException(507, FULL) from error
+        raise HTTPException(*FULL) from error
     if not size:
         raise HTTPException(400, "the file is empty (0 bytes)")
 
@@ -134,7 +134,7 @@ class Api:
         most = self.limits.uploads
         if self.uploads.total() >= most or self.uploads[who] >= self.limits.part(most):
             raise HTTPException(
-                503, "too many uploads at the same time; try again later", {"retry-after": "5"}
+                503, "too many uploads at the same time; try again later", {"retry-after": "2"}
             )
         self._check_rate(who)
         name = sanitize_name(request.query_params.get("name", ""))
@@ -145,7 +145,7 @@ class Api:
         except AlphaMFError as error:
             raise HTTPException(429, str(error)) from error
         except OSError as error:
-            raise HTTPException(507, FULL) from error
+            raise HTTPException(*FULL) from error
         self.uploads[who] += 1
         try:
             await receive(request, recording.folder / render.SOURCE, self.limits)
