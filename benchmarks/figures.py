@@ -121,7 +121,5 @@ def film(sounds: dict[str, Floats], rate: int, path: Path) -> None:
             container.mux(stream.encode(last))
 
 
-PARTS = {"sample": draw_sample, "bars": draw_bars}
-
 if __name__ == "__main__":
-    run_main(PARTS)
+    run_main({"sample": draw_sample, "bars": draw_bars})

@@ -124,11 +124,7 @@ def engine(*, minutes: float = 10) -> Lines:
     return lines
 
 
-PARTS = {
-    "latency": latencies,
-    "rnnoise": beside_rnnoise,
-    "engine": engine,
-}
+PARTS = {"latency": latencies, "rnnoise": beside_rnnoise, "engine": engine}
 
 if __name__ == "__main__":
     run_main(PARTS)
