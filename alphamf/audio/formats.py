@@ -234,8 +234,8 @@ SUFFIXES = tuple(dict.fromkeys(suffix for form in FORMATS.values() for suffix in
 READ_SUFFIXES = tuple(
     f".{ending}"
     for ending in (
-        "3gpp ac3 ape avi dts f4v flv m2ts m2v mp2 mpc mpeg mpg mts mxf ogv ogx ra rm spx tak ts "
-        "tta vob weba wtv wv"
+        "3gpp ac3 ape avi dts eac3 f4v flv gsm ismv latm m2ts m2v mp2 mpc mpeg mpg mts mxf nut ogv "
+        "ogx ra rm spx tak ts tta vob weba wtv wv"
     ).split()
 )
 """The endings of what FFmpeg reads, and alphamf writes as WAV."""

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from alphamf.audio import formats
+from alphamf.audio import formats, ogg
 from alphamf.audio.file_pieces import DecodingError, FilePart, OmissionError, PiecedFile, Scan
 from alphamf.audio.media import kinds
 from alphamf.audio.media.kinds import Openable
@@ -126,6 +126,7 @@ class Sound:
         import soundfile
 
         source, name, track = self._source, self._name, self._track
+        self._order: list[int] | None = None
         if part.pieces is not None:
             source = PiecedFile(source, part.pieces)
         with file_errors(name, "read"), source.open("rb") as file:
@@ -153,6 +154,7 @@ class Sound:
         # soundfile seeks after each read where it can, which makes the MP3 decoder lose its bit
         # reservoir at every block. Reading in order needs no seeks.
         file.seekable = lambda: False
+        self._order = ogg.order(head, file.channels)
         return file
 
     def _next(self, frames: int, dtype: str) -> NDArray[Any]:
@@ -166,6 +168,7 @@ class Sound:
                 what = error.error_string.removeprefix("Error : ").rstrip(".")
                 raise DecodingError(what) from None
             if len(block):
+                block = block if self._order is None else block.take(self._order, axis=1)
                 break
             self._wrong |= self._sum is not None and self._sum.digest != self._part.md5
             self._sum = None

@@ -142,8 +142,10 @@ class Writer:
     clipped: int  # Samples so far that were beyond full scale and were set to it
     frames: int  # Samples per channel written so far
 
-    def __init__(self, file: Any, sink: Sink, name: str, gain: float = 1.0) -> None:
-        self._file, self._gain = file, gain
+    def __init__(
+        self, file: Any, sink: Sink, name: str, gain: float = 1.0, order: list[int] | None = None
+    ) -> None:
+        self._file, self._gain, self._order = file, gain, order and np.argsort(order)
         self._sink = sink
         self._name = name
         self._subtype = formats.subtype_named(file.subtype)
@@ -184,7 +186,7 @@ class Writer:
         elif self._subtype.companded:
             data = block.clip(-1, 1)
         try:
-            self._file.write(data)
+            self._file.write(data if self._order is None else data.take(self._order, axis=1))
         except soundfile.LibsndfileError as error:
             what = error.error_string.rstrip(".")
             what = "the disk is full or has failed" if what in ("", "System error") else what
@@ -246,7 +248,8 @@ def open_writer(
                 f"cannot write {name} as {format} {subtype} with {channels} channels at {rate} Hz"
             ) from error
         with file:
-            writer = Writer(file, sink, name, gain)
+            order = ogg.ORDER.get(channels) if format == "OGG" else None
+            writer = Writer(file, sink, name, gain, order)
             yield writer
         stack.close()
         sink.check()

@@ -34,7 +34,7 @@ class Openable(Protocol):
 
 def kind_of(data: Scan) -> Kind | None:
     """Return the container of a file by its first bytes; None if it is not a media file."""
-    head = data.get(0, 64)
+    head = data.get(0, 96)
     if head[4:8] in _ATOMS:
         brand = head[8:12] if head[4:8] == b"ftyp" else b"qt  "
         return Kind(_BRANDS.get(brand[:3], "MP4"), "mov", _check_atoms)
@@ -50,6 +50,8 @@ def kind_of(data: Scan) -> Kind | None:
         return Kind("ADTS", "aac", _check_adts, timed=False)
     if head.startswith(b"RIFF") and head[8:12] == b"WAVE" and chunks.codec(data) not in _DIRECT:
         return Kind("WAV", "wav", partial(chunks.check, order="<"), timed=False)
+    if head.startswith(b"riff") and (head[64:66], head[88:90]) == (b"\xfe\xff", b"\3\0"):
+        return Kind("W64", "w64", chunks.check_w64, timed=False)  # libsndfile takes it for integers
     return None
 
 
@@ -79,7 +81,7 @@ def index_first(path: Openable) -> bool:
 
 
 _EBML = b"\x1a\x45\xdf\xa3"
-_NATIVE = (b"fLaC", b"ID3", b".snd", b"dns.", b"FORM", b"riff", b"RF64", b"BW64", b"RIFX", b"NIST")
+_NATIVE = (b"fLaC", b"ID3", b".snd", b"dns.", b"FORM", b"RF64", b"BW64", b"RIFX", b"NIST")
 """First bytes of files that libsndfile decodes; some other starts are examined further."""
 
 _LAYER_III = tuple(bytes([byte]) for byte in (0xE2, 0xE3, 0xF2, 0xF3, 0xFA, 0xFB))

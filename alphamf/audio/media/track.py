@@ -66,9 +66,8 @@ def subtype(codec: str, sample: str, bits: int) -> str:
 
 
 JITTER = 0.05
-"""Seconds by which packets may be early or late. Silence is inserted before later packets, and
-sound that was already decoded is removed from earlier ones, so that sound and picture stay
-together."""
+"""Seconds by which packets may be early or late. Silence is inserted before later packets. Beside
+other tracks, with which sound has to stay together, its part of earlier packets is removed."""
 
 BROKEN = (ValueError, OSError, OverflowError)
 """Exceptions of PyAV for broken files, in addition to its own errors; for example for a seek before
@@ -233,7 +232,7 @@ class Track:
                 self._given += late
                 for left in range(late, 0, -_PIECE):
                     yield np.zeros((min(left, _PIECE), self.channels), np.float32)
-            elif late < -JITTER * self._rate:
+            elif late < -JITTER * self._rate and len(self._container.streams) > 1:
                 block = block[-late:]
             self._given += len(block)
             if len(block):
@@ -290,6 +289,8 @@ class Track:
         before the start, and marks them to be discarded; they are decoded here.
         """
         time = None if packet.pts is None else packet.pts * packet.time_base
+        if time is not None and not packet.size:  # NUT's last one, which FLAC's decoder refuses
+            return []
         latest = self._latest
         if time is None or latest is None or time > latest - _OVERLAP or not packet.is_discard:
             self._latest = latest if time is None else time
