@@ -1,6 +1,6 @@
-"""alphamf: speech denoising by alpha-stable matrix factorization, sampled by SG-MCMC.
+"""alphamf: speech denoising by alpha-stable matrix factorization and stochastic-gradient MCMC.
 
-The public names below are loaded on first use, so that importing the package costs nothing.
+The public names below are loaded on first use, so that importing the package is fast.
 """
 
 import os

@@ -1,11 +1,11 @@
-"""The exceptions for what a user can mend."""
+"""Exceptions for errors that the user can correct."""
 
 
 class AlphaMFError(ValueError):
-    """A request that cannot be fulfilled; the message names the argument and the value.
+    """The error of a request that cannot be met; its message names the argument and the value.
 
-    The command line prints the sentence and exits with code 2. An argument for which it has an
-    option stands in backquotes; that option is printed in its place.
+    The command line prints the message and exits with code 2. Where the message has an argument in
+    backquotes, the command line prints the option for this argument instead.
 
     Examples
     --------
@@ -19,7 +19,7 @@ class AlphaMFError(ValueError):
 
 
 class DivergenceError(AlphaMFError):
-    """A chain whose position is no longer finite.
+    """The error of a chain whose position is no longer finite.
 
     Examples
     --------

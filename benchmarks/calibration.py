@@ -1,15 +1,15 @@
 r"""Check the calibration of the gain's standard deviation: predicted against true errors.
 
 For example, on the test sentences of NOIZEUS at 5 dB, and on voices and noises of the corpora at
-16 and 48 kHz of which nothing was trained on::
+16 and 48 kHz on which nothing was trained::
 
     python -m benchmarks.calibration --presets fast,plain
     python -m benchmarks.calibration --rate 48000
 
-The true gain of a cell is Re(S X*) / |X|^2 held between 0 and 1: the best real gain that can be
-applied to the noisy sound. Cells of all clips are sorted by predicted variance, cut into ten bins
-of as many cells, or of as much power of the noisy clips, and each bin's mean squared error is set
-beside its mean variance.
+The true gain of a cell is Re(S X*) / |X|^2, limited to 0 to 1, where S is the clean and X the noisy
+spectrum: it is the best real gain. Cells of all clips are sorted by predicted variance and cut into
+ten bins of equally many cells, or of equal power of the noisy clips. The mean squared error of each
+bin is compared with its mean variance.
 """
 
 from functools import partial
@@ -33,24 +33,24 @@ from benchmarks.report import run_main
 
 BINS = 10
 HEADINGS = ["preset", "clips", "rank correlation", "bins of cells", "bins of power"]
-NEAR = 0.2  # Part of the true error that the predicted one of a bin may be off
+NEAR = 0.2  # Largest relative difference of the predicted from the true error of a bin
 
 
 class Cells(NamedTuple):
-    """Cells of a clip, shape (cells,) each: what is predicted, and what is true."""
+    """Predicted variance, true error and power of the cells of a clip, shape (cells,) each."""
 
     variance: Floats
-    error: Floats  # squared
-    power: Floats  # of the noisy clip, in units of its mean
+    error: Floats  # Squared error of the gain
+    power: Floats  # Power of the noisy clip, divided by its mean
 
 
 class Curve(NamedTuple):
-    """Calibration of a preset."""
+    """Calibration of a preset: variance and squared error by bin, and rank correlations."""
 
-    # Means of the bins, shape (2, `BINS`): of as many cells, and of as much power.
+    # Means in bins of equally many cells, and of equal power, shape (2, `BINS`).
     variance: Floats
     error: Floats
-    correlations: list[float]  # rank correlation of each clip
+    correlations: list[float]  # Rank correlation of variance and error for each clip
 
 
 def sounds(rate: int, split: str) -> list[Clip]:
@@ -61,7 +61,7 @@ def sounds(rate: int, split: str) -> list[Clip]:
 
 
 def cells(clip: Clip, preset: str) -> Cells:
-    """Denoise a clip, and compare the gain with the true one."""
+    """Denoise a clip, and return its cells that have power: their variance, error and power."""
     found = denoise(clip.noisy, clip.rate, PRESETS[preset])
     frame = native_grid(choose("auto", clip.rate), clip.rate).frame
     mixture, speech = (stft.forward(sound, frame) for sound in (clip.noisy, clip.clean))
@@ -73,7 +73,7 @@ def cells(clip: Clip, preset: str) -> Cells:
 
 
 def curve(clips: list[Cells]) -> Curve:
-    """Sort the cells of all clips into bins by predicted variance."""
+    """Return the calibration: cells of all clips, sorted into bins by predicted variance."""
     variance, error, power = (np.concatenate(each) for each in zip(*clips, strict=True))
     order = np.argsort(variance, kind="stable")
     means = []
@@ -89,7 +89,7 @@ def curve(clips: list[Cells]) -> Curve:
 
 
 def table(curves: dict[str, Curve]) -> list[list[str]]:
-    """Return how many bins' predicted errors are near the true ones, and the rank correlation."""
+    """Return a line per preset: clips, rank correlation, bins with nearly the true error."""
     lines = [HEADINGS]
     for name, found in curves.items():
         near = np.abs(np.sqrt(found.variance / found.error) - 1) < NEAR
@@ -106,7 +106,7 @@ def main(
     split: Annotated[str, ("train", "dev", "test")] = "test",
     jobs: int = 2,
 ) -> list[list[str]]:
-    """Denoise, and compare the gains."""
+    """Denoise the clips with each preset, and return the table."""
     names, noisy = names_of(presets), sounds(rate, split)
     curves = {
         name: curve(list(pool.results(partial(cells, preset=name), noisy, workers=jobs)))

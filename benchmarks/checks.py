@@ -1,8 +1,8 @@
 """What `check` finds: the tables of docs/checks.md and docs/papers/not_said.md.
 
-``power`` is how often it fails ten broken samplers and ten right ones, on a Gaussian posterior in
-three dimensions, with full gradients, whose largest curvature is 63.6. The others are
-counterexamples to the papers' theorems, each of less than a minute.
+``power`` counts how often it fails ten broken samplers and ten right ones, with full gradients, on
+a Gaussian posterior in three dimensions whose largest curvature is 63.6. The others are
+counterexamples to the papers' theorems; each takes less than a minute.
 """
 
 import re
@@ -34,7 +34,7 @@ Lines = list[list[str]]
 
 
 def samplers() -> Iterator[tuple[str, Any, Any, float]]:
-    """Yield name, sampler, target and order: ten that are broken, then ten that are right."""
+    """Yield name, sampler, target and order of bias: ten broken ones, then ten right ones."""
     steep = twins.Wrong(TARGET, grad=lambda right, theta: 1.05 * right.grad(theta))
     wrong = [
         ("sgld", "noise 5 % too hot", twins.Hot),
@@ -91,11 +91,11 @@ class Gaussian:
         return self
 
     def grad(self, theta: Any) -> Any:
-        """Gradient, of the shape of theta."""
+        """Return the gradient of U, of the shape of theta."""
         return theta / self.deviations**2
 
     def value(self, theta: Any) -> Any:
-        """Return U without its constant."""
+        """Return the potential U without its constant, shape (chains,)."""
         return 0.5 * ((theta / self.deviations) ** 2).sum(-1)
 
 
@@ -139,7 +139,7 @@ def momenta() -> Lines:
 
 
 def qnhmc() -> Lines:
-    """Check QNHMC with a C that learns for ever, and with one that rests."""
+    """Check QNHMC with a matrix C that is always learned, with a frozen one, and HMC."""
     lines = [["sampler", "bias of the moment furthest off, %", "check"]]
     learning = QNHMC(0.1, leaps=5)
     for name, sampler in (

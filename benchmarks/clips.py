@@ -45,7 +45,7 @@ def rows_of(corpus: str) -> tuple[Path, list[dict[str, str]]]:
 
 
 def corpora() -> Path:
-    """Return the folder of the corpora."""
+    """Return the folder of the corpora, below ``$ALPHAMF_DATA``."""
     return Path(os.environ.get("ALPHAMF_DATA", ""), "corpora")
 
 
@@ -66,7 +66,7 @@ def mono(path: Path, rate: int) -> Floats:
 
 
 def clips(rate: int, count: int, split: str = "dev") -> list[Clip]:
-    """Return clips of which nothing was trained on.
+    """Return clips on which nothing was trained.
 
     16000 Hz: utterances of ``speech-16k`` in noises of ``noise-48k`` and in babble, of one split.
     8000 Hz: train sentences of NOIZEUS at 0, 5 and 10 dB.
@@ -80,7 +80,7 @@ def clips(rate: int, count: int, split: str = "dev") -> list[Clip]:
 
 
 def shuffled(corpus: str, split: str) -> list[tuple[Path, str, str]]:
-    """Return what `manifest` does, in an order by chance that stays the same."""
+    """Return the result of `manifest` in a random order that is always the same."""
     rows = manifest(corpus, split)
     return [rows[k] for k in np.random.default_rng(1).permutation(len(rows))]
 
@@ -88,7 +88,7 @@ def shuffled(corpus: str, split: str) -> list[tuple[Path, str, str]]:
 def _mixed(
     number: int, voices: list[tuple[Path, str, str]], noises: list[tuple[Path, str, str]], rate: int
 ) -> Clip:
-    """Mix the first of some voices with a noise; kind and SNR go round with the number."""
+    """Mix the first of some voices with a noise, whose kind and SNR depend on the number."""
     rng = np.random.default_rng((2, number))
     kind, snr = KINDS[number % len(KINDS)], SNRS[number // len(KINDS) % len(SNRS)]
     path, _, speaker = voices[0]
@@ -112,25 +112,25 @@ def mixed(
     rng: np.random.Generator,
     level: str = "plain",
 ) -> Floats:
-    """Return a voice with a piece of a noise, at a ratio in dB; both shape (samples,)."""
+    """Return a voice with a piece of a noise, at an SNR in dB; both have shape (samples,)."""
     power = mixture.power(clean, rate, level)
     return mixture.mix(clean, power, mixture.noise(noise, rate), snr, rng)[0]
 
 
 def with_noise(sound: Reals, noise: Reals, snr: float) -> Reals:
-    """Return a sound with all of a noise, at a ratio of their powers in dB."""
+    """Return a sound plus a noise of the same length, at an SNR in dB."""
     power = np.mean(sound**2) / max(float(np.mean(noise**2)), 1e-20)
     return sound + noise * (np.sqrt(power) * 10 ** (-snr / 20))
 
 
 def coloured(rng: np.random.Generator, samples: int, rate: int, low: float, power: float) -> Floats:
-    """Return Gaussian noise whose magnitudes go with a power of the frequency above `low` Hz."""
+    """Return Gaussian noise with magnitudes proportional to max(frequency, low) ** power."""
     gain = np.maximum(np.fft.rfftfreq(samples, 1 / rate), low) ** power
     return np.fft.irfft(np.fft.rfft(rng.standard_normal(samples)) * gain, samples)
 
 
 def pairs(split: str | None, snrs: list[str]) -> list[dict[str, str]]:
-    """Return the pairs of NOIZEUS, of a split (None: all) and some levels in dB (empty: all)."""
+    """Return the pairs of NOIZEUS, of a split (None: all) and some SNRs in dB (empty: all)."""
     rows = rows_of("noizeus")[1]
     clean = {row["speaker"]: row["path"] for row in rows if row["snr_db"] == "clean"}
     found = [
@@ -151,7 +151,7 @@ def pairs(split: str | None, snrs: list[str]) -> list[dict[str, str]]:
 
 
 def noizeus(rows: list[dict[str, str]]) -> list[Clip]:
-    """Return the clips of `pairs`."""
+    """Return the clips, at 8 kHz, of rows of `pairs`."""
     folder = corpora() / "noizeus"
     found = []
     for row in rows:

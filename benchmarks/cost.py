@@ -1,4 +1,4 @@
-r"""Measure time, memory and size: beside other denoisers, of commands, and of an environment.
+r"""Measure the time, memory and size of commands, of an environment, and of other denoisers.
 
 For example, for the tables of docs/benchmarks/::
 
@@ -39,8 +39,8 @@ RATES = (8000, 16000, 48000)
 KINDS = ((16000, 1), (44100, 1), (48000, 1), (48000, 2), (96000, 1))
 
 LENGTHS = (2, 10)
-"""Seconds of two clips: the time for a second is the difference of both over that of the lengths,
-so that starting a process or a network for each clip does not count."""
+"""Seconds of two clips: the difference of their times, divided by that of their lengths, is the
+time per second, so that starting a process or a network for each clip does not count."""
 
 OWN = ("low", "fast", "plain")
 LEFT_OUT = ("noisy", "oracle-mask", "is-nmf", "kl-nmf")
@@ -54,13 +54,13 @@ STARTS = {
     "alphamf denoise": [*DENOISE, "--overwrite"],
 }
 
-LEAST = 5.0  # Megabytes of the smallest package that has a line of its own
+LEAST = 5.0  # Minimum size in MB of a package that gets its own line
 
 Lines = list[list[str]]
 
 
 def envelope(count: int, rate: int) -> Reals:
-    """Return a level that varies like that of speech, with a period of half a second."""
+    """Return a level that varies like that of speech, with a period of a quarter of a second."""
     return 0.1 * (np.sin(2 * np.pi * 2.0 * np.arange(count) / rate) ** 2 + 0.05)
 
 
@@ -72,7 +72,7 @@ def synthetic_sound(seconds: float, rate: int) -> Floats:
 
 
 def methods() -> list[str]:
-    """Return the methods that can run here: alphamf's after the others."""
+    """Return the methods that can run here, without `LEFT_OUT`: alphamf's after the others."""
     others = [name for name, each in METHODS.items() if each.available() is None]
     return [*(name for name in others if name not in LEFT_OUT), *OWN]
 
@@ -150,7 +150,7 @@ def of_kind(rate: int, channels: int) -> float:
 
 
 def gpu() -> Lines:
-    """Measure ``--device cuda`` beside the CPU, in elapsed time, by segments that go together."""
+    """Measure the elapsed time on the CPU with one job, and on a GPU with one and eight jobs."""
     lines = [["preset", "device", "jobs", "s of sound", "s elapsed", "times as fast as sound"]]
     for name, seconds in (("fast", 120), ("plain", 20)):
         sound = synthetic_sound(seconds, 16000)
@@ -165,7 +165,7 @@ def gpu() -> Lines:
 
 
 class Use(NamedTuple):
-    """Processor time and elapsed time of a process in seconds, and its most memory in MB."""
+    """Processor time and elapsed time of a process in seconds, and its peak memory in MB."""
 
     cpu: float
     elapsed: float
@@ -173,7 +173,7 @@ class Use(NamedTuple):
 
 
 def run(arguments: list[str], folder: Path) -> Use:
-    """Run Python in a folder, in an environment in which it keeps what it compiles."""
+    """Run Python in a folder, with its cache of compiled files; return what the process used."""
     kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     started = time.perf_counter()
     command = [sys.executable, *arguments]
@@ -187,7 +187,7 @@ def run(arguments: list[str], folder: Path) -> Use:
 
 
 def write(path: Path, seconds: float, channels: int, rate: int, *, same: bool = False) -> None:
-    """Write noise with the level of speech; with `same` its channels hold one, and their own."""
+    """Write noise with the level of speech; with `same`, most of it is the same in all channels."""
     path.parent.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(channels)
     level = envelope(rate, rate)[:, None]
@@ -201,7 +201,7 @@ def write(path: Path, seconds: float, channels: int, rate: int, *, same: bool = 
 
 
 def start(*, rounds: int = 15) -> Lines:
-    """Measure a command for a second of sound, and the help, beside ``import numpy``."""
+    """Measure ``alphamf denoise`` for a second of sound, ``--help``, and ``import numpy``."""
     with TemporaryDirectory() as place:
         write(Path(place, "in/a.wav"), 1, 1, 16000)
         # The first round compiles, and reads from the disk.
@@ -219,7 +219,7 @@ def length(
 ) -> Lines:
     """Measure time and memory by length and number of channels, on one core.
 
-    With ``--same`` the channels share a sound, and are linked.
+    With ``--same`` the channels have a sound in common, and are linked.
     """
     lengths = [float(each) for each in minutes.split(",")]
     counts = [int(each) for each in channels.split(",")]

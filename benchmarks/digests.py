@@ -1,7 +1,7 @@
 """SHA-256 of the presets' output for the sample: ``python -m benchmarks.digests [PRESET ...]``.
 
 To verify that a change keeps every bit, compare its output before and after. The rows are presets
-x {8, 16, 48 kHz} x {mono, stereo}; digests are of this processor, NumPy and BLAS.
+x {8, 16, 48 kHz} x {mono, stereo}; digests depend on the processor, NumPy and BLAS.
 """
 
 import hashlib
@@ -18,11 +18,11 @@ from alphamf import PRESETS, denoise
 from benchmarks.report import SAMPLE, run_main
 
 SECONDS = 2.5
-PAPER_STEPS = 100  # Steps of the preset ``paper`` here, of its 2500
+PAPER_STEPS = 100  # Number of steps of the preset ``paper`` here, instead of its 2500
 
 
 def digest(preset: str, rate: int, channels: int) -> str:
-    """Return the SHA-256 of the audio, gain and deviation of the sample."""
+    """Return the SHA-256 of the denoised sample's audio, gain and standard deviation."""
     audio, native = soundfile.read(SAMPLE, dtype="float32")
     audio = soxr.resample(audio, native, rate)[: round(SECONDS * rate)]
     if channels == 2:

@@ -1,6 +1,6 @@
-"""Write ``alphamf/native/_shared.h``: what the engine in C has in common with the Python code.
+"""Write ``alphamf/native/_shared.h``: constants that the engine in C shares with the Python code.
 
-``python -m benchmarks.engine_constants`` writes it anew; run it after changing one of these values.
+``python -m benchmarks.engine_constants`` rewrites it; run it after changing one of these values.
 """
 
 from typing import Any
@@ -21,12 +21,12 @@ late, high = zip(*network.DEEP, strict=True)
 
 
 def singles(of: Any, **names: str) -> dict[str, Any]:
-    """Return attributes in single precision, by their names in C."""
+    """Return attributes of `of` in single precision, by their names in C."""
     return {name: single(getattr(of, each)) for name, each in names.items()}
 
 
 def plain(of: Any, **names: str) -> dict[str, Any]:
-    """Return attributes as they are, by their names in C."""
+    """Return attributes of `of` as they are, by their names in C."""
     return {name: getattr(of, each) for name, each in names.items()}
 
 
@@ -92,7 +92,7 @@ def literal(value: Any) -> str:
 
 
 def header() -> str:
-    """Return the text of the header."""
+    """Return the text of the C header."""
     lines = [
         "/* Made by `python -m benchmarks.engine_constants` from the Python modules named here. */",
         "#ifndef ALPHAMF_SHARED_H",
@@ -105,7 +105,7 @@ def header() -> str:
 
 
 def main() -> None:
-    """Write the header."""
+    """Write the C header."""
     HEADER.write_text(header(), encoding="utf-8")
 
 

@@ -5,9 +5,9 @@ For example, with denoisers that `alphamf evaluate` cannot run, scored elsewhere
     alphamf evaluate --pairs mixed/pairs.csv --clean mixed --noisy mixed -o mixed-16k
     python -m benchmarks.evaluation mixed-16k --peers peers-16k.csv -o mixed-16k.csv
 
-The peers' file has the columns method, noisy, noise, snr, si_sdr, pesq_wb and estoi, a line per
-clip; its methods become "NAME, own program". Clips are grouped by noise, SNR, pauses of the clean
-file, and voice: the folder that they lie in.
+The peers' file has the columns method, noisy, noise, snr, si_sdr, pesq_wb and estoi, one line per
+clip and method; its methods become "NAME, own program". Clips are grouped by noise, SNR, pauses of
+the clean file, and voice, which is the folder of the noisy file.
 """
 
 import csv
@@ -23,7 +23,7 @@ OWN = ("fast", "low")
 
 
 def read(path: Path, suffix: str = "") -> dict[str, Row]:
-    """Return the rows of a file by noisy clip."""
+    """Return the rows of a file by noisy clip; `suffix` is added to the methods' names."""
     found: dict[str, Row] = {}
     try:
         with path.open(newline="", encoding="utf-8") as file:
@@ -39,13 +39,13 @@ def read(path: Path, suffix: str = "") -> dict[str, Row]:
 
 
 def groups(line: dict[str, str]) -> tuple[str, ...]:
-    """Return what a clip is of."""
+    """Return the groups of a line's clip: noise, SNR, depth of the pauses, and folder."""
     pauses = describe_pauses(float(line.get("pause_depth") or "nan"))
     return line["noise"], f"{line['snr']} dB", pauses, Path(line["noisy"]).parent.name
 
 
 def main(folder: Path, *, peers: Path | None = None, output: str) -> None:
-    """Read, compare, and write the table."""
+    """Read the scores, add the differences from `OWN`, and write the table."""
     rows = read(folder / "results.csv")
     if peers:
         for name, row in read(peers, ", own program").items():

@@ -1,4 +1,4 @@
-"""Draw figures of the pages, from the repository root."""
+"""Draw figures of the documentation, to be run from the repository root."""
 
 import subprocess
 import sys
@@ -33,7 +33,7 @@ COLOURS = 96  # Colours of the file, which keep it below 200 kB
 
 
 def small(path: Path) -> None:
-    """Leave `COLOURS` in a PNG."""
+    """Reduce a PNG to `COLOURS` colours, in place."""
     with Image.open(path) as drawn:
         few = drawn.convert("RGB").quantize(COLOURS)
     with atomic_file(path) as part:
@@ -41,7 +41,7 @@ def small(path: Path) -> None:
 
 
 def spectrograms(sounds: dict[str, Floats], rate: int, highest: int | None = None) -> Figure:
-    """Draw the levels of sounds, shape (samples,), two beside each other."""
+    """Return a figure with the spectrograms of sounds, shape (samples,), two in a row."""
     highest, rows, frame = highest or rate // 2, len(sounds) // 2, Frame(1024, 256)
     figure = Figure((10, 3.5 * rows), layout="constrained")
     FigureCanvasAgg(figure)
@@ -89,7 +89,7 @@ def draw_bars() -> None:
 
 
 def draw_sample() -> None:
-    """Denoise the sample, and write its film and what ``--plot`` draws."""
+    """Denoise the sample, and write a film of it and the picture of ``--plot``."""
     with TemporaryDirectory() as place:
         output, picture = f"{place}/out.wav", FIGURES / "plot.png"
         words = ["denoise", SAMPLE, "-o", output, "--plot", picture, "--overwrite", "-q"]

@@ -1,10 +1,10 @@
 """Noisy speech at 48 kHz whose speech and noise go above 8 kHz, and its scores from 8 to 20 kHz.
 
-Voices are those of ``speech-48k``, noises those of ``noise-48k`` and what is made here: hiss, fans,
-and plucked strings. Frames are those of a short transform, relative to the active level of the
-clean speech; a frame is *active* where the clean speech has `ACTIVE` or more from 8 to 20 kHz. It
-is a *pause* where neither it nor its neighbours are active, and the speech has less than `PAUSE`
-over all frequencies.
+Voices are those of ``speech-48k``, noises those of ``noise-48k`` and made here: hiss, fans, babble,
+and plucked strings. Levels of STFT frames are in dB relative to the active level of the clean
+speech. A frame is *active* if the clean speech has `ACTIVE` dB or more from 8 to 20 kHz. It is a
+*pause* if neither it nor its neighbours are active, and the speech has less than `PAUSE` dB over
+all frequencies.
 """
 
 from functools import cache
@@ -27,7 +27,7 @@ KINDS = ("hiss", "fan", "street", "babble", "clatter", "music")
 SECONDS = 14  # Length of the noises that are made here
 TALKERS = 5  # Voices of a babble
 
-# How many files of which labels. Of kerstin, who hardly has a sound above 8 kHz, the fewest.
+# Number of files by speaker. Few are of kerstin, who has hardly any sound above 8 kHz.
 VOICES = {
     "dev": {"kerstin": 8, "philippmatthes": 15, "sh-hadouken": 13},
     "test": {"sh-dracarys": 10},
@@ -54,9 +54,9 @@ RECORDED = {
 
 
 def mixtures(split: str, count: int | None = None) -> list[Clip]:
-    """Return the mixtures of a split, the same ones at every call; None: all.
+    """Return the first `count` mixtures of a split (None: all), the same ones at every call.
 
-    ``dev``: 36 mixtures of as many files of speech. ``test``: 60 of ten files in all `KINDS`.
+    ``dev``: 36 mixtures of 36 files of speech. ``test``: 60, of ten files in each of `KINDS`.
     """
     voices = _voices(split)
     if split == "test":
@@ -76,7 +76,7 @@ def _voices(split: str) -> list[Path]:
 
 
 def _mixed(split: str, number: int, voice: Path) -> Clip:
-    """Mix a voice with a noise; kind and SNR go round with the number."""
+    """Mix a voice with a noise, whose kind and SNR depend on the mixture's number."""
     turn, place = divmod(number, len(KINDS))
     kind, snr = KINDS[place], SNRS[(turn + place) % len(SNRS)]
     rng = np.random.default_rng((48, split == "test", number))
@@ -89,7 +89,7 @@ def _mixed(split: str, number: int, voice: Path) -> Clip:
 def noise(
     split: str, kind: str, turn: int, voice: Path, rng: np.random.Generator
 ) -> tuple[str, Floats]:
-    """Return name and sound of a noise; `turn` of its kind came before, and `voice` speaks."""
+    """Return name and sound of noise number `turn` of its kind; babble leaves out `voice`."""
     labels = RECORDED[split].get(kind, "").split()
     made = kind == "hiss" or (kind in ("fan", "babble") and (turn % 2 == 0 or not labels))
     if made:
@@ -111,18 +111,18 @@ def _sound(path: Path) -> Floats:
 
 
 def _falling(rng: np.random.Generator, low: float, slope: float) -> Floats:
-    """Return noise of deviation one that changes by so many dB an octave above `low` Hz."""
+    """Return noise of deviation one that changes by `slope` dB per octave above `low` Hz."""
     sound = coloured(rng, SECONDS * RATE, RATE, low, slope / 20 / np.log10(2))
     return (sound / sound.std()).astype(np.float32)
 
 
 def _hiss(rng: np.random.Generator) -> Floats:
-    """Return white to pink noise: -4 to +1 dB an octave above 50 Hz."""
+    """Return noise that changes by -4 to +1 dB per octave above 50 Hz."""
     return _falling(rng, 50, rng.uniform(-4, 1))
 
 
 def _fan(rng: np.random.Generator) -> Floats:
-    """Return the hum of blades in a wind that falls by 3 to 6 dB an octave above 200 Hz."""
+    """Return the hum of blades in a wind that falls by 3 to 6 dB per octave above 200 Hz."""
     slope, blades = rng.uniform(-6, -3), rng.uniform(70, 250)
     wind = _falling(rng, 200, slope)
     time = np.arange(SECONDS * RATE) / RATE
@@ -133,7 +133,7 @@ def _fan(rng: np.random.Generator) -> Floats:
 
 
 def _babble(split: str, voice: Path, rng: np.random.Generator) -> Floats:
-    """Return other voices of the split, all at one level."""
+    """Return the sum of `TALKERS` other voices of the split, all at one level."""
     others = [path for path, _, _ in manifest("speech-48k", split) if path != voice]
     sounds = [_sound(others[k]) for k in rng.permutation(len(others))[:TALKERS]]
     loud = [sound / np.float32(np.sqrt(mixture.power(sound, RATE, "active"))) for sound in sounds]
@@ -141,7 +141,7 @@ def _babble(split: str, voice: Path, rng: np.random.Generator) -> Floats:
 
 
 def _strings(rng: np.random.Generator) -> Floats:
-    """Return plucked strings, four notes a second: Karplus and Strong's, at a level of one."""
+    """Return plucked strings (Karplus and Strong), four notes per second, of deviation one."""
     sound = np.zeros((SECONDS + 2) * RATE)
     for start in range(0, SECONDS * RATE, RATE // 4):
         period = round(RATE / (110 * 2 ** (rng.choice([0, 3, 5, 7, 10, 12, 15, 19]) / 12)))
@@ -158,16 +158,16 @@ WINDOW = sqrt_hann(FRAME.n_fft) ** 2
 LOW, HIGH, WIDTH = 8000, 20000, 1000  # The band in Hz, and the width of its parts
 
 FLOOR, ACTIVE, PAUSE = -50.0, -45.0, -30.0
-AROUND = 2  # Neighbours on each side of a frame that is no active one
+AROUND = 2  # Neighbours on each side of a frame of a pause that must not be active
 SEGMENTAL = (-10.0, 35.0)  # Least and largest SNR of a frame in dB
 
 QUIETEST, NOISIEST = -70.0, -40.0
-"""Levels from 8 to 20 kHz in dB: what is below the first counts as that, and a noisy sound must
-have the second for what is left of it to be scored."""
+"""Levels from 8 to 20 kHz in dB: lower ones than the first count as the first; the noisy sound must
+have the second or more, or the noise that is left is not scored."""
 
-SIBILANT = 6000  # In Hz: most of the energy of such a sound is above
+SIBILANT = 6000  # Frequency in Hz above which a sibilant has most of its energy
 MOST = 20.0  # Largest change of level of a frame in dB
-FEWEST = 3  # Frames that a score needs
+FEWEST = 3  # Minimum number of frames for a score
 
 Flags = NDArray[np.bool_]
 
@@ -201,7 +201,7 @@ def scores(clip: Clip, found: Floats) -> list[float]:
 
 
 class Frames(NamedTuple):
-    """Which frames are of which kind, shape (frames,)."""
+    """Whether each frame is active, a pause, or a sibilant, shape (frames,) each."""
 
     active: Flags
     pause: Flags
@@ -218,7 +218,7 @@ def frames(speech: Complexes) -> Frames:
 
 
 def levels(spectra: Complexes, low: float = LOW, high: float = HIGH) -> Floats:
-    """Return the level of each frame between two frequencies in Hz."""
+    """Return the level of each frame between two frequencies in Hz, in dB."""
     return 10 * np.log10(np.maximum(_energy(spectra, low, high), 1e-20))
 
 
@@ -228,13 +228,13 @@ def _energy(spectra: Complexes, low: float, high: float) -> Floats:
 
 
 def segmental_snr(speech: Complexes, output: Complexes, active: Flags) -> float:
-    """Return the mean ratio of speech to error in active frames, within `SEGMENTAL`."""
+    """Return the mean ratio of speech to error in active frames in dB, within `SEGMENTAL`."""
     ratio = levels(speech) - levels(speech - output)
     return _mean(np.clip(ratio, *SEGMENTAL)[active])
 
 
 def distance(speech: Complexes, output: Complexes, active: Flags) -> float:
-    """Return the mean distance of active frames, up to the highest band that the speech fills."""
+    """Return the mean log-spectral distance in dB of active frames, in bands with speech."""
     bands = [(low, low + WIDTH) for low in range(LOW, HIGH, WIDTH)]
     wanted, found = (
         np.maximum([levels(each, *band) for band in bands], FLOOR) for each in (speech, output)
@@ -247,7 +247,7 @@ def distance(speech: Complexes, output: Complexes, active: Flags) -> float:
 
 
 def left(mixed: Complexes, output: Complexes, where: Flags) -> float:
-    """Return the level of some frames against that of the noisy sound, if that is `NOISIEST`."""
+    """Return the level of frames relative to the noisy sound, in dB; NaN if that is too quiet."""
     if where.sum() < FEWEST:
         return float("nan")
     before, after = (_together(each, where) for each in (mixed, output))
@@ -255,13 +255,13 @@ def left(mixed: Complexes, output: Complexes, where: Flags) -> float:
 
 
 def change(speech: Complexes, output: Complexes, where: Flags) -> float:
-    """Return the mean change of the level of some frames, within `MOST` in each."""
+    """Return the mean change of level of some frames in dB, limited to `MOST` in each."""
     apart = np.clip(levels(output) - levels(speech), -MOST, MOST)
     return _mean(apart[where])
 
 
 def _together(spectra: Complexes, where: Flags) -> float:
-    """Return the level from 8 to 20 kHz of some frames' mean energy, `QUIETEST` or more."""
+    """Return the level from 8 to 20 kHz of some frames' mean energy in dB, at least `QUIETEST`."""
     energy = max(_energy(spectra, LOW, HIGH)[where].mean(), 1e-20)
     return max(QUIETEST, float(10 * np.log10(energy)))
 

@@ -1,4 +1,4 @@
-"""Measure low latency: how late it is, and its time for chunks of 10 ms of speech in noise."""
+"""Measure low latency: its delay, and its processing time for chunks of 10 ms."""
 
 import itertools
 import subprocess
@@ -31,9 +31,9 @@ Lines = list[list[str]]
 
 
 def chirp(rate: int) -> tuple[int, int]:
-    """Return by how many samples a chirp is late, played live, and in the sound put together.
+    """Return the delay of a chirp in samples: when played live, and in the joined output.
 
-    Played live, a chunk of 10 ms goes out as another comes in, after the silence of the latency.
+    Live, a chunk of 10 ms is played whenever another one arrives, after silence for the latency.
     """
     t = np.arange(rate) / rate
     sound = (0.5 * np.sin(2 * np.pi * (100 * t + 1500 * t**2))).astype(np.float32)
@@ -60,7 +60,7 @@ def lag(sound: Floats, within: Floats) -> int:
 
 
 def latencies() -> Lines:
-    """Send a chirp live through a stream that takes nothing away."""
+    """Measure the delay of a chirp in a stream that removes no noise."""
     lines = [["rate", "promised ms", "live", "live ms", "put together"]]
     for rate in RATES:
         live, whole = chirp(rate)
@@ -71,14 +71,14 @@ def latencies() -> Lines:
 
 
 def sound(rate: int, channels: int, seconds: float) -> Floats:
-    """Return speech in noise, shape (samples, channels), that repeats itself after some clips."""
+    """Return speech in noise, shape (samples, channels), that repeats a few clips."""
     found = np.concatenate([clip.noisy for clip in clips(16000, 8)])
     found = found if rate == 16000 else resample(found, 16000, rate)
     return np.repeat(np.resize(found, int(seconds * rate))[:, None], channels, axis=1)
 
 
 def beside_rnnoise() -> Lines:
-    """Measure the processor time in turn with RNNoise's: medians of five rounds of 20 s."""
+    """Measure low latency's and RNNoise's processor time in turn: medians of 5 rounds of 20 s."""
     lines = [["rate", "channels", "RNNoise", "low latency", "/ RNNoise"]]
     for rate, channels in itertools.product((8000, 16000, 48000), (1, 2)):
         audio, size = sound(rate, channels, 20), round(CHUNK * rate)
@@ -98,7 +98,7 @@ def beside_rnnoise() -> Lines:
 
 
 def build(folder: Path, *flags: str) -> Path:
-    """Compile the driver with the engine into a folder, and return the program."""
+    """Compile the driver with the engine into a folder, and return the program's path."""
     program = folder / "engine"
     sources = [ROOT / "benchmarks/engine.c", NATIVE / "engine.c", *sorted(NATIVE.glob("_*.c"))]
     command = ["gcc", *flags, *FLAGS, *sources, "-lm", "-lpthread", "-o", program]
@@ -107,9 +107,9 @@ def build(folder: Path, *flags: str) -> Path:
 
 
 def engine(*, minutes: float = 10) -> Lines:
-    """Measure the engine in C without Python (``engine.c``, compiled by GCC), in chunks.
+    """Measure the engine in C without Python (``engine.c``, compiled by GCC), in chunks of 10 ms.
 
-    With the page faults and calls of the allocator after the first chunk.
+    Page faults and calls of the allocator are counted from the second chunk on.
     """
     lines = [["rate", "channels", *ENGINE]]
     with TemporaryDirectory() as place:

@@ -7,8 +7,8 @@ For example::
     python -m benchmarks.library linux-aarch64 wasm
 
 Each target gets a folder with ``include/alphamf.h``, a shared and a static library, and files for
-pkg-config and CMake; ``weights/`` gets the two files of weights. It fails if a library exports
-anything but the functions of ``alphamf.h``.
+pkg-config and CMake; ``weights/`` gets the two files of weights. The command fails if a library
+does not export exactly the functions of ``alphamf.h``.
 """
 
 import re
@@ -28,17 +28,17 @@ NATIVE = ROOT / "alphamf" / "native"
 SOURCES = (*sorted(path for path in NATIVE.glob("_*.c")), NATIVE / "engine.c")
 FLAGS = "-O3 -g0 -fPIC -fno-math-errno -fno-trapping-math -ffp-contract=fast".split()
 FLAGS.append("-fvisibility=hidden")
-# Number of the ABI, which the library's name has: a change that breaks programs raises it
+# Number of the ABI, part of the library's name: a change that breaks programs raises it
 ABI, VERSION = 1, "0.1.0"
 
 
 class Target(NamedTuple):
-    """What a library is for."""
+    """A system and processor that the library is built for."""
 
-    zig: str  # As Zig names it
+    zig: str  # Zig's name of the target
     file: str  # Name of the shared library
     compile: tuple[str, ...] = ()  # Options of the compiler
-    link: tuple[str, ...] = ()  # And of the linker
+    link: tuple[str, ...] = ()  # Options of the linker
 
 
 ELF = "-shared", f"-Wl,-soname,libalphamf.so.{ABI}", "-lm"
@@ -63,7 +63,7 @@ TARGETS = {
     "wasm": Target("wasm32-wasi", "alphamf.wasm", ("-msimd128",), WASM),
 }
 
-# What Android's own libraries have of what the engine needs; Zig has no copy of them
+# Functions of Android's own libraries that the engine needs; Zig has no copy of these libraries
 BIONIC = {
     "libc.so": "calloc free getenv memcpy memmove memset strcmp memcmp".split(),
     "libm.so": "sin cos exp expm1 log1p rint ceil sqrtf sincos".split(),
@@ -103,17 +103,17 @@ def functions() -> set[str]:
 
 
 def exported(file: Path) -> set[str]:
-    """Return the functions of the engine that a stripped library names: those that it exports."""
+    """Return the names of the functions that a stripped library exports."""
     return {name.decode() for name in re.findall(rb"alphamf_[a-z_]+", file.read_bytes())}
 
 
 def run(*words: object) -> None:
-    """Run a command, whose messages are shown if it fails."""
+    """Run a command, or raise CalledProcessError if it fails."""
     subprocess.run([*map(str, words)], check=True)
 
 
 def build(name: str, folder: Path) -> Path:
-    """Build the library of a target in a folder, and return the shared one."""
+    """Build the library of a target in a folder, and return the path of the shared library."""
     target = TARGETS[name]
     zig = sys.executable, "-m", "ziglang"
     shutil.rmtree(folder, ignore_errors=True)
@@ -150,7 +150,7 @@ def build(name: str, folder: Path) -> Path:
 
 
 def bionic(zig: tuple[str, ...], target: str, folder: Path) -> list[Path]:
-    """Return libraries with the names and functions of Android's, to link against."""
+    """Build empty libraries with the names and functions of Android's, to link against."""
     made = []
     for name, functions_of in BIONIC.items():
         source = folder / f"{name}.c"
@@ -162,7 +162,7 @@ def bionic(zig: tuple[str, ...], target: str, folder: Path) -> list[Path]:
 
 
 def write_weights(folder: Path) -> list[Path]:
-    """Write the weights for less than 16 kHz, and for more; return both files."""
+    """Write the weights for less than 16 kHz, and for 16 kHz or more; return both paths."""
     folder.mkdir(parents=True, exist_ok=True)
     made = []
     for rate, name in ((8000, "8k"), (48000, "16k")):  # at 48 kHz with the network of the bands
@@ -175,7 +175,7 @@ def write_weights(folder: Path) -> list[Path]:
 def main(
     targets: Annotated[Sequence[str], TARGETS] = (), *, output: Path = Path("build/libalphamf")
 ) -> None:
-    """Build what is asked for, and print a row of a Markdown table for each target."""
+    """Build some or all targets, and print a row of a Markdown table for each target."""
     write_weights(output / "weights")
     print("| target | file | kB |\n|---|---|---|")
     for name in targets or TARGETS:

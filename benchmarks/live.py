@@ -1,15 +1,14 @@
-"""Measure ``alphamf live`` between two devices of a sound server of its own.
+"""Measure ``alphamf live`` between two virtual devices of a separate sound server.
 
 For example::
 
     python -m benchmarks.live --seconds 60
 
-A PulseAudio is started with two devices that play into nothing: speech in stationary noise, of
-``benchmarks.clips``, is played on one, ``alphamf live`` listens to what that gets, and plays
-on the other. Both are recorded by the same clock and compared, piece by piece: how late the speech
-is, SI-SDR, what was lost, and the processor time. It needs Linux with PulseAudio, its tools,
-PortAudio and ALSA's plugin for PulseAudio (Debian: pulseaudio pulseaudio-utils libportaudio2
-libasound2-plugins).
+PulseAudio is started with two virtual devices. Speech in stationary noise, from
+``benchmarks.clips``, is played on one; ``alphamf live`` records it there, and plays on the other.
+Both devices are recorded with the same clock and compared, piece by piece: delay of the speech,
+SI-SDR, and the processor time. This needs Linux with PulseAudio, its tools, PortAudio and ALSA's
+plugin for PulseAudio (Debian: pulseaudio pulseaudio-utils libportaudio2 libasound2-plugins).
 """
 
 import os
@@ -40,12 +39,12 @@ from benchmarks.report import run_main
 
 PROGRAMS = ("pulseaudio", "pactl", "paplay", "parec")
 RATE = 48000
-PIECE = 0.5  # Seconds of a piece of the sound that is compared by itself
+PIECE = 0.5  # Length in seconds of the pieces of the sound that are compared
 MICROPHONE, HEADPHONES = "microphone", "headphones"  # The two devices
 
 
 class Server:
-    """A PulseAudio with two devices, for a `with` block; programs find it by `environment`."""
+    """PulseAudio with two devices, as a context manager; programs find it by `environment`."""
 
     def __init__(self, folder: Path) -> None:
         (folder / "run").mkdir(mode=0o700)
@@ -94,12 +93,12 @@ class Server:
         self._run("paplay", f"--device={MICROPHONE}", str(file)).check_returncode()
 
     def record(self, device: str) -> "Recording":
-        """Return a recording that starts of what is played on a device."""
+        """Return a recording of what is played on a device, to be used as a context manager."""
         return Recording(device, self.environment)
 
 
 class Recording:
-    """What is played on a device, with the time of its first sample, for a `with` block."""
+    """Recording of what is played on a device inside a `with` block, with its start time."""
 
     def __init__(self, device: str, environment: dict[str, str]) -> None:
         self._process = subprocess.Popen(
@@ -128,8 +127,8 @@ class Recording:
     def sound(self) -> tuple[float, Floats]:
         """Return the time of the first sample in seconds, and the samples, shape (samples,).
 
-        A part comes after its last sample, sometimes long after; of all that the parts say of the
-        first sample, the earliest is taken.
+        A part arrives after its last sample was played, sometimes long after. Each part gives a
+        time of the first sample; the earliest is returned.
         """
         ends = np.cumsum([len(part) for _, part in self._parts]) / 4 / RATE
         start = min(when - end for (when, _), end in zip(self._parts, ends, strict=True))
@@ -138,17 +137,17 @@ class Recording:
 
 
 class Compared(NamedTuple):
-    """What came of a sound."""
+    """Delay and SI-SDR of the recorded sound, shape (pieces,), and the gain in SI-SDR."""
 
-    late: Floats  # of each piece, in seconds
-    # SI-SDR of the pieces in dB, and by how much that of all together is better.
+    late: Floats  # Delay of each piece in seconds
+    # SI-SDR of each piece in dB; `gain`: increase of SI-SDR for all pieces together.
     before: Floats
     after: Floats
     gain: float
 
 
 class Result(NamedTuple):
-    """What a run found, what the command printed, and its processor time and the players' in s."""
+    """Comparison, messages of the command, and CPU time of all processes in seconds."""
 
     found: Compared
     printed: str
@@ -156,7 +155,7 @@ class Result(NamedTuple):
 
 
 def run(server: Server, noisy: Floats, clean: Floats, *options: str) -> Result:
-    """Play a sound through ``alphamf live``."""
+    """Play a sound through ``alphamf live``, and compare the recordings of both devices."""
     start = f"{INTERRUPTIBLE}; from alphamf.cli.app import main; main()"
     words = [sys.executable, "-c", start, "live", "--input", "pulse", "--output", "pulse"]
     with tempfile.TemporaryDirectory() as folder:
@@ -184,7 +183,7 @@ def run(server: Server, noisy: Floats, clean: Floats, *options: str) -> Result:
 def compared(
     noisy: Floats, clean: Floats, played: tuple[float, Floats], heard: tuple[float, Floats]
 ) -> Compared:
-    """Compare what was played and heard with the sound, piece by piece."""
+    """Compare the recordings of both devices with the sound, piece by piece."""
     (began, given), (started, got) = played, heard
     size = round(PIECE * RATE)
     first = lag(noisy, given) + round((began - started) * RATE)
@@ -203,7 +202,7 @@ def compared(
 
 
 def main(*, seconds: float = 60, buffer: str = "40") -> list[list[str]]:
-    """Play speech in noise through the command."""
+    """Play speech in noise through the command, and return the table."""
     if missing := [program for program in PROGRAMS if not shutil.which(program)]:
         raise AlphaMFError(f"{', '.join(missing)} not found")
     pairs = clips(16000, 20)[::4]

@@ -27,7 +27,7 @@ def chain(clip: Clip) -> Floats:
 
 
 def one_gain(clip: Clip) -> Floats:
-    """Denoise without the bands above 7.5 kHz: what lies there has the gain of the band's top."""
+    """Denoise without the bands above 7.5 kHz; sound there gets the gain just below them."""
     weights = find(clip.rate)
     bare = replace(weights, dictionary=replace(weights.dictionary, above=None), high_band=None)
     return denoise(clip.noisy, clip.rate, model=bare).audio
@@ -40,12 +40,12 @@ def low_one_gain(clip: Clip) -> Floats:
 
 
 def streamed(stream: Stream, clip: Clip) -> Floats:
-    """Return what a stream makes of a clip."""
+    """Return the output of a stream for the noisy sound of a clip."""
     return np.concatenate([stream.process(clip.noisy), stream.flush()])
 
 
 def late(clip: Clip) -> Floats:
-    """Take late reverberation away by the linear prediction with heavy tails alone."""
+    """Only remove late reverberation, by the linear prediction with heavy tails."""
     return clip.noisy - late_reverberation([clip.noisy], clip.rate)[0].below
 
 
@@ -55,7 +55,7 @@ def changed(clip: Clip, seed: int = 0, **settings: Any) -> Floats:
 
 
 def best(clip: Clip, ways: list[dict[str, Any]]) -> Floats:
-    """Denoise in several ways, and take the nearest to the clean sound, as no rule could."""
+    """Denoise in several ways, and return the result that is nearest to the clean sound."""
     return max((changed(clip, **way) for way in ways), key=partial(si_sdr, clip.clean))
 
 
@@ -111,7 +111,7 @@ PARTS: dict[str, Callable[[Clip], Floats]] = {
 
 
 def names_of(text: str) -> list[str]:
-    """Return the methods that a text names, with commas between."""
+    """Return the methods of a comma-separated list; raise an AlphaMFError for an unknown one."""
     names = text.split(",")
     if unknown := [name for name in names if name not in (*all_methods(), *PARTS)]:
         raise AlphaMFError(f"there is no method {unknown[0]!r}")

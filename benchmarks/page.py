@@ -1,6 +1,6 @@
-"""Pictures of the page.
+"""Make pictures of the page of `alphamf serve`, for the documentation.
 
-Needs Chromium with its driver. The recordings are made from data/sample-noisy.wav.
+This needs Chromium with its driver. The recordings are made from data/sample-noisy.wav.
 """
 
 import base64
@@ -21,7 +21,7 @@ VIEWS = (("desktop", 1200, "light"), ("dark", 1200, "dark"), ("phone", 390, "lig
 
 
 def wide(path: Path) -> Path:
-    """Write half a minute of the sample at 48 kHz, in stereo with other noise in each channel."""
+    """Write 30 s of the sample at 48 kHz, in stereo with noise of its own in each channel."""
     import numpy as np
     import soundfile
     import soxr
@@ -93,7 +93,7 @@ def screenshots() -> None:
 
 
 def picture(browser: Any, *, whole: bool = True) -> Any:
-    """Return a picture of the whole page, or of what the window shows."""
+    """Return a picture (PIL) of the whole page, or of the part that the window shows."""
     from io import BytesIO
 
     from PIL import Image
@@ -104,7 +104,7 @@ def picture(browser: Any, *, whole: bool = True) -> Any:
 
 
 def save(browser: Any, name: str) -> None:
-    """Write a picture of the whole page, of few colours so that it is small."""
+    """Write a picture of the whole page, with 128 colours so that the file is small."""
     from PIL import Image
 
     small = picture(browser).quantize(128, dither=Image.Dither.NONE)

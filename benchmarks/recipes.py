@@ -3,7 +3,7 @@
 python -m benchmarks.recipes podcast
 
 The sample is data/sample-noisy.wav. The second voice and the noises are of the development split of
-the corpora below $ALPHAMF_DATA/corpora, which no network of the package was trained on.
+the corpora below $ALPHAMF_DATA/corpora, on which no network of the package was trained.
 """
 
 import subprocess
@@ -42,12 +42,12 @@ Sound = NDArray[np.float64]
 
 
 def corpus(path: str, rate: int = RATE) -> Sound:
-    """Return a mono sound of the corpora."""
+    """Return a file of the corpora as a mono sound at a rate in Hz."""
     return mono(corpora() / path, rate).astype(float)
 
 
 def denoised(audio: Sound, rate: int, *options: str) -> Sound:
-    """Return what ``alphamf denoise`` makes of a sound."""
+    """Return the output of ``alphamf denoise`` for a sound."""
     with tempfile.TemporaryDirectory() as place:
         path, output = f"{place}/in.wav", f"{place}/out.wav"
         soundfile.write(path, audio, rate)
@@ -58,17 +58,17 @@ def denoised(audio: Sound, rate: int, *options: str) -> Sound:
 
 
 def keep(name: str, audio: Sound, rate: int, seconds: float = 6.0) -> None:
-    """Write the beginning of a sound as MP3."""
+    """Write the beginning of a sound as MP3 to docs/listen."""
     soundfile.write(LISTEN / f"{name}.mp3", audio[: round(seconds * rate)], rate, format="MP3")
 
 
 def level(audio: Sound) -> float:
-    """Return the power in dB."""
+    """Return the power of a sound in dB."""
     return float(10 * np.log10(np.mean(np.square(audio)) + 1e-20))
 
 
 def podcast() -> None:
-    """Bring the sample to the loudness of podcasts."""
+    """Denoise the sample, and normalize it to the loudness of podcasts."""
     import pyloudnorm
 
     noisy, rate = soundfile.read(SAMPLE)
@@ -79,7 +79,7 @@ def podcast() -> None:
 
 
 def two_voices(rate: int) -> tuple[Sound, Sound, Sound]:
-    """Return a host who speaks first, a guest who speaks then, and the noise beside the guest."""
+    """Return a host, who speaks first, a guest, who speaks second, and the noise near the guest."""
     host, guest = soundfile.read(CLEAN)[0], corpus(GUEST)
     host, guest = (
         host[: 3 * RATE],
@@ -92,7 +92,7 @@ def two_voices(rate: int) -> tuple[Sound, Sound, Sound]:
 
 
 def conversation(name: str, rate: int, bleed: float) -> None:
-    """Denoise two parties, one per channel, who are heard in the other's channel, too."""
+    """Denoise two voices, one per channel; each is also in the other channel, times `bleed`."""
     host, guest, truck = two_voices(rate)
     tap = np.resize(corpus(FIELD["a running tap"], rate), len(host))
     voices = np.stack([host + bleed * guest, guest + bleed * host], 1)
@@ -127,7 +127,7 @@ def calls() -> None:
 
 
 def field() -> None:
-    """Print by how much sounds fall that are no noise to somebody, and keep the birds."""
+    """Print by how much denoising lowers sounds that somebody may want, and write the birds."""
     for name, path in FIELD.items():
         audio = corpus(path, 44_100)[: 6 * 44_100]
         source = 0.5 * audio / np.abs(audio).max()
@@ -151,7 +151,7 @@ def obs() -> None:
 
 
 def which() -> None:
-    """Denoise the sample by DeepFilterNet3."""
+    """Denoise the sample by DeepFilterNet3, and print its SI-SDR and alphamf's."""
     (clean, rate), (noisy, _) = (soundfile.read(path, dtype="float32") for path in (CLEAN, SAMPLE))
     clip = Clip("sample", rate, clean, noisy)
     audio: Any = run("deepfilternet", clip)
@@ -163,7 +163,7 @@ def which() -> None:
 
 
 def room() -> None:
-    """Take the echo out of the sample's voice in a room by the image method, and draw both."""
+    """Remove the echo of a simulated room from the sample's voice, and draw both sounds."""
     place = image_room((SEEDS["dev"], 2), RATE, (0.7, 0.7))
     clean = soundfile.read(CLEAN)[0]
     target, heard = in_room(clean, place)

@@ -1,4 +1,4 @@
-"""Options of commands, and how a table was made."""
+"""Command-line options of the benchmarks, and captions that say how a table was made."""
 
 import argparse
 import os
@@ -21,11 +21,11 @@ SAMPLE = ROOT / "data" / "sample-noisy.wav"
 
 
 def run_main(main: Callable[..., Any] | Mapping[str, Callable[..., Any]]) -> None:
-    """Run a command: a function of its module, or the one of some that the command line names.
+    """Run a command: a function, or the one of several that the command line names.
 
-    Arguments that can only be given by name are options; `Annotated` has choices. Lines of a table
-    that it returns, headings first, are printed. An AlphaMFError, such as that of a missing corpus,
-    becomes its sentence.
+    Keyword-only arguments of the function are options; `Annotated` lists their choices. A table
+    that the function returns, headings first, is printed. An AlphaMFError, such as that of a
+    missing corpus, is printed without a traceback, and the exit code is 2.
     """
     parts = main if isinstance(main, Mapping) else {}
     module = unwrap(next(iter(parts.values()), main)).__globals__  # type: ignore[arg-type]
@@ -76,12 +76,12 @@ def _add_arguments(parser: argparse.ArgumentParser, function: Callable[..., Any]
 
 
 def show(lines: list[list[str]], more: str = "") -> None:
-    """Print a table, headings first, and how it was made."""
+    """Print a table, whose first line has the headings, then its caption and `more`."""
     print(f"{tables.markdown(lines[0], lines[1:])}\n\n{caption()}{more}")
 
 
 def caption() -> str:
-    """Return how a table was made: command, date, versions, processors."""
+    """Return a caption that says how a table was made: command, date, versions, processors."""
     command = shlex.join(["python", "-m", *sys.argv])
     versions = ", ".join(f"{name} {version(name)}" for name in ("alphamf", "numpy", "soundfile"))
     return (

@@ -33,20 +33,20 @@ SEED = 1
 # Range of the clips' lengths in seconds, and of the signal-to-noise ratios in dB
 LENGTHS, LEVELS = (3.0, 20.0), (0.0, 45.0)
 
-DRY, RECORDED, NOISY = 0.08, 0.12, 0.7  # Parts of the clips
+DRY, RECORDED, NOISY = 0.08, 0.12, 0.7  # Proportions of clips: dry, in recorded rooms, noisy
 DRY_RATIO = 18.0  # Direct-to-reverberant ratio that stands for dry clips, in dB
 TIMES = (0.08, 4.0)  # Reverberation times are limited to these, in seconds
 
 FOLDS = 5
 COVERED = {"BAND": 0.96, "MIDDLE": 0.96, "RATIO": 0.9}
-"""Share of the clips in rooms that were left out that the intervals cover. Chosen on the voices and
-rooms of `benchmarks.rooms`, split dev, of which some nine in ten are to be covered."""
+"""Proportion of the clips in left-out rooms whose truth is in the interval; chosen so that
+intervals cover about nine in ten clips of `benchmarks.rooms`, split dev."""
 
 RIDGE, RIDGE_OF_SIZE = 10.0, 100.0
 
 
 class Example(NamedTuple):
-    """Features of a clip, name of its room, RT60 by band (NaN if dry), and ratio in dB."""
+    """Features of a clip, room, RT60 by band (NaN if dry), direct-to-reverberant ratio in dB."""
 
     features: Reals
     room: str
@@ -56,12 +56,12 @@ class Example(NamedTuple):
 
 @cache
 def files() -> list[Path]:
-    """Return the files of the voices."""
+    """Return the files of the voices, which have quiet pauses."""
     return [Path(each.path) for name in VOICES for each in sources(name, "train", quiet=DEPTH)]
 
 
 def voice(rng: np.random.Generator) -> Floats:
-    """Return files that follow each other, cut to a length that is drawn."""
+    """Return successive files of voices, each of RMS one, joined and cut to a random length."""
     samples = int(RATE * np.exp(rng.uniform(*np.log(LENGTHS))))
     parts: list[Floats] = []
     first = int(rng.integers(len(files())))
@@ -72,7 +72,7 @@ def voice(rng: np.random.Generator) -> Floats:
 
 
 def noise(rng: np.random.Generator, samples: int) -> Reals:
-    """Return a recorded noise, or a made one whose spectrum falls."""
+    """Return a recorded noise or, as often, a synthetic one whose spectrum falls."""
     if rng.random() < 0.5:
         sounds = manifest("noise-48k", "train")
         return np.resize(mono(sounds[rng.integers(len(sounds))][0], RATE), samples).astype(float)
@@ -82,7 +82,7 @@ def noise(rng: np.random.Generator, samples: int) -> Reals:
 
 
 def example(number: int) -> Example:
-    """Make the clip of a number, and return its features with the truth."""
+    """Make the clip of a number, and return its features, with room, RT60 and ratio."""
     from scipy.signal import fftconvolve
 
     rng = np.random.default_rng((SEED, 0, number))
@@ -118,7 +118,7 @@ def ridge(x: Reals, y: Reals, weight: float) -> Reals:
 
 
 def fitted(x: Reals, y: Reals, rooms: list[str], covered: float) -> Fit:
-    """Fit a value and its error, with whole rooms left out for the error."""
+    """Return the fit of a value and of its error, for which whole rooms are left out."""
     names = sorted(set(rooms))
     turn = dict(zip(names, np.random.default_rng(0).integers(0, FOLDS, len(names)), strict=True))
     fold = np.array([turn[name] for name in rooms])
@@ -167,7 +167,7 @@ def fit_all(examples: list[Example]) -> tuple[dict[str, Fit], Reals]:
 
 
 def text_of(fits: dict[str, Fit], offsets: Reals) -> str:
-    """Return the constants as JSON, with four digits."""
+    """Return the constants as JSON, with four significant digits."""
 
     def rounded(values: Reals) -> list[float]:
         return [float(f"{value:.4g}") for value in values]

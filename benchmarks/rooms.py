@@ -1,7 +1,7 @@
-"""Rooms, recorded or by the image method, and clips of dry voices that are taken into them.
+"""Rooms, recorded or simulated by the image method, and clips of dry voices in these rooms.
 
-``python -m benchmarks.rooms --split test`` compares with the truth what `alphamf info` estimates
-from these clips: docs/benchmarks/rooms-estimates-SPLIT.csv.
+``python -m benchmarks.rooms --split test`` compares what `alphamf info` estimates from
+these clips with the truth, and writes docs/benchmarks/rooms-estimates-SPLIT.csv.
 
 Sizes, times and distances are those of training (`alphamf.training.refiner.mixtures`); walls whose
 absorption depends on frequency, and the places, are not: networks have not seen such rooms.
@@ -40,8 +40,8 @@ TILT = (-0.25, 0.35)  # Range of the exponent of frequency that a room's absorpt
 
 TRIES = 10_000
 COMPLETE, MOST_IMAGES = 0.6, 100
-"""Part of the reverberation time up to which no image is missing, 36 dB down; and the highest order
-of the images: a long reverberation needs a large room."""
+"""Part of the reverberation time in which no image is missing (36 dB of decay), and the highest
+order of the images: a long reverberation needs a large room."""
 
 NEAR = 0.0025  # How long after its peak a response still counts as direct sound, in seconds
 
@@ -62,21 +62,21 @@ class Room(NamedTuple):
 
     @property
     def middle(self) -> float:
-        """The reverberation time at 500 and 1000 Hz, which rooms are compared by."""
+        """The mean reverberation time at 500 and 1000 Hz, by which rooms are compared, in s."""
         return middle(self.rt60)
 
 
 def middle(rt60: Reals) -> float:
-    """Return the geometric mean of the reverberation times at 500 and 1000 Hz."""
+    """Return the geometric mean of the reverberation times at 500 and 1000 Hz, in seconds."""
     chosen = [time for band, time in zip(BANDS, rt60, strict=False) if band in (500, 1000)]
     return float(np.exp(np.mean(np.log(chosen))))
 
 
 def image_room(seed: tuple[int, ...], rate: int, rt60: tuple[float, float] = RT60) -> Room:
-    """Draw a box-shaped room by the image method, with a voice and a noise in it.
+    """Return a random box-shaped room by the image method, with a voice and a noise in it.
 
     `rt60` is the range of the reverberation time by Sabine's formula, in seconds. Allen and
-    Berkley, JASA 65 (1979); Scheibler, Bezzam and Dokmanic, ICASSP 2018 (the package).
+    Berkley, JASA 65 (1979); Scheibler, Bezzam and Dokmanic, ICASSP 2018 (pyroomacoustics).
     """
     pyroomacoustics = image_method()
     rng = np.random.default_rng(seed)
@@ -108,7 +108,7 @@ def image_room(seed: tuple[int, ...], rate: int, rt60: tuple[float, float] = RT6
 
 
 def _box(rng: Rng, rt60: float, package: Any) -> tuple[Reals, float, int, tuple[Reals, ...]]:
-    """Draw sides, absorption, order of the images and places of a room with that time."""
+    """Draw the sides in m, absorption, order of images and places of a room with that RT60."""
     for _ in range(TRIES):
         size = rng.uniform(SMALLEST, LARGEST)
         try:
@@ -123,10 +123,10 @@ def _box(rng: Rng, rt60: float, package: Any) -> tuple[Reals, float, int, tuple[
 
 @cache
 def recorded_rooms(split: str, rate: int) -> list[Room]:
-    """Return the recorded rooms of a split, a response for each file.
+    """Return the recorded rooms of a split, one for each file.
 
-    The noise is where the other ear or channel of the same recording was; where there is none,
-    where the voice is.
+    The noise has the response of the other ear or channel of the same recording; if there is none,
+    the response of the voice.
     """
     files = {path.stem: path for path, _, _ in manifest("rir", split)}
     found = []
@@ -145,7 +145,7 @@ def _room(name: str, rate: int, voice: Reals, noise: Reals) -> Room:
 
 
 def _places(rng: Rng, size: Reals) -> tuple[Reals, Reals, Reals] | None:
-    """Return where microphone, voice and noise are, with the voice within `DISTANCE`."""
+    """Return places of microphone, voice (within `DISTANCE`) and noise in m; None if none fit."""
     microphone, noise = rng.uniform(0.15, 0.85, 3) * size, rng.uniform(0.1, 0.9, 3) * size
     wanted = np.exp(rng.uniform(*np.log(DISTANCE)))
     for _ in range(50):
@@ -160,8 +160,8 @@ def _places(rng: Rng, size: Reals) -> tuple[Reals, Reals, Reals] | None:
 def decay_time(response: Reals, rate: int, band: float) -> float:
     """Return the reverberation time of a response in an octave band, in seconds.
 
-    By Schroeder's backward integration of what follows the direct sound, from 5 to 25 dB below the
-    whole of it (T20; Schroeder, JASA 37, 1965; ISO 3382-2).
+    Schroeder's backward integration is applied to the sound after the direct sound; the decay from
+    5 to 25 dB below its start gives the time (T20; Schroeder, JASA 37, 1965; ISO 3382-2).
     """
     from scipy.signal import butter, sosfilt
 
@@ -185,12 +185,12 @@ RATE = 16000
 # Corpora of the voices; nothing was trained on their splits dev and test
 VOICES = ("speech-crowd", "speech-16k-more")
 
-# Least distance in dB of a voice's pauses from its speech: it has neither hiss nor much echo
+# Least distance in dB of a voice's pauses from its speech, so that it has little hiss and echo
 DEPTH = 45.0
 
 SHORTEST, LONGEST = 3.0, 10.0  # Length of the voices in seconds; longer ones are cut
 
-# Ratios of the reverberant voice to the noise in the same room
+# Ratios in dB of the reverberant voice to the noise in the same room; None: no noise
 CONDITIONS = {"alone": None, "with noise at 15 dB": 15.0, "with noise at 5 dB": 5.0}
 
 # Ranges of the reverberation time that rooms are drawn from in turn, in seconds
@@ -223,7 +223,7 @@ def group_of(rt60: float) -> str:
 
 @cache
 def voices(split: str) -> list[Path]:
-    """Return the files of voices, in an order by chance that stays the same."""
+    """Return the files of voices in a random order that is always the same."""
     files = [Path(each.path) for name in VOICES for each in sources(name, split, quiet=DEPTH)]
     long = [path for path in files if len(mono(path, RATE)) >= SHORTEST * RATE]
     if not long:
@@ -232,7 +232,7 @@ def voices(split: str) -> list[Path]:
 
 
 def made(case: str, split: str, number: int) -> Iterator[RoomClip]:
-    """Yield the clips of a voice in a room, "image" or "recorded": one for each condition."""
+    """Yield a voice in a room (`case` "image" or "recorded") as one clip for each condition."""
     files = voices(split)
     path = files[number % len(files)]
     voice = mono(path, RATE)[: int(LONGEST * RATE)]
@@ -244,7 +244,7 @@ def made(case: str, split: str, number: int) -> Iterator[RoomClip]:
     target, reverberant = in_room(voice, room)
     rng = np.random.default_rng((6, number))
     sound = _noise(split, number, rng)
-    # The same piece of noise at every ratio, taken into the room before it is weighed.
+    # The same piece of noise at every ratio, convolved with the room before it is scaled.
     piece, _ = mixture.mix(np.zeros_like(voice), 1.0, sound, 0.0, rng)
     there = convolved(piece.astype(float), room.noise)[: len(piece)]
     for condition, snr in CONDITIONS.items():
@@ -255,7 +255,7 @@ def made(case: str, split: str, number: int) -> Iterator[RoomClip]:
 
 
 def in_room(voice: Floats, room: Room) -> tuple[Reals, Reals]:
-    """Return the target and all that arrives, at the level of the dry voice."""
+    """Return the target and the reverberant voice; the latter has the level of the dry voice."""
     early = room.voice[: round(EARLY_SECONDS * room.rate)]
     target, whole = (
         convolved(voice.astype(float), response)[: len(voice)] for response in (early, room.voice)
@@ -265,7 +265,7 @@ def in_room(voice: Floats, room: Room) -> tuple[Reals, Reals]:
 
 
 def _noise(split: str, number: int, rng: np.random.Generator) -> mixture.Noise:
-    """Return a recorded noise; kinds go round with the number of the clip."""
+    """Return a random recorded noise, whose kind (not babble) depends on the clip's number."""
     kinds = [kind for kind in KINDS if kind != "babble"]
     kind = kinds[number // len(RANGES) % len(kinds)]
     files = [path for path, each, _ in manifest("noise-48k", split) if each == kind]
@@ -289,7 +289,7 @@ class Estimated(NamedTuple):
 
 
 def estimated(number: int, case: str, split: str) -> list[Estimated]:
-    """Estimate the room of the clips that are made of a voice; NaN where it is unknown."""
+    """Return truth and estimates for the clips made from a voice; NaN without an estimate."""
     found = []
     for clip, condition, _, room in made(case, split, number):
         estimate = estimate_room(clip.noisy, clip.rate)
@@ -305,7 +305,7 @@ def estimated(number: int, case: str, split: str) -> list[Estimated]:
 
 
 def lines_of(kind: str, rows: list[Estimated]) -> list[list[str]]:
-    """Return the lines of truth and estimate by condition and quantity."""
+    """Return the lines of the table, one for each quantity in each condition."""
     from scipy.stats import spearmanr
 
     lines = []
@@ -328,7 +328,7 @@ def lines_of(kind: str, rows: list[Estimated]) -> list[list[str]]:
 
 
 def main(*, split: Annotated[str, ("dev", "test")] = "dev", clips: int = 24, jobs: int = 1) -> None:
-    """Estimate, and write the table."""
+    """Estimate the rooms of all clips, and write the table."""
     lines = [HEADINGS]
     for case, kind in CASES.items():
         work = partial(estimated, case=case, split=split)

@@ -1,20 +1,20 @@
 r"""Compare every sampler that denoises: ``python -m benchmarks.samplers --clips 6``.
 
-``taskset -c 0 python -m benchmarks.samplers --own`` compares a density of one's own with blackjax.
+``taskset -c 0 python -m benchmarks.samplers --own`` times a user's own density, also in blackjax.
 
-The first `SECONDS` of the first clips of ``benchmarks.clips`` (split dev), at 8 kHz, preset `plain`
-without learning the channel, so that all samplers have the same posterior. The gain is the mean
-over a chain, without networks. Samplers that need a bounded gradient have a Gamma prior of shape 1
-on the speech, the others one of shape .1.
+The sound is the first `SECONDS` of the first clips of ``benchmarks.clips`` (split dev), at 8 kHz.
+The preset is `plain` without learning the channel, so that all samplers have the same posterior.
+The gain is the mean over a chain, without networks. Samplers that need a bounded gradient have a
+Gamma prior of shape 1 on the speech, the others one of shape .1.
 
 The reference of each posterior is the mean gain of a longer chain of HMC within Gibbs, which is
 exact (`hmc-positive`). The distance to it is the root of the mean squared difference of the gain,
 which is from 0 to 1, over all cells. The row *HMC again* is a second chain of the reference with
-another seed: what chance and separate modes make of the distance.
+another seed: it shows the distance that chance and separate modes cause.
 
-*At equal time* every sampler makes as many steps as take the processor time that `hmc-positive`
-takes for the preset's, in the same parts of burn-in and averages. Times are those of the process,
-which has one thread: to wait for other programs does not count.
+*At equal time*, every sampler takes the processor time that `hmc-positive` takes for the preset's
+steps, with the same proportions of burn-in and average. Times are processor times of the process,
+which has one thread, so that waiting for other programs does not count.
 """
 
 import json
@@ -58,8 +58,8 @@ class Chain(NamedTuple):
 def names() -> Iterator[str]:
     """Yield the samplers that denoise, in the order of the library.
 
-    Without those of an adaptive mass, which does not learn within the preset's steps, and without
-    variants of one that is there.
+    Samplers with an adaptive mass, for which the preset has too few steps, and variants of another
+    sampler are left out.
     """
     for name in SAMPLERS:
         try:
@@ -71,7 +71,7 @@ def names() -> Iterator[str]:
 
 
 def sounds(count: int) -> list[Clip]:
-    """Return clips at `RATE`, cut to their first seconds."""
+    """Return clips at `RATE`, cut to their first `SECONDS`."""
     return [
         Clip(
             each.name,
@@ -96,7 +96,7 @@ def run_chain(clip: Clip, settings: Settings, seed: int = 0) -> Chain:
 
 
 def measured(clip: Clip, steps: int) -> dict[str, Any]:
-    """Run all samplers on a clip; return numbers by row. The reference has so many `steps`."""
+    """Run all samplers on a clip; return numbers by row. References have `steps` steps."""
     rows: dict[str, Any] = {"noisy input": {"score": si_sdr(clip.clean, clip.noisy)}}
     references: dict[float, Floats] = {}
     exact = run_chain(clip, replace(PLAIN, sampler=EXACT))
@@ -129,7 +129,7 @@ def measured(clip: Clip, steps: int) -> dict[str, Any]:
 
 
 def run_for(clip: Clip, settings: Settings, known: float, seconds: float) -> Chain:
-    """Sample for some seconds, given those that the settings' own number of steps takes."""
+    """Sample for about `seconds`, if the settings' own number of steps takes `known` seconds."""
     start = run_chain(clip, replace(settings, steps=1, keep=1)).seconds
     times = (seconds - start) / (known - start)
     steps, keep = (max(1, round(times * count)) for count in (settings.steps, settings.keep))
@@ -142,7 +142,7 @@ def distance(chain: Chain, reference: Floats) -> float:
 
 
 def numbers(chain: Chain, reference: Floats) -> dict[str, float | None]:
-    """Return what the table has of a chain."""
+    """Return the numbers of a chain that the table shows."""
     return {
         "score": chain.score,
         "distance": distance(chain, reference),
@@ -162,7 +162,7 @@ COLUMNS = {
 
 
 def table(rows: list[dict[str, Any]]) -> list[list[str]]:
-    """Return the table: means over the clips."""
+    """Return the lines of the table: means over the clips."""
     lines = [["sampler", *(heading for heading, _ in COLUMNS.values())]]
     for name in rows[0]:
         cells = []
@@ -175,7 +175,7 @@ def table(rows: list[dict[str, Any]]) -> list[list[str]]:
 
 
 def own_density(steps: int) -> list[list[str]]:
-    """Return microseconds a step of chains of linear regression in JAX, here and in blackjax."""
+    """Return a table of microseconds per step for linear regression, here and in blackjax."""
     import blackjax
     import jax
     import jax.numpy as jnp
@@ -251,7 +251,7 @@ def fastest(run: Callable[[], Any]) -> float:
 def main(
     *, clips: int = 6, reference: int = 400, jobs: int = 2, own: bool = False
 ) -> list[list[str]]:
-    """Run the chains."""
+    """Run the chains, and return the table."""
     if own:
         return own_density(10_000)
     work = partial(measured, steps=reference)

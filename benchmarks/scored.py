@@ -38,7 +38,7 @@ def scores(clean: Floats, found: Floats, rate: int) -> list[float]:
 
 
 def with_differences(rows: list[Row], pairs: Iterable[tuple[str, str]]) -> list[Row]:
-    """Add the differences of pairs of methods as methods of their own."""
+    """Return rows with the score differences of pairs of methods added as methods."""
     return [
         row._replace(
             scores=row.scores
@@ -52,12 +52,12 @@ def with_differences(rows: list[Row], pairs: Iterable[tuple[str, str]]) -> list[
     ]
 
 
-# Returns the middle of some values, to so many decimals, and its error
+# Returns mean or median of values and its error as text, with a number of decimals
 Middle = Callable[[Iterable[float], int], tuple[str, str]]
 
 
 def mean(values: Iterable[float], places: int) -> tuple[str, str]:
-    """Return mean and standard error of what is no NaN; what was not changed has infinite ones."""
+    """Return mean and standard error as text, without NaN; "inf" if a value is infinite."""
     known = np.array([value for value in values if not np.isnan(value)])
     if not len(known):
         return "", ""
@@ -70,7 +70,7 @@ def mean(values: Iterable[float], places: int) -> tuple[str, str]:
 
 
 def median(values: Iterable[float], places: int) -> tuple[str, str]:
-    """Return the median of what is no NaN, and no error."""
+    """Return the median of the values that are not NaN as text, and an empty error."""
     known = [value for value in values if not np.isnan(value)]
     return f"{np.median(known):.{places}f}" if known else "", ""
 
@@ -95,7 +95,7 @@ def summary(
 
 
 def read(name: str) -> dict[tuple[str, str], dict[str, str]]:
-    """Return a table of docs/benchmarks/ by group and method."""
+    """Return the lines of a table of docs/benchmarks/ by group and method."""
     with (TABLES / name).open(newline="", encoding="utf-8") as file:
         return {(row.get("group", "all"), row["method"]): row for row in csv.DictReader(file)}
 

@@ -1,1 +1,1 @@
-"""The command line: one file per command, assembled in `app`. Empty, so that `start` is fast."""
+"""The command line: one file per command, assembled in `app`; empty here for a fast start."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 RATES = (8000, 16000)
 
 NAMES = {"si_sdr": "SI-SDR", "pesq": "PESQ", "estoi": "ESTOI"}
-"""Names of the scores for people."""
+"""Names of the scores as they are printed."""
 
 
 def adapt(
@@ -28,7 +28,7 @@ def adapt(
         list[str],
         typer.Option(
             metavar="CLEAN",
-            help="Clean speech of your voices: a file, folder or pattern; can be repeated.",
+            help="Clean recordings of your voices: a file, folder or pattern; can be repeated.",
             show_default=False,
         ),
     ],
@@ -36,7 +36,7 @@ def adapt(
         list[str],
         typer.Option(
             metavar="NOISE",
-            help="Your noises, without speech: a file, folder or pattern; can be repeated.",
+            help="Noises without speech: a file, folder or pattern; can be repeated.",
             show_default=False,
         ),
     ],
@@ -50,7 +50,7 @@ def adapt(
         ),
     ] = 16000,
     minutes: Annotated[
-        float, typer.Option(metavar="MIN", help="Approximate training time in minutes.")
+        float, typer.Option(metavar="MIN", help="Approximate total time in minutes.")
     ] = 15.0,
     jobs: Annotated[
         int | None,
@@ -67,9 +67,9 @@ def adapt(
 ) -> None:
     """Fine-tune the shipped network on your own voices and noises.
 
-    One fifth of the voices and noises is held out. Mixtures of these files give the scores before
-    and after; the network is written only if no score falls and at least one rises.
-    Needs PyTorch, 0.7 GB without CUDA: the extra 'alphamf[learn]'.
+    One fifth of the recordings is held out. Mixtures of these are scored before and after; the
+    network is written only if no score falls and at least one rises.
+    Needs PyTorch (0.7 GB without CUDA): install the extra 'alphamf[learn]'.
     """
     from alphamf.tools.pool import cores
     from alphamf.training.refiner.adapt import FineTuningSettings
@@ -105,13 +105,13 @@ def adapt(
 
 
 class _Progress:
-    """Shows the progress of a run as one bar, and prints each stage once."""
+    """A callback that shows the progress of a run as one bar, and prints each stage once."""
 
     def __init__(self, name: str, update: Update | None, *, quiet: bool) -> None:
         self._name, self._update, self._quiet, self._stage = name, update, quiet, ""
 
     def __call__(self, stage: str, share: float) -> None:
-        """Show that `share` of the work is done, in a stage."""
+        """Show the fraction of the work that is done, and print `stage` if it is new."""
         if stage != self._stage and not self._quiet:
             report.say(stage, err=True)
         self._stage = stage

@@ -26,7 +26,7 @@ from alphamf.tools.files import printable_name
 from alphamf.tools.stopping import end_on_signals
 
 LOOPS = "default", "unfused", "v3", "v4", "bf16", "amx"
-"""Copies of the compiled loops, of which the environment variable ALPHAMF_LOOPS may name one."""
+"""Variants of the compiled loops; the environment variable ALPHAMF_LOOPS may choose one."""
 
 EXAMPLES = {
     "alphamf": (
@@ -70,23 +70,23 @@ EXAMPLES = {
     "plugin": ("alphamf plugin install", "alphamf plugin path"),
     "experiment": ("alphamf experiment list", "alphamf experiment hamcmc-gaussian"),
 }
-"""Command lines by the name of the command, the one that most people need first."""
+"""Examples of command lines by command; the one that most people need comes first."""
 
 
 def epilog(command: str) -> str:
-    """Return the end of a command's help: its examples, one a line."""
+    """Return the end of a command's help: its examples, one per line."""
     return "\n".join(["\b", "Examples:", *(f"  {line}" for line in EXAMPLES[command])])
 
 
 COLUMN = 26
-"""Most characters of an option's name and value, before its text begins on the next line."""
+"""Maximum width of an option's name and value; if wider, its help begins on the next line."""
 
 
 class Command(TyperCommand):
-    """A command that lists its options by the heading that each names."""
+    """A command whose help lists the options under the heading that each has."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the arguments and the options of each group, in two columns."""
+        """Write the arguments and options with their help, in two columns, by heading."""
         groups: dict[str, list[tuple[str, str]]] = {}
         for each in self.get_params(ctx):
             if (record := each.get_help_record(ctx)) is None:
@@ -100,8 +100,8 @@ class Command(TyperCommand):
                 formatter.write_dl(rows, col_max=COLUMN)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the words of the command line; refuse extra ones, with examples of the command."""
-        ctx.allow_extra_args = True  # refused here, with the right form
+        """Parse the words of the command line; if some are left over, fail and show examples."""
+        ctx.allow_extra_args = True  # they are refused below, with examples
         try:
             extra = super().parse_args(ctx, args)
         except typer.BadParameter as error:
@@ -115,10 +115,10 @@ class Command(TyperCommand):
 
 
 class Group(TyperGroup):
-    """Commands that are listed with the whole first sentence of their help."""
+    """A group whose help lists each command with the whole first paragraph of its help."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the name and the sentence of each command."""
+        """Write the name of each command, and the first paragraph of its help."""
         commands = self.commands.items()
         rows = [(name, (each.help or "").partition("\n\n")[0]) for name, each in commands]
         with formatter.section("Commands"):
@@ -126,10 +126,10 @@ class Group(TyperGroup):
 
 
 class DenoiseCommand(Command):
-    """The command ``denoise``, whose option --dereverb may stand without a value."""
+    """The command ``denoise``, whose option --dereverb may have no value."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Give --dereverb the value 1 where no share follows."""
+        """Parse the words; give --dereverb the value 1 if no number or percentage follows."""
         given: list[str] = []
         for k, word in enumerate(args):
             given.append(word)
@@ -142,7 +142,7 @@ class DenoiseCommand(Command):
 
 
 def _is_share(following: list[str]) -> bool:
-    """Return whether the word after an option is a number, or a percentage."""
+    """Return whether the word after an option, if any, is a number or a percentage."""
     try:
         float("".join(following).removesuffix("%"))
     except ValueError:
@@ -194,11 +194,11 @@ def alphamf(
     ] = False,
 ) -> None:
     """Remove noise from recorded speech, and report how certain the result is."""
-    # One thread a process: files are worked on side by side, and the order of additions inside
+    # One thread per process: files are processed in parallel, and the order of additions inside
     # a product, so the last bit of the result, must not depend on how many cores are free.
     for name in machine.VARIABLES:
         os.environ.setdefault(name, "1")
-    # What a stream has to say comes with its result.
+    # The notes of a stream are printed with its result.
     logging.getLogger("alphamf.denoising").addHandler(logging.NullHandler())
     if (loops := os.environ.get("ALPHAMF_LOOPS", "")) not in ("", *LOOPS):
         typer.echo(f"Error: ALPHAMF_LOOPS must be {', '.join(LOOPS)}, not {loops!r}", err=True)
@@ -206,10 +206,10 @@ def alphamf(
 
 
 def main() -> None:
-    """Run the command line (entry point of the console script)."""
+    """Run the command line; `start` calls it."""
     try:
         output = report.prepare()
-        # Half-written files go and the workers end.
+        # So that incomplete files are deleted and the workers end.
         end_on_signals()
         app()
     except KeyboardInterrupt as stop:  # before a command has begun; later typer says "Aborted."

@@ -29,10 +29,10 @@ COMPRESSION = {".flac": 2.0, ".mp3": 10.0, ".oga": 10.0, ".ogg": 10.0, ".opus": 
 """Approximate compression ratio relative to 16-bit samples, by suffix; 1 for other formats."""
 
 DISAGREEMENT_DB = 1.0
-"""Difference between the outputs of chains in dB that causes a warning; presets have 0.2 to 0.4."""
+"""Difference between the outputs of chains, in dB, above which a warning is printed."""
 
 SEGMENTS = 16
-"""Segments that are sampled together on a GPU: a gigabyte of its memory, for mono."""
+"""Number of segments sampled together on a GPU; they need about 1 GB of its memory for mono."""
 
 
 def run(
@@ -58,10 +58,10 @@ def run(
     options = request.options
     isolated = not _stays_here(files.jobs, options.device)
     each = choose_each(cluster, quiet=quiet, isolated=isolated)
-    if cluster is None:  # whose scheduler has an order of its own
+    if cluster is None:  # a cluster's scheduler has an order of its own
         each = partial(each, size=_size)
     processes = _workers(files.jobs, options.device, workers)
-    if cluster is None and options.latency != "low":  # cores that no file needs go to segments
+    if cluster is None and options.latency != "low":  # spare cores process segments
         segments = _segments(files.jobs, options.device, workers)
         request = replace(request, options=replace(options, jobs=segments))
     # Standard output holds either audio, or JSON, or sentences.
@@ -79,7 +79,7 @@ def run(
             if update:
                 update(printable_name(outcome.item.source), 1.0, 1.0)
             codes.add(outcome.code)
-            if outcome.error is None and outcome.result.get("cut"):  # done as far as it goes
+            if outcome.error is None and outcome.result.get("cut"):  # the first part was denoised
                 codes.add(2)
             skipped += outcome.error is None and "skipped" in outcome.result
             done += outcome.error is None and "skipped" not in outcome.result
@@ -127,7 +127,7 @@ def _report(
 
 
 def preload(files: Plan, *, device: str, workers: int | None, cluster: str | None) -> None:
-    """Prepare what `run` needs in other processes; the arguments are those of `run`."""
+    """Start helper processes of `run` early: the one that forks workers, or that of the decoder."""
     if cluster is not None:
         return
     if min(len(files.jobs), _workers(files.jobs, device, workers)) > 1:
@@ -148,7 +148,7 @@ def _size(job: Job) -> float:
 
 
 def _workers(jobs: list[Job], device: str, wanted: int | None) -> int:
-    """Return the number of worker processes."""
+    """Return the number of worker processes: 1, `wanted`, or the number of cores."""
     return 1 if _stays_here(jobs, device) else wanted or pool.cores()
 
 

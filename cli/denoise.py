@@ -48,7 +48,7 @@ def denoise(
             "--output",
             "-o",
             metavar="FILE",
-            show_default="NAME.denoised.wav",
+            show_default="NAME.denoised.EXT",
         ),
     ] = None,
     output_dir: Annotated[
@@ -88,8 +88,8 @@ def denoise(
         option(
             SOUND,
             "Time range with noise only, such as 0:00-0:03, in each file; for several, use commas "
-            "or repeat the option. It becomes silent. At 16 kHz and above it is also used to "
-            "estimate the noise in the rest of the recording.",
+            "or repeat the option. It becomes silent, and is also used to estimate the noise in "
+            "the rest of the recording.",
             metavar="START-END",
         ),
     ] = None,
@@ -106,7 +106,7 @@ def denoise(
         str | None,
         option(
             SOUND,
-            "Remove the room's echo, too: all of it, or a share such as 50%.",
+            "Remove the room's echo, too: all of it, or a part such as 50%.",
             metavar="[SHARE]",
         ),
     ] = None,
@@ -174,7 +174,7 @@ def denoise(
         option(
             EXTRA,
             "Output file for a picture: spectrograms before and after, and the uncertainty of the "
-            "gain.",
+            "speech.",
             metavar="FILE.png",
         ),
     ] = None,
@@ -251,7 +251,7 @@ def denoise(
         int | None,
         option(
             SAMPLER,
-            "Number of steps of each chain; the same fraction of them is kept as in the preset.",
+            "Number of steps of each chain; the same fraction is averaged as in the preset.",
             metavar="N",
         ),
     ] = None,

@@ -25,13 +25,13 @@ STDOUT = "standard output"
 REAL_TIME = "a pipe in real time"
 NOT_REAL_TIME = "no pipe in real time"
 ELSEWHERE = "a cluster of other machines"
-"""For the table: what several options amount to together."""
+"""Conditions that several options fulfil together, as `CONFLICTS` names them."""
 
 
 class Conflict(NamedTuple):
-    """An option, the options that it cannot be combined with, and the error message.
+    """An option or condition, those that it cannot be combined with, and the error message.
 
-    An option with a value, such as ``device=cuda``, is in conflict with that value only.
+    With a value, such as ``device=cuda``, it stands for the option with that value only.
     """
 
     option: str
@@ -89,7 +89,7 @@ CONFLICTS = (
 
 
 def check_conflicts(values: Mapping[str, Any]) -> None:
-    """Refuse options that cannot be combined."""
+    """Raise an AlphaMFError if options cannot be combined."""
     given = _given(values)
     for conflict in CONFLICTS:
         for other in conflict.others:
@@ -104,7 +104,7 @@ def is_real_time(values: Mapping[str, Any]) -> bool:
 
 
 def _given(values: Mapping[str, Any]) -> set[str]:
-    """Return the options that are given, also as ``name=value``, and what they mean together."""
+    """Return the given options, also as ``name=value``, and the conditions that they fulfil."""
     given = {name for name, value in values.items() if value not in (None, False, [], ["none"])}
     given |= {f"{name}={value}" for name, value in values.items() if isinstance(value, str)}
     stdin = STREAM in values["inputs"]
@@ -129,7 +129,7 @@ _TIME = re.compile(r"(?:(?:(\d+):)?(\d+):)?(\d+(?:\.\d*)?|\.\d+)s?")
 
 
 def seconds(argument: str, text: str) -> float:
-    """Parse a time such as ``75``, ``1:15`` or ``0:01:15.5``; return seconds."""
+    """Return a time such as ``75`` or ``0:01:15.5`` in seconds; raise an AlphaMFError otherwise."""
     found = _TIME.fullmatch(text.strip())
     if found:
         hours, minutes, rest = (float(part or 0) for part in found.groups())
@@ -140,7 +140,7 @@ def seconds(argument: str, text: str) -> float:
 
 
 def parse_range(argument: str, text: str) -> tuple[float, float]:
-    """Parse a time range such as ``0:00-0:03``; return start and end in seconds."""
+    """Return start and end of a range like ``0:00-0:03`` in seconds, or raise an AlphaMFError."""
     times = text.split("-")
     if len(times) != 2:
         raise AlphaMFError(f"`{argument}` must be a time range such as 0:00-0:03, not {text!r}")
@@ -157,7 +157,7 @@ def settings(
     steps: int | None,
     **others: Any,
 ) -> Settings:
-    """Return the preset with some settings replaced; values of None leave the preset's."""
+    """Return the preset with some settings replaced; None keeps the value of the preset."""
     from dataclasses import replace
 
     from alphamf.denoising.settings import PRESETS
@@ -175,17 +175,17 @@ def settings(
 
 
 def networks(model: str, network: list[str] | None) -> tuple[str, str]:
-    """Return the refiner and the second stage, and check all weights that are known."""
+    """Return the choices of refiner and second stage; check that they fit a model that is known."""
     from alphamf.denoising.weights import find, roles
 
     refiner, second_stage = roles(network or [])
-    if model != "auto":  # what fits otherwise depends on the rate of each file
+    if model != "auto":  # with auto, what fits depends on the rate of each file
         find(0, model, refiner=refiner, second_stage=second_stage)
     return refiner, second_stage
 
 
 def part(start: str | None, end: str | None) -> Part | None:
-    """Return the part of a recording to denoise; None for all of it."""
+    """Return the part of a recording to denoise, None for all; raise an AlphaMFError if empty."""
     from alphamf.batch.part import Part
 
     if start is None and end is None:
@@ -206,7 +206,7 @@ def noise_ranges(noise_from: list[str] | None) -> TimeRanges:
 
 
 def observe(outputs: dict[str, Any], reference: str | None, *, overwrite: bool) -> Observe:
-    """Return a function that creates the observer of a file, which writes more outputs."""
+    """Return a function that creates the observer of a file, to write its additional outputs."""
     from alphamf.batch.observers import Observers
 
     if reference is None:
@@ -217,7 +217,7 @@ def observe(outputs: dict[str, Any], reference: str | None, *, overwrite: bool) 
 
 
 def check_outputs(outputs: dict[str, str | None], files: Plan, *, overwrite: bool) -> None:
-    """Refuse additional outputs that cannot be written."""
+    """Raise an AlphaMFError if additional outputs cannot be written."""
     if outputs["plot"] is not None:
         require_package("`plot`", "matplotlib", "report")
     check_extra(outputs, files, overwrite=overwrite)

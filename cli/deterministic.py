@@ -22,12 +22,12 @@ DISABLED = "NPY_DISABLE_CPU_FEATURES"
 KEPT = {"X86_V2", "X86_V3", "AVX", "F16C", "FMA3", "AVX2"}
 NEWER = {"X86_V4", "AVX512F", "AVX512CD", "AVX512_SKX", "AVX512_CLX", "AVX512_CNL"}
 NEWER |= {"AVX512_KNL", "AVX512_KNM", "AVX512_ICL", "AVX512_SPR"}
-"""The same for NumPy: processor features, by the names in any of its versions, that it may use and
-that it may not; others that it finds are disabled, too."""
+"""Processor features that NumPy may use (`KEPT`) and that are disabled (`NEWER`), by their names in
+all versions of NumPy; others that it finds are disabled, too."""
 
 TUNABLES, CAPABILITIES = "GLIBC_TUNABLES", "glibc.cpu.hwcaps="
-"""The C library has one exponential, logarithm and sine for all processors with AVX2 and FMA,
-unless a tunable hides these."""
+"""Tunables that hide AVX2 or FMA are removed: otherwise, the C library's exponential, logarithm and
+sine are not the same on all processors with AVX2 and FMA."""
 
 
 def restart_early() -> None:
@@ -43,8 +43,8 @@ def restart_early() -> None:
 def restart_with_fixed_paths() -> None:
     """Restart this command in the same process, unless its code paths are already fixed.
 
-    NumPy, BLAS and the C library choose a code path when they are loaded, so it is too late for
-    this run to choose another. Standard streams are handed on unread.
+    NumPy, BLAS and the C library choose code paths only when they are loaded. Standard streams are
+    passed on unread. Raises an AlphaMFError if the system or the processor is not suitable.
     """
     if not _suits():
         raise AlphaMFError(
@@ -74,7 +74,7 @@ def _start_anew(variables: dict[str, str]) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment variables to set; keep the user's other settings in them."""
+    """Return the environment variables to set, with the user's other settings in them."""
     disabled = ({*os.environ.get(DISABLED, "").split()} | NEWER) - KEPT
     tunables = os.environ.get(TUNABLES, "").split(":")
     others = [tunable for tunable in tunables if not tunable.startswith(CAPABILITIES)]

@@ -77,9 +77,7 @@ def evaluate(
     ] = None,
     limit: Annotated[
         int | None,
-        option(
-            CORPUS, "Use only N clips, spread over the corpus; always the same ones.", metavar="N"
-        ),
+        option(CORPUS, "Use only N clips, drawn at random; always the same ones.", metavar="N"),
     ] = None,
     method: Annotated[
         list[str] | None,
@@ -108,7 +106,7 @@ def evaluate(
         str | None,
         option(
             SCORING,
-            "Transcripts: lines with a clean file's stem and its words; by default the "
+            "File of transcripts: lines with a clean file's stem and its words; by default the "
             "recogniser's own transcript of the clean speech.",
             metavar="FILE",
         ),
@@ -163,7 +161,7 @@ def evaluate(
         )
         with runner.lock_results(output):
             earlier = [] if only else outputs.earlier_entries(output, entries)
-            # Once: an input that changes meanwhile would have other keys than its results.
+            # Planned once: an input that changes meanwhile would get keys that its results lack.
             everything = runner.plan(
                 clips, [*earlier, *entries], str(output), seed=seed, extra=extra
             )
@@ -232,7 +230,7 @@ def _run(
 def _each(
     jobs: Sequence[EvaluationJob], *, pool: Each, workers: int, crashes: list[str]
 ) -> Iterator[Result]:
-    """Run jobs in parallel; collect unexpected errors (not AlphaMFError) in `crashes`."""
+    """Run jobs in parallel and yield the results; collect unexpected errors in `crashes`."""
     from alphamf.evaluation.measure import measure
 
     work = partial(measure, stoppable=allow_stop)

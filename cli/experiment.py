@@ -26,7 +26,7 @@ def experiment(
     ] = "list",
     full: Annotated[bool, typer.Option("--full", help="Use the paper's full sizes.")] = False,
     output: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder for the CSV, PNG and Markdown files.")
+        Path, typer.Option(metavar="DIR", help="Folder for the table, figure and numbers.")
     ] = Path("experiments"),
     jobs: Annotated[
         int,
@@ -42,7 +42,7 @@ def experiment(
     ] = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Reproduce a table or figure of the papers; the same command continues a stopped run."""
+    """Reproduce a table or figure of a paper; the same command continues a stopped run."""
     with report.user_errors():
         from alphamf.research.experiments.catalogue import EXPERIMENTS
 
@@ -86,7 +86,7 @@ def _list(experiments: Iterable[Experiment]) -> None:
 def _each(
     experiment: Experiment, jobs: Sequence[dict[str, Any]], *, workers: int, quiet: bool
 ) -> Iterator[JobRecord]:
-    """Run jobs in parallel, each in a process with one thread."""
+    """Run jobs in parallel processes with one thread each, and yield their records."""
     work = partial(_work, name=experiment.name)
     report = None if quiet else partial(typer.echo, err=True)
     yield from pool.results(work, jobs, workers=workers, in_order=False, report=report)

@@ -1,4 +1,4 @@
-"""``alphamf info`` and ``alphamf models``: a recording, a model, and those that are shipped."""
+"""``alphamf info`` and ``alphamf models``: describe a file or model, list shipped models."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _measured(reader: Reader) -> dict[str, Any]:
 
 
 def _room(reader: Reader) -> RoomEstimate:
-    """Estimate the room from the first minutes of the first two channels."""
+    """Estimate the acoustics of the room, from the first minutes of the first two channels."""
     from alphamf.audio.room import RoomMeter
 
     meter = RoomMeter(reader.rate)
@@ -116,7 +116,7 @@ def _room(reader: Reader) -> RoomEstimate:
 
 
 def _described(room: RoomEstimate) -> dict[str, str]:
-    """Return the room in words; intervals stand in brackets."""
+    """Describe the acoustics of the room in words, with intervals in brackets."""
     if room.reason:
         return {"room": f"unknown: {room.reason}"}
 
@@ -133,7 +133,7 @@ def _described(room: RoomEstimate) -> dict[str, str]:
 
 
 def _as_numbers(room: RoomEstimate) -> dict[str, Any]:
-    """Return the room as numbers; what is unknown is None."""
+    """Return the acoustics of the room as numbers; unknown ones are None."""
 
     def number(estimate: Estimate | None) -> dict[str, float] | None:
         return estimate._asdict() if estimate else None

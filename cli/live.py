@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def read_keys() -> Iterator[Callable[[], str] | None]:
     """Yield a function that returns the keys pressed since its last call.
 
-    It is None if standard input is not a terminal, or if this process is in the background.
+    Yield None if standard input is not a terminal, or if this process is in the background.
     """
     if sys.stdin is None or not sys.stdin.isatty():
         yield None
@@ -74,7 +74,7 @@ def _of_posix() -> Iterator[Callable[[], str] | None]:
 
 
 EVERY = 5.0
-"""Seconds between two lines."""
+"""Time in seconds between two lines of output, if that is not a terminal."""
 
 LOWEST = -70.0
 """Level in dB at which a bar is empty."""
@@ -132,7 +132,7 @@ def panel(monitor: Monitor, lost: LostSound, *, keys: bool) -> Any:
 def live_display(
     monitor: Monitor, lost: LostSound, *, quiet: bool, keys: bool
 ) -> Iterator[Callable[[], None]]:
-    """Yield a function that shows the current state on standard output, for frequent calls."""
+    """Yield a function that shows the current state on standard output; call it frequently."""
     if quiet:
         yield lambda: None
     elif sys.stdout.isatty():
@@ -157,7 +157,7 @@ TICK = 0.1
 """Time between checks of keys, devices and levels, in seconds."""
 
 DEFAULTS = {"--channels": 1, "--buffer": 40}
-"""Values of options that are not None where the user gives none."""
+"""Default values of options that `_virtual_microphone` refuses, except those that are None."""
 
 STEP = 0.1
 """Change of the strength, from 0 to 1, per key press."""
@@ -189,7 +189,7 @@ def live(
         int | None,
         option(
             DEVICES,
-            "Sampling rate; if a device does not support it, another one is chosen.",
+            "Sampling rate in Hz; if a device does not support it, another one is chosen.",
             metavar="HZ",
             show_default="the input's own",
         ),
@@ -262,7 +262,7 @@ def live(
 
 
 def _virtual_microphone(given: list[str], strength: float, *, quiet: bool) -> None:
-    """Run a virtual microphone until Ctrl-C; `given` are options that it cannot have."""
+    """Run a virtual microphone until Ctrl-C; raise an AlphaMFError if `given` has options."""
     from alphamf.cli.plugin import plugin_file
     from alphamf.live.devices import NAME, run_virtual_microphone
 

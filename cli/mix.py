@@ -77,7 +77,7 @@ def mix(
     """Mix clean speech with noise to make a corpus for alphamf evaluate.
 
     Writes DIR/clean/NAME.flac, DIR/noisy/KIND_SNRdB/NAME.flac and DIR/pairs.csv,
-    which says what each mixture is made of. Several channels are averaged.
+    which lists the parts of each mixture. The channels of a recording are averaged.
     If a mixture would exceed full scale, it is attenuated, together with the clean file and all
     other mixtures of that file.
     """
@@ -118,7 +118,7 @@ def mix(
 
 
 def _ratios(text: str, most: float) -> list[float]:
-    """Return the distinct numbers of ``--snr``, in order."""
+    """Return the distinct numbers of ``--snr``, in the order given."""
     try:
         # As folders are named: six digits, and no negative zero.
         found = [float(f"{float(word):g}") + 0.0 for word in text.split(",")]

@@ -40,7 +40,7 @@ Cluster = Annotated[
         show_default="processes on this machine, without Dask",
     ),
 ]
-"""The option ``--cluster``."""
+"""The option ``--cluster`` of commands that process many files."""
 
 Clean = Annotated[
     list[str],
@@ -50,14 +50,14 @@ Clean = Annotated[
         show_default=False,
     ),
 ]
-"""The argument ``CLEAN``."""
+"""The argument ``CLEAN`` of ``alphamf train`` and ``alphamf mix``."""
 
 Quiet = Annotated[bool, option(RUN, "Print errors only.", "--quiet", "-q")]
-"""The option ``--quiet``."""
+"""The option ``--quiet``, which most commands have."""
 
 
 def _decode_here(wanted: bool) -> bool:
-    """Switch the sandbox off, in this process and in those that it starts."""
+    """Switch the sandbox off if `wanted`, in this process and those that it starts."""
     if wanted:
         os.environ[sandbox.VARIABLE] = "off"
     return wanted
@@ -72,14 +72,14 @@ NoSandbox = Annotated[
         callback=_decode_here,
     ),
 ]
-"""The option ``--no-sandbox``."""
+"""The option ``--no-sandbox`` of commands that decode recordings."""
 
 
 def model_option(panel: str) -> Any:
     """Return the option ``--model``, listed under the help heading `panel`."""
     return option(
         panel,
-        "Speech model: a shipped one ('alphamf models'), or a file from 'alphamf train'.",
+        "Speech model: auto (by rate), a name from 'alphamf models', or a file of 'alphamf train'.",
         metavar="NAME|FILE",
     )
 
@@ -97,7 +97,7 @@ def json_option(what: str) -> Any:
 
 
 def check_least(option: str, value: int | None, least: int) -> None:
-    """Raise an AlphaMFError for a number below `least`."""
+    """Raise an AlphaMFError if a number is below `least`; None is accepted."""
     if value is not None and value < least:
         raise AlphaMFError(f"{option} must be at least {least}, not {value}")
 
@@ -119,7 +119,7 @@ def check_streams(jobs: Iterable[Job]) -> None:
 
 
 def parse_share(option: str, text: str) -> float:
-    """Return the value of an option, such as ``0.5`` or ``50%``, as a number from 0 to 1."""
+    """Return ``0.5`` or ``50%`` as a number from 0 to 1; raise an AlphaMFError for other texts."""
     number, percent = text.strip().removesuffix("%"), text.strip().endswith("%")
     try:
         found = float(number) / (100 if percent else 1)

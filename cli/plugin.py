@@ -7,13 +7,13 @@ from alphamf.cli import report
 plugin = typer.Typer(
     rich_markup_mode=None,
     no_args_is_help=True,
-    help="Install alphamf as a plug-in (LADSPA, LV2, VST3) for other programs: docs/plugins.md.",
+    help="Install alphamf in other programs, as LADSPA, LV2 or VST3 plug-in; see docs/plugins.md.",
 )
 
 
 @plugin.command()
 def install() -> None:
-    """Write the plug-ins to your folders for LADSPA, LV2 and VST3, and print their files."""
+    """Write the plug-ins to your LADSPA, LV2 and (on Linux) VST3 folders; print their files."""
     from alphamf.native import plugin
 
     with report.user_errors():

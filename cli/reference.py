@@ -42,7 +42,7 @@ class ScoringObservers:
         self._after: list[Floats] = []
 
     def watch(self, blocks: Iterable[Floats]) -> Iterator[Floats]:
-        """Record and pass on the input, blocks of shape (samples, channels)."""
+        """Yield the input, blocks of shape (samples, channels), unchanged, and store it."""
         for block in self._outputs.watch(blocks):
             self._before.append(block)
             yield block
@@ -53,7 +53,7 @@ class ScoringObservers:
         self._after.append(segment.audio)
 
     def finish(self) -> dict[str, dict[str, float | None]]:
-        """Return the scores; those that are undefined (silence, a short clip) are None."""
+        """Write other outputs; return the scores, None if undefined (silence, a short clip)."""
         self._outputs.finish()
         measured = {"before": self._before, "after": self._after}
         return {name: self._measure(np.concatenate(parts)) for name, parts in measured.items()}

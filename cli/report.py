@@ -22,7 +22,7 @@ from alphamf.tools.outcomes import Update
 class TolerantStream(TextIOWrapper):
     """A standard stream for text that drops what cannot be written and keeps the first error."""
 
-    lost: str | None = None  # Why text was dropped; None while all of it went out.
+    lost: str | None = None  # Why text was dropped; None if none was, or after a closed pipe
 
     def __init__(self, buffer: BinaryIO, encoding: str = "utf-8") -> None:
         super().__init__(buffer, encoding, "backslashreplace", line_buffering=True)
@@ -44,9 +44,9 @@ class TolerantStream(TextIOWrapper):
             self._drop(error)
 
     def _drop(self, error: OSError) -> None:
-        if error.errno != errno.EPIPE:  # a reader that has left wants no more, but the files
+        if error.errno != errno.EPIPE:  # if the reader has left, only the text is unwanted
             self.lost = self.lost or reason(error)
-        # What is still held back would be tried again at the end of the process.
+        # Otherwise buffered text would be written again at the end of the process.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self.fileno())
         os.close(nowhere)
@@ -90,7 +90,7 @@ def suppress_stderr() -> Iterator[None]:
 
 
 def check_input() -> None:
-    """Raise an AlphaMFError if audio is to be read from a closed standard input."""
+    """Raise an AlphaMFError if standard input, from which audio is read, is closed."""
     if sys.stdin is None:
         raise AlphaMFError("- reads audio from standard input, but standard input is closed")
 
@@ -109,10 +109,10 @@ def check_output() -> None:
 _ARGUMENT = re.compile(r"(?<![\w`])`([a-z][a-z0-9_]*)`(?![\w`])")
 
 _shown: list[Any] = []
-"""Consoles of the bars that are on the terminal."""
+"""Consoles of the progress bars that are shown now."""
 
 _SHORT = {"output": "-o"}
-"""Options that sentences call by their short name."""
+"""Options that messages call by their short name."""
 
 
 def with_options(sentence: str) -> str:
@@ -140,7 +140,7 @@ def say(text: str, *, err: bool = False) -> None:
 
 @contextmanager
 def user_errors(*, as_json: bool = False) -> Iterator[None]:
-    """Print an AlphaMFError as one sentence on standard error, and exit with code 2."""
+    """Print an AlphaMFError or MemoryError as one sentence on stderr, and exit with code 2."""
     try:
         yield
     except (AlphaMFError, MemoryError) as error:
@@ -197,7 +197,7 @@ def table(
 
 @contextmanager
 def _on_the_terminal(bars: Any) -> Iterator[None]:
-    """Show bars; what `say` prints stands above them."""
+    """Show progress bars in this block; `say` prints above them."""
     with bars:
         _shown.append(bars.console)
         try:
@@ -208,7 +208,7 @@ def _on_the_terminal(bars: Any) -> Iterator[None]:
 
 @contextmanager
 def progress(quiet: bool, unit: str = "s", items: int = 1) -> Iterator[Update | None]:
-    """Show a progress bar for each item on standard error, if it is a terminal."""
+    """Yield a callback that shows a progress bar per item; None if `quiet` or no terminal."""
     if quiet or not sys.stderr.isatty():
         yield None
         return
@@ -258,7 +258,7 @@ def progress(quiet: bool, unit: str = "s", items: int = 1) -> Iterator[Update | 
 def continued_later(
     *, quiet: bool, sentence: str = "The same command continues."
 ) -> Iterator[None]:
-    """On Ctrl-C, print how the work in this block goes on, and pass the interruption on."""
+    """On Ctrl-C in this block, print how to continue the work, and raise the interrupt again."""
     try:
         yield
     except KeyboardInterrupt:

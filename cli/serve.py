@@ -23,8 +23,8 @@ def serve(
         str,
         option(
             NETWORK,
-            "Address to listen on. For other machines, the environment variable "
-            "ALPHAMF_TOKEN must hold a token, and --name must be given.",
+            "Address to listen on. For other machines, give --name, and either --public "
+            "or a token in the environment variable ALPHAMF_TOKEN.",
             metavar="ADDRESS",
         ),
     ] = "127.0.0.1",

@@ -53,7 +53,7 @@ def train(
         typer.Option(
             metavar="MODEL",
             help="Learn only the band above 7.5 kHz, from speech at 48 kHz, and add it to a "
-            "copy of this 16 kHz model. Only --seconds and --seed also apply.",
+            "copy of this 16 kHz model. Of the other settings, only --seconds and --seed apply.",
             show_default=False,
         ),
     ] = None,
@@ -65,7 +65,7 @@ def train(
     no_sandbox: NoSandbox = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train a speech model; rarely better than the ones that come with alphamf.
+    """Train a speech model on clean recordings; it is rarely better than the shipped models.
 
     With the shipped networks, which are used by default, your own model improves little. If there
     are five voices or more, some are held out, and the model's effect on them is printed at the
@@ -122,7 +122,7 @@ def _train(
 
 
 def _tell_gains(model: Any, tried: list[str], skip: Callable[[str], None]) -> None:
-    """Say what a model changes on voices that were held back."""
+    """Print how a model changes the SI-SDR of held-out voices, against the shipped model."""
     from alphamf.tools.tables import format_mean, mean_and_error
     from alphamf.training.dictionary.api import TRIED_SNR, gains_over_shipped
 

@@ -1,4 +1,4 @@
-"""Low latency with as many samples out as in, and a switch that nobody hears."""
+"""Denoising at low latency that returns as many samples as it gets, at a variable strength."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,13 +10,13 @@ from alphamf.tools.arguments import real_number
 Samples = NDArray[np.int16]
 
 STRENGTH = 0.7
-"""Strength that suits a speech recogniser, from 0 to 1: docs/streams.md has the figures."""
+"""Default strength, from 0 to 1, which suits a speech recogniser: docs/streams.md has figures."""
 
 
 class EvenStream:
     """Takes 16-bit samples, and returns as many denoised ones: those of 40 ms earlier.
 
-    `strength`, from 0 to 1, changes over the length of the next frame, without a jump in time.
+    A new `strength`, from 0 to 1, is reached gradually, at the end of the samples of a call.
     """
 
     def __init__(self, rate: int, channels: int, strength: float) -> None:
@@ -28,7 +28,7 @@ class EvenStream:
         self._heard, self._cleaned = late, late
 
     def process(self, data: bytes | memoryview, strength: float) -> Samples:
-        """Return as many samples as are given, shape (samples, channels)."""
+        """Return as many samples as `data` (interleaved channels) has, as (samples, channels)."""
         samples = np.frombuffer(data, np.int16)
         if len(samples) % self.channels:
             raise AlphaMFError(f"{len(samples)} samples are not {self.channels} channels")
@@ -42,10 +42,10 @@ class EvenStream:
         return np.rint(heard + share * (cleaned - heard.astype(float))).astype(np.int16)
 
     def close(self) -> None:
-        """Discard what is held back."""
+        """Close the stream, and discard the 40 ms of sound that it holds back."""
         self._stream.close()
 
 
 def check_strength(value: float) -> float:
-    """Return a strength from 0 to 1."""
+    """Return a strength; raise an AlphaMFError if it is not a number from 0 to 1."""
     return real_number("strength", value, 0, 1)

@@ -6,9 +6,9 @@ from alphamf.agents.even_stream import STRENGTH, EvenStream, check_strength
 
 
 class AlphaMFProcessor(rtc.FrameProcessor[rtc.AudioFrame]):  # type: ignore[misc]
-    """Remove the noise from the frames of a track, 40 ms later, at any rate and channels.
+    """Removes noise from the frames of a track, with 40 ms of delay.
 
-    LiveKit passes frames on by itself while `enabled` is false, without the 40 ms.
+    While `enabled` is False, LiveKit passes frames on by itself, without this delay.
 
     Parameters
     ----------
@@ -18,7 +18,7 @@ class AlphaMFProcessor(rtc.FrameProcessor[rtc.AudioFrame]):  # type: ignore[misc
     Raises
     ------
     AlphaMFError
-        The strength or the sampling rate is out of range.
+        The strength, or, at the first frame, the sampling rate is out of range.
     """
 
     def __init__(self, strength: float = STRENGTH) -> None:
@@ -28,13 +28,13 @@ class AlphaMFProcessor(rtc.FrameProcessor[rtc.AudioFrame]):  # type: ignore[misc
 
     @property
     def enabled(self) -> bool:
-        """Whether frames are denoised; if not, they are passed on unchanged."""
+        """Whether frames are denoised; if not, LiveKit passes them on unchanged."""
         return self._enabled
 
     @enabled.setter
     def enabled(self, value: bool) -> None:
         if value != self._enabled:
-            self._close()  # what it holds back is of another time
+            self._close()  # the sound that it holds back is too old by the time of the next frame
         self._enabled = value
 
     def _process(self, frame: rtc.AudioFrame) -> rtc.AudioFrame:

@@ -11,9 +11,9 @@ from alphamf.agents.even_stream import STRENGTH, EvenStream, check_strength
 
 
 class AlphaMFFilter(BaseAudioFilter):  # type: ignore[misc]  # its types are not read
-    """Remove the noise before voice activity detection and the recogniser, 40 ms later.
+    """Removes noise before voice activity detection and recognition, with 40 ms of delay.
 
-    Frames of Pipecat switch it off and on, and change its `strength`; nothing jumps.
+    Pipecat's control frames switch it on or off and change its `strength`, without a jump in time.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class AlphaMFFilter(BaseAudioFilter):  # type: ignore[misc]  # its types are not
     Raises
     ------
     AlphaMFError
-        The strength or the sampling rate is out of range.
+        The strength, or, in `start`, the sampling rate is out of range.
     """
 
     def __init__(self, strength: float = STRENGTH, channels: int = 1) -> None:
@@ -34,7 +34,7 @@ class AlphaMFFilter(BaseAudioFilter):  # type: ignore[misc]  # its types are not
         self._stream: EvenStream | None = None
 
     async def start(self, sample_rate: int) -> None:
-        """Open a stream at the transport's rate."""
+        """Open a stream at the transport's rate in Hz, in place of an earlier one."""
         await self.stop()
         self._stream = EvenStream(sample_rate, self._channels, self._wanted)
 
@@ -45,14 +45,14 @@ class AlphaMFFilter(BaseAudioFilter):  # type: ignore[misc]  # its types are not
             self._stream = None
 
     async def process_frame(self, frame: FilterControlFrame) -> None:
-        """Switch the filter on or off, or set its strength."""
+        """Switch the filter on or off, or set its strength, as the frame says; ignore others."""
         if isinstance(frame, FilterEnableFrame):
             self._enabled = frame.enable
         elif isinstance(frame, FilterUpdateSettingsFrame) and "strength" in frame.settings:
             self._strength = check_strength(frame.settings["strength"])
 
     async def filter(self, audio: bytes) -> bytes:
-        """Return as many samples as are given: those of 40 ms ago, denoised."""
+        """Return the samples of 40 ms ago, denoised, as many as given; before `start`, `audio`."""
         if self._stream is None:
             return audio
         return self._stream.process(audio, self._wanted).tobytes()

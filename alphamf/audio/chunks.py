@@ -12,7 +12,7 @@ Order = Literal["<", ">"]
 """Little or big endian, as `struct` writes it."""
 
 _SAMPLES = (b"data", b"SSND", b"BODY")
-"""The chunk that holds the samples, of RIFF, of AIFF and of SVX."""
+"""Kinds of the chunk that holds the samples: in RIFF, in AIFF and in SVX."""
 
 _STARTS = (b"RIFF", b"RIFX", b"RF64", b"FORM", b"caff")
 """First bytes of a file that may follow, which are no chunk."""
@@ -43,13 +43,13 @@ def check(data: Scan, *, order: Order) -> Extent:
 
 
 class Chunk(NamedTuple):
-    """A chunk: its kind, where its contents begin, their bytes by the header, its byte order."""
+    """A chunk: kind, position of its contents, their length in bytes by the header, byte order."""
 
     kind: bytes
     start: int
     length: int
     order: Order
-    long_at: int = 0  # Of samples: position of their length in 64 bits; 0 if there is none
+    long_at: int = 0  # Position of the samples' length in 64 bits; 0 if there is none
 
 
 def walk(data: Scan, order: Order) -> Iterator[Chunk]:
@@ -70,7 +70,7 @@ def walk(data: Scan, order: Order) -> Iterator[Chunk]:
 
 
 def _measure(data: Scan, found: Chunk) -> Extent:
-    """Return where a file ends, and how libsndfile sees all of its samples."""
+    """Return the extent of a file, with pieces from which libsndfile reads all samples."""
     start, promised, order, size = found.start, found.length, found.order, data.size
     there = size - start
     end = end_of_chunks(data, start + promised, order)
@@ -92,7 +92,7 @@ def _measure(data: Scan, found: Chunk) -> Extent:
 def _sized(data: Scan, length: int, found: Chunk) -> tuple[int, Pieces | None]:
     """Return where a file ends for libsndfile, and its pieces, if it has `length` bytes of samples.
 
-    More than 4 GiB become RF64; AIFF and RIFX have no such form, so a part is left out.
+    From 4 GiB on, RIFF becomes RF64; AIFF and RIFX have no such form, so a part is left out.
     """
     start, size = found.start, data.size
     if found.long_at:
@@ -107,7 +107,7 @@ def _sized(data: Scan, length: int, found: Chunk) -> tuple[int, Pieces | None]:
 
 
 def count_spare_bytes(data: Scan, at: int) -> int:
-    """Return the number of bytes after a WAV file's samples that are neither chunks nor zeros."""
+    """Return how many bytes follow the samples and chunks of WAV; 0 if these are zeros or tags."""
     at = end_of_chunks(data, at, "<")
     return data.size - at if at < data.size and data.holds_sound(at) else 0
 
@@ -130,7 +130,7 @@ def codec(data: Scan) -> int | None:
 
 
 def copy_mask(source: Path, output: Path) -> None:
-    """Give a WAV file the places of the channels (the mask) of another with as many channels."""
+    """Copy the channel mask of a WAV file to another, if both have one and equal channel counts."""
     with source.open("rb") as old, output.open("r+b") as new:
         places = []
         for file in (old, new):
@@ -167,7 +167,7 @@ def check_w64(data: Scan) -> Extent:
 def check_caf(data: Scan) -> Extent:
     """Check a Core Audio file as in `check`; a size of -1 means "not known yet".
 
-    libsndfile refuses -1, and sizes beyond the end of the file.
+    libsndfile refuses -1 and sizes beyond the end of the file, so it gets the actual size.
     """
     at, size = 8, data.size
     for _ in range(MOST):
@@ -194,7 +194,7 @@ def _without_samples(name: str) -> AlphaMFError:
 
 
 def end_of_chunks(data: Scan, at: int, order: Order, *, long: bool = False) -> int:
-    """Return the end of the last complete chunk, given the position of the first."""
+    """Return the end of the last complete chunk from `at` on; `long`: 64-bit sizes, as in CAF."""
     size, bytes_of = data.size, 12 if long else 8
     for _ in range(MOST):
         header = data.get(at, 13)

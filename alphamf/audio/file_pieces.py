@@ -19,8 +19,8 @@ Pieces = Sequence[bytes | range]
 class Extent(NamedTuple):
     """The part of a file that belongs to the recording at its start."""
 
-    end: int  # Position after the last byte that its header accounts for
-    # Pieces that the decoder has to read, if not the bytes as they are.
+    end: int  # Position after its last byte
+    # Pieces that the decoder has to read; None: the bytes as they are.
     pieces: Pieces | None = None
     stops: bool = True  # Whether the decoder stops there, so that it leaves out sound that follows
     # Samples per channel that the recording must have, where the decoder does not know the number
@@ -51,7 +51,7 @@ class DecodingError(Exception):
 
 
 class OmissionError(DecodingError):
-    """Error for sound that is left out; the message continues after the file's name."""
+    """Error for sound that is left out; the message is to follow the file's name."""
 
 
 LEAST = 0.01
@@ -59,7 +59,7 @@ LEAST = 0.01
 
 
 def excess_sentence(name: str, duration: float, spare: float) -> str:
-    """Return a sentence about sound beyond the length in a header."""
+    """Return a sentence about sound beyond the length in a header; lengths in seconds."""
     return (
         f"{name} continues after the {duration:.2f} s that its header promises; "
         f"{spare:.2f} s are left out"
@@ -67,13 +67,13 @@ def excess_sentence(name: str, duration: float, spare: float) -> str:
 
 
 def replace_bytes(end: int, position: int, data: bytes) -> Pieces:
-    """Return the first bytes of a file with some of them replaced."""
+    """Return pieces: the first `end` bytes of a file, with `data` at `position` instead."""
     after = min(position + len(data), end)
     return (range(min(position, end)), data[: max(0, end - position)], range(after, end))
 
 
 def too_few_bytes(promised: int, there: int) -> str:
-    """Return what is missing from a file with fewer bytes of samples than its header promises."""
+    """Return the end of a sentence, after a file's name, about missing bytes of samples."""
     return (
         f"is truncated: its header promises {promised} bytes of samples, but it "
         f"has only {max(0, there)}"
@@ -87,12 +87,12 @@ class Handle:
         self._descriptor, self._name = descriptor, name
 
     def open(self, mode: Literal["rb"], /) -> BinaryIO:
-        """Return a file at its start."""
+        """Return the file, open at its start."""
         return io.BufferedReader(_Raw(self._descriptor, self._name))
 
 
 class _Raw(io.RawIOBase):
-    """A file with a position of its own."""
+    """A file that is read through a descriptor, with a position of its own."""
 
     def __init__(self, descriptor: int, name: str) -> None:
         self._descriptor, self._at = descriptor, 0
@@ -122,7 +122,7 @@ class _Raw(io.RawIOBase):
         return self._at
 
     def _size(self) -> int:
-        """Return the file's size without `os.fstat`, which would give access to other files."""
+        """Return the file's size without `os.fstat`, whose system call can examine other files."""
         place = os.lseek(self._descriptor, 0, os.SEEK_CUR)
         size = os.lseek(self._descriptor, 0, os.SEEK_END)
         os.lseek(self._descriptor, place, os.SEEK_SET)
@@ -153,7 +153,7 @@ class Sink(io.FileIO):
         return len(data)
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Move to a position, and return it."""
+        """Move to a position, and return it; after an error, return 0."""
         try:
             return super().seek(offset, whence)
         except OSError as error:
@@ -165,7 +165,7 @@ class Sink(io.FileIO):
         return self.seek(0, os.SEEK_CUR)
 
     def check(self) -> None:
-        """Raise the first error, if there was one."""
+        """Raise an AlphaMFError with the first error, if there was one."""
         if self._error is not None:
             what = f"{self._called} cannot be written: {reason(self._error)}"
             raise AlphaMFError(what) from self._error
@@ -173,7 +173,7 @@ class Sink(io.FileIO):
 
 _BLOCK = 1 << 16
 _KEPT = 4
-"""Blocks in memory; a scan looks at the next frame before it moves on."""
+"""Number of blocks in memory; a scan reads the next frame before it moves on."""
 
 
 class Scan:
@@ -192,7 +192,7 @@ class Scan:
         return new
 
     def get(self, at: int, count: int) -> bytes:
-        """Return bytes at a position; fewer at the end."""
+        """Return `count` bytes from a position on; fewer at the end of the file."""
         count = min(count, self.size - at)
         if count <= 0:
             return b""
@@ -203,7 +203,7 @@ class Scan:
         return data
 
     def find(self, what: re.Pattern[bytes], width: int, at: int) -> int:
-        """Return the next position of a pattern of `width` bytes, or -1."""
+        """Return the next position, from `at` on, of a pattern of `width` bytes, or -1."""
         while at + width <= self.size:
             k, first = divmod(self._start + at, _BLOCK)
             found = what.search(self._block(k), first)

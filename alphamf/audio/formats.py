@@ -19,14 +19,14 @@ from alphamf.errors import AlphaMFError
 
 
 class Subtype(NamedTuple):
-    """A sample format."""
+    """A sample format, such as 16-bit PCM or a lossy codec."""
 
     name: str  # As libsndfile names it
     # Bits of an integer that `alphamf.audio.writer` rounds to; 0 where it does not round.
     bits: int = 0
     size: int = 1  # Bytes of a sample in a file, where it is not compressed
-    fine: bool = False  # Whether it resolves more than 16 bits do
-    companded: bool = False  # Whether larger values than full scale would wrap around
+    fine: bool = False  # Whether it is more precise than 16 bits
+    companded: bool = False  # Whether it is mu-law or A-law: values above full scale wrap around
     wide: bool = False  # Whether single precision does not hold its samples
 
 
@@ -54,7 +54,7 @@ SUBTYPES = {
         Subtype("AMR_NB", 16),
     )
 }
-"""The sample formats with properties beyond their names."""
+"""By name, the sample formats that differ from the defaults of a `Subtype`."""
 
 
 def subtype_named(name: str) -> Subtype:
@@ -80,7 +80,7 @@ class Encoding(NamedTuple):
 
 @dataclass(frozen=True)
 class Format:
-    """A file format."""
+    """A file format: how alphamf writes it, and checks its length."""
 
     name: str  # As libsndfile names it
     # Subtypes that libsndfile 1.2.2 gives back with the length they were written with and no delay,
@@ -90,22 +90,22 @@ class Format:
     subtypes: tuple[str, ...] = ()
     # File name endings that are searched for in folders, and that choose the format.
     suffixes: tuple[str, ...] = ()
-    # Subtypes that an ending chooses.
+    # Subtypes by the endings that choose one.
     suffix_subtypes: Mapping[str, str] = field(default_factory=dict)
     headers: tuple[Header, ...] = ()  # Headers that promise a length
     # Name of the format that takes its place for more than 4 GB of samples.
     beyond_4_gb: str | None = None
-    slack: int = 0  # Frames that may be fewer than the header promises
+    slack: int = 0  # Samples per channel by which a file may be shorter than its header promises
     # Whether an encoder does not report a full disk, so that what was written is read back.
     encoder_hides_errors: bool = False
-    # Takes time and chance out of a written file, so that equal samples give equal bytes.
+    # Removes times and random numbers from a written file: equal samples give equal bytes.
     make_reproducible: Callable[[Path], None] | None = None
     # FFmpeg's name of it, where it is a media container; then `subtypes` are keys of
     # `alphamf.audio.media.track.CODECS`.
     muxer: str | None = None
 
     def encoding(self, subtype: str, *, samples: int = 0) -> Encoding:
-        """Return the best encoding in this format for samples of a subtype."""
+        """Return the best encoding in this format for a subtype and a number of samples."""
         if subtype not in self.subtypes:
             fine = "PCM_24" if subtype_named(subtype).fine else "PCM_16"
             exact = subtype in SUBTYPES and fine in self.subtypes
@@ -229,7 +229,7 @@ UNCHECKED = frozenset({"AVR", "MAT4", "MAT5", "MPC2K", "SDS", "VOC", "WVE"})
 that a damaged file could lose sound without a warning."""
 
 SUFFIXES = tuple(dict.fromkeys(suffix for form in FORMATS.values() for suffix in form.suffixes))
-"""All file name endings."""
+"""File name endings of the formats that can be written."""
 
 READ_SUFFIXES = tuple(
     f".{ending}"
@@ -238,7 +238,7 @@ READ_SUFFIXES = tuple(
         "ogx ra rm spx tak ts tta vob weba wtv wv"
     ).split()
 )
-"""The endings of what FFmpeg reads, and alphamf writes as WAV."""
+"""File name endings of formats that can only be read, by FFmpeg; outputs for them are WAV."""
 
 
 def get(name: str) -> Format:
@@ -257,7 +257,7 @@ MOST = 10_000
 
 
 def check(data: Scan) -> Layout:
-    """Check that a file holds what its headers promise, and find its recordings."""
+    """Return the recordings in a file, and what is missing according to its headers."""
     size, parts = data.size, list[FilePart]()
     at, stops, known, cut = 0, False, None, None
     while at < size and not cut and (not parts or data.holds_sound(at)):
@@ -301,7 +301,7 @@ _PACKED = (b"RIFF", b"FORM", b"\0\0\1\xba")
 
 
 def _moved(pieces: Pieces | None, by: int, end: int) -> Pieces:
-    """Return the pieces of a part of a file, up to a position in that file."""
+    """Return the pieces of a part that begins at `by` as pieces of the whole file, up to `end`."""
     whole = (range(end - by),) if pieces is None else pieces
     return tuple(
         range(piece.start + by, min(piece.stop + by, end)) if isinstance(piece, range) else piece

@@ -22,7 +22,7 @@ def check_au(data: Scan, *, order: Literal["<", ">"]) -> Extent:
 
 
 def check_nist(data: Scan) -> Extent:
-    """Check that a NIST SPHERE file has as many samples as its header says, unless compressed."""
+    """Return the extent of a NIST SPHERE file; the length of a compressed one is not checked."""
     size = data.size
     begin = re.match(rb"NIST_1A\s+(\d{1,7})\s", data.get(0, 16))
     if begin is None:
@@ -42,14 +42,14 @@ def check_nist(data: Scan) -> Extent:
 FLAC = b"fLaC"
 
 _FIRST = re.compile(b"fLaC[\0\x80]\0\0\x22")
-"""The start, and the header of the first block of metadata, with or without others after it."""
+"""Start of a FLAC file, with the header of its first metadata block, whether the last or not."""
 
 _COUNT = 2**36 - 1
-"""The bits of the number of samples."""
+"""Bits of the number of samples, in the eight bytes of the header that end with it."""
 
 
 def check_flac(data: Scan) -> Extent:
-    """Find the end of a recording, so that libsndfile reads all samples despite its header."""
+    """Return a FLAC recording's extent, with a header that lets libsndfile read all samples."""
     start = mp3.tag_end(data)
     head = data.get(start, 42)
     if not head.startswith(FLAC) or len(head) < 42:

@@ -40,11 +40,11 @@ _LAST = 1.0
 """Time that the writing process has after a Ctrl-C that asks to finish, in seconds."""
 
 _WAKE = 0.1
-"""Maximum time between this thread's checks whether to finish, in seconds."""
+"""Maximum time between checks for Ctrl-C while a thread reads the pipe, in seconds."""
 
 
 class Spool:
-    """The data read from a pipe so far; made by `spool_pipe`."""
+    """A temporary file with the data read from a pipe so far; made by `spool_pipe`."""
 
     def __init__(self, path: Path, name: str) -> None:
         self.path: Path = path
@@ -74,7 +74,7 @@ class Spool:
             self._changed.notify()
 
     def wait(self, size: float) -> int:
-        """Wait for `size` bytes or the end of the pipe; return the number of bytes."""
+        """Wait for `size` bytes, the end or Ctrl-C; return the number of bytes read so far."""
         with self._changed:
             while self._size < size and not (self._ended or self._given_up()):
                 self._changed.wait(_WAKE)
@@ -182,7 +182,7 @@ class LiveRecording:
             self._end(read, promised, size, spare / size / self.rate)
 
     def _end(self, read: int, promised: int | None, size: int, spare: float) -> None:
-        """Set `cut` to the reason if the recording ended early."""
+        """Set `cut` to a sentence if sound is missing, or if `spare` more seconds were left out."""
         if finish_requested() and read != promised:
             self.cut = f"stopped by Ctrl-C after {self.duration:.2f} s"
         elif promised is None and read > _MOST - size:
@@ -207,10 +207,10 @@ def open_binary(
     max_channels: int | None = None,
     track: int | None = None,
 ) -> Iterator[Recording]:
-    """Open a binary stream; WAV from a pipe is read as it arrives, other formats at its end.
+    """Yield a recording from a binary stream: WAV from a pipe as it arrives, others at the end.
 
-    While a pipe is open, a first Ctrl-C ends the recording there, so that what was read can be
-    finished.
+    `whole`: wait for the end of WAV, too. While a pipe is open, a first Ctrl-C ends the recording
+    there, so that what was read can be finished.
     """
     if not _is_pipe(stream):
         with open_reader(stream, max_channels=max_channels, track=track) as file:
@@ -261,7 +261,7 @@ def _header(spool: Spool) -> WavHeader | None:
 
 
 def wav_header(first: Callable[[int], bytes | None]) -> WavHeader | None:
-    """Return the header of a WAV file, up to 1 MiB; None for other files and without samples.
+    """Return the header of a WAV file, up to 1 MiB; None for other files, or if it has no samples.
 
     `first`: function that returns the first n bytes, or None if there are fewer.
     """
@@ -288,7 +288,7 @@ _CHECK = 0.1
 """Maximum time between checks for Ctrl-C, in seconds."""
 
 RAW = {"u8": "PCM_U8", "s16": "PCM_16", "s24": "PCM_24", "s32": "PCM_32", "f32": "FLOAT"}
-"""Samples without a header, little-endian, and libsndfile's names of them."""
+"""Formats of samples without a header, little-endian, and libsndfile's names of them."""
 
 
 class SampleFormat(NamedTuple):
@@ -305,7 +305,7 @@ class SampleFormat(NamedTuple):
 
 
 def raw_kind(text: str) -> SampleFormat:
-    """Parse RATE:CHANNELS:FORMAT, such as 48000:1:s16."""
+    """Return the format that is given as RATE:CHANNELS:FORMAT, such as 48000:1:s16."""
     rate, _, rest = text.partition(":")
     channels, _, name = rest.partition(":")
     try:
@@ -321,7 +321,7 @@ def raw_kind(text: str) -> SampleFormat:
 
 
 class PipeStream:
-    """Samples that arrive through a pipe."""
+    """Samples that arrive through a pipe: a WAV file, or headerless in the format `raw`."""
 
     def __init__(self, pipe: int, raw: SampleFormat | None = None) -> None:
         self._pipe, self.header = pipe, b""
@@ -349,7 +349,7 @@ class PipeStream:
         return b""
 
     def blocks(self) -> Iterator[Floats]:
-        """Yield the samples as they arrive, shape (samples, channels)."""
+        """Yield samples as they arrive, shape (samples, channels), float32; refuse a cut file."""
         size, read, data = self.kind.size, 0, b""
         most = sys.maxsize if self._promised is None else self._promised
         while read < most and (new := self._read(most - read)):
@@ -366,7 +366,7 @@ class PipeStream:
         self._check_end((len(self.header) + most) % 2, read // size / self.kind.rate)
 
     def _check_end(self, odd: int, duration: float) -> None:
-        """Refuse sound that follows what the header promises; `odd` bytes come before chunks."""
+        """Refuse sound after what the header promises; `odd`: 1 if that ends at an odd position."""
         rest, more = bytes(odd), 0
         while data := self._read():
             rest, more = (rest + data, more) if len(rest) < _TAIL else (rest, more + len(data))
@@ -390,7 +390,7 @@ def _kind(header: bytes) -> SampleFormat:
 
 
 def _raw(file: io.BytesIO, mode: str, kind: SampleFormat) -> Any:
-    """Open samples without a header."""
+    """Open headerless samples in libsndfile; `mode`: r to read, w to write."""
     import soundfile
 
     options: dict[str, Any] = {"format": "RAW", "subtype": kind.subtype, "endian": "LITTLE"}
@@ -398,14 +398,14 @@ def _raw(file: io.BytesIO, mode: str, kind: SampleFormat) -> Any:
 
 
 def decode_raw(data: bytes, kind: SampleFormat, dtype: str = "float32") -> NDArray[Any]:
-    """Decode headerless samples, shape (samples, channels)."""
+    """Return headerless samples, decoded, shape (samples, channels)."""
     with _raw(io.BytesIO(data), "r", kind) as file:
         found: NDArray[Any] = file.read(dtype=dtype, always_2d=True)
     return found
 
 
 def encode_raw(audio: Floats, kind: SampleFormat) -> bytes:
-    """Encode float32 samples, shape (samples, channels), as bytes; PCM is clipped to its range."""
+    """Return float32 samples, shape (samples, channels), as bytes; PCM is clipped to its range."""
     buffer = io.BytesIO()
     with _raw(buffer, "w", kind) as file:
         file.write(np.ascontiguousarray(audio))

@@ -16,7 +16,7 @@ from alphamf.tools.arrays import Floats
 from alphamf.tools.files import system_errors, temporary_place
 
 CEILING = -1.0
-"""Highest true peak of what is normalized, in dB of full scale, as in EBU R 128."""
+"""Highest true peak of normalized sound, in dB relative to full scale, as in EBU R 128."""
 
 _MARGIN = 0.05
 """Distance in dB that the limiter keeps from `CEILING`, because a varying gain shifts peaks between
@@ -38,10 +38,10 @@ _STEP = 0.1
 """A quarter of a gating block, in seconds."""
 
 _AHEAD = 0.005
-"""Attack before and hold after a peak of the limiter, in seconds; the release is twice as long."""
+"""Half of the limiter's attack before a peak, and of its release after it, in seconds."""
 
 _BLOCKS = 1500
-"""Blocks per second in which powers and true peaks are measured, and the limiter works."""
+"""Approximate number of blocks per second, for powers, true peaks and the limiter's gain."""
 
 _OVER, _REACH = 4, 10
 """Oversampling for true peaks, and samples that its filter reaches to each side."""
@@ -49,18 +49,18 @@ _OVER, _REACH = 4, 10
 _CHUNK = 1 << 16
 
 _ROUNDS, _MOST, _NEAR = 10, 60.0, 0.01
-"""Attempts to find the gain, because the limiter reduces the loudness; the maximum increase per
-attempt, and the tolerance, in dB."""
+"""Maximum number of attempts to find the gain, as the limiter reduces the loudness; the maximum
+increase per attempt, and the tolerance, in dB."""
 
 _TARGET = re.compile(r"(-?\d+(?:\.\d+)?) ?(?:LUFS)?", re.IGNORECASE)
 
 
 NAMED = {"podcast": "-16", "broadcast": "-23"}
-"""Loudness in LUFS by what it is for: the podcast platforms' for stereo, and EBU R 128's."""
+"""Loudness in LUFS by its use: what podcast platforms ask for in stereo, and EBU R 128."""
 
 
 def target(text: str) -> float:
-    """Parse a loudness such as ``-16LUFS`` or ``podcast``; return it in LUFS."""
+    """Return the loudness in LUFS that a text such as ``-16LUFS`` or ``podcast`` names."""
     found = _TARGET.fullmatch(NAMED.get(text.strip().lower(), text.strip()))
     if found is None or not -70 <= float(found[1]) <= 0:
         raise AlphaMFError(
@@ -73,15 +73,15 @@ def target(text: str) -> float:
 class Levels(NamedTuple):
     """K-weighted power and true peak of each block of a recording."""
 
-    powers: NDArray[np.float64]  # Sums over the samples of a block and its channels
-    peaks: Floats  # Amplitudes, until the next block begins
+    powers: NDArray[np.float64]  # Weighted sums of squares over a block's samples and channels
+    peaks: Floats  # Largest amplitude until the next block begins
     size: int  # Samples of a block
     step: int  # Samples of a quarter of a gating block
     frames: int  # Samples of the recording
 
 
 def check(rate: int, channels: int) -> None:
-    """Refuse a recording whose loudness is not defined."""
+    """Raise an AlphaMFError if loudness is undefined for a rate in Hz or a number of channels."""
     if channels > max(_CHANNELS):
         raise AlphaMFError(
             f"loudness can be measured for up to {max(_CHANNELS)} channels, not {channels}"
@@ -93,7 +93,7 @@ def check(rate: int, channels: int) -> None:
 
 
 def measure(audio: Floats, rate: int) -> Levels:
-    """Measure a recording, shape (samples, channels), once."""
+    """Return powers and true peaks of a recording, shape (samples, channels)."""
     from pyloudnorm import Meter
     from scipy.signal import sosfilt
 
@@ -116,7 +116,7 @@ def measure(audio: Floats, rate: int) -> Levels:
 
 
 def loudness(levels: Levels, gains: NDArray[np.float64] | None = None) -> float | None:
-    """Return the loudness in LUFS; None if it is undefined, as for less than 0.4 s."""
+    """Return the loudness in LUFS after `gains`, one per block; None for silence or below 0.4 s."""
     powers = levels.powers if gains is None else levels.powers * gains**2
     total = np.concatenate([[0.0], np.cumsum(powers)])
     steps = np.arange(levels.frames // levels.step + 1) * levels.step / levels.size
@@ -132,7 +132,7 @@ def loudness(levels: Levels, gains: NDArray[np.float64] | None = None) -> float 
 
 
 def _between(size: int) -> Floats:
-    """Return the matrix, shape (window, 3 size), that interpolates 3 values after each sample."""
+    """Return the matrix, shape (size + 20, 3 size), that interpolates 3 values per sample."""
     from scipy.signal import firwin
 
     taps = _OVER * firwin(2 * _REACH * _OVER + 1, 1 / _OVER, window=("kaiser", 5.0))
@@ -147,9 +147,9 @@ def _between(size: int) -> Floats:
 def _true_peaks(
     audio: Floats, start: int, count: int, table: Floats, chosen: Any = slice(None)
 ) -> Floats:
-    """Return the true peaks of the chosen blocks from a sample on, over all channels.
+    """Return true peaks over all channels, of `chosen` blocks among `count` samples from `start`.
 
-    As `scipy.signal.resample_poly` finds them at four times the rate, as one product of matrices.
+    One matrix product finds what `scipy.signal.resample_poly` would find at four times the rate.
     """
     size = len(table) - 2 * _REACH
     blocks = -(-count // size)
@@ -165,14 +165,14 @@ def _true_peaks(
 
 
 def parts(audio: Floats, size: int) -> Iterator[tuple[int, Floats]]:
-    """Yield the parts of a recording, of whole blocks of `size` samples, and where they start."""
+    """Yield the start of each part of a recording, and the part: blocks of `size` samples."""
     length = _CHUNK // size * size
     for start in range(0, len(audio), length):
         yield start, audio[start : start + length]
 
 
 def limiter(levels: Levels, gain: float) -> NDArray[np.float64]:
-    """Return the limiter's gain at the edges of all blocks, for a recording with a gain.
+    """Return the limiter's gain at the edges of all blocks, for a recording amplified by `gain`.
 
     It is a weighted mean of local minima of the required gain, so that it never exceeds the gain
     that the blocks beside an edge require, and changes smoothly.
@@ -189,7 +189,7 @@ def limiter(levels: Levels, gain: float) -> NDArray[np.float64]:
 
 
 class LoudnessChange(NamedTuple):
-    """A gain, the limiter's gain at the edges of blocks, and the loudness in LUFS."""
+    """A gain, the limiter's gain at block edges, and the loudness in LUFS before and after both."""
 
     gain: float
     edges: NDArray[np.float64]
@@ -198,7 +198,7 @@ class LoudnessChange(NamedTuple):
 
 
 def normalizing_gain(levels: Levels, wanted: float) -> LoudnessChange | None:
-    """Return the gain to a loudness in LUFS after the limiter; None if that is undefined before."""
+    """Return the gain for a loudness in LUFS after the limiter; None if `loudness` gives None."""
     before = loudness(levels)
     if before is None:
         return None
@@ -215,7 +215,7 @@ def normalizing_gain(levels: Levels, wanted: float) -> LoudnessChange | None:
 def amplified(
     audio: Floats, levels: Levels, change: LoudnessChange
 ) -> Iterator[tuple[Floats, float]]:
-    """Yield a recording with gain and limiter in parts, each with its true peak."""
+    """Yield the amplified and limited recording in parts, each with its true peak (amplitude)."""
     size, edges = levels.size, change.edges
     ramp = ((np.arange(size) + 0.5) / size).astype(np.float32)
     table = _between(size)
@@ -239,8 +239,8 @@ class Normalizer:
 
     The samples are stored in a temporary file, with four bytes per sample.
 
-    `rate`, `channels`: sampling rate in Hz and number of channels of the recording. `loudness`: in
-    LUFS.
+    `rate`, `channels`: sampling rate in Hz and number of channels of the recording. `loudness`: the
+    loudness to reach, in LUFS.
     """
 
     def __init__(
@@ -260,7 +260,7 @@ class Normalizer:
         self._shape = self._shape[0] + len(block), self._shape[1]
 
     def finish(self) -> dict[str, float] | None:
-        """Write all; return loudness before and after in LUFS, and the true peak in dB.
+        """Write the recording; return its loudness before and after, in LUFS, and true peak in dB.
 
         A recording that is too short to be measured, or silent, is written unchanged, and the
         result is None.

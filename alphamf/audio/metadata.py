@@ -55,7 +55,7 @@ def splice(file: BinaryIO, start: int, end: int, pieces: Sequence[ByteRange | by
 
 
 def _move(file: BinaryIO, start: int, end: int, shift: int) -> None:
-    """Move bytes within a file; the order of copying depends on the direction."""
+    """Move the bytes from `start` to `end` by `shift`; the copying order depends on its sign."""
     places = range(start, end, _BLOCK)
     for at in reversed(places) if shift > 0 else places if shift else ():
         file.seek(at)
@@ -86,7 +86,7 @@ class _Chunk(NamedTuple):
 def keep_chunks(
     source: Path | None, output: Path, order: Literal["<", ">"], history: str | None
 ) -> None:
-    """Copy the chunks of a file to another of the same type, and add a line of history."""
+    """Copy the metadata chunks of `source`, if any, to a file of its type; add a history line."""
     with (source or output).open("rb") as old, output.open("r+b") as new:
         before: list[ByteRange | bytes] = []
         after: list[ByteRange | bytes] = []
@@ -141,7 +141,7 @@ def _insert(
 def _chunks(file: BinaryIO, order: Literal["<", ">"]) -> Iterator[_Chunk]:
     """Yield the complete chunks; the samples' chunk may be truncated or of unknown length.
 
-    If that length is wrong, samples follow, which are not chunks.
+    If that length is too short, other samples follow it; then no more chunks are yielded.
     """
     data = Scan(file)
     last = data.size
@@ -150,7 +150,7 @@ def _chunks(file: BinaryIO, order: Literal["<", ">"]) -> Iterator[_Chunk]:
         if chunk.start - 8 >= last or (end > data.size and chunk.kind not in _SAMPLES):
             return
         yield _Chunk(chunk.kind, chunk.start - 8, end)
-        if end > data.size:  # by more than a place in a file can be, where the header is damaged
+        if end > data.size:  # perhaps beyond all positions in files, if the header is damaged
             return
         if chunk.kind in _SAMPLES:
             last = end_of_chunks(data, end, order)
@@ -199,7 +199,7 @@ def keep_flac(source: Path, output: Path) -> None:
             last = 0x80 if k == len(all_) - 1 else 0
             size = block.end - block.start
             pieces.append(bytes([last | block.kind]) + size.to_bytes(3, "big"))
-            if file is new:  # its place is about to be written over
+            if file is new:  # `splice` will overwrite it
                 new.seek(block.start)
                 pieces.append(new.read(size))
             else:
@@ -208,7 +208,7 @@ def keep_flac(source: Path, output: Path) -> None:
 
 
 def _blocks(file: BinaryIO) -> list[_Block]:
-    """Return the metadata blocks of a FLAC file; empty if the file is incomplete."""
+    """Return the metadata blocks of a FLAC file; none if it is incomplete or another format."""
     size = file.seek(0, os.SEEK_END)
     at = mp3.tag_end(Scan(file))
     file.seek(at)
@@ -279,7 +279,7 @@ def check(format: str, history: str | None) -> None:
 def keep(
     source: Path | None, form: str, output: Path, format: str, history: str | None
 ) -> str | None:
-    """Copy an input's metadata, and add a line of history; return what is lost, or None."""
+    """Copy an input's metadata, and add a line of history; return a note on losses, or None."""
     kind = family(format)
     same = source is not None and family(form) == kind
     if kind in ("WAV", "AIFF"):
@@ -304,7 +304,7 @@ def keep(
 
 
 def _confined(source: Path, output: Path, asked: dict[str, Any]) -> str | None:
-    """Copy tags in a confined process, which can use only the two files."""
+    """Copy tags in a process that can use only the two files; return a note on what is lost."""
     with source.open("rb") as old, output.open("r+b") as new:
         request = {"name": source.name, "ending": source.suffix, "tags": asked}
         process = ConfinedProcess(

@@ -8,7 +8,7 @@ from alphamf.audio.file_pieces import Extent, Scan, is_tag
 
 STARTS = (b"ID3", *(bytes((0xFF, version | 0b10 | crc)) for version in (0xE0, 0xF0, 0xF8)
           for crc in (0, 1)))  # fmt: skip
-"""First bytes of files: a tag, or a frame of layer III of MPEG 2.5, 2 or 1."""
+"""First bytes of MP3 files: a tag, or a frame of layer III of MPEG 2.5, 2 or 1."""
 
 _RATES = (44100, 48000, 32000)
 _KILOBITS = {
@@ -27,7 +27,7 @@ _LAME = 156
 
 
 class _Frame(NamedTuple):
-    """Bytes of a frame, those from its start to an encoder's Xing header, and its rate in Hz."""
+    """A frame: length in bytes, position of a Xing header in it, and sampling rate in Hz."""
 
     length: int
     xing: int
@@ -35,20 +35,20 @@ class _Frame(NamedTuple):
 
 
 class _Promise(NamedTuple):
-    """Numbers of frames and bytes in an encoder's header, and whether there is a header."""
+    """What an encoder's header (Xing, Info or VBRI) says about the length of a recording."""
 
-    frames: int = 0
-    bytes: int = 0
-    at: int = 0
-    known: bool = False
+    frames: int = 0  # Number of frames; 0 if the header is VBRI or does not count them
+    bytes: int = 0  # Number of bytes; 0 if that is not given
+    at: int = 0  # Position of the number of frames; 0 if that is not given
+    known: bool = False  # Whether the header counts frames, as VBRI always does
 
 
 def check(data: Scan) -> Extent:
-    """Find the frames of a recording, and check that all frames in its header exist.
+    """Find the frames of a recording, and check that as many exist as its header counts.
 
-    If another recording follows, with its own header or sampling rate, this one ends there.
-    libsndfile reads no more frames than the header counts, and fails at what is no frame: it gets a
-    header with the right count, and frames alone.
+    If another recording follows, with its own header or another sampling rate, this one ends there.
+    libsndfile reads no more frames than the header counts, and fails at bytes that are no frame, so
+    the pieces of the extent are tags, frames, and a header with the right count.
     """
     lead = tag_end(data)
     first = lead if _frame(data.get(lead, 4)) else _next_frame(data, lead)
@@ -63,7 +63,7 @@ def check(data: Scan) -> Extent:
         if frames and (_promise(data, at + frame.xing) or frame[1:] != start[1:]):
             end = at
             break
-        if at + frame.length > data.size:  # nobody misses it if nobody counted it
+        if at + frame.length > data.size:  # without a count, it is not missed
             cut = "is truncated: its last MP3 frame is incomplete" if promise.known else None
             end = data.size
             break
@@ -96,7 +96,7 @@ def check(data: Scan) -> Extent:
 
 
 def _header(data: Scan, at: int, frames: int) -> bytes:
-    """Return an encoder's header with a number of frames, for frames like the one at a position.
+    """Return a frame, like the one at a position, with an encoder's header that counts `frames`.
 
     Without this header, libsndfile assumes that all frames have the bit rate of the first one.
     """
@@ -140,7 +140,7 @@ def tag_end(data: Scan, at: int = 0) -> int:
 
 
 def begins_midway(data: Scan) -> bool:
-    """Return whether frames follow each other after a few bytes of something else."""
+    """Return whether three frames follow each other after at most `_JUNK` other bytes."""
     at = _next_frame(data, 0)
     if at is None or at > _JUNK:
         return False
@@ -159,7 +159,7 @@ def _is_tag(data: Scan, at: int) -> bool:
 
 
 def _frame(head: bytes) -> _Frame | None:
-    """Return the size of a layer III frame from its header; None if the header is not valid."""
+    """Return what a layer III frame's header, `head`, says; None if the header is not valid."""
     if len(head) < 4 or head[0] != 0xFF or head[1] & 0xE6 != 0xE2:
         return None
     version = head[1] >> 3 & 3  # 3: MPEG 1, 2: MPEG 2, 0: MPEG 2.5
@@ -174,7 +174,7 @@ def _frame(head: bytes) -> _Frame | None:
 
 
 def _sized(kilobits: int, hertz: int, *, first: bool, mono: bool) -> _Frame:
-    """Return the size of a frame without padding; `first` says whether it is MPEG 1."""
+    """Return a frame without padding, given kb/s and Hz; `first`: whether it is MPEG 1."""
     side = (17 if mono else 32) if first else (9 if mono else 17)
     return _Frame((144 if first else 72) * 1000 * kilobits // hertz, 4 + side, hertz)
 
@@ -193,7 +193,7 @@ def _promise(data: Scan, at: int) -> _Promise | None:
 
 
 def _next_frame(data: Scan, at: int) -> int | None:
-    """Return the start of the next frame that is followed by another; skip other data."""
+    """Return the position of the next frame that is followed by a similar one; None if none is."""
     at = tag_end(data, at)
     while (at := data.find(_HEAD, 3, at)) >= 0:
         frame = _frame(data.get(at, 4))

@@ -30,7 +30,7 @@ def order(head: bytes, channels: int) -> list[int] | None:
 
 
 def check(data: Scan) -> Extent:
-    """Check that the last page is complete and time stamps increase, and find the next stream."""
+    """Return the extent of an Ogg recording; check its last page, and that its times increase."""
     at, end, time, clock = 0, data.size, _Time(), 0
     begun = False
     while at < data.size:
@@ -61,7 +61,7 @@ def check(data: Scan) -> Extent:
 
 
 class _Page(NamedTuple):
-    """Length of a page in bytes, its stream, whether it is the first page, and its time."""
+    """A page: length in bytes, number of its stream, whether it is the first one, and its time."""
 
     length: int
     serial: int
@@ -70,7 +70,7 @@ class _Page(NamedTuple):
 
 
 class _Time(NamedTuple):
-    """Times of a stream's pages, in its own units: the last and the highest so far."""
+    """Times of a stream's pages, in units of the stream: the last and the highest so far."""
 
     serial: int = -1
     last: int = 0
@@ -78,7 +78,7 @@ class _Time(NamedTuple):
 
 
 def _page(data: Scan, at: int) -> _Page | None:
-    """Return the page at a position; its length is the full one even if it is truncated."""
+    """Return the page at a position, or None; its length is the full one even if truncated."""
     head = data.get(at, _HEADER + 255)
     if not head.startswith(b"OggS"):
         return None
@@ -89,7 +89,7 @@ def _page(data: Scan, at: int) -> _Page | None:
 
 
 def _clock(data: Scan, at: int) -> int:
-    """Return units of time per second of the stream whose first page is at a position."""
+    """Return time units per second of the stream whose first page is at a position; 0: unknown."""
     head = data.get(at + _HEADER + 1, 64)
     if head.startswith(b"OpusHead"):
         return 48000

@@ -17,27 +17,27 @@ from alphamf.tools.arrays import Floats
 from alphamf.tools.files import file_errors
 
 UNKNOWN = 2**62
-"""libsndfile gives a length beyond this for a file whose header has none."""
+"""libsndfile gives a length of this or more, in samples, if the header of a file has none."""
 
 _BARE = {".au": "ULAW", ".snd": "ULAW", ".vox": "VOX_ADPCM", ".gsm": "GSM610"}
-"""Formats of files without a header, which libsndfile derives from the file extension."""
+"""Subtypes of files without a header by file extension, as libsndfile chooses them."""
 
 _BARE_RATE = 8000
 
 _STEP = 1 << 12
-"""Samples decoded at a time: a block with an error is lost."""
+"""Maximum samples per channel decoded at a time; an error loses the samples of one such block."""
 
 
 class Ending(NamedTuple):
     """Facts about a recording that are known only after it was read to its end."""
 
-    promised: int  # Samples per channel that its headers promise; 0: no promise
-    wrong: bool = False  # Whether the samples differ from the MD5 sum in a header
-    about: About | None = None  # The track that was read from a media file
+    promised: int  # Samples per channel that its headers promise, or that were read, if more
+    wrong: bool = False  # Whether the samples do not match the MD5 sum in a header
+    about: About | None = None  # The track that was read from a media file; otherwise None
 
 
 class Sound:
-    """The recordings of a file in turn, decoded by this process."""
+    """The recordings in a file, which this process decodes one after the other."""
 
     # samplerate, channels, format, subtype: as `soundfile.SoundFile` has them.
     samplerate: int
@@ -53,7 +53,7 @@ class Sound:
         with file_errors(name, "read"), source.open("rb") as file:
             layout = formats.check(Scan(file, name))
         self._left = list(layout.parts)
-        self.count: int = len(self._left)  # Recordings in the file
+        self.count: int = len(self._left)  # Number of recordings in the file
         self.spare: int = layout.spare
         self.cut: str | None = layout.cut
         self._stack = ExitStack()
@@ -67,7 +67,7 @@ class Sound:
         self.samplerate, self.channels = self._file.samplerate, self._file.channels
         self.format, self.subtype = self._file.format, self._file.subtype
         self.frames: int = max(self._promised, self._estimate)  # Samples by the first header
-        self.media: bool = isinstance(self._file, Track)  # Whether it has tracks
+        self.media: bool = isinstance(self._file, Track)  # Whether it is a media file
         self._about: About | None = None
 
     def __enter__(self) -> Self:
@@ -79,7 +79,7 @@ class Sound:
     def read(self, frames: int, dtype: str = "float32") -> NDArray[Any]:
         """Return the next samples, shape (n, channels); fewer than asked for at the end.
 
-        Media files give float32 whatever the `dtype`. Samples before an error are returned first.
+        Media files always give float32. Samples before an error are returned before it is raised.
         """
         blocks = []
         while frames and not self._failure:
@@ -99,7 +99,7 @@ class Sound:
         return np.zeros((0, self.channels), np.float32 if self.media else dtype)
 
     def seek(self, frames: int) -> None:
-        """Skip samples from the start."""
+        """Skip the first `frames` samples per channel; call it before `read`."""
         if self.count == 1:
             self._sum = None
             self._file.seek(frames)
@@ -108,7 +108,7 @@ class Sound:
             frames -= n
 
     def ending(self) -> Ending:
-        """Return what is known after the samples were read."""
+        """Return the facts that are known after all samples were read."""
         promised = self._before + max(self._promised, self._given_of_part)
         return Ending(promised, self._wrong, self._about or self._described())
 
@@ -158,7 +158,7 @@ class Sound:
         return file
 
     def _next(self, frames: int, dtype: str) -> NDArray[Any]:
-        """Return samples of the recording that is open, or of the next one."""
+        """Return up to `frames` samples of the open recording or, at its end, of the next one."""
         import soundfile
 
         while True:
@@ -185,7 +185,7 @@ class Sound:
         return self._file.about() if isinstance(self._file, Track) else None
 
     def _follow(self) -> None:
-        """Continue with the next recording, if it can follow the last one."""
+        """Open the next recording; raise a DecodingError if it cannot continue the last one."""
         self._about = self._about or self._described()
         self._before += max(self._promised, self._given_of_part)
         self._stack.close()
@@ -201,7 +201,7 @@ class Sound:
             raise self._left_out(f"another recording beside its {self._about.others[0]} track")
 
     def _left_out(self, what: str) -> OmissionError:
-        """Return the error of recordings, from the open one on, that cannot be read on."""
+        """Return the error for leaving out the open recording and all later ones."""
         seconds = 0.0
         with suppress(AlphaMFError, DecodingError, RuntimeError):
             while True:
@@ -218,7 +218,7 @@ class Sound:
 
 
 def _sound_file(source: Openable, ending: str, stack: ExitStack) -> Any:
-    """Open a file in libsndfile, or as headerless samples if only its extension says so."""
+    """Open a file in libsndfile, or, without a known header, as samples of its extension's type."""
     import soundfile
 
     try:
@@ -233,7 +233,7 @@ def _sound_file(source: Openable, ending: str, stack: ExitStack) -> Any:
 
 
 def _opened(source: Openable, stack: ExitStack, *words: Any, **named: Any) -> Any:
-    """Open a file in libsndfile as an open file."""
+    """Open a file, and give it to libsndfile as a stream; `stack` closes both."""
     import soundfile
 
     stream = stack.enter_context(source.open("rb"))
@@ -255,5 +255,5 @@ class _Sum:
 
     @property
     def digest(self) -> bytes:
-        """The sum so far."""
+        """The MD5 sum of the samples so far."""
         return self._md5.digest()

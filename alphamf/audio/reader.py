@@ -1,7 +1,7 @@
 """Read audio files in blocks, after decoding them once completely.
 
-A file is decoded twice, and never held in memory: its peak, its length and a fault near its end
-must be known before the first block is denoised, as they decide level and format of the output.
+A file is decoded twice, and never held in memory as a whole: its peak, its length and a fault near
+its end must be known before it is denoised, as level and format of the output depend on them.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ from alphamf.tools.arrays import Floats
 from alphamf.tools.files import file_errors, printable_name, reason, temporary_place
 
 BLOCK = 1 << 16
-"""Number of frames read at a time."""
+"""Number of samples per channel read at a time."""
 
 RATES = (1000, 768_000)
 """Lowest and highest supported sampling rate, in Hz. Speech is not recorded at other rates, which
 would cost too much time and memory for the size of the file."""
 
 Limit = Callable[[int, int, int], None]
-"""Refuses a file by its rate, its channels, and the samples that it promises or has at least."""
+"""Function that may refuse a file by rate, channels, and the samples it promises or has so far."""
 
 
 @dataclass
 class Samples:
-    """Statistics of the samples of a file, including those that are not finite."""
+    """Statistics of the samples of a file that were added so far."""
 
-    frames: int = 0
-    peak: float = 0.0
-    power: float = 0.0
-    bad: int = 0
-    first_bad: int = 0
-    checksum: int = 0
+    frames: int = 0  # Samples per channel
+    peak: float = 0.0  # Largest magnitude
+    power: float = 0.0  # Sum of the squares of the finite samples
+    bad: int = 0  # Number of samples that are NaN or infinite
+    first_bad: int = 0  # Position of the first of these in its channel
+    checksum: int = 0  # CRC-32 of all samples
 
     def add(self, block: Floats) -> None:
         """Add a block, shape (n, channels)."""
@@ -72,7 +72,7 @@ class Samples:
 def _survey(
     path: Path, name: str, max_channels: int | None, track: int | None, limit: Limit | None
 ) -> Reader:
-    """Decode the file once: count its samples, check them and measure their level."""
+    """Decode a file once to check its samples and measure their level; return a reader for it."""
     samples, note = Samples(), None
     with open_sound(path, name, track) as file:
         rate, channels, form, subtype = file.samplerate, file.channels, file.format, file.subtype
@@ -136,7 +136,7 @@ def _bytes_per_second(path: Path, file: Sound | ConfinedSound, frames: int) -> f
 
 
 def check_kind(name: str, rate: int, channels: int, max_channels: int | None) -> None:
-    """Refuse a rate in Hz outside `RATES`, and more channels than allowed."""
+    """Refuse a rate in Hz outside `RATES`, and more than `max_channels` channels, if given."""
     if not RATES[0] <= rate <= RATES[1]:
         raise AlphaMFError(
             f"{name} has a sampling rate of {rate} Hz; supported rates are {RATES[0]} to "
@@ -228,7 +228,7 @@ class Reader:
     def blocks(self, size: int = BLOCK, *, exact: bool = False) -> Iterator[Any]:
         """Yield the samples in order: float32 of shape (n, channels) with n at most `size`.
 
-        `exact`: whether to yield float64 where float32 does not hold the samples.
+        `exact`: yield float64 if float32 cannot hold the samples. A file that changed is refused.
         """
         dtype = "float64" if exact and formats.subtype_named(self.subtype).wide else "float32"
         left, checksum = self.frames, 0
@@ -271,8 +271,8 @@ def open_reader(
     """Check an audio file, and yield a reader with its properties.
 
     The file is decoded once before anything else, so that problems near the end of a long recording
-    are found at the start. Before that, `limit` may refuse it by its length. If a file is cut
-    or damaged, the part before the damage is read.
+    are found at the start. Before and during that, `limit` may refuse it by its length. If a file
+    is cut or damaged, the part before the damage is read.
     """
     with _decodable_path(source) as (path, name):
         yield _survey(path, name, max_channels, track, limit)
@@ -280,7 +280,7 @@ def open_reader(
 
 @contextmanager
 def _decodable_path(source: str | os.PathLike[str] | BinaryIO) -> Iterator[tuple[Path, str]]:
-    """Yield a path to decode, and the name of the source in messages.
+    """Yield a path to decode, and the name of the source in messages; refuse an empty file.
 
     Streams and named pipes are copied to a temporary file, because decoding needs to seek.
     """
@@ -300,7 +300,7 @@ def _decodable_path(source: str | os.PathLike[str] | BinaryIO) -> Iterator[tuple
 
 
 def _unseekable(path: Path, name: str) -> BinaryIO | None:
-    """Open a pipe or device, which has to be copied; None for a regular file."""
+    """Return an open pipe or device, which has to be copied; None for a regular file."""
     try:
         mode = path.stat().st_mode
         if not stat.S_ISDIR(mode):
@@ -317,7 +317,7 @@ def _unseekable(path: Path, name: str) -> BinaryIO | None:
 
 
 def _copy(stream: BinaryIO, name: str, stack: ExitStack) -> Path:
-    """Copy a stream to a temporary file, which is deleted when the exit stack closes."""
+    """Copy a stream to a temporary file, which `stack` deletes, and return its path."""
     with file_errors(name, f"copied to {temporary_place()}"):
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="alphamf-"))
         copy = Path(folder, "audio")
@@ -329,19 +329,19 @@ def _copy(stream: BinaryIO, name: str, stack: ExitStack) -> Path:
 def read(
     source: str | os.PathLike[str] | BinaryIO, *, max_channels: int | None = None
 ) -> tuple[Floats, int]:
-    """Read a whole file: samples as float32 of shape (frames, channels), and the rate.
+    """Return the samples of a file, float32 of shape (samples, channels), and its rate in Hz.
 
     A file of which a part is missing is refused.
 
     Parameters
     ----------
     source, max_channels
-        Its name, or a binary stream; the most channels that are accepted, None for any number.
+        Name of the file, or a binary stream; maximum number of channels, None for any number.
 
     Raises
     ------
     AlphaMFError
-        The file cannot be read, is cut or damaged, or has more channels.
+        The file cannot be read, is empty, cut or damaged, or has more than `max_channels`.
 
     Examples
     --------

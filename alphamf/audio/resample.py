@@ -7,7 +7,7 @@ from alphamf.tools.arrays import Floats
 
 
 def resample(audio: Floats, rate_in: int, rate_out: int) -> Floats:
-    """Change the sampling rate; samples keep their times.
+    """Change the sampling rate without a delay.
 
     Parameters
     ----------

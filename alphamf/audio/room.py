@@ -1,10 +1,10 @@
 """Estimate a room from recorded speech: reverberation times and direct-to-reverberant ratio.
 
-Nothing but the recording is known. How fast speech falls in an octave band is limited by the room:
-levels of frames give quantiles of how far they fall within a lag, and of the slopes of falls, and
-linear functions of these, fitted to voices in known rooms, give the logarithm of the reverberation
-time (RT60), the ratio in dB, and the size of the error. The statistics are those of Wen, Habets and
-Naylor, ICASSP 2008, and Eaton, Gaubitch and Naylor, ICASSP 2013.
+Only the recording is needed. The room limits how fast the level of speech falls in an octave band.
+The features are quantiles of falls within a lag, and of falling slopes. Linear functions of them,
+fitted to voices in known rooms, give the logarithm of the reverberation time (RT60), the ratio in
+dB, and the size of the error. The statistics are those of Wen, Habets and Naylor, ICASSP 2008, and
+Eaton, Gaubitch and Naylor, ICASSP 2013.
 """
 
 import json
@@ -21,7 +21,7 @@ BANDS = (250, 500, 1000, 2000, 4000)
 """Centres of the octave bands, in Hz."""
 
 MIDDLE = (500, 1000)
-"""Bands whose mean stands for the room, as in ISO 3382-1."""
+"""Bands whose mean represents the room, as in ISO 3382-1."""
 
 RATIO_BANDS = BANDS[:4]
 """Bands that the direct-to-reverberant ratio is estimated from, at all sampling rates."""
@@ -34,28 +34,28 @@ SHORTEST, PIECE, LONGEST = 3.0, 20.0, 120.0
 the recording is used, from its start; in seconds."""
 
 DROPS = ((4, 50), (4, 90), (8, 50), (12, 75), (12, 90), (16, 50), (24, 90), (48, 90))
-"""Lags in frames after a peak, and the percentile of the falls within the lag."""
+"""Lags in frames after a peak, and the percentile of the falls within each lag."""
 
 SLOPES = ((8, 5), (8, 50), (12, 5), (12, 50), (20, 5), (20, 50), (30, 50))
-"""Lengths in frames of straight lines, and the percentile of their falling slopes."""
+"""Lengths in frames of straight lines, and the percentile of the falling lines' slopes."""
 
 COUNTS = (12, 30)
-"""Lengths of lines whose share of falling ones counts."""
+"""Lengths in frames of straight lines; the proportion of falling lines is a feature."""
 
 FEATURES = len(DROPS) + len(SLOPES) + len(COUNTS) + 3
 
 PEAK, PEAK_TOP = 6, 15.0
-"""Frames on each side whose level a peak reaches within 1.5 dB; its most dB below the loud part."""
+"""Frames on each side of a peak, at most 1.5 dB louder; maximum depth in dB below the loud part."""
 
 DEEPEST, LEAST = 60.0, 15.0
-"""Levels so many dB below the loud part are the same as silence; least distance of the quiet part
-from the loud one."""
+"""Depth in dB below the loud part to which lower levels are raised; least depth of the quiet part.
+The loud part is the 95th percentile of levels, the quiet part the third."""
 
 ABOVE = 6.0
-"""Lines lie at least so many dB above the quiet part."""
+"""All levels of a falling line lie more than this above the quiet part, in dB."""
 
 LEAST_SLOPE = -10.0
-"""Slopes that count as falling are below, in dB per second."""
+"""Slope in dB per second; lines with lower slopes count as falling."""
 
 SILENT = -100.0
 """Loud parts below this level in dB are silence."""
@@ -64,18 +64,18 @@ TOGETHER = 256
 """Number of frames that are transformed at once."""
 
 WIDEST_TIME, WIDEST_RATIO = 1.3, 12.0
-"""Widest half of an interval that is still given: of the logarithm of RT60, and of the ratio in dB.
-"""
+"""No estimate is given if half its interval is this or more: for the logarithm of RT60, and for the
+ratio in dB."""
 
 
 class Fit(NamedTuple):
-    """A linear function of features, and that of the size of its error."""
+    """A linear function of features, and one for the logarithm of its error."""
 
-    # value, size: a constant and a weight for each feature, of the value and of the error's
-    # logarithm.
+    # value, size: a constant and a weight for each feature, for the value and for the logarithm of
+    # the size of the error.
     value: Reals
     size: Reals
-    width: float  # Half of the interval over the size of the error
+    width: float  # Ratio of half the interval to the size of the error
 
 
 _CONSTANTS = json.loads(Path(__file__).with_name("room.json").read_text(encoding="utf-8"))
@@ -84,7 +84,7 @@ FITS = {
     for name, fit in _CONSTANTS["fits"].items()
 }
 OFFSETS: list[float] = _CONSTANTS["offsets"]
-"""The functions and the offsets of the bands, by ``python -m benchmarks.room_constants``."""
+"""Offsets of log RT60 per band; ``python -m benchmarks.room_constants`` finds these and `FITS`."""
 
 
 class Estimate(NamedTuple):
@@ -102,13 +102,13 @@ class RoomEstimate(NamedTuple):
     bands: dict[int, Estimate | None]
     rt60: Estimate | None = None  # RT60 at 500 and 1000 Hz, or None
     drr: Estimate | None = None  # Direct-to-reverberant ratio in dB, or None
-    reason: str | None = None  # Why nothing is known, if so
+    reason: str | None = None  # Why there is no estimate; otherwise None
 
 
 class RoomMeter:
-    """Estimate the room of a recording that comes in blocks.
+    """An estimator of the room of a recording that comes in blocks.
 
-    `rate`: sampling rate in Hz; bands that it does not reach are left out.
+    `rate`: sampling rate in Hz; bands that reach half of it are left out.
     """
 
     def __init__(self, rate: int) -> None:
@@ -175,7 +175,7 @@ def estimate_room(audio: Floats, rate: int) -> RoomEstimate:
 
 
 def band_powers(audio: Floats, rate: int, bands: Sequence[int]) -> Reals:
-    """Return the power of frames that lie wholly in a sound, shape (bands, frames)."""
+    """Return the powers of all frames that lie wholly in a sound, shape (bands, frames)."""
     size, hop = round(WINDOW * rate), round(STEP * rate)
     frequencies = np.fft.rfftfreq(size, 1 / rate)
     if len(audio) < size:
@@ -192,9 +192,9 @@ def band_powers(audio: Floats, rate: int, bands: Sequence[int]) -> Reals:
 
 
 def features(powers: Reals) -> Reals:
-    """Return the features of a piece from its powers, shape (bands, `FEATURES`).
+    """Return the features, shape (bands, `FEATURES`), of powers, shape (bands, frames).
 
-    All features are NaN in a band whose power does not fall far enough.
+    All features are NaN in a band that is silent, or whose power does not fall far enough.
     """
     return np.array([_features(10 * np.log10(band + 1e-30)) for band in powers])
 
@@ -221,7 +221,7 @@ def _features(levels: Reals) -> Reals:
 
 
 def _falling(levels: Reals, length: int, quiet: float) -> Reals:
-    """Return the slopes in dB per second of straight lines that fall above the quiet part."""
+    """Return the slopes in dB per second of falling lines through `length` levels above `quiet`."""
     pieces = np.lib.stride_tricks.sliding_window_view(levels, length)
     time = (np.arange(length) - (length - 1) / 2) * STEP
     slopes = pieces @ (time / (time @ time))
@@ -232,7 +232,7 @@ def _falling(levels: Reals, length: int, quiet: float) -> Reals:
 def _predict(fit: Fit, found: Reals, widest: float, offset: float = 0.0) -> Estimate | None:
     """Return an estimate from features, shape (pieces, bands, `FEATURES`); None if too uncertain.
 
-    Each piece is estimated from the mean of its bands, and the estimates are averaged.
+    Each piece is estimated from the mean of its bands' features; the estimates are averaged.
     """
     pieces = found.mean(axis=1)
     pieces = pieces[np.isfinite(pieces).all(axis=1)]

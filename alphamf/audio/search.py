@@ -17,20 +17,20 @@ RESULT = ".denoised"
 
 
 class InputFile(NamedTuple):
-    """An audio file that was found."""
+    """An audio file that was named, or found in a folder or by a pattern."""
 
-    path: str  # The file
-    relative: str  # Its path within the folder that was searched
+    path: str  # Its path
+    relative: str  # Its path within the folder that was searched; its base name if it was named
     searched: bool = True  # Whether it was found in a folder or by a pattern, not named itself
 
 
 def expand(
     name: str, skipped: str | None = None, passed: set[str] | None = None
 ) -> Iterator[InputFile]:
-    """Yield the files that a name, folder or pattern refers to.
+    """Yield the files of a name, folder or pattern; raise an AlphaMFError if there are none.
 
-    Links to folders are followed, but no folder is searched twice. Pipes, devices and sockets in
-    folders, which may have no end, are passed over.
+    Links to folders are followed; no folder is searched twice, and `skipped` never. Pipes, devices
+    and sockets are left out. `passed` receives the paths of recordings with an unknown extension.
     """
     failed: list[OSError] = []
     if os.path.isdir(name):
@@ -72,7 +72,7 @@ def describe_skipped(paths: Collection[str]) -> str:
 
 
 def _check_length(name: str) -> None:
-    """Refuse a name that is longer than the system allows, before anything is derived from it."""
+    """Raise an AlphaMFError if a name is longer than the system allows."""
     try:
         os.lstat(name)
     except OSError as error:
@@ -82,7 +82,7 @@ def _check_length(name: str) -> None:
 
 
 def _walk(folder: str, skipped: str | None, failed: list[OSError]) -> Iterator[InputFile]:
-    """Yield the recordings below a folder; append errors of folders that cannot be listed."""
+    """Yield the recordings below a folder, not in `skipped`; append listing errors to `failed`."""
     # The folder for the outputs may lie in that of the inputs.
     searched = {real_path(each) for each in (folder, skipped) if each}
     for parent, folders, names in os.walk(folder, onerror=failed.append, followlinks=True):
@@ -124,7 +124,7 @@ def _match(pattern: str, skipped: str | None, failed: list[OSError]) -> Iterator
 
 
 def _is_recording(path: str) -> bool:
-    """Return whether a file is a recording by its extension, or, if that is unknown, its start."""
+    """Return whether a visible file, not a result, is a recording, by its extension or start."""
     name = os.path.basename(path)
     if name.startswith(".") or os.path.splitext(name)[0].endswith(RESULT) or is_special(path):
         return False

@@ -17,17 +17,17 @@ MARGIN_DB = 15.9
 """Distance in dB of the threshold below the active level."""
 
 FRAME = 0.02
-"""Length of a frame in seconds."""
+"""Length of a frame of `pause_depth`, in seconds."""
 
 DEEPEST_DB = 100.0
 """Frames this far below the loudest one, or more, are digital silence."""
 
 QUIET_PAUSES_DB = 50.0
-"""Depth of pauses from which on a recording can stand for speech without noise.
+"""Depth of pauses in dB from which on a recording can serve as speech without noise.
 
 If a reference has white hiss at this depth, a denoiser that removes the hiss and nothing else has a
-PESQ of 4.0 instead of 4.64; at 40 dB it has 2.9 (``python -m benchmarks.quality hiss``). A deeper
-border would leave few clips: half of ``speech-16k`` and a tenth of LibriSpeech reach this one.
+PESQ of 4.0 instead of 4.64; at 40 dB it has 2.9 (``python -m benchmarks.quality hiss``). A larger
+depth would leave few clips: half of ``speech-16k`` and a tenth of LibriSpeech reach this one.
 """
 
 _OCTAVES = 40
@@ -36,9 +36,9 @@ _OCTAVES = 40
 def active_power(audio: Floats, rate: int) -> float:
     r"""Return the mean square of active speech: method B of ITU-T P.56.
 
-    The envelope :math:`q` of :math:`|x|` goes through two exponential averages. With a threshold
+    The envelope :math:`q` is :math:`|x|` after two exponential averages. With a threshold
     :math:`c`, :math:`a(c)` samples are active: those where :math:`q` is at least :math:`c`, or
-    was within the last 0.2 s. The active level is
+    was so within the last 0.2 s. The active level is
 
     .. math:: A = 10 \log_{10} \frac{\sum x^2}{a(c)} \quad\text{at the } c \text{ where}\quad
        A - 20 \log_{10} c = 15.9\ \text{dB},
@@ -59,7 +59,7 @@ def active_power(audio: Floats, rate: int) -> float:
     Returns
     -------
     float
-        ``10 * log10`` of it is the active level in dB.
+        Mean square; ``10 * log10`` of it is the active level in dB.
 
     Raises
     ------
@@ -126,8 +126,8 @@ def pause_depth(audio: Floats, rate: int) -> float:
     Returns
     -------
     float
-        From 0 to `DEEPEST_DB`; NaN where no frame has any sound. A clip that is cut so closely that
-        fewer than a tenth of its frames are pauses has a depth of weak speech.
+        From 0 to `DEEPEST_DB`; NaN if no frame contains sound. If fewer than a tenth of the frames
+        are pauses, because the clip is cut closely, this is the depth of its weak speech.
 
     Examples
     --------

@@ -44,7 +44,7 @@ class Frame(NamedTuple):
 
 
 def sqrt_hann(n_fft: int) -> Floats:
-    """Return the periodic sqrt-Hann window; the overlapping squares sum to a constant.
+    """Return the periodic sqrt-Hann window; squares at a distance of `n_fft` / 2 sum to one.
 
     Examples
     --------
@@ -92,12 +92,12 @@ def forward(audio: Floats, frame: Frame, window: Floats | None = None) -> Comple
     Returns
     -------
     ndarray
-        Shape ``(n_fft // 2 + 1, frames)``, complex64 for float32 audio.
+        Spectrum, shape ``(n_fft // 2 + 1, frames)``, complex64 for float32 audio.
 
     Raises
     ------
     AlphaMFError
-        The windows overlap by less than half, or `window` has another length.
+        ``n_fft`` is below 2, the windows overlap by less than half, or `window` has another length.
 
     Examples
     --------
@@ -123,19 +123,19 @@ def forward(audio: Floats, frame: Frame, window: Floats | None = None) -> Comple
 def inverse(
     spectrum: Complexes, frame: Frame, samples: int, window: Floats | None = None
 ) -> Floats:
-    """Invert `forward`; for an unchanged spectrum, the only error is rounding.
+    """Return the signal of a spectrum; after `forward`, the only error is rounding.
 
-    Overlap-add with the analysis window, divided by the sum of the squared windows: the
+    This is overlap-add with the analysis window, divided by the sum of the squared windows: the
     least-squares inverse (Griffin and Lim, 1984), exact for any window that leaves no gap.
 
     Parameters
     ----------
     spectrum
-        Shape ``(n_fft // 2 + 1, frames)``.
+        Spectrum, shape ``(n_fft // 2 + 1, frames)``.
     frame, window
         As given to `forward`.
     samples
-        Length of the signal.
+        Length of the signal that is returned.
 
     Examples
     --------
@@ -203,14 +203,14 @@ def windows(hop: int) -> Windows:
 
 
 def power_share(hop: int) -> float:
-    """Return a cell's mean power in the second stage's windows over its mean power in `windows`."""
+    """Return a cell's mean power in the second stage's windows divided by that in `windows`."""
     return float(hop / np.sum(windows(hop).analysis.astype(float) ** 2))
 
 
 def spectra(sound: Floats, hop: int) -> Complexes:
-    """Return the spectra of the whole hops of a sound, shape (frames, bins).
+    """Return the spectra of a sound, one at the end of each whole hop, shape (hops, bins).
 
-    Each is as loud as if all of its window lay within the sound.
+    The first ones are scaled as if all of their window lay within the sound.
     """
     window = windows(hop).analysis
     padded = np.pad(sound[: len(sound) // hop * hop], (len(window) - hop, 0))

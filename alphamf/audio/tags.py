@@ -15,7 +15,7 @@ from alphamf.audio.media.kinds import Openable
 from alphamf.errors import AlphaMFError
 
 _STALE = "----:com.apple.iTunes:iTunSMPB"
-"""Fields with the numbers of samples that the input's encoder added before and after the sound."""
+"""Field with the numbers of samples that the input's encoder added before and after the sound."""
 
 _COMMON = (
     "title", "artist", "album", "albumartist", "date", "genre", "tracknumber", "discnumber",
@@ -36,10 +36,10 @@ _LONGEST = 1 << 20
 """Maximum number of characters of a field that is copied into another format."""
 
 _RATIO = 16
-"""Maximum growth of a compressed frame: text shrinks to a tenth at best."""
+"""Maximum factor by which a compressed frame may grow: text shrinks to a tenth at best."""
 
 _SECONDS = 5
-"""Longest processor time that reading the tags of a file, or writing them, may take."""
+"""Maximum processor time, in seconds, for reading the tags of a file, and for writing them."""
 
 KINDS = ("MP3", "FLAC", "OGG", "MP4", "ASF")
 """Families of formats whose tags mutagen writes."""
@@ -48,14 +48,14 @@ KINDS = ("MP3", "FLAC", "OGG", "MP4", "ASF")
 def copied(
     source: Openable | None, output: BinaryIO, kind: str, *, same: bool, history: str | None
 ) -> tuple[Any, str | None]:
-    """Return the output's tags as they will be, and a note on what is not copied.
+    """Return the output's changed tags, to be saved, and a note on what is not copied, or None.
 
-    The tags are None if nothing has to be written. `source` is None if only the history changes,
-    and `same` says that it is of the output's kind, so that all of its fields are copied.
+    The tags are None if nothing has to be written. `source` is None if only the history changes;
+    `same`: whether it has the output's kind of tags, so that all of its fields are copied.
     """
     try:
         prepare()
-    except ImportError:  # whoever passes alphamf on may leave out what is under the GPL
+    except ImportError:  # a distribution may omit it, as it is under the GPL
         return None, "tags were not copied because mutagen is not installed"
     _zlib.has_refused = False
     try:
@@ -106,7 +106,7 @@ def save(file: Any, output: BinaryIO) -> None:
 
 
 def _replace(old: Any, new: Any) -> str | None:
-    """Copy all fields between files of the same type; return a note if it is not possible."""
+    """Copy all fields between files of the same type; return a note if this is not possible."""
     # Comments of Vorbis and of Opus are alike, and mutagen's types of the files are not.
     if type(old) is not type(new) and not isinstance(old.tags, list):
         return "tags were not copied because the file has them of another kind"
@@ -143,7 +143,7 @@ def _key(file: Any, name: str) -> str:
 
 
 def _read(source: Openable, kind: str, *, easy: bool) -> Any:
-    """Read the tags of a file with mutagen: None if there are none, a note if it fails."""
+    """Return a file that mutagen has read; None if it has no tags, a note if reading fails."""
     import mutagen
     from mutagen.mp4 import MP4
 
@@ -165,7 +165,7 @@ def _opened(file: BinaryIO, kind: str, *, easy: bool) -> Any:
 
 
 class _OverdueError(BaseException):
-    """Mutagen took too long; it catches every Exception where it reads a field."""
+    """Error if mutagen takes too long; not an Exception, because mutagen catches those."""
 
     def __str__(self) -> str:
         return f"it took more than {_SECONDS} s"
@@ -175,7 +175,7 @@ class _OverdueError(BaseException):
 def _limited_time() -> Iterator[None]:
     """Raise an _OverdueError in this block of Python code once it has computed for `_SECONDS`.
 
-    Mutagen copies the rest of a tag at each of its fields, which may be as short as a byte.
+    Mutagen copies the rest of a tag at each field, so that many short fields take long.
     """
     before, last = sys.getprofile(), time.thread_time() + _SECONDS
 
@@ -191,13 +191,13 @@ def _limited_time() -> Iterator[None]:
 
 
 class _BoundedZlib(threading.local):
-    """Stands for zlib in mutagen, and refuses frames that would become many times larger."""
+    """Replaces zlib in mutagen, and refuses frames that would become many times larger."""
 
     error = zlib.error
     has_refused = False
 
     def decompress(self, data: bytes) -> bytes:
-        """Decompress a frame."""
+        """Return a frame, decompressed; raise a `zlib.error` if it would become too large."""
         stream = zlib.decompressobj()
         found = stream.decompress(data, _RATIO * len(data))
         if stream.unconsumed_tail:

@@ -27,7 +27,7 @@ from alphamf.tools.files import atomic_file, file_errors, printable_name
 def compression(
     original: Recording | None, format: str, subtype: str, rate: int, channels: int
 ) -> dict[str, Any]:
-    """Return the options of `soundfile.SoundFile` for about the input's bit rate."""
+    """Return options of `soundfile.SoundFile` to keep the bit rate of MP3 or Opus; otherwise {}."""
     if original is None or (original.format, original.subtype) != (format, subtype):
         return {}
     size = original.path.stat().st_size
@@ -57,13 +57,13 @@ def _level(kilobits: float, least: int, most: int) -> float:
 
 
 class Destination(NamedTuple):
-    """Path and encoding of an output."""
+    """Path, encoding and gain of an output."""
 
     path: str  # The file, or ``-``
     # format, subtype: as libsndfile names them.
     format: str
     subtype: str
-    # A sentence where these differ from the input's, or the sound is lowered; otherwise None.
+    # A sentence if these differ from the input's, or if the sound is lowered; otherwise None.
     note: str | None
     gain: float = 1.0  # Factor for the samples, so that those above full scale fit
 
@@ -71,7 +71,7 @@ class Destination(NamedTuple):
 def destination(
     path: str, reader: Recording, *, derived: bool = False, lower: bool = True
 ) -> Destination:
-    """Choose how to write the recording from `reader` to `path`."""
+    """Return how to write a recording to `path`, given by the user, or `derived` from the input."""
     subtype = reader.subtype
     wanted: formats.Format | None
     if derived:
@@ -106,9 +106,9 @@ _EXACT = {"int8": "PCM_S8", "uint8": "PCM_U8", "int16": "PCM_16", "int32": "PCM_
 
 
 def write(path: str | os.PathLike[str], audio: NDArray[Any], rate: int) -> None:
-    """Write samples, shape (n, channels), in the format that the file name says.
+    """Write samples, shape (n, channels), at a rate in Hz, in the format of the file extension.
 
-    Integers have their range as full scale; if the format has their dtype, it is used.
+    Full scale is 1, or the range of an integer dtype, which is kept if the format supports it.
     """
     wanted, subtype = _named_format(os.fspath(path), "", _EXACT.get(audio.dtype.name, "FLOAT"))
     form = wanted.encoding(subtype, samples=audio.size)
@@ -122,12 +122,12 @@ def write(path: str | os.PathLike[str], audio: NDArray[Any], rate: int) -> None:
 
 
 _LOWERED = 4.0
-"""Maximum peak above full scale for which sound is lowered as a whole, 12 dB: more indicates
+"""Maximum factor, 12 dB, by which sound is lowered so that its peak fits: a higher peak indicates
 damage."""
 
 
 def _excess(reader: Recording, subtype: str) -> float:
-    """Return a lossy input's peak above a subtype's range, at most `_LOWERED`; otherwise 1."""
+    """Return a lossy input's peak, from 1 to `_LOWERED`, if a subtype would clip it; else 1."""
     form = formats.subtype_named(subtype)
     if not isinstance(reader, Reader) or reader.subtype in formats.SUBTYPES:
         return 1.0
@@ -161,14 +161,14 @@ class Writer:
 
     @property
     def clipped_by_db(self) -> float:
-        """Peak level above full scale, in dB."""
+        """Level of the highest peak above full scale, in dB; 0 if nothing was clipped."""
         return 20 * math.log10(self.highest)
 
     def write(self, block: Floats) -> None:
         """Append samples, shape (n, channels).
 
-        Integer formats are rounded to the nearest step and clipped at full scale; floating-point
-        and lossy formats keep larger values.
+        Integer formats round to the nearest step. They and companded ones clip at full scale;
+        floating-point and lossy formats keep larger values.
         """
         import soundfile
 
@@ -195,7 +195,7 @@ class Writer:
         self.frames += len(block)
 
     def _count(self, block: Floats) -> None:
-        """Count the samples above full scale."""
+        """Count the samples above full scale, and update the highest peak."""
         magnitude = np.abs(block)
         self.clipped += int(np.count_nonzero(magnitude > 1))
         self.highest = max(self.highest, float(magnitude.max(initial=1)))
@@ -216,7 +216,7 @@ def open_writer(
     within: str | os.PathLike[str] | None = None,
     replace: bool = True,
 ) -> Iterator[Writer]:
-    """Write an audio file to a temporary name, and rename it on success."""
+    """Yield a writer to a temporary file; on success, add the metadata and rename the file."""
     import soundfile
 
     name = "standard output"
@@ -268,7 +268,7 @@ def open_writer(
 def _muxer(
     original: Original | None, sink: Sink, name: str, options: dict[str, Any]
 ) -> ConfinedMuxer | Muxer:
-    """Open a media file, in a confined process if it reads the tracks of an untrusted file."""
+    """Open a media file for writing, in a confined process if it copies tracks of `original`."""
     if original is not None and sandbox.is_enabled():
         with suppress(NoSandboxError):
             return ConfinedMuxer(original, sink, name, options)
@@ -283,7 +283,7 @@ def _media(original: Recording | None) -> Original | None:
 
 
 def _verify(part: Path, name: str, frames: int) -> None:
-    """Read the file back and check its length."""
+    """Read a file back, and raise an AlphaMFError if its length is not `frames`."""
     try:
         with open_reader(part) as written:
             found = written.frames

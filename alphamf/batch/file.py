@@ -51,7 +51,7 @@ PACKAGES = "numpy", "scipy", "soxr", "soundfile"
 
 
 def _about_run(weights: Weights, request: Request) -> dict[str, Any]:
-    """Return models, settings and environment of a run, as a result contains them."""
+    """Return models, settings and environment of a run for its result, if `documented`."""
     if not request.documented:  # reading the environment takes a quarter of a second
         return {}
     networks = {name: getattr(weights, name) for name in NETWORKS}
@@ -73,7 +73,7 @@ def _about_run(weights: Weights, request: Request) -> dict[str, Any]:
 def environment() -> dict[str, Any]:
     """Return the processor, the compiled loops, the BLAS libraries, and versions.
 
-    It can be printed as JSON. Equal inputs, settings and environments give equal bits.
+    The dict can be printed as JSON. Equal inputs, settings and environments give equal bits.
     """
     import soundfile
     from threadpoolctl import threadpool_info
@@ -102,7 +102,7 @@ def environment() -> dict[str, Any]:
 
 
 def _cpu() -> str | None:
-    """Return the processor's name."""
+    """Return the processor's name, or None if it is unknown."""
     try:
         lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
     except OSError:
@@ -123,7 +123,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         return {"file": job.source, "output": job.output, "skipped": skipped}
     with ExitStack() as stack:
         reader = stack.enter_context(_open_input(job.source, request))
-        # What is brought to a loudness is kept below full scale by that.
+        # With a target loudness, the normalizer limits the peaks.
         lower = request.loudness is None
         target = destination(job.output, reader, derived=job.derived, lower=lower)
         make_folder(target.path, job.link_root)
@@ -195,7 +195,7 @@ def _weights(rate: int, request: Request) -> Weights:
 
 
 def _hints(reader: Recording, request: Request, frame: Frame) -> Hints | None:
-    """Return the request's hints, with times relative to where denoising starts."""
+    """Return the request's hints, with times from the start of denoising, or None."""
     ranges = request.noise_from, ()
     hints = hints_of(reader.blocks(), reader.rate, reader.duration, ranges, reader.name)
     if hints is None or request.part is None:
@@ -204,7 +204,7 @@ def _hints(reader: Recording, request: Request, frame: Frame) -> Hints | None:
 
 
 def _input(job: Job) -> str | int:
-    """Return the input's path, or the descriptor of standard input if it has one."""
+    """Return the input's path; for standard input, its descriptor, or the null device's path."""
     if job.source != STREAM:
         return job.source
     try:
@@ -214,7 +214,7 @@ def _input(job: Job) -> str | int:
 
 
 def _check_renamed(job: Job, target: Destination) -> None:
-    """Refuse to replace a file whose name was not known when all outputs were named."""
+    """Raise an AlphaMFError if an output whose name changed would replace a file."""
     if target.path != job.output and would_overwrite(target.path):
         raise AlphaMFError(
             f"{printable_name(target.path)}, the output for {printable_name(job.source)}, already "
@@ -224,7 +224,7 @@ def _check_renamed(job: Job, target: Destination) -> None:
 
 
 def _check_trim(reader: Recording, target: Destination, request: Request) -> None:
-    """Refuse `trim` if other tracks or chapters would lose their synchronisation."""
+    """Raise an AlphaMFError if trimming would shift the sound against other tracks or chapters."""
     if request.trim and reader.track is not None and formats.get(target.format).muxer:
         raise AlphaMFError(
             f"`trim_silence` would shift the sound of {reader.name} against its other "
@@ -271,7 +271,7 @@ def _denoise(
     frame: Frame,
     trimmer: Trimmer | None,
 ) -> tuple[list[float], Agreement | None, list[str]]:
-    """Denoise the sound from `reader` and pass it to `write`."""
+    """Write the denoised sound; return mean acceptance rates, agreement, and notes."""
     notes: list[str] = []
 
     def denoised(blocks: Iterable[Samples]) -> Iterator[Segment]:

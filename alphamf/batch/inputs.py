@@ -22,7 +22,7 @@ from alphamf.tools.files import (
 
 
 def derived_name(item: InputFile, output_dir: str | None, template: str | None = None) -> str:
-    """Return the output name: in a folder, or beside the input with `RESULT` added."""
+    """Return the output path: in a folder, or beside the input, by default with `RESULT` added."""
     place = item.path if output_dir is None else os.path.join(output_dir, item.relative)
     folder, name = os.path.split(place)
     stem, ext = os.path.splitext(name)
@@ -55,7 +55,7 @@ def possible_names(source: str, output: str) -> list[str]:
 
 
 def resolve(pairs: Sequence[tuple[str, str]], guarded: Container[Identity]) -> list[str]:
-    """Choose the final names of outputs that might conflict with other files.
+    """Return the outputs' names, made final where they might conflict with other files.
 
     Inputs are opened only if the output's name with the extension ``.wav`` already exists, is
     protected, or could also be the output of another input.
@@ -125,10 +125,10 @@ class Plan(NamedTuple):
 
     jobs: list[Job]
     problems: list[Problem]
-    # Files that were named and passed over, as they are results of other inputs.
+    # Files that were named but are skipped, as they are results of other inputs.
     results: Sequence[str] = ()
     guarded: Mapping[Identity, str] = {}  # Each file that no output may replace, and what it is
-    passed: Collection[str] = ()  # Recordings in folders that cannot be read with what is installed
+    passed: Collection[str] = ()  # Skipped recordings with an unknown extension
 
 
 def plan(
@@ -140,7 +140,7 @@ def plan(
     overwrite: bool = False,
     protected: Iterable[tuple[str, str]] = (),
 ) -> Plan:
-    """Find the input files and choose an output name for each.
+    """Return the input files with an output name for each, and the inputs that cannot be used.
 
     No output replaces an input, and no two outputs are the same file. If several outputs would have
     the same name, the one with its input's extension gets it: inputs that cannot be written in
@@ -184,7 +184,7 @@ def plan(
 
 
 def find(inputs: Iterable[str]) -> list[str]:
-    """Return the audio files that the given names refer to, in the same way as `plan`."""
+    """Return the paths of the audio files that names refer to, or raise the first AlphaMFError."""
     found, problems, _ = _find(inputs, None)
     if problems:
         raise AlphaMFError(problems[0].sentence)
@@ -192,7 +192,7 @@ def find(inputs: Iterable[str]) -> list[str]:
 
 
 def check_extra(outputs: Mapping[str, str | None], files: Plan, *, overwrite: bool) -> None:
-    """Refuse extra outputs of several inputs, and outputs that would overwrite something."""
+    """Raise an AlphaMFError for extra outputs of several inputs, of wrong name, or in conflict."""
     taken = {
         _identify(name)
         for job in files.jobs
@@ -259,7 +259,7 @@ def _check_single(output: str, count: int) -> None:
 
 
 def _without_results(found: list[InputFile]) -> tuple[list[InputFile], list[str]]:
-    """Split off denoised files that were given together with their originals."""
+    """Return the files without results that were given with their originals, and these results."""
     stems = {os.path.splitext(real_path(item.path))[0] for item in found}
     results = []
     for item in found:
@@ -270,7 +270,7 @@ def _without_results(found: list[InputFile]) -> tuple[list[InputFile], list[str]
 
 
 def _not_made(found: list[InputFile], output_dir: str | None, template: str) -> list[InputFile]:
-    """Drop files that an earlier run created from the other files with this template."""
+    """Return the files without searched ones that have the name of another file's output."""
     made = set()
     for item in found:
         name = derived_name(item, output_dir, template)
@@ -285,7 +285,7 @@ def _jobs(
     template: str | None,
     guarded: Mapping[Identity, str],
 ) -> list[Job]:
-    """Choose the output name of each file."""
+    """Return a job for each file, with the name of its output."""
     if output is not None:
         return [Job(item.path, output, False, item.searched) for item in found]
     files = [item for item in found if item.path != STREAM]
@@ -309,7 +309,7 @@ def _check_name(path: str) -> None:
 
 
 def _identify(path: str) -> Identity:
-    """Return the identity of the file that a path leads to; None for a stream."""
+    """Return the identity of the file that a path leads to; a stream has one of its own."""
     _check_name(path)
     return Identity(-1, -1, STREAM) if path == STREAM else identify(path)
 
@@ -317,7 +317,7 @@ def _identify(path: str) -> Identity:
 def _conflict(
     job: Job, taken: Mapping[Identity, str], guarded: Mapping[Identity, str], overwrite: bool
 ) -> str | None:
-    """Return an error message if the output of a job would overwrite a protected file, or None."""
+    """Return an error message if a job's output conflicts with a file or is a link, or None."""
     source = printable_name(job.source)
     if job.output == STREAM:
         return None

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Archive:
-    """Arrays in Fortran order that are appended part by part along the last, slowest, axis."""
+    """Arrays in temporary files that grow part by part along the last axis; saved as .npz."""
 
     def __init__(self) -> None:
         self._stack = ExitStack()
@@ -67,7 +67,7 @@ class Archive:
         replace: bool = True,
         **arrays: NDArray[Any],
     ) -> None:
-        """Write the appended arrays, and further complete arrays."""
+        """Write the appended arrays, and the complete `arrays`, as an .npz file."""
         with (
             file_errors(path, "written"),
             atomic_file(path, mode=mode, replace=replace) as part,
@@ -81,7 +81,7 @@ class Archive:
 
 
 class Observers:
-    """Observes one file being denoised and writes the additional outputs.
+    """Writer of the additional outputs of one file, while the file is denoised.
 
     `frame`: STFT frame of the gain, in samples of the input.
     """
@@ -128,14 +128,14 @@ class Observers:
             self._picture = Picture(os.path.basename(reader.name), reader.frames, reader.rate)
 
     def watch(self, blocks: Iterable[Floats]) -> Iterator[Floats]:
-        """Record the input, and return its blocks unchanged, shape (samples, channels) each."""
+        """Yield the blocks of the input unchanged, shape (samples, channels) each; record them."""
         for block in blocks:
             if self._picture:
                 self._picture.before.add(block)
             yield block
 
     def add(self, segment: Segment) -> None:
-        """Process the next segment of the output."""
+        """Add the next segment of the output to the additional outputs."""
         if self._noise:
             self._noise.write(segment.noise)
         if self._archive:

@@ -18,14 +18,14 @@ FADE = 0.02
 
 
 class Part(NamedTuple):
-    """A part of a recording, from `start` to `end` in seconds; without `end`, to its end."""
+    """A part of a recording, from `start` to `end` in seconds (None: to the recording's end)."""
 
     start: float = 0.0
     end: float | None = None
 
 
 class _Input:
-    """Blocks of a recording, which can be read up to given samples."""
+    """Blocks of a recording, which can be read up to a given sample."""
 
     def __init__(self, blocks: Iterable[Samples]) -> None:
         self._blocks = iter(blocks)
@@ -33,7 +33,7 @@ class _Input:
         self.position: int = 0
 
     def more(self) -> bool:
-        """Whether there are more samples."""
+        """Return whether there are more samples."""
         while self._held is None or not len(self._held):
             self._held = next(self._blocks, None)
             if self._held is None:
@@ -50,7 +50,7 @@ class _Input:
 
 
 class _Faded:
-    """Fades the denoised segments of a part into the input, which it buffers until then."""
+    """Mixer that fades the denoised segments of a part into the input, which it buffers."""
 
     def __init__(self, lead: int, fade: int, *, at_start: bool) -> None:
         self._lead, self._fade = lead, fade if at_start else 0
@@ -59,7 +59,7 @@ class _Faded:
         self._position = 0
 
     def keep(self, blocks: Iterable[Samples]) -> Iterator[Samples]:
-        """Buffer the input and pass it on."""
+        """Buffer the blocks of the input, and yield them unchanged."""
         for block in blocks:
             self._kept.append(block)
             yield block
@@ -82,7 +82,7 @@ class _Faded:
         return segment._replace(audio=np.where(column == 0, given, mixed), noise=noise)
 
     def _given(self, count: int) -> Samples:
-        """Return a number of samples of the buffered input and drop them."""
+        """Remove the next `count` samples from the buffered input, and return them."""
         parts = []
         while count:
             block = self._kept.popleft()
@@ -101,7 +101,7 @@ def denoise_part(
     frame: Frame,
     denoised: Callable[[Iterable[Any]], Iterator[Segment]],
 ) -> Iterator[Segment]:
-    """Denoise a part of a recording; the rest is returned unchanged.
+    """Yield segments of a recording, denoised in `part` only; raise an AlphaMFError if it is empty.
 
     `blocks`: blocks of the recording, shape (samples, channels). `frame`: window and hop of the
     gain, in samples of the recording.

@@ -17,13 +17,13 @@ COLUMNS = 1200
 """Maximum number of columns of a picture: about one per pixel."""
 
 _RANGE = 80.0
-"""Decibels shown below the loudest cell of the input."""
+"""Range of the spectrograms in dB, below the loudest time-frequency cell of the input."""
 
 _HEARD = 50.0
 """Level in dB, relative to the speech's loudest cell, below which cells are drawn black."""
 
 _SURE = -15.0
-"""Distance in dB between the speech and its error from which on the speech is drawn as certain."""
+"""Error relative to the speech, in dB, up to which the speech is drawn as certain."""
 
 _DOUBTS = ("#3b8bff", "#e0e0e0", "#ff7a1a")
 """Colours from certain to uncertain."""
@@ -32,11 +32,11 @@ _QUIETEST = 1e-20
 """Reference power for digital silence."""
 
 _CHUNK = 256
-"""Frames transformed at a time."""
+"""Number of frames that are transformed at a time."""
 
 
 class Columns:
-    """Averages rows of numbers, `total` of them, over columns of equal duration."""
+    """Means of `total` rows of numbers, added in order, over columns of equal duration."""
 
     added: int
 
@@ -108,7 +108,7 @@ class Spectrogram:
 
 
 class Picture:
-    """Collects the data of the picture while a file is denoised.
+    """Data of the picture of a file, collected while the file is denoised.
 
     `frames`, `rate`: length of the file in samples, and samples per second.
     """
@@ -122,7 +122,7 @@ class Picture:
         self._found: list[Columns] = []
 
     def add_gain(self, audio: Floats, gain: Floats, gain_std: Floats, frame: Frame) -> None:
-        """Add the next segment: its speech, and the uncertainty.
+        """Add the speech and the uncertainty of the next segment.
 
         `audio`: the input, shape (samples, channels). `gain`, `gain_std`: shape (channels, bins,
         frames), from 0 Hz to half the rate. `frame`: frame of the gain, in samples of the file.

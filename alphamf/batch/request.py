@@ -16,10 +16,10 @@ from alphamf.tools.arrays import Floats
 
 
 class Observer(Protocol):
-    """Receives the input and output of a file, and makes something else: scores, a picture."""
+    """Object that receives a file's input and output, and makes scores, a picture or files."""
 
     def watch(self, blocks: Iterable[Floats]) -> Iterator[Floats]:
-        """Record and pass on the input, blocks of shape (samples, channels)."""
+        """Yield the blocks of the input, shape (samples, channels) each, and record them."""
         ...
 
     def add(self, segment: Segment) -> None:
@@ -37,7 +37,7 @@ permissions of the files that it writes; the stack closes the files that it open
 
 
 Estimator = Callable[[Iterable[Any], int, StreamOptions], Iterator[Segment]]
-"""Returns segments for blocks of sound, a sampling rate and options."""
+"""Function of blocks of sound, a rate in Hz and options that yields denoised segments."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Request:
     """Options that apply to every file of a batch."""
 
     options: (
-        StreamOptions  # How each is denoised; `file.process` sets the weights, progress and hints
+        StreamOptions  # How files are denoised; `file.process` sets the weights, progress and hints
     )
     observe: Observe  # Makes the observer of each file
     preset: str = "fast"  # Name of the preset that the settings are made from
@@ -60,9 +60,9 @@ class Request:
     # Time ranges of every file with noise only, as from `alphamf.denoising.hints.check_ranges`.
     noise_from: TimeRanges = ()
     whole: bool = False  # Whether the length of a pipe must be known before it is denoised
-    track: int | None = None  # As for `alphamf.audio.reader.open_reader`
-    # Makes the segments of the output. Another function than `denoise_blocks` writes a file again
-    # from speech that is known.
+    track: int | None = None  # Number of the audio track, as for `alphamf.audio.reader.open_reader`
+    # Makes the segments of the output; a function other than `denoise_blocks` can make them from
+    # speech that is already known.
     estimate: Estimator = denoise_blocks
     tag: bool = False  # Whether to add a line to the outputs' history
     # Whether a result contains what it depends on: versions, digests of the models, processor.

@@ -24,11 +24,11 @@ IN_MEMORY = 1 << 26
 """Maximum number of bytes that are held back in memory; more are written to a temporary file."""
 
 BLOCK = 1 << 18
-"""Samples per channel that are returned at a time."""
+"""Maximum number of samples per channel that are returned at a time."""
 
 
 class Trimmer:
-    """Holds sound back until speech follows; use it as a context manager.
+    """Buffer that holds sound back until speech follows; use it as a context manager.
 
     `frame`: window and hop of the activity, in samples.
     """
@@ -59,7 +59,7 @@ class Trimmer:
         yield from self._kept(segment.activity)
 
     def finish(self) -> Iterator[Floats]:
-        """Yield the remaining blocks to keep."""
+        """Yield all sound if no speech was found; set `last` to the end of the kept sound."""
         if not self.found:
             yield from self._until(0, self._taken)
         self.last = self._given

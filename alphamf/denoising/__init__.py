@@ -1,1 +1,1 @@
-"""Denoising: arrays, files, streams and live sound."""
+"""Denoising of arrays, files and streams."""

@@ -3,8 +3,7 @@
 A segment of one channel goes through an STFT, alpha-MF and a sampler at the dictionary's rate; a
 small network may refine the posterior (`Settings.refine`). The resulting gain is applied to the
 STFT of the segment at its *own* rate. A second network then decides, in short windows, how much of
-the result and how much of the input is taken. The sound is changed in its own spectrogram only, so
-rate, length and alignment are those of the input.
+the result and of the input is taken. Rate, length and alignment are those of the input.
 """
 
 from base64 import b64encode
@@ -49,9 +48,9 @@ from alphamf.tools.files import printable_name
 class Denoised(NamedTuple):
     """A denoised recording; `audio` and `noise` have the input's shape; see also `Segment`.
 
-    If the input is integers, `audio` and `noise` have the same dtype; otherwise they are float32.
+    If the input has integers, `audio` and `noise` have its dtype; otherwise they are float32.
 
-    ``rate`` is the sampling rate in Hz, which a file brings with it. ``frame_times`` (seconds) and
+    ``rate`` is the sampling rate in Hz, a file's own or as given. ``frame_times`` (seconds) and
     ``frequencies`` (Hz) are the axes of the gain. `alphamf.speech_ranges` turns ``activity`` into
     time ranges with speech. With ``chains=2`` or more in the settings, ``agreement`` measures how
     well the chains agree (`alphamf.Agreement`). ``dry`` is that of the settings: `audio` and
@@ -88,13 +87,13 @@ class Denoised(NamedTuple):
         return np.array(self.audio, dtype) if copy else np.asarray(self.audio, dtype)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write `audio` to a file in the format of its extension, without rounding if it can."""
+        """Write `audio` to a file in the format of its extension, without rounding if possible."""
         from alphamf.audio.writer import write
 
         write(path, _by_sample(self.audio, len(self.gain)), self.rate)
 
     def _repr_html_(self) -> str:
-        """Return players with the first minute before and after, for notebooks."""
+        """Return HTML for notebooks: players of the first minute before and after denoising."""
         import soundfile
 
         players, count = [], 60 * self.rate
@@ -146,7 +145,7 @@ def _by_sample(audio: Samples, channels: int) -> Samples:
 class _Collected:
     """A recording in memory and its results, each stored once.
 
-    `audio`: samples, shape (samples,), or with channels, along the first axis if `channels_first`.
+    `audio`: shape (samples,), (samples, channels) or, if `channels_first`, (channels, samples).
     """
 
     def __init__(self, audio: Samples, frame: Frame, *, channels_first: bool) -> None:
@@ -172,11 +171,11 @@ class _Collected:
 
     @property
     def samples(self) -> int:
-        """Length of the recording."""
+        """Length of the recording in samples."""
         return len(self._input)
 
     def add(self, segment: Segment) -> None:
-        """Add the next segment."""
+        """Store the results of the next segment."""
         samples = slice(self._samples, self._samples + len(segment.audio))
         frames = slice(self._frames, self._frames + segment.gain.shape[2])
         self._by_sample(self._audio)[samples] = segment.audio
@@ -207,7 +206,7 @@ class _Collected:
 def denoise_blocks(
     blocks: Iterable[ArrayLike], rate: float, options: StreamOptions
 ) -> Iterator[Segment]:
-    """Denoise a recording that arrives in blocks, with options that have been checked."""
+    """Yield the denoised segments of blocks; raise an AlphaMFError if these have no samples."""
     check_instance("blocks", blocks, Iterable, "an iterable of arrays")
     samples = 0
     with open_stream(rate, None, options) as stream:
@@ -239,7 +238,7 @@ def denoise(
     progress: Callable[[float], None] | None = None,
     cancel: Cancel | None = None,
 ) -> Denoised:
-    """Denoise a recording: a file, or samples in memory.
+    """Denoise a recording, a file or samples in memory, and return a `Denoised`.
 
     Parameters
     ----------
@@ -256,35 +255,34 @@ def denoise(
     strength
         How much of the denoising to apply, from 0 (none) to 1 (all); None: what the preset says.
     dereverb
-        How much of the room's echo to remove, from 0 (none) to 1 (all), or True for all; None: what
-        the preset says, which is none.
+        How much of the room's echo to remove, from 0 to 1 (all), or True for all; None: what the
+        preset says, which is 0.
     max_attenuation
-        Largest attenuation of a time-frequency cell in dB; None: what the preset says, which is no
-        limit.
+        Largest attenuation of a time-frequency cell in dB; None: what the preset says: no limit.
     model
         A dictionary, its file, the name of a shipped one, or ``"auto"``: the one for the rate. The
-        networks that fit the dictionary are loaded with it; `alphamf.Weights` names all of them.
+        networks that fit it are loaded, too. Or `alphamf.Weights`: a dictionary and its networks.
     seed
-        The same seed gives the same bits.
+        Seed of the random numbers, 0 or more; the same seed gives the same bits.
     device
         Device for the sampling: ``"cpu"``, ``"cuda"`` or ``"auto"``.
     jobs
-        Segments processed side by side. On the CPU the result does not depend on it; on a GPU it
+        Segments to process side by side. On the CPU the result does not depend on it; on a GPU it
         determines which segments share random numbers.
     max_channels
-        The most channels that are accepted, because each takes as long as a recording.
+        Maximum number of channels: each of them takes as long as a recording of one channel.
     channels_first
         Whether the channels are along the first axis, as in librosa and torch.
     noise_from
         Time ranges with noise only, such as ``[(0, 3)]``: starts and ends in seconds. Their spectra
-        are used for the noise in the whole recording, beside those learned from each segment. They
-        are silent in the result, except for what `dry` and `max_attenuation` leave.
+        are used for the noise in the whole recording, beside those learned per segment. The time
+        ranges are silent in the result, except for what `dry` and `max_attenuation` leave.
     speech_from
         Time ranges that certainly contain speech: their `activity` is 1.
     progress
-        Called with the seconds of sound done so far.
+        Function that is called with the seconds of sound done so far.
     cancel
-        Stops the work soon after it is set, a `threading.Event` for example.
+        An event that stops the work soon after it is set, such as a `threading.Event`.
 
     Raises
     ------
@@ -294,7 +292,7 @@ def denoise(
         The file cannot be read; samples have no rate, or a file is given one; the audio is empty,
         not finite, not real or of another shape; it has too many channels; the rate is out of
         range; a setting or the model cannot be used; a time range is too short, ends before it
-        starts or after the recording, or overlaps another.
+        starts or after the recording, or overlaps another; a chain diverges.
 
     Examples
     --------
@@ -328,7 +326,7 @@ def _samples(
     *,
     channels_first: bool,
 ) -> tuple[ArrayLike, float]:
-    """Return samples and their rate; a file is read."""
+    """Return the samples and their rate in Hz; if `audio` is a file, both are read from it."""
     if not (isinstance(audio, str | PathLike) or hasattr(audio, "read")):
         if rate is None:
             raise AlphaMFError("the rate of samples must be given, in Hz: denoise(audio, rate)")
@@ -367,7 +365,7 @@ def denoise_stream(
     Parameters
     ----------
     blocks
-        Arrays of samples as in `denoise`, with any number of samples each and the same dtype.
+        Arrays of samples as in `denoise`, of any length each, and all of one dtype.
     rate, preset, strength, dereverb, max_attenuation, model, seed, device, jobs, max_channels, \
     channels_first, progress, cancel
         As in `denoise`.
@@ -381,8 +379,10 @@ def denoise_stream(
 
     Raises
     ------
+    concurrent.futures.CancelledError
+        `cancel` was set.
     AlphaMFError
-        As `denoise`; no block held a sample.
+        As in `denoise` and `alphamf.Stream`, or there are no samples in any block.
 
     Examples
     --------

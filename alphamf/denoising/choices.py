@@ -1,4 +1,4 @@
-"""Names that options can have: for type checkers, for the command line, which imports no NumPy."""
+"""Values of options, as types for type checkers and the command line, which imports no NumPy."""
 
 from typing import Literal
 
@@ -6,7 +6,7 @@ PresetName = Literal["fast", "transcription", "plain", "paper"]
 """The names in `alphamf.denoising.settings.PRESETS`."""
 
 ChannelsName = Literal["linked", "separate"]
-"""How the channels of a recording are denoised."""
+"""How the channels of a recording are denoised: linked, or each alone."""
 
 LatencyName = Literal["segments", "low"]
-"""How much delay is allowed: whole segments, or low latency."""
+"""How much delay is allowed: that of whole segments, or 40 ms."""

@@ -1,4 +1,4 @@
-r"""Channels that share a voice as one alpha-MF: their components, in which all is independent.
+r"""Channels that share a voice as one alpha-MF, that of their independent components.
 
 In each bin, the channels :math:`x` have a covariance R of the speech and N of the noise. With
 :math:`N = L L^H` and the unitary U of eigenvectors of :math:`L^{-1} R L^{-H}`, the columns of
@@ -13,21 +13,21 @@ model they are independent alpha-stable mixtures that share the activations H:
    \bigl(W^s_m H^s\bigr)^{2/\alpha_s}\Bigr), \qquad
    W^\mathrm{speech}_m = \Bigl(\frac{r_m}{\sum_k r_k}\Bigr)^{\alpha/2} W .
 
-:math:`r` says in which component the speech is strong: from there H is learnt for all of them.
-These are the rows of one ordinary alpha-MF (`sample` with `shares`), whose chain takes as long as
-those of all channels alone. W of the noise has rows for every component, and is learnt as ever.
+:math:`r` says in which components the speech is strong: from these H is learnt for all of them.
+The components are rows of one ordinary alpha-MF (`sample` with `shares`), whose chain takes as long
+as those of all channels alone. W of the noise has rows for every component, and is learnt as usual.
 
 The gain of a channel is the mean of the posterior gains g of the components, weighted with their
-power there,
+power in the channel,
 
 .. math:: g_c = \sum_m |A_{cm} y_m|^2\, E[g_m \mid x] \Big/ \sum_m |A_{cm} y_m|^2 .
 
-These are what the spatial filter is made of (`spatial`), in place of the gains of each channel
-alone. A is that of a first estimate, a short chain for each channel.
+The spatial filter (`spatial`) is computed from these gains in place of those of each channel alone.
+A comes from a first estimate, a short chain for each channel.
 
-Derived here from "one H, and a basis in common in each bin", which is FastMNMF's for Gaussian
-sources of the references. Elliptically stable channels (Leglaive et al.) would have one Phi for all
-components of a cell; here each has its own, as the cells of an alpha-MF do.
+Derived here from the model of FastMNMF (Sekiguchi et al.), which has one H and a common basis in
+each bin, for Gaussian sources. Elliptically stable channels (Leglaive et al.) would have one Phi
+for all components of a cell; here each has its own, as the cells of an alpha-MF do.
 
 References
 ----------
@@ -66,15 +66,15 @@ TINY = np.float32(1e-30)
 class Basis(NamedTuple):
     """A common basis of the covariances of speech and noise, in each bin."""
 
-    # A, shape (bins, channels, components), with columns of norm one, that of the most speech for
-    # its noise first.
+    # A, shape (bins, channels, components), with columns of norm one, by falling ratio of the
+    # speech to the noise.
     columns: Complexes
     # speech, noise: variances of both sources in the components, shape (components, bins).
     speech: Reals
     noise: Reals
 
     def components(self, spectra: Complexes) -> Complexes:
-        """Return y of x, both of the shape (channels, bins, frames)."""
+        """Return the components y of spectra x, both of the shape (channels, bins, frames)."""
         inverse = np.linalg.inv(self.columns).astype(spectra.dtype)
         return np.einsum("bmc,cbf->mbf", inverse, spectra)
 
@@ -94,7 +94,7 @@ def common_basis(speech: Complexes, noise: Complexes) -> Basis:
 
 
 def covariance(spectra: Complexes) -> Complexes:
-    """Return the covariance of channels in each bin, positive definite by `LOADING`.
+    """Return the covariance of channels in each bin, made positive definite by `LOADING`.
 
     `spectra`: shape (channels, bins, frames). Returns: shape (bins, channels, channels),
     complex128.
@@ -143,7 +143,7 @@ class ChannelGains:
         return self._sum(self._weights, gain)
 
     def _variance(self, variance: Array) -> Floats:
-        """Add up the variances, as components are independent given H."""
+        """Return the channels' variances: weighted sums, as components are independent given H."""
         return self._sum(self._weights**2, variance)
 
     def _sum(self, weights: Floats, values: Array) -> Floats:
@@ -152,7 +152,7 @@ class ChannelGains:
 
 
 def rows_of_each(values: Array, components: int) -> Floats:
-    """Return rows that follow each other as (..., components, rows of each, frames) on the host."""
+    """Reshape the rows of all components to (..., components, rows of each, frames) on the CPU."""
     host: Floats = to_host(values)
     return host.reshape(*host.shape[:-2], components, -1, host.shape[-1])
 
@@ -212,8 +212,8 @@ def sample_components(
 def _above(channels: Sequence[SegmentPosterior], model: Dictionary) -> tuple[Floats, Floats]:
     """Return the power in the wide bands, and the speech's mean power by the first estimates.
 
-    Returns `power, speech`: shape (channels, bands, frames), and (channels, bands). `bands`: of the
-    channel that has the most of them.
+    Returns: shapes (channels, bands, frames) and (channels, bands), with as many bands as the
+    channel that has most of them.
     """
     most = max(len(each.high.gain) for each in channels)
     power = np.stack(
@@ -227,7 +227,7 @@ def _above(channels: Sequence[SegmentPosterior], model: Dictionary) -> tuple[Flo
 
 
 def _shares(speech: Reals, power: Reals) -> Reals:
-    """Return the share of the speech in each component, after limiting it to (0, `power`].
+    """Return the proportion of the speech's power in each component, after limiting it to `power`.
 
     `speech`, `power`: shape (components, rows).
     """

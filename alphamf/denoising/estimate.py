@@ -1,8 +1,8 @@
 """Estimate the clean speech of segments of equal length through the chain of gains (`gain`).
 
 `sample_gains` applies links 1 and 2, channel by channel; `estimate_speech` applies links 3 to 5 to
-the channels of a segment, which may be linked. Without networks, `sample_groups` applies link 1 to
-the channels of a segment in place of `sample_gains`, those that share a voice as one alpha-MF.
+the channels of a segment, which may be linked. Without networks, and with long chains, link 1 is
+applied by `sample_groups` in place of `sample_gains`: channels that share a voice are one alpha-MF.
 """
 
 from collections.abc import Iterator, Sequence
@@ -39,15 +39,15 @@ from alphamf.tools.arrays import Array, Floats, Reals, parts, to_host
 from alphamf.tools.machine import one_thread
 
 FIRST = replace(PRESETS["fast"], refine=False)
-"""Settings of the first estimate of channels that may share a voice, a sixteenth of the time of
-`plain`: which of them do, and the basis of their components."""
+"""Settings of a first estimate, which takes a sixteenth of the time of the preset `plain`: it shows
+which channels share a voice, and gives the basis of their components."""
 
 LONG = 100
-"""Steps from which on channels are one alpha-MF: shorter chains are better for each channel alone
-(docs/quality.md)."""
+"""Minimum number of steps for one alpha-MF of several channels: with fewer steps, a chain for each
+channel alone is better (docs/quality.md)."""
 
 MOST_COMPONENTS = 8
-"""Most channels of one alpha-MF, which bounds the memory."""
+"""Maximum number of channels of one alpha-MF, which limits the memory."""
 
 
 class ChannelEstimate(NamedTuple):
@@ -55,8 +55,8 @@ class ChannelEstimate(NamedTuple):
 
     speech: Floats  # After link 5, shape (samples,), float32
     # gain, gain_std: gain of the speech, from 0 to 1, and its standard deviation: that of the
-    # posterior or, with networks, of `uncertainty`; shape (bins, frames). Of linked channels it is
-    # what is known of this channel's cell before the spatial filter, the part of the speech in it.
+    # posterior or, with a refiner, of `uncertainty`; shape (bins, frames). Without a second stage,
+    # the gain of linked channels is the one before the spatial filter.
     gain: Floats
     gain_std: Floats
     # Proportion of accepted Phi proposals of speech and noise, and of moves of W and H if the
@@ -78,9 +78,9 @@ def sample_gains(
     progress: Progress,
     noises: Sequence[Reals | None],
 ) -> list[SegmentPosterior]:
-    """Sample the gains of sounds of equal length, with all chains in one array.
+    """Sample the gains of sounds of equal length, with all chains in one array, and refine them.
 
-    `sounds`: finite samples, float32, each of shape (samples,).
+    `sounds`: finite samples, float32, shape (samples,) each. `noises`: known spectra, or None.
     """
     machine.configure_allocator()
     # Powers of two, so that scaling is exact, and squares neither overflow nor vanish.
@@ -171,7 +171,7 @@ def sample_groups(
     xp: Any,
     progress: Progress,
 ) -> tuple[list[SegmentPosterior], list[list[int]]]:
-    """Sample the channels of a segment after a first estimate, those that share a voice as one."""
+    """Sample channels after a first estimate; return posteriors, and groups that share a voice."""
     gains = [native_gain(each, weights.dictionary)[0] for each in channels]
     groups = _linked_groups(channels, gains, weights.dictionary, settings)
     together = [group[part] for group in groups for part in parts(len(group), MOST_COMPONENTS)]
@@ -214,7 +214,7 @@ def estimate_speech(
     xp: Any,
     groups: Sequence[Sequence[int]] | None = None,
 ) -> list[ChannelEstimate]:
-    """Estimate the speech in the channels of a segment, linked if the settings say so."""
+    """Estimate the speech in a segment's channels by links 3 to 5; `groups`: channels to link."""
     model = weights.dictionary
     gains = [native_gain(each, model) for each in channels]
     estimates: dict[int, ChannelEstimate] = {}
@@ -240,7 +240,7 @@ def _speech(
     settings: Settings,
     xp: Any,
 ) -> tuple[list[Floats], bool]:
-    """Return the speech of channels that are linked, and whether a network made it in link 5."""
+    """Return the speech of channels that are linked, and whether link 5 has corrected it."""
     least, model = least_gain(settings), weights.dictionary
     network = weights.dereverberator if members[0].dereverb else weights.second_stage
     # Digital silence needs no second stage, nor does a sound that must not be attenuated.
@@ -277,10 +277,10 @@ def _estimate(
     *,
     staged: bool,
 ) -> ChannelEstimate:
-    """Return the estimate of a channel for its speech.
+    """Return a channel's estimate: its speech with gain, activity and measures of the chain.
 
-    `speech`: after link 4, or 5, shape (samples,). `gains`: gain and standard deviation after link
-    3, shape (bins, frames).
+    `speech`: after link 5 if `staged`, otherwise after link 4, shape (samples,). `gains`: gain and
+    standard deviation after link 3, shape (bins, frames).
     """
     rate, (gain, gain_std) = channel.spectra.rate, gains
     native = native_grid(weights.dictionary, rate)
@@ -303,7 +303,7 @@ def _estimate(
 
 
 def _audible(powers: Sequence[Floats]) -> Iterator[tuple[list[int], NDArray[np.bool_]]]:
-    """Group clips that can be sampled together; yield each with a mask of audible frames.
+    """Group clips that can be sampled together; yield each group with a mask of audible frames.
 
     Digital silence is excluded, because the model's noise has about the same level in all frames
     and would have to vanish to explain it.
@@ -322,7 +322,7 @@ def _audible(powers: Sequence[Floats]) -> Iterator[tuple[list[int], NDArray[np.b
 def _alike(
     group: list[int], frames: NDArray[np.bool_], noises: Sequence[Reals | None]
 ) -> Iterator[tuple[list[int], NDArray[np.bool_]]]:
-    """Split a group into the clips with known noise and those without."""
+    """Yield a group's clips without known noise, then those with it, each time with `frames`."""
     for known in (False, True):
         chosen = [k for k in group if (noises[k] is not None) == known]
         if chosen:

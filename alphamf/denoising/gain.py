@@ -1,7 +1,7 @@
 """The chain of gains: six links, in order, from a posterior to clean speech.
 
 1. `posterior_mean`: posterior mean of the speech's Wiener gain, and its standard deviation. Without
-   networks, channels that share a voice have those of one posterior (`components`).
+   networks, and in long chains, channels that share a voice have one posterior (`components`).
 2. `refine_gain`: a network (the refiner) reads the posterior and predicts a new gain.
 3. `native_gain`: interpolates the gain from the dictionary's grid to the recording's own. Above the
    dictionary's band, it is that of the wide bands (`high_bands`).
@@ -47,30 +47,30 @@ from alphamf.learnt.second_stage import Coefficients, SecondStage
 from alphamf.tools.arrays import Array, Floats, to_host
 
 WINDOW = 0.032
-"""Length of a window of `remove_floor` in seconds; they overlap by three quarters."""
+"""Length of the windows of `remove_floor` in seconds; they overlap by three quarters."""
 
 QUIET_SHARE = 0.1
-"""Share of the frames whose level in a bin is that of a pause or below."""
+"""Quantile of the power of a bin over frames that counts as the level of pauses, its floor."""
 
 ABOVE_FLOOR = 8.0
-"""Ratio of a cell's power to the floor at which `remove_floor` keeps half of its amplitude: 15 dB
-above the floor .14 dB are lost, 20 above .004, and at the floor 54."""
+"""Ratio of a cell's power to the floor at which `remove_floor` keeps half of the cell's amplitude.
+Cells at the floor lose 54 dB, cells 15 dB above it .14 dB, and cells 20 dB above it .004 dB."""
 
 STEEPNESS = 3
-"""Power of the quotient of both ratios in the gain."""
+"""Exponent n of the gain 1 / (1 + (above * floor / power)**n) in `floor_gain`."""
 
 AROUND = (5, 7)
-"""Bins and frames of 8 ms whose mean power is that of a cell: single cells of noise vary too
-much."""
+"""Number of bins and of frames (8 ms each) whose mean power is used for the cell in the middle,
+because single cells of noise vary too much."""
 
 
 def smoothed(power: Floats) -> Floats:
-    """Return the mean power around each cell, shape (bins, frames); edge values are repeated."""
+    """Return the mean power around each cell, shape (bins, frames); beyond edges, cells repeat."""
     return mean_around(mean_around(power, AROUND[0], axis=0), AROUND[1], axis=1)
 
 
 def mean_around(power: Floats, count: int, axis: int) -> Floats:
-    """Return a running mean over `count` cells, an odd number; edge values are repeated."""
+    """Return a running mean along an axis over `count` (odd) cells; edge values are repeated."""
     many = power.shape[axis]
     places = (np.arange(many) + k - count // 2 for k in range(count))
     found = np.zeros_like(power)
@@ -81,12 +81,12 @@ def mean_around(power: Floats, count: int, axis: int) -> Floats:
 
 
 def floor_of(power: Floats) -> Floats:
-    """Return the floor of each bin, shape (bins, 1), of a power as from `smoothed`."""
+    """Return each bin's floor, its level in pauses, shape (bins, 1), of a power from `smoothed`."""
     return np.quantile(power, QUIET_SHARE, axis=1, keepdims=True)
 
 
 def floor_gain(power: Floats, floor: Floats, above: float) -> Floats:
-    """Return a gain that is small where the power is no larger than the floor."""
+    """Return a gain per cell: small at the floor, 0.5 at `above` times it, near 1 far above it."""
     ratio = np.minimum(above * floor / np.maximum(power, 1e-30), 1e6)
     return (1 / (1 + ratio**STEEPNESS)).astype(np.float32)
 
@@ -108,38 +108,38 @@ def remove_floor(sound: Floats, rate: int) -> Floats:
 
 
 ABOVE = 2.0
-"""Ratio of a cell's power to the least one at which half of its amplitude is kept. The mean power
-of steady noise is 1.4 times the least one, and 9.5 dB are taken from it."""
+"""Ratio of a cell's power to the floor at which `faint_noise_gain` keeps half of the amplitude. The
+mean power of steady noise is 1.4 times the floor, and such noise loses 9.5 dB."""
 
 MOST_DB = 12.0
-"""Largest attenuation, which comes on top of the networks' own."""
+"""Largest attenuation of `faint_noise_gain` in dB, in addition to that by the networks."""
 
 DEPTH_DB = (20.0, 30.0, 36.0, 46.0)
-"""How far pauses lie below loud frames in dB: up to the first nothing is taken, from the second to
-the third all is, and beyond the last, where they are quiet enough, nothing; between them the
-largest attenuation in dB is linear."""
+"""Distances from loud frames down to pauses in dB. Up to the first nothing is attenuated; from the
+second to the third the limit is `MOST_DB`; beyond the last, pauses are quiet enough and nothing is
+attenuated. In between, the limit in dB changes linearly."""
 
 PART = (0.0, 1.0, 1.0, 0.0)
-"""Part of the largest attenuation at each of `DEPTH_DB`."""
+"""Fraction of `MOST_DB` by which cells may be attenuated at each of `DEPTH_DB`."""
 
 LOUD_SHARE = 0.9
-"""Share of the frames that loud ones exceed."""
+"""Quantile of the power of a segment's frames that counts as the power of loud frames."""
 
 EVERY = 4
-"""Every so many frames are read for the least power: they are means of several frames."""
+"""The floor is taken from every `EVERY`-th frame, as each frame is a mean of several."""
 
 TINY = np.float32(1e-30)
 
 
 def faint_noise_gain(spectra: Sequence[Complexes]) -> Floats | None:
-    """Return the gain of each cell, or None where there is no faint noise.
+    """Return a gain that attenuates faint noise, or None where there is none to attenuate.
 
-    The networks cannot tell the hiss of a nearly clean recording from that of their targets. It
-    shows in the pauses: there each bin has its least power. Cells that are hardly louder hold none
-    of the speech. In loud noise weak cells of the speech have no more power, so nothing is done.
+    The networks cannot tell the hiss of a nearly clean recording from that of their targets. In
+    pauses this hiss is each bin's floor, and cells that are hardly louder than the floor hold no
+    speech. In loud noise, weak cells of speech are no louder than the floor: nothing is done.
 
-    `spectra`: those of a segment's channels that get one gain, in windows of 16 ms that overlap by
-    half, shape (bins, frames) each. Returns: shape (bins, frames), float32.
+    `spectra`: spectra of a segment's channels, which get one gain, in windows of 16 ms that overlap
+    by half, shape (bins, frames) each. Returns: shape (bins, frames), float32.
     """
     whole = np.sum([each.real**2 + each.imag**2 for each in spectra], axis=0)
     power = smoothed(whole)
@@ -152,7 +152,7 @@ def faint_noise_gain(spectra: Sequence[Complexes]) -> Floats | None:
 
 
 def lowest_gain(loud: Floats, floor: Floats, depths: tuple[float, ...]) -> Floats:
-    """Return the lowest gain allowed, which depends on how far pauses lie below speech; 1: none.
+    """Return the lowest gain of a cell, given how far pauses lie below loud frames (1: no change).
 
     `loud`, `floor`: power of loud frames, and of pauses. `depths`: as `DEPTH_DB`, in dB.
     """
@@ -171,7 +171,7 @@ def coefficients(
     *,
     placed: bool = False,
 ) -> Coefficients:
-    """Compute the coefficients of a segment and its first-stage speech, on the segment's own grid.
+    """Return the coefficients of a segment's sound and its first-stage speech, on its own grid.
 
     `high`: posterior of the wide bands with sound, (bands, frames). `placed`: channels are linked.
     """
@@ -198,7 +198,7 @@ def coefficients(
 def second_stage_coefficients(
     spectra: Spectra, first: Spectra, network: SecondStage, xp: Any
 ) -> Coefficients:
-    """Compute the coefficients of the second stage alone, without the high-band network."""
+    """Return the coefficients of the second stage alone, without the high-band network."""
     grid, native = grid_of(network), native_grid(network, spectra.rate)
     inputs = (xp.asarray(each.spectrum_on(grid)) for each in (spectra, first))
     *both, taps = network.coefficients(*inputs)
@@ -220,7 +220,7 @@ def apply_coefficients(
     least: np.float32,
     faint: Floats | None,
 ) -> Floats:
-    """Combine a segment and its first-stage speech with the second stage's coefficients."""
+    """Return the speech, shape (samples,): both inputs combined, with a gain of `least` or more."""
     native = native_grid(network, spectra.rate)
     noisy = spectra.spectrum_on(native)
     before = first.spectrum_on(native)
@@ -242,7 +242,7 @@ def shared_coefficients(
     weights: Weights,
     xp: Any,
 ) -> Coefficients:
-    """Return the mean of the channels' coefficients, weighted by their power in each cell."""
+    """Return the mean of the channels' coefficients, weighted by each channel's power in a cell."""
     native = native_grid(network, channels[0].rate)
     shares = spatial.power_shares([each.spectrum_on(native) for each in channels])
     mean: list[Array] = []
@@ -258,8 +258,8 @@ def shared_coefficients(
 
 
 MEAN_WEIGHT = np.float32(0.25)
-"""Weight of the posterior mean beside the refined gain in linked channels: the two err in different
-cells, also of other channels (docs/quality.md)."""
+"""Weight of the posterior mean in a geometric mean with the refined gain, for linked channels: the
+two err in different cells (docs/quality.md)."""
 
 
 class SegmentPosterior(NamedTuple):
@@ -277,13 +277,13 @@ class SegmentPosterior(NamedTuple):
     high: Posterior
     # How well several chains agree; None for a single chain, and for digital silence.
     agreement: Agreement | None = None
-    # The segment with the late reverberation in the dictionary's band; None: it is in `spectra`.
+    # The segment with the late reverberation in the dictionary's band; None if no echo is removed.
     with_echo: Spectra | None = None
     dereverb: float = 0.0  # Proportion of the echo that is removed
 
     @property
     def whole(self) -> Spectra:
-        """The segment as it came, but for late reverberation above the dictionary's band."""
+        """The segment as it came; if echo is removed, without that above the dictionary's band."""
         return self.spectra if self.with_echo is None else self.with_echo
 
 
@@ -293,7 +293,7 @@ def posterior_mean(posterior: Posterior) -> tuple[Array, Array]:
 
 
 def refine_gain(power: Array, posterior: Posterior, refiner: Refiner | None) -> Array:
-    """Apply link 2: return the gain that the refiner predicts from the posterior.
+    """Apply link 2: return the gain that the refiner predicts, or without one the posterior mean.
 
     `power`: |X|^2 that the posterior is given, shape (..., bins, frames). `posterior`: arrays of
     the same shape.
@@ -347,8 +347,8 @@ def limit_attenuation(
 ) -> list[Floats]:
     """Apply link 4: return the speech of each channel, attenuated within the limit.
 
-    `gains`: gain of each channel after link 3, shape (bins, frames). Returns: shape (samples,)
-    each.
+    `gains`: gain of each channel after link 3, shape (bins, frames); those of linked channels are
+    squared unless a network has `refined` them. Returns: shape (samples,) each.
     """
     native = native_grid(model, channels[0].spectra.rate)
     spectra = [each.spectra.spectrum_on(native) for each in channels]

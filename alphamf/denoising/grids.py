@@ -14,8 +14,8 @@ from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.tools.arrays import Floats, Reals
 
 BAND_TOP = (0.85, 0.95)
-"""The top of a model's band, as fractions of it, whose mean gain is used above the band. The
-resampler's edge begins at .92 to .94; the refiner does not mind (docs/quality.md)."""
+"""Limits of the top of a model's band, as fractions of the band; the mean gain there is used above
+it. The resampler's edge begins at .92 to .94, which does no harm (docs/quality.md)."""
 
 KERNELS = (2, 3, 5, 7, 11)
 """Prime factors that NumPy's FFT, PocketFFT, has kernels for."""
@@ -48,8 +48,8 @@ def native_grid(model: Dictionary | TrainedNetwork, rate: int) -> Grid:
 def nearest_hop(length: float) -> int:
     """Return the nearest hop length whose multiples have a fast FFT.
 
-    With a large prime factor it takes several times as long. At 44.1 kHz the nearest hop is 706
-    samples, 353 at low latency, and the FFT would take a sixth of the total time.
+    With a large prime factor the FFT takes several times as long: at 44.1 kHz, with hops of 706
+    samples, or 353 at low latency, it would take a sixth of the total time.
     """
     whole, smooth = int(length), math.prod(KERNELS)
     # Only numbers without other prime factors divide a high power of the product of these.
@@ -62,7 +62,7 @@ class Spectra:
     """A segment of one channel, and its STFT on any grid, each computed once."""
 
     sound: Floats  # Finite samples, shape (samples,), float32
-    rate: int
+    rate: int  # Sampling rate in Hz
 
     def __init__(self, sound: Floats, rate: int) -> None:
         self.sound, self.rate = sound, rate
@@ -84,9 +84,9 @@ def density(source: Grid, target: Grid) -> np.float32:
 
 
 def regrid(values: Floats, source: Grid, target: Grid, shape: tuple[int, ...]) -> Floats:
-    """Interpolate cells linearly; bins above the band get the mean of the top of the band.
+    """Interpolate gains linearly; bins above the band of `source` get the mean of the band's top.
 
-    `values`: gains of a model, shape (bins, frames) on `source`.
+    `values`: gains of a model, shape (bins, frames) on `source`. `shape`: shape on `target`.
     """
     if source == target:
         return values
@@ -99,7 +99,7 @@ def regrid(values: Floats, source: Grid, target: Grid, shape: tuple[int, ...]) -
 
 
 def count_bins_within(source: Grid, target: Grid) -> int:
-    """Return how many bins of `target` lie within the band of `source`."""
+    """Return how many bins of `target` lie in the band of `source`, up to `BAND_TOP[1]` of it."""
     return int(np.sum(target.frequencies <= BAND_TOP[1] * source.rate / 2))
 
 

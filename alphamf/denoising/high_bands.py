@@ -38,18 +38,18 @@ NARROW_TOP, MOST_ABOVE = 4400.0, 1e-5
 the mean over the bins below. Telephones end at 4 kHz, and resampling needs a tenth more."""
 
 NARROW_RATE = 2.2 * NARROW_TOP
-"""Rate in Hz up to which all sound ends at `NARROW_TOP`, because of a resampler's edge."""
+"""Sampling rate in Hz below which no sound counts as narrow: all of it ends near `NARROW_TOP`."""
 
 TOP, SLOPE = (0.65, 0.85, 0.95), (0.25, 4.0)
-"""Borders of two ranges at the top of a sound's band, as parts of it, and limits of the ratio of
-their power, by which the band continues: the refiner was not trained on empty bands."""
+"""Borders of two ranges at the top of a sound's band, as fractions of it, and limits of the ratio
+of their powers. Power above the band is set by it: the refiner was not trained on empty bands."""
 
 MOST_RAISED = np.float32(3.0)
-"""Largest factor of the first speech in a band."""
+"""Largest factor by which the first-stage speech is multiplied in a wide band."""
 
 CROSSED = (7600.0, 8000.0)
-"""Range in Hz where the gains below fade into those of the bands: above the resampler's edge. The
-gains of single bins follow the speech more closely, which PESQ hears up to 8 kHz."""
+"""Range in Hz where the gains of bins fade into those of the wide bands, above the resampler's
+edge. Gains of bins follow the speech more closely, which PESQ measures up to 8 kHz."""
 
 
 def count_modelled_bands(spectra: Spectra, dictionary: Dictionary) -> int:
@@ -67,7 +67,7 @@ def count_sounding_bands(spectra: Spectra, dictionary: Dictionary) -> int:
 
 
 def is_narrow(sounds: Sequence[Floats], rate: int) -> bool:
-    """Return whether none of some sounds has anything above the band of telephones.
+    """Return whether no sound has anything above the band of telephones; False if all are silent.
 
     `sounds`: shape (samples,) each. `rate`: sampling rate in Hz.
     """
@@ -117,7 +117,7 @@ def low_pooling(grid: Grid) -> bands.Pooling:
 def power(spectra: Spectra, dictionary: Dictionary, count: int) -> Floats:
     """Return |X|^2 on the dictionary's grid, with one more row per wide band after the bins.
 
-    Above the band of a sound at a lower rate, power continues as it rises or falls below its top.
+    Above the band of a sound at a lower rate, power is continued by the slope at the band's top.
 
     Returns: shape (bins + count, frames).
     """
@@ -129,7 +129,7 @@ def power(spectra: Spectra, dictionary: Dictionary, count: int) -> Floats:
         found = regrid(own, native, grid, found.shape)
         bins = spectra.rate / 2 / dictionary.rate * dictionary.frame.n_fft
         below, start, end = (int(part * bins) for part in TOP)
-        if below < start < end:  # models of a few bins tell no slope
+        if below < start < end:  # a few bins have no slope
             top, less = found[start:end].mean(axis=0), found[below:start].mean(axis=0)
             found[end + 1 :] *= np.clip(top / (less + np.float32(1e-30)), *SLOPE)
     if not count:
@@ -216,7 +216,7 @@ def gains(inputs: list[Floats], count: int, network: HighBand, xp: Any) -> Float
 
 
 def extend_gains_upwards(gains: Floats, native: Grid) -> Floats:
-    """Replace the gains above the dictionary's band by the mean gain just below its top.
+    """Return a copy whose gains above the dictionary's band are the mean gain just below its top.
 
     `gains`: shape (channels, bins, frames) on `native`.
     """
@@ -232,9 +232,9 @@ def split_band_gains(
 ) -> tuple[Floats, Floats]:
     """Split the gains of the wide bands into coefficients of input and first-stage speech.
 
-    The first speech of linked channels keeps the voice in its place, and a gain of the input would
-    not. Therefore the first speech is amplified or attenuated, by `MOST_RAISED` at most, and the
-    input contributes the rest.
+    First-stage speech of linked channels keeps the voice in its place; a gain of the input would
+    not. Therefore that speech is multiplied by a factor, `MOST_RAISED` at most, and the input
+    contributes the rest.
 
     `gains`: gains of the wide bands that have sound, shape (bands, frames).
     """

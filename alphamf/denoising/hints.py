@@ -28,7 +28,7 @@ LONGEST = 10.0
 """Maximum number of seconds of noise that spectra are learned from; the first ones are used."""
 
 ROUNDED = 0.01
-"""Seconds that a time range may exceed the end of a recording, whose length is shown rounded."""
+"""Seconds by which a time range may exceed a recording's length, which is shown rounded."""
 
 NOISE_STEPS = 60
 """Steps of EM that learn the spectra of a known noise."""
@@ -75,7 +75,7 @@ class Hints(NamedTuple):
 def check_ranges(
     noise_from: TimeRanges, speech_from: TimeRanges = ()
 ) -> tuple[TimeRanges, TimeRanges]:
-    """Check both lists of time ranges, and return them in order."""
+    """Return both lists of time ranges in order; raise an AlphaMFError if they are not valid."""
     every = []
     for name, ranges in zip(NAMES, (noise_from, speech_from), strict=True):
         check_instance(name, ranges, Iterable, "a sequence of time ranges (start, end) in seconds")
@@ -107,7 +107,7 @@ def hints_of(
     """Return the hints for the given time ranges of a recording; None if there are none.
 
     `blocks`: the recording from its start, shape (samples, channels); only as many as needed are
-    read. `duration`: length of the recording in seconds.
+    read. `duration`: length of the recording in seconds; a range that ends later raises an error.
     """
     for name, each in zip(NAMES, ranges, strict=True):
         for start, end in each:
@@ -123,7 +123,7 @@ def hints_of(
 
 
 def _noise_of(blocks: Iterable[Floats], rate: int, ranges: TimeRanges) -> Floats | None:
-    """Return the concatenated sound of time ranges; None if it is silent."""
+    """Return the first `LONGEST` seconds of sound in time ranges; None if it is silent."""
     found: list[Floats] = []
     left = round(LONGEST * rate)
     for piece in _cut(blocks, rate, ranges) if ranges else ():
@@ -178,9 +178,9 @@ def noise_spectra(
 ) -> list[Reals | None]:
     """Learn W_noise of each channel by EM from time ranges with noise only.
 
-    `noise`: sound of noise only, shape (samples, channels), float32. Returns: dispersions in the
-    sound's units, weighted with their mean activation, each of shape (stacked rows, noise_rank),
-    where the bands above that the rate has follow the bins of a frame.
+    `noise`: sound of noise only, shape (samples, channels), float32. Returns for each channel (None
+    if silent): dispersions in the sound's units, times their mean activation, shape (stacked rows,
+    noise_rank). The rows of a frame are its bins, then the wide bands that the rate allows.
     """
     return [
         _spectra(np.ascontiguousarray(sound), rate, dictionary, settings, (seed, channel))

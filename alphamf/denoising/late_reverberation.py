@@ -35,47 +35,47 @@ from alphamf.tools.arrays import Floats, Reals, parts
 from alphamf.tools.machine import one_thread
 
 HOP_SECONDS = 0.021
-"""Distance of the windows, which last three times as long: their thirds overlap."""
+"""Distance between windows in seconds; a window is three times as long (63 ms)."""
 
 DELAY, TAPS = 3, 16
-"""Frames between a cell and the first that predicts it, and how many frames predict it."""
+"""Frames between a cell and the nearest frame that predicts it, and how many frames predict it."""
 
 AIR, TAPS_ABOVE = 8000.0, 6
 """Frequency in Hz above which the air itself shortens an echo, and how many frames predict a cell
-there: at 48 kHz these are two thirds of all bins."""
+there; at a rate of 48 kHz, two thirds of all bins lie above it."""
 
 ITERATIONS = 3
-"""Iterations of EM; more change nothing that is heard."""
+"""Iterations of EM; more make no audible difference."""
 
 DISPERSION = 0.3
-"""Squared dispersion of S over the mean power of its bin. The likelihood's own is smaller, and then
-the faint cells, which are mostly echo, count as much as the loud ones (docs/quality.md)."""
+"""Squared dispersion of S over the mean power of its bin. The one of maximum likelihood is smaller:
+with it, faint cells, which are mostly echo, count as much as loud ones (docs/quality.md)."""
 
 RIDGE = 1e-6
-"""Variance added to each predictor, relative to their mean, for bins without sound."""
+"""Added to the regression matrix's diagonal, times the diagonal's mean plus 1, for silent bins."""
 
 VOICED = (250.0, 8000.0)
-"""Frequencies in Hz whose bins tell how much echo there is."""
+"""Range in Hz of the bins from which the amount of echo is estimated."""
 
 DRY = (0.5, 1.0)
-"""A recording that its past explains by so many dB or less is dry, and by so many or more is not.
-Of 24 dry voices of the split dev the median was .3 to .4, with noise or without, and one in twenty
-above .5 (.95 at 0 dB); in rooms with an RT60 of .3 s or more one in twenty was below .8."""
+"""Limits in dB of how much its past explains of a recording: up to the first it is dry, from the
+second on it is not. Dry voices of the split dev have a median of .3 to .4, and one in twenty has
+above .5 (.95 at 0 dB); in rooms with an RT60 of .3 s or more, one in twenty has below .8."""
 
 SMALL = (0.3, 0.4)
-"""A room whose RT60 is estimated at so many seconds or less keeps its echo, and at so many or more
-loses it. In 48 rooms of the split dev the estimate was below .35 where the true time was below .3 s
-(with noise in four of five), and above .4 where it was above .45 s."""
+"""Limits in seconds of a room's estimated RT60: up to the first, echo is kept; from the second on,
+it is removed. In 48 rooms of the split dev the estimate was below .35 s where the true time was
+below .3 s (with noise: in four of five rooms), and above .4 s where it was above .45 s."""
 
 BRIEF = (1.2, 2.1)
-"""A sound (with its mirror images) of so many seconds or less keeps its echo, of so many or more
-loses it: a word says too little of its room (docs/quality.md)."""
+"""Limits in seconds of a sound's length, with its mirror images: up to the first its echo is kept,
+from the second on it is removed. One word shows too little of its room (docs/quality.md)."""
 
 SILENT = np.float32(1e-6)
 """Power, in units of the bin's mean, that is added to each cell: it bounds the precision."""
 
 TOGETHER = 8192
-"""Cells that are computed at once: what is computed of them stays in the processor's cache."""
+"""Number of cells that are computed at once, so that their arrays stay in the processor's cache."""
 
 
 def late_frame(rate: int) -> Frame:
@@ -98,9 +98,9 @@ class Late(NamedTuple):
 
     @property
     def share(self) -> float:
-        """How much of it should be removed, from 0 to 1.
+        """Proportion of the late reverberation that should be removed, from 0 to 1.
 
-        The past explains dry voices as well, and in a small room it takes more away than echo.
+        The past predicts a part of dry voices, too, and in a small room more than echo.
         """
         share = np.interp(self.explained, DRY, (0, 1)) * np.interp(self.seconds, BRIEF, (0, 1))
         return float(
@@ -112,8 +112,8 @@ class Late(NamedTuple):
 def late_reverberation(channels: Sequence[Floats], rate: int, edge: float = math.inf) -> list[Late]:
     """Estimate the late reverberation of each channel, from the past of all of them.
 
-    `channels`: sounds of one length, each of shape (samples,), float32. `edge`: frequency in Hz at
-    which it is divided.
+    `channels`: sounds of one length, each of shape (samples,), float32. `edge`: frequency in Hz
+    between `Late.below` and `Late.above`.
     """
     frame = late_frame(rate)
     spectra = np.stack([stft.forward(each, frame) for each in channels])
@@ -140,10 +140,10 @@ def late_reverberation(channels: Sequence[Floats], rate: int, edge: float = math
 
 
 def predicted_frames(spectra: Complexes, taps: int = TAPS) -> tuple[Complexes, Reals]:
-    """Predict each frame from `taps` frames before it.
+    """Predict each frame from `taps` earlier frames of all channels, `DELAY` or more before it.
 
-    Returns: shape (channels, bins, frames), and by how many dB it explains each bin, shape
-    (channels, bins): the ratio of both powers, weighted by the precision.
+    Returns: the prediction, shape (channels, bins, frames), and by how many dB its subtraction
+    lowers the power of each bin, weighted by the precision, shape (channels, bins).
     """
     power = np.mean(np.abs(spectra) ** 2, axis=2, keepdims=True)
     unit = np.sqrt(np.where(power > 0, power, 1)).astype(spectra.real.dtype)

@@ -20,10 +20,10 @@ from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Array, Floats, Reals, to_host
 
 LEAST_OF_HALF = 2
-"""Minimum number of draws of half a chain that have a variance."""
+"""Minimum number of draws in half a chain from which a variance can be computed."""
 
 VARIANCE_THIN = 6
-"""Distance between the steps whose variances are averaged: these need fewer than the gain."""
+"""Steps between averaged variances of the sources: these need fewer draws than the gain."""
 
 
 class Chains(NamedTuple):
@@ -35,7 +35,7 @@ class Chains(NamedTuple):
     halves: tuple[Moments, Moments] | None
 
     def rows(self, which: slice) -> Chains:
-        """Select frequency bins."""
+        """Return the results for a slice of the frequency bins."""
         halves = None
         if self.halves is not None:
             first, second = (
@@ -55,7 +55,7 @@ class Posterior(NamedTuple):
     # speech, noise: means of the variances v^(2/alpha) of both sources, in the power's units.
     speech: Array
     noise: Array
-    acceptance: list[float]  # Acceptance, as from `sample`
+    acceptance: list[float]  # Proportions of accepted moves, as from `sample`
     draws: int  # Number of draws of the gain that each chain kept
     chains: Chains | None = None  # Results of each chain; None for a single chain.
 
@@ -65,7 +65,7 @@ class Posterior(NamedTuple):
         return self.gain, self.gain_std, self.speech, self.noise
 
     def rows(self, which: slice) -> Posterior:
-        """Select frequency bins."""
+        """Return the posterior for a slice of the frequency bins."""
         gain, gain_std, speech, noise = (each[..., which, :] for each in self.arrays)
         chains = None if self.chains is None else self.chains.rows(which)
         return Posterior(
@@ -84,7 +84,7 @@ def sample_posterior(
 ) -> Posterior:
     """Sample the posterior of speech and noise given |X|^2.
 
-    `power`: |X|^2, shape (bins, frames) or (clips, bins, frames), nowhere zero throughout a clip.
+    `power`: |X|^2, shape (bins, frames) or (clips, bins, frames). Others: as in `sample`.
     """
     summary = _Summary(settings, dictionary.context, power.ndim - 2)
     level, acceptance = sample(
@@ -94,7 +94,7 @@ def sample_posterior(
 
 
 class _Summary:
-    """Running means of the gain and of both variances; steps of a chain may add gains directly.
+    """Running means of the gain and of both variances, over a chain's kept steps.
 
     Several chains have separate means.
     """
@@ -135,11 +135,11 @@ class _Summary:
             record.add(state, target)
 
     def needs_gain(self, step: int) -> bool:
-        """Return whether the draw of a step is to store the gain; the first is at the start."""
+        """Return whether the draw of a step is to store the gain: if it is kept, but not step 1."""
         return step > 1 and self._gains[0].keeps(step)
 
     def posterior(self, level: Array, acceptance: list[float]) -> Posterior:
-        """Return the posterior, given the units of power and the acceptance of the Phi moves."""
+        """Return the posterior, given the units of power and the proportions of accepted moves."""
         speech, noise = (variance.mean * level for variance in self._variances)
         if not self._several:
             (gain,) = self._gains
@@ -174,7 +174,7 @@ class Agreement:
     Attributes
     ----------
     chains
-        Number of chains C.
+        Number of chains.
     draws
         Number of draws of the gain that each of them kept.
 
@@ -205,12 +205,12 @@ class Agreement:
 
     @property
     def difference_db(self) -> float:
-        r"""Difference between the outputs of two chains in dB: :math:`20 \log_{10}(1 + r(2))`."""
+        """Difference between two chains' outputs, as the output's rise in dB if it is added."""
         return self._decibels(2)
 
     @property
     def mcse_db(self) -> float:
-        r"""Monte Carlo standard error of the output in dB: :math:`20 \log_{10}(1 + r(1/C))`."""
+        """Monte Carlo standard error of the output, as the output's rise in dB if it is added."""
         return self._decibels(1 / self.chains)
 
     @property
@@ -229,20 +229,20 @@ class Agreement:
     def rhat(self) -> float | None:
         """Median over cells of split R-hat of the gain; None if a chain kept fewer than four draws.
 
-        Cells are weighted by their power in the output. Independent draws give 1.
+        Cells are weighted by their power in the output. Independent draws give 1, silence None.
         """
         return self._quantile(0.5)
 
     @property
     def rhat_95(self) -> float | None:
-        """95th percentile of split R-hat of the gain, weighted by the output's power.
+        """95th percentile of split R-hat, weighted by the output's power; None as for `rhat`.
 
         With few draws it is above 1 even if these are independent: 1.16 for two chains of 12.
         """
         return self._quantile(0.95)
 
     def facts(self) -> dict[str, float | None]:
-        """Return all measures, as in the JSON object of a file."""
+        """Return all measures by name, as in the JSON object that is printed for a file."""
         names = ("chains", "draws", "rhat", "rhat_95", "ess", "mcse_db", "difference_db")
         return {name: getattr(self, name) for name in names}
 
@@ -288,7 +288,7 @@ def agreements(
 ) -> Sequence[Agreement | None]:
     """Compute for each clip how well the chains of a posterior agree; None for a single chain.
 
-    `spectra`: X of each clip, shape (bins, frames).
+    `spectra`: X of each clip, shape (bins, frames). `units`: factors from |X|^2 to true power.
     """
     chains = posterior.chains
     if chains is None:

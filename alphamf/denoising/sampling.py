@@ -16,7 +16,7 @@ from alphamf.tools import machine
 from alphamf.tools.arrays import Array, Floats, namespace
 
 SMOOTH_HZ = 60.0
-"""Standard deviation of the smoothing over frequency."""
+"""Standard deviation in Hz of the Gaussian that smooths the channel response over frequency."""
 
 
 class Channel:
@@ -26,8 +26,8 @@ class Channel:
     """
 
     target: AlphaMF  # The model
-    source: int  # Index of the source, that of the target's notes
-    context: int  # Frames stacked in a column
+    source: int  # Index of the source; the target's notes must be of the same one
+    context: int  # Number of frames stacked in a column
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Channel:
         self._kernel = xp.exp(-0.5 * distance**2).astype(target.power.dtype)
 
     def move(self, state: Any) -> None:
-        """Update d from the state of the chain, at the steps when it is due."""
+        """Update d, and with it the basis, from the chain's state; only at the steps in `steps`."""
         if state.step not in self.steps:
             return
         xp = namespace(self.target.power)
@@ -80,7 +80,7 @@ class Channel:
 
 
 QUIETEST = 1e-6
-"""Minimum mean power of a bin that counts as sound, as a fraction of the mean over bins."""
+"""Lower limit of a bin's mean power, as a fraction of the mean over bins."""
 
 SPEECH_LEVEL = 2e-3
 """Scale at which H_speech starts, about as far below the mean power as the noise: EM stays in the
@@ -88,13 +88,13 @@ first mode that it reaches, which is wrong if one source starts much louder than
 
 KNOWN_LEVEL = 5e-4
 """Scale at which the gains of a known noise start, as low as the free noise, for the same reason.
-Their prior has a mean of one, the level at which the noise is known."""
+Their prior has a mean of one, which stands for the level of the known noise."""
 
 LAST_STEPS = 3
 """Steps of EM on all frames, after those on a subset."""
 
 FEWEST = 64
-"""Minimum number of frames for a warm-up: with fewer, the noise is not learned well."""
+"""Minimum number of frames in a subset for a warm-up: with fewer, noise is not learned well."""
 
 CELL_ARRAYS = 6
 """Arrays of the size of the stacked spectrogram that each chain holds: Phi, power, statistics."""
@@ -103,14 +103,14 @@ STATE_ARRAYS = 8
 """Arrays of the size of W and H that each chain holds: theta, its successor, gradients."""
 
 Progress = Callable[[float], None]
-"""Called with the number of steps made."""
+"""A function that is called with the number of steps that a chain has made so far."""
 
 
 class Summary(Protocol):
-    """Averages values of the states of a chain."""
+    """Running averages of values of a chain's states."""
 
     def add(self, state: Any, target: AlphaMF) -> None:
-        """Add one state."""
+        """Add one state of the chain."""
         ...
 
     def needs_gain(self, step: int) -> bool:
@@ -130,12 +130,12 @@ def sample(
 ) -> tuple[Array, list[float]]:
     """Run a chain given |X|^2, and pass every state to `summary`.
 
-    `power`: |X|^2, shape (bins, frames) or (clips, bins, frames), nowhere zero throughout a clip.
-    `noise`: known spectra of the noise, as from `hints.noise_spectra`, shape (stacked bins, K) or
-    (clips, stacked bins, K); they are a source of their own, whose W is fixed. `shares`: for a
-    mixture in several components (`components`), which have H in common: the speech's power in each
-    as a proportion of that in all, above zero, shape (components, bins). Returns `level`: the units
-    of power that the model works in, shape (..., bins, 1).
+    `power`: |X|^2, shape (bins, frames) or (clips, bins, frames), no clip of which is all zeros.
+    `noise`: known spectra, as from `hints.noise_spectra`, shape (stacked bins, K) or (clips,
+    stacked bins, K): a source of its own, whose W is fixed. `shares`: for several `components`,
+    which have H in common: the proportion of the speech's power in each, above zero, shape
+    (components, bins). Returns: the model's units of power, shape (..., bins, 1); proportions of
+    accepted moves of Phi of speech and of noise, and of W and H if `METROPOLIS` has the sampler.
     """
     check_memory(power, dictionary, settings)
     level = bin_levels(power)
@@ -177,7 +177,7 @@ def sample(
 
 
 class _FactorMoves:
-    """Counts the accepted moves of W and H among the last `Settings.keep` ones."""
+    """Counter of the accepted moves of W and H in the last `Settings.keep` steps."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -193,7 +193,7 @@ class _FactorMoves:
 
     @property
     def acceptance(self) -> list[float]:
-        """The proportion that was accepted, alone in a list; empty if the sampler never rejects."""
+        """The proportion of accepted moves, in a list; empty if the sampler never rejects moves."""
         if self._settings.sampler not in METROPOLIS:
             return []
         first, last = self._ends.values()
@@ -201,7 +201,7 @@ class _FactorMoves:
 
 
 def check_memory(power: Array, dictionary: Dictionary, settings: Settings) -> None:
-    """Refuse settings whose arrays would not fit into this machine's memory.
+    """Raise an AlphaMFError if the arrays would not fit into this machine's memory (CPU only).
 
     `power`: |X|^2, shape (bins, frames) or (clips, bins, frames).
     """
@@ -224,7 +224,7 @@ def check_memory(power: Array, dictionary: Dictionary, settings: Settings) -> No
 
 
 def bin_levels(power: Array) -> Array:
-    """Return the mean power of each bin, shape (..., bins, 1): the unit of the model.
+    """Return the model's unit for each bin: its mean power, with a lower limit; (..., bins, 1).
 
     In this unit, the factors of speech and noise, of loud and of faint bins are all of order one.
     Otherwise no kernel with a single step size could sample them together.
@@ -287,9 +287,9 @@ def sources(
     noise: Array | None = None,
     shares: Floats | None = None,
 ) -> list[Source]:
-    """Return the speech and the noise source for power in units of `level`.
+    """Return the sources for power in units of `level`: speech, noise and the known noise, if any.
 
-    The columns of W get a mean of one. Another alpha keeps the shape of their spectra.
+    The speech's columns of W get a mean of one. Another alpha keeps the shape of their spectra.
 
     `level`: as from `bin_levels`, shape (..., bins, 1).
     """

@@ -31,9 +31,9 @@ class Segment(NamedTuple):
     gain, gain_std
         Gain of the speech, from 0 to 1, and its standard deviation: that of the posterior or, with
         networks, the expected error of the gain; shape (channels, bins, frames), for the frames
-        that start in this segment. Without networks, those of channels that share a voice are what
-        is known of each channel before their spatial filter: the means of what is known of their
-        components, weighted with the power of these in the cell.
+        of this segment. Without networks, channels that share a voice have the gains before their
+        spatial filter: with 100 steps or more, the means of the gains of their components,
+        weighted with the power of these in the cell.
     acceptance
         Proportion of accepted Phi proposals of speech and noise; and of moves of W and H, if the
         sampler accepts or rejects them, as ``"hmc-positive"`` does.
@@ -113,8 +113,8 @@ class Cutter:
 class SegmentDenoiser:
     """Denoises a stream in segments.
 
-    Each is continued by a window of its mirror image at both ends: an abrupt end spreads a noise
-    over all frequencies, and much of it would be left there (docs/quality.md).
+    Each segment is continued by a window of its mirror image at both ends: an abrupt end spreads
+    noise over all frequencies, and much of that noise would remain (docs/quality.md).
     """
 
     def __init__(
@@ -186,7 +186,7 @@ class SegmentDenoiser:
     def _apply_hints(
         self, audio: Floats, speech: Floats, gain: Floats, gain_std: Floats, activity: Floats
     ) -> None:
-        """Apply the user's hints to speech, gain and activity, in place."""
+        """Apply the user's hints to speech, gain, its deviation and activity, in place."""
         start, self._position = self._position, self._position + len(audio)
         if not (self._hints.noise_from or self._hints.speech_from):
             return
@@ -200,7 +200,7 @@ class SegmentDenoiser:
 
 
 def continue_mirrored(audio: Floats, samples: int) -> Floats:
-    """Continue a sound at both ends by its mirror image.
+    """Continue a sound at both ends by `samples` samples of its mirror image.
 
     `audio`: shape (samples, channels), not empty.
     """

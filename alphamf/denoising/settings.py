@@ -43,14 +43,14 @@ HYPERPARAMETERS: dict[str, dict[str, Any]] = {
     "sg-nphmc-em": _FRICTION,
     "sg-nphmc-em-q": _FRICTION,
 }
-"""Hyperparameters by name of the sampler that suit factors of a power of mean one.
+"""Hyperparameters of samplers, by name, for W and H of a power spectrogram with mean one.
 
-The masses of the -em samplers do not learn within the steps of a preset, so that these samplers are
-as those without the ending.
+The masses of the -em samplers do not adapt within the steps of a preset, so these samplers behave
+like those without the ending -em.
 """
 
 METROPOLIS = ("hmc-positive",)
-"""Samplers that accept or reject each step of W and H, by U of all rows."""
+"""Samplers that accept or reject each step of W and H, by the potential U of all rows."""
 
 UNSUITABLE = {
     **dict.fromkeys(
@@ -60,10 +60,10 @@ UNSUITABLE = {
     "qnhmc": "it holds a matrix of all pairs of factors, and rejects nearly all steps",
     "hmc-bfgs": "the members of its ensemble would share Phi",
 }
-"""Samplers that cannot be used although they have all that they need; with the reason of each."""
+"""Samplers that cannot be used although their needs are met, with the reason for each."""
 
 FALLBACK = {"step_size": 1e-6}
-"""Hyperparameters of a sampler that has none in `HYPERPARAMETERS`, such as one that is new."""
+"""Hyperparameters of a sampler that has none in `HYPERPARAMETERS`, such as a new sampler."""
 
 CHANNELS: tuple[str, ...] = get_args(ChannelsName)
 """Allowed values of `channels`."""
@@ -73,7 +73,7 @@ OFFERED = ("bounded gradient", "parts", "value")
 
 
 def kernel(name: str) -> Sampler[Any]:
-    """Return the sampler called `name` in `SAMPLERS`, as a kernel for W and H."""
+    """Return a sampler of `SAMPLERS`; raise an AlphaMFError if it cannot be used for denoising."""
     if not isinstance(name, str) or name not in SAMPLERS:
         raise AlphaMFError(
             f"unknown `sampler` {shown_value(name)}; it must be a name in "
@@ -109,40 +109,40 @@ class Settings:
     warm_up
         Steps of EM before those of the sampler.
     coarse
-        The warm-up reads every `coarse`-th frame, but all of them in its last steps.
+        The warm-up reads every `coarse`-th frame; in its last 3 steps, and in short segments, all.
     chains
         Independent chains that are averaged.
     blocks
-        Row blocks of the minibatch: a step reads one of them.
+        Number of blocks of rows: each step reads one of them, the minibatch.
     alpha_speech
-        Index of the speech; None for the dictionary's own.
+        Stability index alpha of the speech; None for the dictionary's own.
     alpha_noise, noise_rank
-        Index of the noise and number of its spectra, which are learned from the recording.
+        Stability index of the noise, and number of its spectra, which each segment learns.
     prior_speech, prior_noise, prior_noise_basis
-        Priors of H_speech, H_noise and W_noise; None for a sparse Gamma prior. Its shape is one if
-        the sampler needs a bounded gradient.
+        Priors of H_speech, H_noise and W_noise. `prior_speech` may be None: a Gamma prior of shape
+        0.1 (sparse), or of shape 1 if the sampler needs a bounded gradient.
     learn_channel
         Whether the dictionary is fitted to the recording's frequency response (`sampling`).
     refine
-        Whether the networks in `Weights` are used: the refiner, which reads the posterior, and the
-        second stage; otherwise the gain is the posterior mean, and channels that share a voice are
-        sampled as one alpha-MF (`components`). They were trained on posteriors of
-        15 to 60 steps; with settings far from these the result may be worse than without networks.
+        Whether the networks in `Weights` are used. They were trained on posteriors of 15 to 24
+        steps, warm-up included; with far more steps the result may be worse than without networks.
+        Without them, the gain is the posterior mean, and with 100 steps or more, linked channels
+        that share a voice are sampled as one alpha-MF (`components`).
     dry
         Proportion of the input in the output, from 0 to 1: 1 minus the strength.
     dereverb
         Proportion of the room's echo that is removed, from 0 (none) to 1: late reverberation, by
-        `late_reverberation` and a network for it. Where a recording has none, nothing is done.
+        `late_reverberation` and a network for it. Nothing is done where there is no echo.
     max_attenuation
         Largest attenuation of a time-frequency cell in dB; None for no limit.
     channels
-        ``"linked"``: channels that share a voice keep its place between them (`spatial`);
+        ``"linked"``: a voice that channels share keeps its position between them (`spatial`);
         ``"separate"``: each channel is denoised alone.
 
     Raises
     ------
     AlphaMFError
-        A value is out of range.
+        A value has the wrong type or is out of range, or the sampler cannot be used for denoising.
 
     Examples
     --------
@@ -176,7 +176,7 @@ class Settings:
 
     @property
     def speech_prior(self) -> Prior:
-        """Prior of the activations H_speech."""
+        """Prior of the activations H_speech: `prior_speech`, or a Gamma prior if it is None."""
         shape = 1.0 if "bounded gradient" in kernel(self.sampler).needs else 0.1
         return self.prior_speech or Gamma(shape, 20.0)
 
@@ -222,7 +222,7 @@ FAST = Settings(warm_up=12, coarse=4, steps=12, keep=8, alpha_noise=2.0)
 
 PRESETS: dict[str, Settings] = {
     "fast": FAST,
-    # Recognisers need what is doubtful: with a part of the input they recognise more words.
+    # Speech recognisers make fewer errors if a part of the input is mixed in.
     "transcription": replace(FAST, dry=0.3),
     "plain": Settings(refine=False),
     "paper": Settings(
@@ -244,7 +244,7 @@ def choose_settings(
     dereverb: float | None = None,
     max_attenuation: float | None = None,
 ) -> Settings:
-    """Return the settings of a preset, or given ones; other arguments override their fields."""
+    """Return a preset's settings, or those given; arguments that are not None override fields."""
     if isinstance(preset, Settings):
         settings = preset
     elif isinstance(preset, str) and preset in PRESETS:

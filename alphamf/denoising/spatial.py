@@ -13,7 +13,7 @@ References
 Duong, Vincent and Gribonval, "Under-determined reverberant audio source separation using a
 full-rank spatial covariance model", IEEE TASLP 18 (2010); Nugraha, Liutkus and Vincent,
 "Multichannel audio source separation with deep neural networks", IEEE/ACM TASLP 24 (2016), for
-matrices estimated with variances that a network gave.
+matrices estimated with variances from a network.
 """
 
 from collections.abc import Sequence
@@ -24,30 +24,30 @@ from alphamf.audio.stft import Complexes
 from alphamf.tools.arrays import Floats, parts
 
 SHARED = 0.7
-"""Coherence of two channels' speech from which on they share a voice: above .9 for one voice in
-both at 5 dB and .83 at 0 dB, .60 at most for two that are also in each other's channel, 15 dB
-softer (docs/quality.md)."""
+"""Minimum coherence of the speech of two channels that share a voice. One voice in both has above
+.9 at 5 dB and .83 at 0 dB; two voices, each 15 dB softer in the other's channel, have .60 at most
+(docs/quality.md)."""
 
 BLOCK = 32
-"""Frames in which coherence is measured, half a second."""
+"""Number of frames over which coherence is measured, half a second."""
 
 TURN = 64
-"""Frames for which the voice has one place, one second: voices move, and take turns."""
+"""Number of frames, one second, in which the voice has one place: voices move, and take turns."""
 
 WHOLE = np.float32(0.04)
-"""Weight of the whole segment in a place, for bins without speech for a long time."""
+"""Weight of the whole segment in the estimate of a place, for bins long without speech."""
 
 ROUNDS = 2
-"""Estimates of the matrices, the first from the gains of the channels, the next from the speech."""
+"""Number of estimates of the matrices: first from the channels' gains, then from the speech."""
 
 APART = 0.02
-"""Part of the noise that has no coherence, or a bin without noise could not be inverted."""
+"""Fraction of the noise without coherence: otherwise a bin without noise has no inverse."""
 
 LOADING = np.float32(1e-4)
-"""Added to the diagonal, in units of its mean."""
+"""Added to the diagonal of the covariance, in units of the diagonal's mean."""
 
 BINS = 64
-"""Bins at a time, which bounds the memory."""
+"""Number of bins that are processed at a time, which limits the memory."""
 
 TINY = np.float32(1e-30)
 
@@ -141,8 +141,8 @@ def _speech(spectra: Complexes, gains: Floats) -> Complexes:
 def _place(estimate: Complexes) -> Complexes:
     """Return the spatial covariance R with trace one: (channels, channels, bins, frames).
 
-    It is estimated from the frames around, with a triangle of weights over three `TURN`, and with a
-    small weight from all frames.
+    It is estimated from three blocks of `TURN` frames, the middle one with twice the weight, and
+    with a small weight from all frames.
 
     `estimate`: spectra of the speech, shape (channels, bins, frames).
     """
@@ -192,7 +192,7 @@ def _trace(matrix: Complexes) -> Floats:
 
 
 def _solved(matrix: Complexes, values: Complexes) -> Complexes:
-    """Solve a positive definite system in every cell by elimination; overwrites `matrix`.
+    """Solve a positive definite system in every cell by elimination; overwrite `matrix`.
 
     `matrix`: shape (channels, channels, bins, frames). `values`: shape (channels, bins, frames).
     """

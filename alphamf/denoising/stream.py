@@ -57,9 +57,8 @@ class Stream:
     The copy has no `progress` and no `cancel`.
 
     Chunks are processed one after the other. A call during another call, from a second thread or
-    from `progress`, raises an error and its chunk is not used. An error during the work, such as
-    one that `progress` raises, ends the stream. A stream with several jobs that has started cannot
-    continue in a forked process.
+    from `progress`, raises an error and its chunk is not used. Any error during the work ends the
+    stream. A stream with several jobs that has started cannot continue in a forked process.
 
     Parameters
     ----------
@@ -73,8 +72,8 @@ class Stream:
     latency
         ``"segments"``: segments of ten seconds; ``"low"``: 40 ms, at lower quality
         (docs/streams.md). At low latency only the settings `dry`, `max_attenuation`, `channels` and
-        `refine` apply, the network is a causal one, and `process` does the work on the CPU with
-        one job.
+        `refine` apply, the networks are causal, and `process` does the work on the CPU with one
+        job.
     hints
         Hints about the sound, with times from the stream's start; None if there are none.
 
@@ -88,7 +87,7 @@ class Stream:
     ------
     AlphaMFError
         The rate is out of range, there are more channels than `max_channels`, a setting or the
-        model cannot be used, or low latency is combined with a GPU or several jobs.
+        model cannot be used, or low latency is used with a GPU, several jobs, dereverb or hints.
 
     Examples
     --------
@@ -153,7 +152,7 @@ class Stream:
         self.latency: float = self._denoiser.latency / rate
         self._channels_first = options.channels_first
         self._kind: np.dtype[Any] | None = None
-        self._one_axis = False  # As the newest chunk has
+        self._one_axis = False  # Whether the newest chunk has the shape (samples,)
         self._last_came = False
         self._ended = ""
         self._busy = Lock()
@@ -197,11 +196,12 @@ class Stream:
         Returns
         -------
         ndarray
-            float32 or the chunk's integer dtype, shape (samples, channels), or (samples,) like the
-            chunk.
+            Any number of samples, with axes like the chunk's; float32 or its integer dtype.
 
         Raises
         ------
+        concurrent.futures.CancelledError
+            `cancel` was set.
         AlphaMFError
             The chunk is not finite or has another shape or dtype; the stream has ended, or is at
             work for another call; a chain diverged.
@@ -211,7 +211,7 @@ class Stream:
             return self._joined()
 
     def flush(self) -> Samples:
-        """End the stream and return the remaining speech, in the shape of the last chunk."""
+        """End the stream and return the remaining speech, with axes like the last chunk's."""
         with self._turn():
             self._take_end()
             return self._joined()
@@ -250,7 +250,7 @@ class Stream:
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """Refuse other threads and callbacks while a call is in progress."""
+        """Allow one call at a time: others, from threads or callbacks, raise an AlphaMFError."""
         if not self._busy.acquire(blocking=False):
             raise AlphaMFError(
                 "the stream is already processing a chunk, in another thread or in the call that "
@@ -262,7 +262,7 @@ class Stream:
             self._busy.release()
 
     def _take(self, chunk: ArrayLike) -> None:
-        """Check and store a chunk."""
+        """Check and store a chunk; raise an AlphaMFError if it cannot be used."""
         self._check_open()
         if self._last_came:
             raise AlphaMFError("the stream has ended; no chunk can follow flush() or rest()")
@@ -351,7 +351,7 @@ class FrameDenoiser:
 
     def push(self, block: Floats) -> None:
         """Add a block, shape (samples, channels)."""
-        if block.shape[1] != self._waiting.shape[1]:  # the first of a stream that was not told
+        if block.shape[1] != self._waiting.shape[1]:  # the channel count was unknown
             self._begin(block.shape[1])
         self._blocks.append(block)
 
@@ -393,7 +393,7 @@ class FrameDenoiser:
         )
 
     def _note(self) -> str | None:
-        """Return why the engine reset itself, the first time."""
+        """Return and log a note when the engine has reset itself for the first time, or None."""
         reason = self._engine.reset_reason
         if reason is None or self._was_reset:
             return None

@@ -37,7 +37,7 @@ MOST_JOBS = 4096
 
 
 class Cancel(Protocol):
-    """Stops work from another thread or process; for example `threading.Event`."""
+    """A signal, from another thread or process, to stop the work; for example `threading.Event`."""
 
     def is_set(self) -> bool:
         """Return whether the work should stop."""
@@ -46,7 +46,7 @@ class Cancel(Protocol):
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """Options that `alphamf.denoise` and `alphamf.Stream` have in common."""
+    """Options of `alphamf.Stream`, most of them also of `alphamf.denoise`; checked on creation."""
 
     settings: Settings
     model: str | PathLike[str] | Dictionary | Weights = "auto"
@@ -95,7 +95,7 @@ class StreamOptions:
 
 
 class SoundProgress:
-    """Counts the seconds of sound that several threads have processed, and can stop them.
+    """Counter of the seconds of sound that several threads have processed, which can stop them.
 
     A copy by pickle or `copy.deepcopy` has neither `progress` nor `cancel`.
     """
@@ -116,7 +116,7 @@ class SoundProgress:
         self.__dict__.update(state)
 
     def advance(self, key: tuple[int, int], seconds: float, steps: float) -> None:
-        """Record the progress of a task, and call `progress`."""
+        """Report that a task has done `steps` of `seconds` each, or raise a CancelledError."""
         if self.stopped or (self._cancel is not None and self._cancel.is_set()):
             raise CancelledError("the denoising was cancelled")
         if self._progress is not None:
@@ -131,19 +131,19 @@ class SoundProgress:
 
 
 Samples = NDArray[Any]
-"""Samples of float32, or of the integers that came in."""
+"""Samples as float32, or in the input's integer dtype."""
 
 FULL_SCALE = {"int8": 2.0**7, "uint8": 2.0**7, "int16": 2.0**15, "int32": 2.0**31}
 """Integer dtypes of sound, and their full scale; in uint8 128 is silence."""
 
 _FEW = 8
-"""No recording of many channels is as short as this, in samples."""
+"""Number of samples up to which an array of many channels seems to have its axes swapped."""
 
 _REMEDY = "give x.T, or channels_first=True"
 
 
 def check_rate(rate: float) -> int:
-    """Return a sampling rate as an int; a float is accepted if it is whole, such as 16000.0."""
+    """Return a sampling rate in Hz as an int (16000.0, too), or raise an AlphaMFError."""
     return sampling_rate("the rate", rate, *RATES)
 
 
@@ -181,7 +181,7 @@ def kind_of(array: Samples) -> np.dtype[Any]:
 
 
 def check_channels(channels: int, most: int) -> int:
-    """Return a number of channels as an int; refuse any that is not 1 to `most`."""
+    """Return a number of channels as an int; raise an AlphaMFError unless it is 1 to `most`."""
     number = whole_number("channels", channels, 1)
     if number > most:
         raise AlphaMFError(
@@ -198,7 +198,7 @@ def count_channels(shape: tuple[int, ...], most: int, *, channels_first: bool) -
 
 
 def check_orientation(shape: tuple[int, ...], limit: int, *, channels_first: bool) -> None:
-    """Refuse a recording whose shape suggests that its channels are along the other axis.
+    """Raise an AlphaMFError if a shape suggests that the channels are along the other axis.
 
     `shape`: shape of the array, or of the first block.
     """
@@ -209,7 +209,7 @@ def check_orientation(shape: tuple[int, ...], limit: int, *, channels_first: boo
 
 
 def check_chunk(shape: tuple[int, ...], channels: int, *, channels_first: bool) -> None:
-    """Refuse a chunk whose shape differs from the stream's."""
+    """Raise an AlphaMFError unless a chunk's shape fits the stream's number of channels."""
     of_one = len(shape) == 1 and channels == 1
     if of_one or (len(shape) == 2 and shape[0 if channels_first else 1] == channels):
         return
@@ -220,7 +220,7 @@ def check_chunk(shape: tuple[int, ...], channels: int, *, channels_first: bool) 
 
 
 def to_float(array: Samples) -> Floats:
-    """Return finite samples as a new array of float32, 1 at full scale."""
+    """Return samples as a new float32 array, 1 at full scale; they must be finite."""
     if array.dtype.kind in "iu":
         found: Floats = array.astype(np.float32)
         if array.dtype.name == "uint8":

@@ -20,26 +20,26 @@ class Deviation(NamedTuple):
     scale: float = 0.78
     power: float = 0.4
     least: float = 0.001
-    # Power relative to the mean, at low frequencies, at which a cell counts half as faint: as the
-    # hiss of a good recording, which lies below all speech.
+    # Power relative to the mean, at low frequencies, at which a cell counts half as faint: that of
+    # the hiss of a good recording, which lies below all speech.
     faint: float = 0.001
-    faint_std: float = 0.38  # Deviation of the gain there
-    # Frequency in Hz above which `faint` falls by 24 dB an octave, as speech and noise do.
+    faint_std: float = 0.38  # Standard deviation of the gain of a faint cell
+    # Frequency in Hz above which `faint` falls by 12 dB an octave, as speech and noise do.
     bend: float = 6000
 
 
 CHOSEN = Deviation()
-"""The constants."""
+"""The constants of `deviation` that are used."""
 
 ROWS = 64
 """Bins of a segment that are processed at a time."""
 
 LOUDEST = np.float32(1e12)
-"""Larger samples are clipped to this, in full scales, so that their powers do not overflow."""
+"""Largest magnitude of a sample, in full scales: others are clipped, or powers would overflow."""
 
 
 def output_gain(noisy: Complexes, speech: Complexes, least: np.float32) -> Floats:
-    """Return the gain from a noisy spectrum to an output spectrum.
+    """Return the gain, from `least` to 1, that leads from a noisy spectrum to an output spectrum.
 
     `noisy`, `speech`: spectra of the sound and of the output, shape (bins, frames). Returns: shape
     (bins, frames).
@@ -87,10 +87,10 @@ def faint_levels(hertz: Reals) -> Floats:
 def deviation(gain: Floats, level: Floats, faint: Floats) -> Floats:
     """Return the expected root mean square error of gains predicted by networks.
 
-    For a loud cell it is a power of g (1 - g), the variance of a cell that is speech with the
-    probability g and noise otherwise. In faint cells, gains near 0 and near 1 are both often wrong.
+    For a loud cell of gain g it is a power of g (1 - g), the variance of a cell that is speech with
+    probability g, noise otherwise. In faint cells, gains near 0 and near 1 are both often wrong.
 
-    `level`: power of the cells over the mean, of the same shape.
+    `level`: power of the cells over the mean, shape as `gain`. `faint`: as from `faint_levels`.
     """
     scale, power, least = (np.float32(each) for each in CHOSEN[:3])
     share = faint / (faint + level)
@@ -123,20 +123,20 @@ def levels(power: Floats, gain: Floats, gain_std: Floats) -> Floats:
 
 
 BAND = (150.0, 4000.0)
-"""Range of frequencies in Hz that is used."""
+"""Range of frequencies in Hz from which `probability` is computed."""
 
 SPAN = 0.14
 """Seconds over which both features of a frame are averaged."""
 
 RATIO = (-3.0, 3.0)
-"""Range of the log of speech over noise in a frame."""
+"""Range to which the natural log of a frame's speech power over its noise power is clipped."""
 
 LEVEL = (-8.0, 0.0)
-"""Range of the log of a frame's speech over that of the loudest fifth of the segment's frames."""
+"""Limits of the log of a frame's speech power over that of the loudest fifth of frames."""
 
 WEIGHTS = (0.72, 0.40, 1.99)
 """Weights of both features, and a constant: a logistic regression on ten voices of LibriSpeech,
-in noise of 5 and 15 dB and in none (docs/quality.md)."""
+at SNRs of 5 and 15 dB and without noise (docs/quality.md)."""
 
 LEAST = 0.5
 """Minimum probability of a frame that counts as speech."""

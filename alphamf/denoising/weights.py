@@ -32,7 +32,7 @@ from alphamf.tools.arguments import check_instance, file_name, flag
 N = TypeVar("N", bound=TrainedNetwork)
 
 Choice = str | os.PathLike[str]
-"""A file, the name of a shipped one, ``"auto"`` or ``"none"``."""
+"""The file of a network or dictionary, the name of a shipped one, ``"auto"`` or ``"none"``."""
 
 
 MODELS = "a file, the name of a shipped dictionary, a Dictionary or Weights"
@@ -42,7 +42,7 @@ NARROW_RATE = 8000
 """Rate in Hz of the weights for sound with nothing above half of it, such as telephone calls."""
 
 _load_once = cache(call)
-"""Calls a function of a file, once for each file."""
+"""Calls a function with a file, once for each pair; later calls return the same result."""
 
 NETWORKS: dict[str, type[TrainedNetwork]] = {
     "refiner": Refiner,
@@ -53,7 +53,7 @@ NETWORKS: dict[str, type[TrainedNetwork]] = {
     "causal_second_stage": CausalSecondStage,
     "causal_high_band": CausalHighBand,
 }
-"""The kind of each network of `Weights`."""
+"""The class of each network of `Weights`, by the name of its field."""
 
 
 @dataclass(frozen=True)
@@ -81,13 +81,13 @@ class Weights:
         Network of the wide bands at low latency; None: the gain at the top of the dictionary's band
         is used there.
     narrow
-        Whether segments without sound above 4 kHz take the shipped weights for 8 kHz instead.
+        Whether segments without sound above 4.4 kHz take the shipped weights for 8 kHz instead.
 
     Raises
     ------
     AlphaMFError
-        A network is for another rate or window than the dictionary asks for, there is a second
-        stage and no refiner, or `narrow` is neither True nor False.
+        A value has the wrong type, a network is for another rate or window than the dictionary
+        needs (`high_band` is not checked), or there is a second stage and no refiner.
 
     Examples
     --------
@@ -137,12 +137,12 @@ class Weights:
         return CausalNetworks(self.causal, self.causal_second_stage, self.causal_high_band)
 
     def for_narrow_sound(self) -> Weights:
-        """Return the shipped weights for 8 kHz, with a refiner and a dereverberator as here."""
+        """Return the shipped 8 kHz weights, without a refiner or dereverberator that these lack."""
         refiner = "none" if self.refiner is None else "auto"
         return find(NARROW_RATE, refiner=refiner, dereverb=self.dereverberator is not None)
 
     def to_module(self, xp: Any) -> Weights:
-        """Return a copy with the networks' parameters on the device of the module `xp`."""
+        """Return weights whose networks, but for the causal ones, are on the device of `xp`."""
         if xp is np:
             return self
         return replace(
@@ -163,7 +163,7 @@ def find(
     causal: Choice = "none",
     dereverb: bool = False,
 ) -> Weights:
-    """Find and load the weights for sound at `rate`."""
+    """Find and load the weights for sound at `rate` in Hz; `Weights` are returned as they are."""
     if isinstance(model, Weights):
         return model
     networks = {str(refiner), str(second_stage)}
@@ -202,13 +202,13 @@ def find(
 def find_online(
     rate: int, model: Choice | Dictionary | Weights = "auto", *, refine: bool = True
 ) -> Weights:
-    """Find and load the weights for sound at `rate`, at low latency."""
+    """Find and load the weights for low latency, for sound at `rate` in Hz."""
     choice = "auto" if refine else "none"
     return find(rate, model, refiner="none", second_stage="none", causal=choice)
 
 
 def roles(networks: Sequence[str]) -> tuple[str, str]:
-    """Return the refiner and the second stage among some networks, as `find` takes them."""
+    """Return the names of the refiner and second stage among some networks, for use in `find`."""
     if not networks:
         return "auto", "auto"
     found: dict[type[TrainedNetwork], str] = {}
@@ -263,7 +263,7 @@ def missing_refiner_note(weights: Weights, refiner: Choice) -> str | None:
 
 
 def narrow_recording_note(weights: Weights, rate: int) -> str | None:
-    """Return a note if the dictionary is for a wider band than sound at `rate` Hz, or None."""
+    """Return a note if the dictionary has at least twice the rate of the sound in Hz, or None."""
     dictionary = weights.dictionary
     if dictionary.rate < 2 * rate:
         return None

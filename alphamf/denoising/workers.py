@@ -39,8 +39,8 @@ class Piece(NamedTuple):
     """An input segment, followed by its overlap."""
 
     audio: Floats  # Shape (samples, channels)
-    # Samples from its start to that of the next piece: all of them in the last piece. What follows
-    # `step` is repeated at the start of the next piece.
+    # Number of samples from the start of this piece to that of the next; in the last piece, all.
+    # The samples after `step` are repeated at the start of the next piece.
     step: int
 
 
@@ -50,16 +50,16 @@ class _Pending(NamedTuple):
     places: list[int]  # For each channel its place among the estimates of all futures
     # Estimates of the different sounds among the channels.
     futures: list[Future[list[ChannelEstimate]]]
-    tasks: int  # How many threads they keep busy
+    tasks: int  # Number of threads that the futures keep busy
 
     def channels(self) -> list[ChannelEstimate]:
-        """Wait for the estimate of every channel."""
+        """Wait for the estimates, and return that of every channel."""
         found = [estimate for future in self.futures for estimate in future.result()]
         return [found[k] for k in self.places]
 
 
 class Workers:
-    """Estimates pieces of sound, and returns the estimates in order.
+    """Threads, or batches on a GPU, that estimate the speech in pieces of sound, in order.
 
     A copy by pickle or `copy.deepcopy` waits for the pieces in progress first.
     """
@@ -114,11 +114,11 @@ class Workers:
             self._pending.append(self._begin(piece))
 
     def _begin(self, piece: Piece) -> _Pending:
-        """Start to estimate a piece."""
+        """Start the tasks that estimate a piece, and return their futures."""
         places, sounds = _different([piece])
         noises, weights = self._noises(places), self._weights_for(sounds)
         number, seconds = self._number(1), piece.step / self._rate / len(sounds)
-        # It needs all channels, and starts first, so that the others never wait for a thread.
+        # This task needs all channels. It starts first, because the other tasks wait for it.
         late = None
         if self._settings.dereverb:
             late = self._start(partial(self._late, weights, sounds))
@@ -140,7 +140,7 @@ class Workers:
         return _Pending(places, futures, tasks=len(sounds))
 
     def next_estimates(self, *, last: bool = False) -> list[ChannelEstimate] | None:
-        """Return the next piece's estimate per channel, or None; `last`: no more pieces follow."""
+        """Return the next piece's estimates, one per channel, or None; `last`: no piece follows."""
         if self._together:
             if not self._ready and self._waiting and (last or len(self._waiting) == self._jobs):
                 self._batch()
@@ -159,7 +159,7 @@ class Workers:
             self._threads.shutdown(cancel_futures=True)
 
     def _number(self, count: int) -> int:
-        """Reserve stream numbers for the next `count` pieces, and return the first."""
+        """Reserve numbers of random streams for the next `count` pieces, and return the first."""
         first, self._count = self._count, self._count + count
         return first
 
@@ -171,7 +171,7 @@ class Workers:
         return self._threads.submit(task)
 
     def _check_process(self) -> None:
-        """Refuse to wait for threads of another process."""
+        """Raise an AlphaMFError if the threads belong to another process."""
         if self._process not in (None, os.getpid()):
             raise AlphaMFError(
                 "the stream's threads belong to the process that this one was forked from; "
@@ -179,15 +179,15 @@ class Workers:
             )
 
     def _noises(self, places: Sequence[int]) -> list[Reals | None]:
-        """Return the known noise spectra of each sound, from the first channel that has it."""
+        """Return each sound's known noise spectra: those of the first channel with that sound."""
         known = self._noise
         if known is None:
             return [None] * len(set(places))
         return [known[places.index(k) % len(known)] for k in range(len(set(places)))]
 
     def _weights_for(self, sounds: Sequence[Floats]) -> Weights:
-        """Return the weights for the sounds of a piece; for calls they may be those for 8 kHz."""
-        # The noise that is known is that of the dictionary's whole band.
+        """Return the weights for a piece's sounds; for phone calls they may be those for 8 kHz."""
+        # The known noise spectra cover the dictionary's whole band.
         wide = not self._weights.narrow or self._noise is not None
         if wide or not high_bands.is_narrow(sounds, self._rate):
             return self._weights
@@ -223,7 +223,7 @@ class Workers:
     ) -> list[SegmentPosterior]:
         """Sample the gains of sounds of equal length, shape (samples,) each.
 
-        `late`: late reverberation of the sounds of a piece, of which these are from `place` on.
+        `late`: late reverberation of all sounds of a piece; `sounds` are those from `place` on.
         """
         settings = settings or self._settings
         progress = partial(self._progress.advance, (number, place), seconds / settings.steps)
@@ -280,7 +280,7 @@ class Workers:
         return estimate_speech(channels, weights, settings, xp, groups)
 
     def _batch(self) -> None:
-        """Estimate in one batch the waiting pieces, or those like the first one."""
+        """Estimate the first waiting pieces that have the same length and weights, as a batch."""
         _, group = next(groupby(self._waiting, key=lambda each: (len(each[0].audio), id(each[1]))))
         pieces, (weights, *_) = zip(*group, strict=True)
         del self._waiting[: len(pieces)]
@@ -303,7 +303,7 @@ class Workers:
 
 
 def _different(pieces: Sequence[Piece]) -> tuple[list[int], list[Floats]]:
-    """Return the distinct sounds among the channels of some pieces, shape (samples,) each."""
+    """Return the index of each channel's sound, and the distinct sounds, shape (samples,) each."""
     sounds: list[Floats] = []
     places: list[int] = []
     for piece in pieces:

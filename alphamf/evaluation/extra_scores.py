@@ -20,14 +20,14 @@ Values = dict[str, float | None]
 class ExtraScores(NamedTuple):
     """Settings of the additional scores."""
 
-    asr: str | None = None  # A recogniser, as in `alphamf.scores.recognisers.check`
-    # Words of each clean file by its stem; for other clips, the recogniser's transcript of the
-    # clean file is used.
+    asr: str | None = None  # Name or command of a speech recogniser, or None
+    # Pairs of a clean file's stem and its words; for other clips, the transcript that the
+    # recogniser makes of the clean file is used.
     transcripts: tuple[tuple[str, str], ...] = ()
     dnsmos: str | None = None  # File of a DNSMOS network, or None
 
     def key(self, clean: str) -> list[str]:
-        """Return what the extra scores of a clip depend on; `clean` is `Result.clean`."""
+        """Return texts that differ if the extra scores may differ; `clean` is `Result.clean`."""
         parts: list[str] = []
         if self.asr is not None:
             parts = [recognisers.identity(self.asr), self._said(clean) or ""]
@@ -36,9 +36,9 @@ class ExtraScores(NamedTuple):
     def scores(
         self, estimate: Floats, clean: Floats, rate: int, name: str
     ) -> Iterator[tuple[Values, str | None]]:
-        """Yield scores by name, with the reason if one is undefined.
+        """Yield scores by name, each time with None, or with the reason if the scores are None.
 
-        `estimate`, `clean`: shape (samples,).
+        `estimate`, `clean`: shape (samples,). `name`: the clean file's name.
         """
         if self.asr is not None:
             try:
@@ -63,7 +63,7 @@ class ExtraScores(NamedTuple):
 
 
 def parse_extra(asr: str | None, transcripts: str | None, model: str | None) -> ExtraScores:
-    """Check the options, and return the additional scores that they ask for."""
+    """Check the options and return the settings; raise an AlphaMFError if one cannot be used."""
     if asr is not None:
         recognisers.check(asr)
     elif transcripts is not None:
@@ -75,7 +75,7 @@ def parse_extra(asr: str | None, transcripts: str | None, model: str | None) -> 
 
 
 def read_transcripts(path: str) -> dict[str, str]:
-    """Read transcripts: lines with a file's stem and its words, as in LibriSpeech."""
+    """Read a file that has a stem and its words per line, as LibriSpeech; return words by stem."""
     with file_errors(path, "read", ValueError):
         lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
     found = {}
@@ -94,7 +94,7 @@ def read_transcripts(path: str) -> dict[str, str]:
 
 @lru_cache(maxsize=8)
 def _clean_transcript(asr: str, clean: bytes, rate: int) -> str:
-    """Return the words that a recogniser finds in a clean sound, cached."""
+    """Return a recogniser's transcript of clean sound, given as bytes of float32; cached."""
     return recognise_words(asr, np.frombuffer(clean, np.float32), rate)
 
 

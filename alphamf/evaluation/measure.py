@@ -28,19 +28,19 @@ _warm: set[str] = set()
 
 
 class Cost(NamedTuple):
-    """The time and memory of a method."""
+    """The time and memory that a method needed for one clip."""
 
-    # cpu, wall: seconds of processor time, and elapsed seconds.
+    # cpu, wall: seconds of processor time (child processes included), and elapsed seconds.
     cpu: float
     wall: float
     memory: float | None  # Largest resident memory in bytes; None if unknown.
 
 
 def measure_cost(spec: str, clip: Clip) -> tuple[Floats, Cost]:
-    """Run a method on a clip, and return its output and cost."""
+    """Run a method on a clip; return its output, which has the shape of the clip, and its cost."""
     run = method(spec).run
     if spec not in _warm:
-        # Imports and preparations are no cost of a clip; a method that fails does so again below.
+        # Imports and preparations do not count as cost; a method that fails here fails again below.
         with suppress(Exception):
             run(clip._replace(noisy=clip.noisy[: clip.rate], clean=clip.clean[: clip.rate]))
         _warm.add(spec)
@@ -69,7 +69,7 @@ def memory_source() -> str:
 
 
 def _reset_peak() -> bool:
-    """Reset the system's record of the largest resident memory; return whether it could be."""
+    """Reset the system's record of the largest resident memory; return whether this succeeded."""
     try:
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     except OSError:
@@ -78,7 +78,7 @@ def _reset_peak() -> bool:
 
 
 def _peak(exact: bool = False) -> float | None:
-    """Return the peak resident memory in bytes; since the last reset if `exact`."""
+    """Return peak resident memory in bytes, since the last reset if `exact`; None on Windows."""
     if exact:
         status = Path("/proc/self/status").read_text(encoding="ascii")
         line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
@@ -92,10 +92,10 @@ def _peak(exact: bool = False) -> float | None:
 
 
 MOST_SHORT = 0.1
-"""Seconds by which another system's file may be shorter or longer than the clip."""
+"""Maximum difference in seconds between the lengths of another system's file and the clip."""
 
 MOST_DB = 100.0
-"""Ratios above this are infinite up to rounding."""
+"""Ratios of at least this many dB, positive or negative, count as infinite."""
 
 
 def measure(
@@ -117,7 +117,7 @@ def measure(
 def scores(
     clean: Floats, noisy: Floats, estimate: Floats, rate: int
 ) -> tuple[dict[str, float | None], dict[str, str]]:
-    """Return the scores of an estimate, None if undefined, with the reasons.
+    """Return the scores of an estimate by name, None if undefined, and the reasons for each None.
 
     `clean`, `noisy`, `estimate`: shape (samples,).
     """
@@ -147,7 +147,7 @@ def scores(
     put(("si_sdr",), lambda: (ratio(si_sdr(clean, estimate)),))
     put(("si_sdr_gain",), gain)
     put(("sdr", "sir", "sar"), lambda: tuple(map(ratio, bss_eval(clean, noisy - clean, estimate))))
-    if reasons.pop("sdr", None):  # which needs no noise
+    if reasons.pop("sdr", None):  # SDR alone needs no noise
         put(("sdr",), lambda: (ratio(sdr(clean, estimate)),))
     put(("stoi",), lambda: (stoi(clean, estimate, rate),))
     put(("estoi",), lambda: (stoi(clean, estimate, rate, extended=True),))
@@ -158,7 +158,7 @@ def scores(
 def _measure(job: EvaluationJob, stoppable: Callable[[], AbstractContextManager[None]]) -> Result:
     output = Path(job.output)
     clean, rate = _clean(job)
-    # Before the noisy file is read: other jobs, whose noisy file may be a better one, need it.
+    # Written before the noisy file is read, which may fail: other jobs need the clean file, too.
     if "clean" in job.originals:
         _write(output, audio_name("clean", job.result.clean), clean, rate)
     noisy = _noisy(job, len(clean), rate)
@@ -194,7 +194,7 @@ def _measure(job: EvaluationJob, stoppable: Callable[[], AbstractContextManager[
 
 
 def _clean(job: EvaluationJob) -> tuple[Floats, int]:
-    """Read the clean file, and check that it can be used as a reference."""
+    """Return the clean file's channel mean and rate; raise an AlphaMFError if it is constant."""
     sound, rate = read(job.pair.clean)
     clean = sound.mean(axis=1)
     if np.ptp(clean) == 0:
@@ -205,7 +205,7 @@ def _clean(job: EvaluationJob) -> tuple[Floats, int]:
 
 
 def _noisy(job: EvaluationJob, samples: int, rate: int) -> Floats:
-    """Read the noisy file, and check that it matches the clean one."""
+    """Return the noisy file's channel mean; its rate and length must be those of the clean file."""
     sound, own = read(job.pair.noisy)
     names = f"{printable_name(job.pair.noisy)} and {printable_name(job.pair.clean)}"
     if own != rate:
@@ -218,7 +218,7 @@ def _noisy(job: EvaluationJob, samples: int, rate: int) -> Floats:
 
 
 def _estimate(path: str, clip: Clip) -> Floats:
-    """Read another system's output file for a clip."""
+    """Return the channel mean of another system's file, cut or padded to the clip's length."""
     sound, rate = read(path)
     apart = abs(len(sound) - len(clip.noisy))
     if rate != clip.rate or apart > MOST_SHORT * rate:

@@ -1,4 +1,4 @@
-"""The methods that can be evaluated: the presets, and those of `evaluation.baselines`."""
+"""The methods that can be evaluated: presets, low latency, baselines, files of other systems."""
 
 import hashlib
 import os
@@ -30,8 +30,8 @@ ENDINGS = (".denoised", "_denoised", "-denoised", "_enhanced", "-enhanced", ".en
 class Folder:
     """Folder with the denoised files of another system.
 
-    The file of a clip has the noisy file's name, and the same subfolders as far as they exist here;
-    a unique name is enough. Suffixes may differ, and stems may end in one of `ENDINGS`.
+    A clip's file has the noisy file's stem, or this stem and one of `ENDINGS`. Its file type may
+    differ. It lies in the same subfolders, in the last of them or in none; if unique, anywhere.
     """
 
     def __init__(self, path: str) -> None:
@@ -50,7 +50,7 @@ class Folder:
             raise AlphaMFError(f"{printable_name(path)} contains no audio files")
 
     def file(self, noisy: str) -> tuple[str, str | None]:
-        """Return the file for a clip, or the reason why there is none."""
+        """Return the file for a noisy file, and None; or an empty string, and why there is none."""
         stem = PurePosixPath(noisy).stem
         *folders, _ = PurePosixPath(noisy).parts
         tails = ("/".join([*folders[k:], stem]) for k in range(len(folders) + 1))
@@ -63,7 +63,7 @@ class Folder:
 
 
 def _audio(root: str) -> Iterator[str]:
-    """Yield the audio files of a folder, including those with names chosen by `alphamf denoise`."""
+    """Yield the paths of the audio files in a folder and its subfolders, except hidden files."""
     for folder, below, names in os.walk(root):
         below.sort()
         for name in sorted(names):
@@ -77,13 +77,13 @@ def _stem(place: PurePosixPath) -> str:
 
 
 LOW = "low"
-"""The method with 40 ms of latency (`alphamf.Stream`)."""
+"""Name of the method with 40 ms of latency (`alphamf.Stream`)."""
 
 DEFAULTS = ("noisy", "oracle-mask", "logmmse", "is-nmf", "fast")
 """Methods of an evaluation unless others are asked for."""
 
 CODE = ("audio", "denoising", "factorization", "inference", "learnt", "native", "tools")
-"""Folders of the package that methods with a dictionary run."""
+"""Folders of the package with the code that methods with a dictionary run."""
 
 HOME = Path(__file__).parents[1]
 """Folder of the installed package `alphamf`."""
@@ -95,7 +95,7 @@ class Entry(NamedTuple):
     spec: str  # ``NAME`` or ``NAME@MODEL``; of a folder, the name that it is shown under
     method: Method  # The method with this name
     model: str  # Its dictionary: a name, a file, or ``auto``
-    identity: str  # Hash of its settings, dictionary and networks, and of the code that runs them
+    identity: str  # Hash of its settings, dictionary, networks and code; ``files`` for a folder
     # Files of another system, which are scored as they are; None: the method is run.
     folder: Folder | None = None
 
@@ -131,7 +131,7 @@ def resolve(specs: Iterable[str], model: str = "auto") -> list[Entry]:
 
 
 def _parts(text: str, methods: Mapping[str, Method]) -> list[str]:
-    """Split at commas, except for those in the name of a folder."""
+    """Split a list of methods at its commas, except for those in the name of a folder."""
     parts: list[str] = []
     for part in text.split(","):
         name = part.strip().partition("@")[0]
@@ -218,7 +218,7 @@ def _entry(
 
 @cache
 def _hash_code(home: Path) -> bytes:
-    """Hash the code that denoises, which may change while the version stays the same."""
+    """Return a hash of the code in `CODE`, which may change while the version stays the same."""
     digest = hashlib.sha256()
     for path in sorted(path for name in CODE for path in (home / name).rglob("*")):
         if path.suffix in (".py", ".so", ".pyd"):
@@ -234,7 +234,7 @@ def _files(model: str) -> list[Path]:
 
 
 def _networks(name: str) -> list[Path]:
-    """Return the shipped networks that a method may use."""
+    """Return the files of the shipped networks that a method may use."""
     settings, paths = PRESETS.get(name), network_file.shipped_networks().values()
     if name != LOW and not (settings and settings.refine):
         return []

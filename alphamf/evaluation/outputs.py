@@ -55,15 +55,15 @@ def overview(results: Sequence[Result]) -> tuple[list[str], list[list[str]]]:
 
 
 def markdown(results: Sequence[Result]) -> str:
-    """Return the tables of methods, noises, input SNRs and clean files, and the failures."""
+    """Return Markdown: tables by method, noise, input SNR and clean file, notes and failures."""
     headings, rows = overview(results)
     parts = [tables.markdown(headings, [[_plain(name), *cells] for name, *cells in rows])]
     notes = [LEGEND]
     for field, text in (("noise", _plain), ("snr", "{:g} dB".format), ("reference", str)):
         found = {getattr(result, field) for result in results}
         if field == "reference":
-            found.discard(None)  # of results that failed before their clean file was read
-        # Unknown ones come last.
+            found.discard(None)  # None: the result failed, or its depth is unknown
+        # Unknown values come last.
         conditions = sorted(found, key=lambda each: (each is None, each))
         if len(conditions) > 1:
             labels = ["not known" if each is None else text(each) for each in conditions]
@@ -107,7 +107,7 @@ def _breakdown(results: Sequence[Result], field: str, labels: dict[Any, str], sc
 
 
 def _cell(results: Sequence[Result], score: str, total: int) -> str:
-    """Return the mean of a score, and the number of clips that have it if some do not."""
+    """Return a score's mean and error, after the number of clips that have it if some do not."""
     found = values(results, score)
     if not found:
         return "-"
@@ -116,7 +116,7 @@ def _cell(results: Sequence[Result], score: str, total: int) -> str:
 
 
 def _failures(results: Sequence[Result]) -> Iterator[str]:
-    """Yield a line per clip and error, at most ten."""
+    """Yield a line per clip and error, at most `MOST_FAILURES`, then the number of the others."""
     found = failures(results)
     for clip, sentence, who, _ in found[:MOST_FAILURES]:
         who = "all methods" if who == "all" else who
@@ -144,7 +144,7 @@ _PACKAGES = ("alphamf", "numpy", "scipy", "librosa", "soundfile", "pystoi", "pes
 
 
 def describe_run(entries: Sequence[Entry], *, seed: int, command: str) -> dict[str, Any]:
-    """Return the provenance of results as JSON values."""
+    """Return what results were made with, as JSON values: versions, machine, methods, seed."""
     return {
         "version": version("alphamf"),
         "packages": {name: found for name in _PACKAGES if (found := installed_version(name))},
@@ -160,7 +160,7 @@ def describe_run(entries: Sequence[Entry], *, seed: int, command: str) -> dict[s
 
 
 def earlier_entries(output: Path, entries: Sequence[Entry]) -> list[Entry]:
-    """Return the methods named in a folder's settings, except those in `entries`."""
+    """Return the methods named in ``settings.json`` of a folder, except those in `entries`."""
     try:
         settings = json.loads((output / "settings.json").read_text(encoding="utf-8"))
         described = dict(settings["methods"])
@@ -216,7 +216,7 @@ def notes(entries: Sequence[Entry], results: Sequence[Result]) -> Iterator[str]:
 
 
 def _flat(result: Result, names: Sequence[str]) -> dict[str, Any]:
-    """Return a result with one column per score."""
+    """Return a result as a row of ``results.csv``, with one column per score in `names`."""
     item = result.to_json()
     scores, reasons = item.pop("scores"), item.pop("reasons")
     flat = {"method": item.pop("method"), **item}

@@ -19,7 +19,7 @@ _SNR = re.compile(
     r"|(?P<before>(?:(?<![a-z0-9])-)?(?<![\d.])\d+(?:\.\d+)?)[ _]?db(?![a-z0-9])",
     re.IGNORECASE,
 )
-"""``sn5``, ``snr-5``, ``SNRdb_2.5``; ``5dB``, ``-5 dB``; a dash after a word is a separator."""
+"""Matches an SNR: ``sn5``, ``snr-5``, ``SNRdb_2.5``, ``-5 dB``; ``car-5dB`` has an SNR of 5 dB."""
 
 _NOISE = re.compile(r"[^\W\d_]+(?:[ _-][^\W\d_]+)*\d{0,2}")
 _ANY = re.compile(r".+")
@@ -33,7 +33,7 @@ def core(name: str) -> str:
 
 
 def speeches(name: str) -> Iterator[str]:
-    """Yield what the clean file's `core` may be, given the name of the noisy one, best first."""
+    """Yield candidates for the clean file's `core`, given the noisy file's name; best first."""
     stem = core(name)
     yield stem
     joints = [k for k, letter in enumerate(stem) if letter in _JOINTS]
@@ -46,10 +46,10 @@ def speeches(name: str) -> Iterator[str]:
 
 
 def condition(noisy: str, clean: str = "") -> tuple[str | None, float | None]:
-    """Return the name of the noise and the SNR in dB; None for missing ones.
+    """Return the name of the noise and the SNR in dB, each None if it is missing.
 
-    They stand next to each other in the name of the file or of a folder: ``car_5dB/sp01.flac``,
-    ``sp01_car_sn5.wav``.
+    They stand next to each other in the name of the noisy file or of its folders, as in
+    ``car_5dB/sp01.flac`` or ``sp01_car_sn5.wav``.
     """
     stem, speech = _core(noisy), core(clean)
     if speech and stem.lower().startswith(speech):
@@ -60,7 +60,7 @@ def condition(noisy: str, clean: str = "") -> tuple[str | None, float | None]:
         found = _SNR.search(part)
         if found is not None:
             sides = part[: found.start()].strip(_JOINTS), part[found.end() :].strip(_JOINTS)
-            # A file's name has other parts as well; a folder's is that of the noise.
+            # A file's name has other parts as well; the rest of a folder's name is the noise.
             wanted = _NOISE if part is stem else _ANY
             noise = next((side for side in sides if wanted.fullmatch(side)), None)
             return noise, float(found["after"] or found["before"])
@@ -82,12 +82,12 @@ MOST_PATH = 4096
 class Pair(NamedTuple):
     """A noisy file and its clean counterpart."""
 
-    # noisy, clean: files; `clean` is empty where none was found, both where one is a pipe or a
-    # device.
+    # noisy, clean: paths; `clean` is empty if no clean file was found, both are empty if one is a
+    # pipe or a device.
     noisy: str
     clean: str
-    # noisy_name, clean_name: the same, relative to the folders that the user named, with forward
-    # slashes.
+    # noisy_name, clean_name: the same paths, relative to the folders that the user named, with
+    # forward slashes.
     noisy_name: str
     clean_name: str
     # noise, snr: name of the noise and SNR in dB; None if unknown.
@@ -97,7 +97,7 @@ class Pair(NamedTuple):
 
 
 def find_pairs(clean: str, noisy: Sequence[str], *, output: str | None = None) -> list[Pair]:
-    """Find the noisy files, and match a clean file to each by name.
+    """Find the noisy files outside `output`, and match a clean file to each by name.
 
     The clean file's stem is that of the noisy one, or else the longest prefix of it up to a
     separator (``sp01`` of ``sp01_car_sn5``), or else the longest suffix (``fileid_3`` of
@@ -167,7 +167,7 @@ def sample(pairs: Sequence[Pair], count: int | None) -> Sequence[Pair]:
 def _column(
     name: str, rows: list[dict[str, str]], table: str, folder: str | None
 ) -> tuple[list[str], list[str]]:
-    """Return the files of a column, and their names."""
+    """Return the paths in a column, joined to `folder` (None: the table's), and their names."""
     folder = os.path.dirname(table) if folder is None else folder
     for number, row in enumerate(rows, 1):
         if not row.get(name):
@@ -182,7 +182,7 @@ def _column(
 
 
 def _number(text: str, table: str, number: int) -> float:
-    """Return the SNR in a row."""
+    """Return the SNR in a row; raise an AlphaMFError if `text` is not a finite number."""
     with suppress(ValueError):
         if math.isfinite(found := float(text)):
             return found
@@ -207,10 +207,10 @@ def _pair(path: str, name: str, by_core: dict[str, list[tuple[str, str]]]) -> Pa
 
 
 def _checked(pairs: list[Pair]) -> list[Pair]:
-    """Drop duplicates, and mark pairs that cannot be used with the reason.
+    """Return the pairs without duplicates; `problem` says why a pair cannot be used.
 
-    Unusable pairs would have the same output as another pair, or contain pipes or devices, because
-    files are read several times.
+    A pair cannot be used if it would have the same output as an earlier one, or if it has a pipe or
+    a device, because files are read several times.
     """
     taken: dict[str, str] = {}
     result = []
@@ -220,7 +220,7 @@ def _checked(pairs: list[Pair]) -> list[Pair]:
             pair = pair._replace(problem=f"{name} would have the same output as {taken[stem]}")
         if is_special(pair.noisy) or is_special(pair.clean):
             path = pair.noisy if is_special(pair.noisy) else pair.clean
-            # They are not opened at all, not even to look whether an earlier run has used them.
+            # Such files are never opened, not even to compare them with those of an earlier run.
             problem = f"{printable_name(path)} is a pipe or a device, not a file"
             pair = pair._replace(noisy="", clean="", problem=problem)
         taken.setdefault(stem, name)
@@ -229,7 +229,7 @@ def _checked(pairs: list[Pair]) -> list[Pair]:
 
 
 def _root(argument: str, name: str) -> str:
-    """Return the folder that names found for one of the user's inputs are relative to."""
+    """Return the folder to which names are relative: the input, or that of a file or pattern."""
     if os.path.isdir(name):
         return real_path(name)
     parts = Path(name).parts[:-1]

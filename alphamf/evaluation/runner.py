@@ -21,7 +21,7 @@ from alphamf.tools.files import Identity, identify, printable_name, reason
 
 LINES = "results.jsonl"
 MADE = ("settings.json", "results.csv", "summary.md", "report.html", "audio")
-"""Other outputs of an evaluation."""
+"""Names of the outputs of an evaluation besides `LINES`."""
 
 NOTHING = ExtraScores()
 
@@ -30,13 +30,13 @@ class EvaluationJob(NamedTuple):
     """A clip to process with a method."""
 
     pair: Pair  # The clip's files
-    model: str  # Name of the method's dictionary
+    model: str  # The method's dictionary: a name, a file, or ``auto``
     output: str  # Folder of results
     result: Result  # The result as far as it is known beforehand
     estimate: str | None = None  # File of another system that is scored; None: the method is run.
     extra: ExtraScores = NOTHING  # Scores that are asked for beyond the usual ones
-    # Which of the sounds ``clean`` and ``noisy`` this job writes as well: one job of all that share
-    # a file does.
+    # Which of the sounds ``clean`` and ``noisy`` this job also writes; of the jobs that share a
+    # file, only one writes it.
     originals: tuple[str, ...] = ()
 
 
@@ -57,7 +57,7 @@ def plan(
     seed: int,
     extra: ExtraScores = NOTHING,
 ) -> list[EvaluationJob]:
-    """List the jobs clip by clip: each clip with each method."""
+    """Return one job for each clip and method, clip by clip."""
     found = []
     digest = cache(_digest)
     for pair in pairs:
@@ -91,7 +91,7 @@ def lock_results(output: Path) -> AbstractContextManager[None]:
 
 
 def check_inputs(todo: Iterable[EvaluationJob], output: Path) -> None:
-    """Refuse jobs that would replace a file that one of them reads."""
+    """Raise an AlphaMFError if a job would replace a file that one of the jobs reads."""
     inputs: dict[Identity, str] = {}
     names: dict[str, None] = {}
     for job in todo:
@@ -164,7 +164,7 @@ def _known(file: jobs.ResultsFile[Result], todo: Sequence[EvaluationJob]) -> dic
 def _with_originals(left: Iterable[EvaluationJob]) -> list[EvaluationJob]:
     """Assign each original sound to one job, so that parallel jobs never write the same file."""
     todo = list(left)
-    # The method of that name writes the noisy sound.
+    # The method ``noisy`` writes the noisy sound as its output.
     taken = {audio_name("noisy", job.result.noisy) for job in todo if job.result.method == "noisy"}
     chosen = []
     for job in todo:
@@ -190,7 +190,7 @@ def _is_finished(output: Path, result: Result) -> bool:
 
 
 def _digest(path: str) -> tuple[str, str | None]:
-    """Return a hash of a file's content, or an error message if it cannot be read."""
+    """Return a hash of a file and None, or an empty string and why the file cannot be read."""
     try:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest(), None

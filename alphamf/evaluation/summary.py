@@ -30,25 +30,25 @@ class Result:
     noise: str | None
     snr: float | None
     seed: int  # Seed of the method
-    # rate, seconds: sampling rate in Hz and length of the clip; None if it could not be read.
+    # rate, seconds: sampling rate in Hz, and length of the clip in seconds; None after an error.
     rate: int | None = None
     seconds: float | None = None
     # By how many dB the pauses of the clean file lie below its speech, as from
     # `alphamf.audio.speech_level.pause_depth`; None if that is not known.
     pause_depth: float | None = None
-    # Name in `SCORES` to value, None for an undefined score; empty after an error.
+    # Scores by their names in `SCORES`; None if a score is undefined. Empty after an error.
     scores: dict[str, float | None] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)  # For each score that is None, the reason
-    # cpu_seconds, real_time_factor: CPU seconds, and wall-clock seconds per second of sound, of the
-    # method alone.
+    # cpu_seconds: CPU time of the method. real_time_factor: its wall-clock seconds per second of
+    # sound. Both are None if it was not run.
     cpu_seconds: float | None = None
     real_time_factor: float | None = None
-    # Largest resident memory of its process meanwhile, in 10^6 bytes; None if it is unknown, as for
-    # a method in another process.
+    # Peak resident memory of the process that ran the method, in 10^6 bytes; None if unknown, as
+    # for a method that starts another process.
     peak_memory_mb: float | None = None
     # Denoised file, relative to the folder of results, with forward slashes.
     audio: str | None = None
-    error: str | None = None  # Why there is no result, in one sentence
+    error: str | None = None  # Why there is no result, in one sentence; None if there is one
 
     @property
     def reference(self) -> str | None:
@@ -57,7 +57,7 @@ class Result:
 
     @classmethod
     def from_json(cls, item: Mapping[str, Any]) -> Result:
-        """Return the result for an object made by `to_json`."""
+        """Return the result for an object made by `to_json`; raise a TypeError for a wrong type."""
         for name, kind in get_type_hints(cls).items():
             if not _is(item[name], kind):
                 raise TypeError(f"{name} is not a {kind}")
@@ -69,7 +69,7 @@ class Result:
 
 
 def describe_pauses(depth: float) -> str:
-    """Return in words whether pauses are quiet enough for a reference: `QUIET_PAUSES_DB` or not."""
+    """Return in words whether pauses lie at least `QUIET_PAUSES_DB` below speech; `depth` in dB."""
     side = "at least" if depth >= QUIET_PAUSES_DB else "less than"
     return f"pauses {side} {QUIET_PAUSES_DB:g} dB down"
 
@@ -93,7 +93,7 @@ class Score(NamedTuple):
     label: str
     unit: str
     decimals: int  # Digits after the point
-    higher_is_better: bool  # Which way is better
+    higher_is_better: bool  # Whether higher values are better
 
     @property
     def heading(self) -> str:
@@ -121,13 +121,13 @@ EXTRA = ("wer", "dnsmos_sig", "dnsmos_bak", "dnsmos_ovr")
 """Scores that exist only if they were requested."""
 
 USUAL = tuple(name for name in SCORES if name not in EXTRA)
-"""All other scores."""
+"""Scores that every evaluation has: those of `SCORES` that are not in `EXTRA`."""
 
 FEWEST = 10
 """Minimum number of clips for an interval: with fewer, the bootstrap interval is too narrow."""
 
 BREAKDOWN = ("si_sdr", "pesq", "estoi")
-"""Scores that have tables by noise, by level and by clean file."""
+"""Scores that have tables by noise, by input SNR and by clean file."""
 
 HISS = (
     "Hiss in a clean file counts as speech, so a denoiser that removes it is rated lower. First "
@@ -137,13 +137,13 @@ HISS = (
 
 
 class Difference(NamedTuple):
-    """A mean of differences and its interval."""
+    """The mean difference of a score between two methods, and its interval of 95 per cent."""
 
     mean: float  # NaN without clips
-    # low, high: ends of the interval; NaN with less than `FEWEST` clips.
+    # low, high: ends of the interval; NaN with fewer than `FEWEST` clips.
     low: float
     high: float
-    clips: int  # How many there are
+    clips: int  # Number of clips for which both methods have the score
 
 
 def groups(
@@ -159,7 +159,7 @@ def groups(
 def clips(results: Iterable[Result], score: str | None = None) -> frozenset[tuple[Any, ...]]:
     """Return the clips of results, or only those for which a score is defined.
 
-    The same clip under another seed counts again.
+    A clip is (noisy, clean, seed), so the same files count again under another seed.
     """
     return frozenset(
         (result.noisy, result.clean, result.seed)
@@ -169,7 +169,7 @@ def clips(results: Iterable[Result], score: str | None = None) -> frozenset[tupl
 
 
 class Failure(NamedTuple):
-    """An error on a clip."""
+    """An error on a clip, and the methods in which it occurred."""
 
     clip: str  # Name of the noisy file
     sentence: str  # The error
@@ -192,7 +192,7 @@ def failures(results: Sequence[Result]) -> list[Failure]:
 def costs(results: Iterable[Result]) -> tuple[float, float]:
     """Return CPU and wall-clock seconds per second of sound; NaN if unknown.
 
-    Both are sums over all clips, so that clips are weighted by their length.
+    Both are ratios of sums over the clips, so that clips are weighted by their length.
     """
     known = [(result, result.seconds) for result in results if result.seconds]
     cpu = [(r.cpu_seconds, s) for r, s in known if r.cpu_seconds is not None]
@@ -201,7 +201,7 @@ def costs(results: Iterable[Result]) -> tuple[float, float]:
 
 
 def _quotient(pairs: Sequence[tuple[float, float]]) -> float:
-    """Return the sum of the first numbers over that of the second ones."""
+    """Return the sum of the first numbers over the sum of the second ones; NaN without pairs."""
     return sum(a for a, _ in pairs) / sum(b for _, b in pairs) if pairs else math.nan
 
 
@@ -225,9 +225,9 @@ def paired_difference(
     *,
     draws: int = 2000,
 ) -> Difference:
-    """Return the mean difference of two methods in a score, over the clips that have both.
+    """Return the mean difference of two methods in a score, over the clips for which both have it.
 
-    The interval of 95 per cent is a bootstrap over the clips.
+    The interval of 95 per cent comes from a bootstrap over the clips, and needs `FEWEST` of them.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ def paired_difference(
     score
         A name in `SCORES`.
     draws
-        Bootstrap samples.
+        Number of bootstrap samples.
 
     Returns
     -------

@@ -12,8 +12,8 @@ the observed spectrogram X. Given one positive stable variable per source and ce
 
 sigma^2 is the whole variance E|X|^2 (the convention only rescales W). Phi moves by Metropolis
 with its prior as proposal, so the acceptance ratio is the ratio of the likelihoods of X.
-A minibatch is every n-th frequency row from a random first one: whole rows, so that work and
-memory traffic fall with it (Phi of the other rows rests), and a view, so that nothing is copied.
+A minibatch is every n-th frequency row from a random first one, where n is the number of `blocks`:
+whole rows, so that work and memory traffic fall with n. Phi of the other rows does not move.
 
 References
 ----------
@@ -44,7 +44,7 @@ class AlphaMF(Model):
         |X|^2, shape (I, J), of mean about one; or (*clips, I, J) of several clips, each with
         factors of its own, which move together.
     sources
-        Two or more for a separation, one for training.
+        The sources: two or more for a separation, one for training.
     blocks
         Number of row blocks; a draw reads one of them, chosen at random (1: full batch).
 
@@ -60,7 +60,7 @@ class AlphaMF(Model):
     Raises
     ------
     AlphaMFError
-        A shape, an alpha or the number of blocks does not fit.
+        A shape, an alpha, a rank or the number of blocks does not fit.
 
     Examples
     --------
@@ -116,7 +116,7 @@ class AlphaMF(Model):
     def draw_gradient(self, rng: Any, theta: Array) -> tuple[AlphaMFPotential, Array]:
         """Draw a potential and its gradient at theta, in one pass over the cells.
 
-        The same bits as from `draw`, then `AlphaMFPotential.grad`.
+        Both have the same bits as from `draw` and then `AlphaMFPotential.grad`.
         """
         potential, sums = self._draw(rng, theta, CellOutput.SLOPE)
         return potential, potential.gradient(theta, sums)
@@ -124,14 +124,14 @@ class AlphaMF(Model):
     def draw_parts(self, rng: Any, theta: Array) -> tuple[AlphaMFPotential, Parts]:
         """Draw a potential and its gradient's parts at theta, in one pass over the cells.
 
-        The same bits as from `draw`, then `AlphaMFPotential.parts`. `notes` stores what was
-        requested.
+        Both have the same bits as from `draw` and then `AlphaMFPotential.parts`. If there is one
+        block, `notes` stores the requested values.
         """
         potential, sums = self._draw(rng, theta, CellOutput.SLOPES)
         return potential, potential.gradient_parts(theta, sums)
 
     def _draw(self, rng: Any, theta: Array, want: CellOutput) -> tuple[AlphaMFPotential, Array]:
-        """Return the potential of a block whose Phi has moved, and its sums of slopes."""
+        """Draw a block, move its Phi, and return its potential and its sums of slopes."""
         self.notes.forget()
         potential = self.potential(slice(self._block(rng), None, self.blocks))
         notes = self.notes if want == CellOutput.SLOPES and self.blocks == 1 else None
@@ -157,18 +157,18 @@ class AlphaMF(Model):
         return AlphaMFPotential(self, self.latents, rows, self._workspace)
 
     def gain(self, theta: Array, source: int = 0) -> Array:
-        """Wiener gain of a source at theta and the current Phi: its fraction of sigma^2.
+        """Return the Wiener gain of a source at theta and the current Phi: its fraction of sigma^2.
 
         Returns: shape (*chains, *clips, I, J), from 0 to 1.
         """
         return self.potential().gain(theta, source)
 
     def variance(self, theta: Array, source: int) -> Array:
-        """Variance v^(2/alpha) of a source at theta, without Phi: shape (*chains, *clips, I, J)."""
+        """Return a source's v^(2/alpha) at theta, without Phi: shape (*chains, *clips, I, J)."""
         return self.potential().variance(theta, source)
 
     def row_parts(self, theta: Array, source: int) -> tuple[Array, Array]:
-        """Positive parts of the likelihood's derivative by a log gain per row of v.
+        """Return the positive parts of the likelihood's derivative by a log gain per row of v.
 
         Returns: sums over the columns of v dU/dv, its part from log sigma^2 and its part from |X|^2
         / sigma^2, each of shape (*chains, *clips, I).
@@ -177,7 +177,7 @@ class AlphaMF(Model):
 
     @property
     def acceptance(self) -> list[float]:
-        """Proportion of accepted Phi proposals of each source: 1 where alpha is 2."""
+        """Proportion of accepted Phi proposals of each source; 1 if there are none (alpha = 2)."""
         counts = zip(self.accepted, self.proposed, strict=True)
         return [float(accepted) / proposed if proposed else 1.0 for accepted, proposed in counts]
 
@@ -217,7 +217,7 @@ def stack(power: Array, context: int) -> Array:
 
 
 def unstack(gain: Array, context: int) -> Array:
-    """For each frame, average over the columns of `stack` that contain it.
+    """Return for each frame the average over the columns of `stack` that contain it.
 
     Parameters
     ----------

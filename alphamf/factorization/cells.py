@@ -1,6 +1,6 @@
 r"""Elementwise steps of alpha-MF, for arrays of any module and precision.
 
-`alphamf.factorization.compiled` has the same function for float32 on a CPU, several times as fast.
+`alphamf.factorization.compiled` has the same functions for float32 on a CPU, and is much faster.
 Arrays have the shape (*chains, *clips, rows, columns); `power` is (*clips, rows, columns).
 """
 
@@ -19,35 +19,35 @@ FLOOR = 1e-9
 """epsilon: a fixed variance 90 dB below the mean power, so that no cell's likelihood diverges."""
 
 LARGEST = 1e30
-"""Largest part of sigma^2: a larger one would soon be beyond float32, for alpha below one."""
+"""Maximum of a source's part of sigma^2, since for alpha below one float32 could overflow."""
 
 
 class CellOutput(IntEnum):
-    """The kind of output that `evaluate` writes for each source that has one."""
+    """The kind of output that `evaluate` writes for each source that has buffers."""
 
     MOVE = 0
-    """Nothing: Phi moves, and that is all."""
+    """No output: only Phi moves."""
 
     SLOPES = 1
-    """The two positive parts of dU/dv, of log sigma^2 and of |X|^2 / sigma^2: two buffers."""
+    """Two buffers: the positive parts of dU/dv, from log sigma^2 and from |X|^2 / sigma^2."""
 
     SLOPE = 2
-    """dU/dv."""
+    """One buffer: dU/dv."""
 
     GAIN = 3
-    """The source's part of sigma^2, from 0 to 1."""
+    """The source's part of sigma^2, as a fraction from 0 to 1."""
 
     VARIANCE = 4
-    """sigma^2."""
+    """sigma^2 of all sources together, epsilon included."""
 
 
 class Cells(NamedTuple):
-    """Cells of a source."""
+    """The cells of one source, which `evaluate` reads and writes."""
 
     alpha: float  # Index of the source
-    v: Array  # W H; raised to `TINY` in place
-    phi: Array | None  # Phi, or None if alpha is 2 and Phi the number 2
-    # One or two buffers like `v` for what is asked of the source; None for nothing.
+    v: Array  # W H; values below `TINY` are raised to it in place
+    phi: Array | None  # Phi, or None if alpha is 2: Phi is then the number 2
+    # One or two buffers like `v` for the source's output; None if it has none.
     out: Sequence[Array] | None = None
 
 
@@ -69,9 +69,9 @@ def evaluate(
     scale: float = 1.0,
     states: Sequence[Any] | None = None,
 ) -> list[Any]:
-    """Move Phi of one source after the other, if requested, then evaluate the cells.
+    """Move Phi of each source that has a state, then write the output; `scale` multiplies slopes.
 
-    `power`: |X|^2, shape (*clips, rows, columns).
+    `power`: |X|^2, shape (*clips, rows, columns). Returns: number of accepted moves per source.
     """
     xp = namespace(power)
     bases = [_base(source) for source in sources]
@@ -136,7 +136,7 @@ def _part(base: Array | None, v: Array, phi: Any) -> Array:
 
 
 def _total(parts: Sequence[Array], but: int | None = None) -> Array:
-    """Return sigma^2 without the contribution of one source, including epsilon."""
+    """Return sigma^2, including epsilon, without the part of source `but`, if given."""
     xp = namespace(parts[0])
     total: Array = xp.full_like(parts[0], FLOOR)
     for s, part in enumerate(parts):
@@ -148,7 +148,7 @@ def _total(parts: Sequence[Array], but: int | None = None) -> Array:
 def _move(
     rng: Any, power: Array, source: Cells, base: Array | None, parts: list[Array], own: int
 ) -> Any:
-    """Move Phi of one source by Metropolis, with the prior as the proposal.
+    """Move Phi of one source by Metropolis, with the prior as proposal; count the accepted.
 
     With q = |X|^2 / sigma^2 and t = sigma'^2 / sigma^2, a proposal is accepted when
     log u < -log t + q (1 - 1/t), that is log(u t) < q (1 - 1/t).

@@ -1,8 +1,8 @@
 """Compiled implementation of `cells`, for float32 on a CPU.
 
 The loops are in ``_loops.c``. If it could not be compiled when the package was installed,
-`AVAILABLE` is False and `cells` does the same, with other random draws. The functions have the
-arguments of those in `cells`.
+`AVAILABLE` is False and `cells` is used, with other random draws. Functions that have the names of
+those in `cells` have the same arguments.
 """
 
 from collections.abc import Sequence
@@ -25,14 +25,14 @@ else:
 def variant() -> str:
     """Return the compiled variant: v4, v3, unfused or default; numpy if there is none.
 
-    It is that of the processor, or a lower one if the environment variable ALPHAMF_LOOPS names it
-    when the module is loaded. Copies v4 and v3 give the same bits, as do unfused and default.
+    It is the best for the processor, or a lower one if the environment variable ALPHAMF_LOOPS names
+    it at import. The variants v4 and v3 give the same bits, as do unfused and default.
     """
     return str(_loops.VARIANT) if AVAILABLE else "numpy"
 
 
 def supports(array: Array, sources: int) -> bool:
-    """Return whether this module supports so many sources on arrays of this kind."""
+    """Return whether this module supports this number of sources on arrays like `array`."""
     return (
         AVAILABLE
         and isinstance(array, np.ndarray)
@@ -60,7 +60,7 @@ def evaluate(
     scale: float = 1.0,
     states: Sequence[Any] | None = None,
 ) -> list[int]:
-    """Evaluate the cells as `cells.evaluate` does; arrays must be contiguous.
+    """Evaluate cells, and return counts, as `cells.evaluate` does; arrays must be contiguous.
 
     `power`: |X|^2, shape (*clips, rows, columns).
     """

@@ -10,12 +10,12 @@ which oscillates. The same number is the mean, over the law of Phi, of a complex
 :math:`p_1(r) = E\, e^{-r^2/\Phi} / (\pi\Phi)`. With Kanter's form of that law
 (`alphamf.factorization.stable`), :math:`\Phi = 2\, b(U)\, E^{-\kappa}`, :math:`\kappa = 2/\alpha -
 1`, it is an integral of positive smooth functions, which the trapezoidal rule in :math:`\log E` and
-in the logit of U settles to six digits from the centre far into the tail, :math:`p_1(r) \sim C
+in the logit of U computes to six digits from the centre far into the tail, :math:`p_1(r) \sim C
 r^{-2-\alpha}`. Closed forms are the Gaussian at alpha = 2 and, at alpha = 1, Cauchy's law in the
 plane.
 
-Unlike the potential of `AlphaMF`, which holds at a given Phi, this compares dispersions and also
-indices alpha with each other.
+Unlike the potential of `AlphaMF`, which depends on Phi, this density can compare dispersions, and
+also indices alpha, with each other.
 
 References
 ----------
@@ -33,14 +33,14 @@ from alphamf.factorization.stable import check_alpha
 from alphamf.tools.arrays import Floats
 
 LOWEST, HIGHEST = -16.0, 44.0
-"""The log r^2 that are tabulated. Below, the density is flat; above, it is a power of r."""
+"""Range of log r^2 of the table. Below, the density is flat; above, it is a power of r."""
 
 STEP = 1 / 128
-"""Distance of two entries of the table."""
+"""Distance in log r^2 between two entries of the table."""
 
 ROUNDING = 1e-10
-"""An alpha closer to 2 counts as 2: decimals are rounded, and such a faint tail lies beyond the
-table."""
+"""An alpha that is closer than this to 2 counts as 2: decimals are rounded, and a tail as faint as
+that lies beyond the table."""
 
 
 def log_density(power: Floats, dispersion: Floats, alpha: float) -> Floats:
@@ -51,8 +51,8 @@ def log_density(power: Floats, dispersion: Floats, alpha: float) -> Floats:
     power
         |X|^2, any shape.
     dispersion
-        v, of a shape that goes with it. As in `AlphaMF`, a variance of `FLOOR` is added to what it
-        stands for, so that no cell's density grows without bound.
+        v, of a shape that broadcasts with `power`'s. As in `AlphaMF`, a variance of `FLOOR` is
+        added, so that no cell's density grows without bound.
     alpha
         Index of the stable law, from 0.5 to 2.
 

@@ -21,9 +21,9 @@ megabytes."""
 
 
 class Tile(NamedTuple):
-    """Some cells of the matrix."""
+    """Some cells of the matrix, which are processed together."""
 
-    # Place among the chains, and among the clips if it has cells of one only: an index of the
+    # Place among the chains, and among the clips if the tile is of one clip: an index of the
     # leading axes of arrays with one axis of chains.
     where: tuple[Any, ...]
     clip: tuple[int, ...]  # Place among the clips: an index of the leading axes of the power
@@ -53,7 +53,7 @@ def tiles(power: Array, chains: int, rows: slice) -> Iterator[Tile]:
 
 
 class Workspace(dict[tuple[str, tuple[int, ...], Any], Array]):
-    """Buffers by name, shape and dtype, allocated where first asked for and reused by each tile."""
+    """Buffers by name, shape and dtype, allocated at their first use and reused by each tile."""
 
     def __init__(self, xp: Any) -> None:
         super().__init__()
@@ -129,7 +129,7 @@ OUTPUTS = {
     CellOutput.GAIN: 1,
     CellOutput.VARIANCE: 1,
 }
-"""Buffers that a source needs."""
+"""Number of buffers that a source needs for each kind of output."""
 
 
 class AlphaMFPotential:
@@ -215,7 +215,7 @@ class AlphaMFPotential:
         want: CellOutput = CellOutput.MOVE,
         notes: Notes | None = None,
     ) -> tuple[list[tuple[Any, int]], Array]:
-        """Move Phi of each source in turn, and sum slopes at the new Phi in the same pass."""
+        """Move Phi; return (accepted, proposed) per source, and sums of slopes at the new Phi."""
         alphas = [source.alpha for source in self.model.sources]
         states = self.model.loops.states(rng, alphas)
         counts: list[Any] = [0] * len(alphas)
@@ -230,7 +230,7 @@ class AlphaMFPotential:
     def _sums(
         self, theta: Array, want: CellOutput, notes: Notes | None = None, **moves: Any
     ) -> Array:
-        """Backpropagate slopes through v = W H: shape (0, 1 or 2, *theta.shape)."""
+        """Return slopes by theta, through v = W H, of each buffer: (0, 1 or 2, *theta.shape)."""
         xp = self.model.xp
         sums: Array = xp.zeros((OUTPUTS[want], *theta.shape), theta.dtype)
         flat = sums.reshape(len(sums), *self._chains(theta, 1).shape)
@@ -263,22 +263,22 @@ class AlphaMFPotential:
                 view[..., tile.rows, :] = xp.matmul(slopes, xp.swapaxes(h, -1, -2))
 
     def grad(self, theta: Array) -> Array:
-        """Gradient of U, shape (*chains, *clips, D)."""
+        """Return the gradient of U, shape (*chains, *clips, D)."""
         return self.gradient(theta, self._sums(theta, CellOutput.SLOPE))
 
     def gradient(self, theta: Array, sums: Array) -> Array:
-        """Add the priors to sums of SLOPE, in place, and return the gradient of U."""
+        """Add the priors' part to `sums` of `CellOutput.SLOPE`, in place; return the gradient."""
         gradient: Array = sums[0]
         for _, prior, block in self.model.priors():
             add_gradient(prior, theta[..., block], gradient[..., block])
         return gradient
 
     def parts(self, theta: Array) -> Parts:
-        """Gradient of U in two positive parts, each of shape (*chains, *clips, D)."""
+        """Return the gradient of U in two positive parts, shape (*chains, *clips, D) each."""
         return self.gradient_parts(theta, self._sums(theta, CellOutput.SLOPES))
 
     def gradient_parts(self, theta: Array, sums: Array) -> Parts:
-        """Add the priors to sums of SLOPES, in place, and return the parts of the gradient."""
+        """Add the priors' slopes to `sums` of `CellOutput.SLOPES`, in place; return the parts."""
         plus, minus = sums
         for _, prior, block in self.model.priors():
             for part, more in zip((plus, minus), prior.slopes(theta[..., block]), strict=True):
@@ -286,7 +286,7 @@ class AlphaMFPotential:
         return Parts(plus, minus, self.model.shape, self.model.exponent)
 
     def row_parts(self, theta: Array, source: int) -> tuple[Array, Array]:
-        """Positive parts by the log of a gain per row: see `AlphaMF.row_parts`."""
+        """Return the positive parts by a log gain for this block's rows, as `AlphaMF.row_parts`."""
         xp = self.model.xp
         rows = xp.zeros((2, *theta.shape[:-1], self.model.power.shape[-2]), theta.dtype)
         flat = rows.reshape(2, *self._chains(rows[0], 1).shape)
@@ -311,7 +311,7 @@ class AlphaMFPotential:
         return slice(first, first + len(part))
 
     def gain(self, theta: Array, source: int) -> Array:
-        """Wiener gain of a source in the rows: see `AlphaMF.gain`."""
+        """Return the Wiener gain of a source in the rows of this block, as `AlphaMF.gain`."""
         found, flat = self._cells(theta)
         for tile, _, cells, _ in self._tiles(theta, CellOutput.GAIN, [source]):
             out: Any = cells[source].out
@@ -322,14 +322,14 @@ class AlphaMFPotential:
         """Return the variance of a source in the rows of this block, as `AlphaMF.variance`."""
         xp = self.model.xp
         alpha = self.model.sources[source].alpha
-        most = LARGEST ** (alpha / 2)  # as in the cells: beyond it, v^4 leaves single precision
+        most = LARGEST ** (alpha / 2)  # as in the cells: beyond it, v^4 would overflow float32
         w, h = self.model.unpack(theta)[source]
         v = xp.matmul(w[..., self.rows, :], h)
         xp.maximum(v, TINY, out=v)
         return xp.minimum(v, most, out=v) ** (2 / alpha)
 
     def value(self, theta: Array) -> Array:
-        """U up to a constant, shape (*chains, *clips)."""
+        """Return U up to a constant, shape (*chains, *clips)."""
         xp = self.model.xp
         total: Array = xp.zeros(theta.shape[:-1], theta.dtype)
         flat = total.reshape(self._chains(theta, 1).shape[:-1])

@@ -1,7 +1,7 @@
 r"""Priors of positive factors: flat, Gamma and generalised Gamma.
 
-Each prior returns -log p up to a constant, and its gradient in the form of ``protocols.Parts``:
-(1 - shape) / x, plus a positive part, minus a positive part.
+Each prior returns -log p up to a constant, and the positive parts `plus` and `minus` of its
+gradient, which is (1 - shape) / x + plus - minus, as in ``protocols.Parts``.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,11 +26,11 @@ class Prior(Protocol):
         ...
 
     def potential(self, x: Array) -> Array:
-        """-log p(x) up to a constant, entry by entry."""
+        """Return -log p(x) up to a constant, entry by entry."""
         ...
 
     def slopes(self, x: Array) -> tuple[Array | float, Array | float]:
-        """Return the positive parts of the gradient beyond (1 - shape) / x."""
+        """Return the positive parts of the gradient (plus, minus), besides (1 - shape) / x."""
         ...
 
 
@@ -45,7 +45,7 @@ def add_gradient(prior: Prior, x: Array, out: Array) -> None:
 
 @dataclass(frozen=True)
 class Flat:
-    """p(x) constant on x > 0 (improper).
+    """The flat prior: p(x) is constant on x > 0 (improper).
 
     Examples
     --------
@@ -57,17 +57,17 @@ class Flat:
     shape: float = 1.0
 
     def potential(self, x: Array) -> Array:
-        """0."""
+        """Return zeros of the shape of x."""
         return namespace(x).zeros_like(x)
 
     def slopes(self, x: Array) -> tuple[float, float]:
-        """Return no slope."""
+        """Return 0 for both parts of the gradient."""
         return 0.0, 0.0
 
 
 @dataclass(frozen=True)
 class Gamma:
-    r"""p(x) proportional to :math:`x^{a-1} e^{-bx}`; a shape below one favours empty entries.
+    r"""p(x) proportional to :math:`x^{a-1} e^{-bx}`: shape a, rate b; a below one favours zeros.
 
     Examples
     --------
@@ -80,11 +80,11 @@ class Gamma:
     rate: float
 
     def potential(self, x: Array) -> Array:
-        r"""(1 - a) log x + b x."""
+        r"""Return (1 - a) log x + b x, entry by entry."""
         return (1 - self.shape) * namespace(x).log(x) + self.rate * x
 
     def slopes(self, x: Array) -> tuple[float, float]:
-        """Return the rate, and 0."""
+        """Return the rate as the positive part `plus`, and 0 as `minus`."""
         return self.rate, 0.0
 
 
@@ -92,7 +92,7 @@ class Gamma:
 class GeneralizedGamma:
     r"""GG(a, b, c): p(x) proportional to :math:`x^{ac-1} e^{-(x/b)^c}`.
 
-    The paper's prior has c = -2/alpha, which keeps the entries away from zero.
+    Simsekli et al. take c = -2/alpha, which keeps the entries away from zero.
 
     Attributes
     ----------
@@ -119,11 +119,11 @@ class GeneralizedGamma:
         return self.a * self.c
 
     def potential(self, x: Array) -> Array:
-        r"""(1 - ac) log x + (x/b)^c."""
+        r"""Return (1 - ac) log x + (x/b)^c, entry by entry."""
         return (1 - self.shape) * namespace(x).log(x) + (x / self.b) ** self.c
 
     def slopes(self, x: Array) -> tuple[Array | float, Array | float]:
-        """Return |c| (x/b)^c / x, below float32's limit, as the part that has the sign of c."""
+        """Return |c| (x/b)^c / x, capped at exp(LOG_LIMIT): as plus if c > 0, as minus if c < 0."""
         xp = namespace(x)
         x = xp.maximum(x, TINY)
         log_slope = self.c * xp.log(x / self.b) + xp.log(abs(self.c) / x)
@@ -140,7 +140,7 @@ class Source:
     alpha
         Index of its stable law, from 0.5 to 2.
     rank
-        Number of columns K of W.
+        K, the number of columns of W.
     basis
         W held fixed, shape (I, K), or (*clips, I, K) with one for each clip; None to sample W.
     prior_basis, prior_gains

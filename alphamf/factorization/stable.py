@@ -1,6 +1,6 @@
 r"""Draws from the stable laws behind the model.
 
-The positive variable of index h = alpha / 2 and the symmetric complex variable of index alpha,
+They are the positive variable of index h = alpha / 2 and the symmetric complex one of index alpha,
 
 .. math:: E e^{-t \Phi} = e^{-(2t)^{\alpha/2}}, \qquad
    X = \sqrt{\Phi / 2}\,(N_1 + i N_2), \quad E e^{i \Re(\bar z X)} = e^{-(|z|^2/2)^{\alpha/2}}.
@@ -28,7 +28,7 @@ def check_alpha(alpha: float, name: str = "alpha") -> float:
 
 
 def positive_stable(rng: Any, alpha: float, out: Array) -> Array:
-    r"""Fill `out` with positive (alpha/2)-stable draws by Kanter's method.
+    r"""Fill `out` with positive (alpha/2)-stable draws by Kanter's method, and return it.
 
     .. math:: \Phi = 2 \frac{\sin(hU)}{\sin(U)^{1/h}}
        \left(\frac{\sin((1-h)U)}{E}\right)^{(1-h)/h},
@@ -37,7 +37,7 @@ def positive_stable(rng: Any, alpha: float, out: Array) -> Array:
     The HAMCMC paper (eq. 16) prints the scale as ``2 (cos(pi alpha) / 4)^(2/alpha)``; the scale
     that gives the Laplace transform above is ``2 cos(pi alpha / 4)^(2/alpha)``, which is what
     this draws (``tests/factorization/test_stable.py``). Draws are capped at ``exp(LOG_LIMIT)``,
-    which cuts off a probability of 2e-7 at alpha = 0.5 and of 1e-13 at alpha = 1.
+    which cuts off a probability of 3e-7 at alpha = 0.5 and of 7e-14 at alpha = 1.
 
     Parameters
     ----------

@@ -41,12 +41,12 @@ def run(
     k)``, the start and ``sampler.init`` from stream 0. At the end of each full segment, before its
     last state is yielded, the checkpoint is replaced. If the checkpoint exists, the run continues
     from there and yields the remaining states, bit for bit as in an uninterrupted run; if none are
-    left, it yields nothing and fills the record. `steps` may be more than before.
+    left, it yields nothing and only fills the record. `steps` may be more than before.
 
     Parameters
     ----------
     target
-        Used by one chain at a time: it may hold latents and buffers.
+        Target to sample; it may hold latents and buffers, so only one run at a time may use it.
     sampler
         Sampler that moves theta.
     steps
@@ -59,20 +59,20 @@ def run(
         Starting value, shape (*chains, D). The target and its latents are then taken as they are.
         None: ``target.start``, on the CPU; on a device, `start` is needed.
     record
-        Takes in every state, after its step.
+        Record to which every state is added, after its step.
     checkpoint
-        File to write and to resume from, an ``.npz`` without pickled objects. A target's counters
-        are not in it, nor its data, nor what a record's statistic finds outside its own code: give
-        the same ones.
+        ``.npz`` file to write and to resume from. It does not contain the target's data and
+        counters, nor variables that a statistic reads from outside: give the same ones again.
     segment
         Number of steps between checkpoints.
 
     Raises
     ------
     AlphaMFError
-        An argument is out of range; the checkpoint cannot be read, belongs to another run, or has
-        more than `steps` steps; or the repr of the sampler or record does not identify it.
-        All at once, before the first step. Later, theta is no longer finite.
+        An argument is out of range or excludes another; the checkpoint's folder does not exist; the
+        checkpoint cannot be read, belongs to another run, or has more than `steps` steps; the repr
+        of the sampler or record does not identify it. These are raised by the call itself. After a
+        step: theta is no longer finite.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def run(
     >>> state.step, record.mean.round(1)
     (500, array([0.5, 0.5]))
     """
-    # NumPy's integers are not for JSON, which a checkpoint's identity is written in.
+    # A checkpoint's identity is written as JSON, which cannot hold NumPy's integers.
     seed, chain, segment = index(seed), index(chain), index(segment)
     for name, value in (("steps", steps), ("seed", seed), ("chain", chain)):
         check_range(name, value, NOT_NEGATIVE)

@@ -16,7 +16,7 @@ S = TypeVar("S")
 
 
 def fingerprint(part: object) -> str:
-    """Return the repr of a sampler or record, which identifies it in a checkpoint."""
+    """Return the repr that identifies a sampler or record; raise if it has a memory address."""
     text = repr(part)
     if re.search(r" at 0x[0-9a-f]+", text):
         raise AlphaMFError(
@@ -29,7 +29,7 @@ def fingerprint(part: object) -> str:
 def save(
     path: Path, identity: dict[str, Any], state: Any, target: Target[Any], record: Record | None
 ) -> None:
-    """Save the state, the latents and the record, with values that `load` compares (`identity`)."""
+    """Save the state, the latents, the record, and `identity`, which `load` compares."""
     arrays = {f"state.{name}": value for name, value in _flat(state).items()}
     arrays |= {f"latent.{name}": latent for name, latent in target.latents.items()}
     if record is not None:
@@ -45,7 +45,7 @@ def load(
     """Return the state at `path`, and restore the latents and the record.
 
     `template` is a state of the same sampler on the same target. A file that cannot be read, or
-    whose identity differs, raises an AlphaMFError.
+    whose identity or arrays differ, raises an AlphaMFError.
     """
     arrays, saved = _read(path)
     check_identity(str(path), saved, identity)
@@ -70,7 +70,7 @@ def load(
 
 
 def check_identity(path: str, saved: dict[str, Any], identity: dict[str, Any]) -> None:
-    """Refuse a checkpoint of another run."""
+    """Raise an AlphaMFError if the saved values show that a checkpoint is from another run."""
     for name, value in identity.items():
         if saved.get(name) != value:
             raise AlphaMFError(
@@ -90,7 +90,7 @@ def _flat(state: Any, prefix: str = "") -> dict[str, Any]:
 
 
 def _nested(template: Any, values: dict[str, Any], prefix: str = "") -> Any:
-    """Reverse `_flat`, into states like `template`."""
+    """Return a state that is nested like `template`, from values with the names of `_flat`."""
     fields = {
         name: _nested(value, values, f"{prefix}{name}.")
         if hasattr(value := getattr(template, name), "_fields")
@@ -101,7 +101,7 @@ def _nested(template: Any, values: dict[str, Any], prefix: str = "") -> Any:
 
 
 def _host(value: Any) -> Array:
-    # Of one chain, what NumPy computes can be its scalar in the place of an array.
+    # For a single chain, NumPy can return one of its scalars instead of an array.
     return np.asarray(value) if isinstance(value, int | float | np.generic) else to_host(value)
 
 
@@ -115,7 +115,7 @@ def _read(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
 
 
 def _compare(path: Path, what: str, saved: dict[str, Array], wanted: dict[str, Any]) -> None:
-    """Refuse saved arrays whose names, shapes or dtypes differ from those of `wanted`."""
+    """Raise an AlphaMFError if names, shapes or dtypes of `saved` and `wanted` differ."""
 
     def layout(arrays: dict[str, Any]) -> dict[str, str]:
         hosts = {

@@ -1,13 +1,13 @@
-r"""Does a sampler sample what it should? Laws that hold for right samplers and fail for wrong ones.
+r"""Tests of whether a sampler samples its target: laws that hold for correct samplers only.
 
-- *One step.* Chains drawn from the target take a step. If the sampler is exact, their law stays.
+- *One step.* Chains drawn from the target take a step. An exact sampler leaves their law unchanged.
 - *Order of the bias.* Long runs at the step sizes h, h/2 and h/4 must have a bias of moments that
   falls as promised, :math:`O(h^r)`; a sampler that is exact has none in a single run.
-- *Limit of the bias.* Extrapolated from these runs to h = 0, it must be zero. It also finds errors
+- *Limit of the bias.* The bias, extrapolated to h = 0, must be zero. This test also finds errors
   that are smaller than the bias of the discretisation, such as noise that is a little too hot.
 - *Discretised law.* At one h the moments must be those of the sampler's own law, if it is known.
 - *Geweke's joint test.* Theta is drawn from the prior, data given theta; the sampler moves theta
-  given the data; then theta still has the prior's law. It also finds a wrong gradient.
+  given the data; then theta still has the prior's law. This test also finds a wrong gradient.
 """
 
 from collections.abc import Callable
@@ -27,23 +27,23 @@ from alphamf.tools import extras
 from alphamf.tools.arrays import Array
 
 REFERENCE = 400_000
-"""Exact draws that the target's own moments are computed from."""
+"""Number of exact draws from which the target's own moments are computed."""
 
 CORRELATION_MOST = 0.3
-"""A run is too short to tell anything if its end is more correlated with its start."""
+"""Limit of the correlation of a run's end with its start; a run that reaches it is too short."""
 
 HALVINGS = (1, 2, 4)
-"""Divisors of the step size in turn; the number of steps is multiplied by each."""
+"""Divisors of the step size, one per run; the number of steps is multiplied by the same."""
 
 TO_ZERO = ((1 / 3, -2.0, 8 / 3), (0.0, -1.0, 2.0))
-"""Weights of these runs in the bias at h = 0, where a part of it is linear and quadratic in h, or
-linear alone."""
+"""Weights of these runs in the bias extrapolated to h = 0: if it has linear and quadratic terms in
+h, or linear ones alone."""
 
 CERTAIN = 1.65
 """A bias this many standard errors above the limit is found in 95 of 100 checks."""
 
 SEEN_MOST = 1.0
-"""A check that could miss a doubled variance says nothing."""
+"""A check fails if it could miss a bias of this size, which is that of a doubled variance."""
 
 
 class Finding(NamedTuple):
@@ -58,11 +58,11 @@ class Bias(NamedTuple):
     """Bias of whitened moments in long runs at one step size."""
 
     step_size: float
-    # bias, error: means, second moments and the mean of the variances, minus the target's, and
-    # standard errors, shape (K,); 0.05 is five per cent of a variance.
+    # bias: means, second moments and the mean of the variances, minus the target's; 0.05 is five
+    # per cent of a standard deviation or variance. error: their standard errors. Shapes (K,).
     bias: Array
     error: Array
-    correlation: float  # the largest of a coordinate's end with its start
+    correlation: float  # Largest correlation of a coordinate's end with its start
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,9 @@ class Report:
     sampler
         The sampler's repr.
     findings
-        What each law says.
+        Result of each test.
     biases
-        Bias at each step size, the largest first; empty after Geweke's test alone.
+        Bias at each step size, the largest size first; empty if there was only Geweke's test.
 
     Examples
     --------
@@ -92,7 +92,7 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether all laws hold."""
+        """Whether the sampler passed all tests."""
         return all(finding.passed for finding in self.findings)
 
     def __str__(self) -> str:
@@ -102,7 +102,7 @@ class Report:
         return "\n".join(lines)
 
     def figure(self) -> Any:
-        """Draw the bias of the moment that is furthest off against the step size."""
+        """Return a Matplotlib figure of the worst bias by step size; raise if none was measured."""
         if not self.biases:
             raise AlphaMFError("there is no figure without the order of the bias")
         Figure = extras.load_library("matplotlib.figure").Figure
@@ -139,23 +139,23 @@ def check(
     Parameters
     ----------
     sampler
-        Sampler with a constant step size; kernels of other libraries: `Kernel`.
+        Sampler with a constant step size; `Kernel` wraps the kernels of other libraries.
     target
         Target that also has ``exact(rng, count)``, exact draws of shape (count, D) with a small D,
         or ``joint(rng, chains)`` for Geweke's test, or both. ``joint`` draws theta, shape
         (chains, D), from the prior and data for each, and returns the target of these data and
         theta.
     order
-        r, where a bias of O(h^r) is promised; ``math.inf``: none, as with a Metropolis test. Half
-        an order less still passes.
+        r of the promised bias, O(h^r); ``math.inf``: no bias, as with a Metropolis test. Half an
+        order less still passes.
     law
         Mean and covariance of the sampler's own law of theta at its step size, shapes (D,) and
         (D, D).
     steps
         Number of steps at the full step size, of which the second half counts; twice and four
-        times as many at h/2 and h/4. Enough that chains forget their start.
+        times as many at h/2 and h/4. Give enough for the chains to forget their start.
     chains
-        Number of chains; the errors fall with its root.
+        Number of chains; the errors fall with its square root.
     seed
         Seed of the random streams.
 
@@ -167,7 +167,7 @@ def check(
     Raises
     ------
     AlphaMFError
-        The target has neither exact nor joint draws, or an argument is out of range.
+        The target has no exact or joint draws, the step size is a schedule, or a number is too low.
 
     References
     ----------
@@ -195,7 +195,7 @@ def check(
         )
     findings: list[Finding] = []
     biases: tuple[Bias, ...] = ()
-    with np.errstate(all="ignore"):  # what diverges is found below
+    with np.errstate(all="ignore"):  # a diverged chain is found below
         if hasattr(target, "exact"):
             if order == inf:
                 findings.append(_one_step(sampler, target, seed))
@@ -216,7 +216,7 @@ def check(
 
 
 def _moments(white: Array) -> Array:
-    """Return the moments of `Bias` of whitened positions, shape (n, K).
+    """Return the moments that `Bias` names, of whitened positions (n, D): shape (n, K).
 
     The mean of the variances is the surest sign of a wrong temperature.
     """
@@ -226,12 +226,12 @@ def _moments(white: Array) -> Array:
 
 
 def _whitening(mean: Array, covariance: Array) -> Callable[[Array], Array]:
-    """Return the map to coordinates in which the reference has mean 0 and covariance 1."""
+    """Return the map to coordinates in which a law of these moments has mean 0, covariance 1."""
     return partial(whiten, mean=mean, covariance=np.atleast_2d(covariance))
 
 
 def _compared(before: Array, after: Array, fresh: Array) -> tuple[float, float]:
-    """Return |z| of how moments of the same chains moved, and p of their law beside fresh draws."""
+    """Return the largest |z| of the moments' change, and the least p of `after` against `fresh`."""
     from scipy.stats import ks_2samp
 
     if not np.isfinite(after).all():
@@ -277,7 +277,7 @@ def _long_run(
     rng: Any,
     every: int = 1,
 ) -> tuple[Array, float]:
-    """Return each chain's mean moments over the second half, and the start's correlation."""
+    """Return mean moments per chain over the second half, and the correlation of start and end."""
     state = sampler.init(rng, start.copy())
     total: Any = 0.0
     for step in range(steps):
@@ -319,7 +319,7 @@ def _worst(bias: Bias) -> int:
 
 def _forgotten(biases: tuple[Bias, ...]) -> Finding:
     most = max(biases, key=lambda each: each.correlation)
-    right = most.correlation < CORRELATION_MOST  # not of a NaN either
+    right = most.correlation < CORRELATION_MOST  # a NaN is not below it either
     sentence = (
         f"a correlation of {most.correlation:.2f} is left at the step size {most.step_size:.3g}, "
         f"at most {CORRELATION_MOST}"
@@ -328,7 +328,7 @@ def _forgotten(biases: tuple[Bias, ...]) -> Finding:
 
 
 def _order(biases: tuple[Bias, ...], order: float) -> Finding:
-    """Compare the bias at the least step size with that at the largest and with the promise."""
+    """Test whether the bias at the smallest step size is as small as the promised order demands."""
     first, last = biases[0], biases[-1]
     share = (last.step_size / first.step_size) ** (order - 0.5)
     excess = np.abs(last.bias) - share * np.abs(first.bias)
@@ -342,7 +342,7 @@ def _order(biases: tuple[Bias, ...], order: float) -> Finding:
 
 
 def _limit(biases: tuple[Bias, ...], shared: Array) -> Finding:
-    """Compare the bias, extrapolated to h = 0, with zero, and say how small a bias would show.
+    """Test whether the bias extrapolated to h = 0 is zero; report which bias would be found.
 
     The error of the extrapolation is taken as its quadratic term times the largest bias of the
     first run. An exact sampler has a single run, which is not extrapolated.
@@ -368,7 +368,7 @@ def _limit(biases: tuple[Bias, ...], shared: Array) -> Finding:
 
 
 def _measured(first: Bias, last: Bias) -> str:
-    """Return the order that the moment furthest off has, with its standard error."""
+    """Return a phrase on the measured order of the worst moment's bias and its standard error."""
     worst = _worst(first)
     if abs(first.bias[worst]) < Z_MOST * first.error[worst]:
         return "no bias to be seen"

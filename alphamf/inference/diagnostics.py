@@ -1,7 +1,7 @@
 """Convergence diagnostics: a thin interface to arviz-stats for plain arrays.
 
 Draws have shape (draws, chains, ...), as `records.Trace` keeps them for a theta with one chain
-axis; a single chain is ``draws[:, None]``. Every function reduces the first two axes.
+axis; a single chain is ``draws[:, None]``. `ess`, `mcse`, `rhat` reduce the first two axes.
 """
 
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ class Summary(NamedTuple):
 
 
 def ess(draws: Array) -> Array:
-    """Effective sample size for the mean, shape (...), of draws of shape (draws, chains, ...).
+    """Return the effective sample size for the mean, shape (...), of draws (draws, chains, ...).
 
     References
     ----------
@@ -43,7 +43,7 @@ def ess(draws: Array) -> Array:
 
 
 def mcse(draws: Array) -> Array:
-    """Monte Carlo standard error of the mean: standard deviation over the root of the ESS.
+    """Return the Monte Carlo standard error of the mean: standard deviation / root of the ESS.
 
     An average of correlated draws is off by about this much. `draws`: shape (draws, chains, ...).
     Returns: shape (...).
@@ -58,7 +58,7 @@ def mcse(draws: Array) -> Array:
 
 
 def rhat(draws: Array) -> Array:
-    """Rank-normalised split R-hat of (draws, chains, ...): 1 if chains agree, above 1.01 if not.
+    """Return rank-normalised split R-hat, shape (...): near 1 if chains agree, else above 1.01.
 
     References
     ----------
@@ -127,7 +127,7 @@ def separate_chains(draws: Array, count: int) -> Array:
 
 
 def autocorrelation(draws: Array, lags: int) -> Array:
-    """Autocorrelation at the lags 1 to `lags`, averaged over chains, shape (lags, ...)."""
+    """Return the autocorrelation at lags 1 to `lags`, averaged over chains, shape (lags, ...)."""
     draws = _checked(draws)
     if not 1 <= lags < len(draws):
         raise AlphaMFError(f"lags must be from 1 to below {len(draws)} draws, not {lags}")
@@ -136,12 +136,12 @@ def autocorrelation(draws: Array, lags: int) -> Array:
 
 
 def autocorrelation_sum(draws: Array, lags: int) -> Array:
-    """Sum of the absolute autocorrelations up to `lags`, shape (...): Fu et al., 2016, table 1."""
+    """Sum absolute autocorrelations at lags 1 to `lags`, shape (...); Fu et al., 2016, table 1."""
     return np.abs(autocorrelation(draws, lags)).sum(0)
 
 
 def acceptance(state: Any) -> float:
-    """Proportion of proposals accepted so far by a Metropolis sampler, over all chains.
+    """Return the proportion of proposals that a Metropolis sampler has accepted, over all chains.
 
     Raises
     ------
@@ -190,9 +190,9 @@ def _per_quantity(name: str, draws: Array, method: str) -> Array:
 class Moments(NamedTuple):
     """Moments of the draws of several chains."""
 
-    draws: int  # of each chain
-    mean: Array  # of each chain, shape (chains, ...)
-    variance: Array  # mean squared deviation of each chain from its mean, shape (chains, ...)
+    draws: int  # Number of draws of each chain
+    mean: Array  # Mean of each chain, shape (chains, ...)
+    variance: Array  # Mean squared deviation of each chain from its mean, shape (chains, ...)
 
     @property
     def pooled_variance(self) -> Array:
@@ -216,20 +216,20 @@ def merge_moments(first: Moments, second: Moments) -> Moments:
 
 
 def split_rhat(first: Moments, second: Moments) -> Array:
-    r"""Split R-hat: 1 if the chains agree with each other, and each with its own first half.
+    r"""Return split R-hat: near 1 if chains agree with each other, and halves of a chain do.
 
     .. math:: \hat R = \sqrt{\frac{n - 1}{n} + \frac{B}{n W}},
 
     where W is the mean variance within the 2 C half-chains of n draws and B / n the variance of
-    their means (Gelman et al., Bayesian Data Analysis, 2013, section 11.4). `first` and `second`,
-    the halves, have two draws or more, n is their mean. It is 1 where no draw differs from another,
-    infinite where only chains do; not rank-normalised, as `diagnostics.rhat` is.
+    their means (Gelman et al., Bayesian Data Analysis, 2013, section 11.4). The halves, `first`
+    and `second`, have two draws or more; n is their mean. R-hat is 1 if all draws are equal, and
+    infinite if only chains differ. It is not rank-normalised; `diagnostics.rhat` is.
     """
     halves = first, second
     n = (first.draws + second.draws) / 2
     unbiased = [half.draws / (half.draws - 1) * to_host(half.variance) for half in halves]
     within = np.concatenate(unbiased).mean(0)
     between = np.concatenate([to_host(half.mean) for half in halves]).var(0, ddof=1)
-    ratio = np.where(between > 0, np.inf, 1 / n)  # of chains that stand still
+    ratio = np.where(between > 0, np.inf, 1 / n)  # 1 / n if no chain moves
     np.divide(between, within, out=ratio, where=within > 0)
     return np.sqrt((n - 1) / n + ratio)

@@ -1,7 +1,7 @@
-"""Draw a potential, and compute at once its gradient, which a sampler needs first.
+"""Draw a potential together with its gradient, which a sampler needs first.
 
-If a target has methods of these names, which do both in one pass over its data, they are called;
-otherwise its ``draw`` and then the potential's ``grad`` or ``parts``.
+If the target has a method of the function's name, which does both in one pass over its data, it is
+called; otherwise, the target's ``draw`` and then the potential's ``grad`` or ``parts`` are.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from alphamf.tools.arrays import Array
 
 
 def draw_gradient(target: Target[P], rng: Any, theta: Array) -> tuple[P, Array]:
-    """Draw a potential, and evaluate its gradient at theta: an array that belongs to the caller."""
+    """Draw a potential; return it and its gradient at theta, which the caller may overwrite."""
     own = getattr(target, "draw_gradient", None)
     if own is not None:
         return own(rng, theta)
@@ -24,7 +24,7 @@ def draw_gradient(target: Target[P], rng: Any, theta: Array) -> tuple[P, Array]:
 def draw_parts(
     target: Target[FactorPotential], rng: Any, theta: Array
 ) -> tuple[FactorPotential, Parts]:
-    """Draw a potential, and its gradient's two positive parts, which belong to the caller."""
+    """Draw a potential; return it and its gradient's two positive parts, free to overwrite."""
     own = getattr(target, "draw_parts", None)
     if own is not None:
         return own(rng, theta)
@@ -33,17 +33,17 @@ def draw_parts(
 
 
 def parts_of(potential: Any, theta: Array) -> Parts:
-    """Return the gradient's positive parts."""
+    """Return the gradient's two positive parts; raise an AlphaMFError if `potential` has none."""
     return ask(potential, "parts", theta, "a sampler of positive factors")
 
 
 def metric_of(potential: Any, theta: Array) -> Metric:
-    """Return the potential's metric at theta."""
+    """Return the potential's metric at theta; raise an AlphaMFError if it has none."""
     return ask(potential, "metric", theta, "a Riemannian sampler")
 
 
 def ask(potential: Any, method: str, theta: Array, asker: str) -> Any:
-    """Call a method of the potential at theta; raise an AlphaMFError if it has none."""
+    """Call a potential's method at theta; if it is missing, raise an error that names `asker`."""
     if not hasattr(potential, method):
         raise AlphaMFError(
             f"{asker} needs a target whose potential has {method}(theta), "

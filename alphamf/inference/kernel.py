@@ -9,7 +9,7 @@ from alphamf.tools.arrays import Array
 
 
 class KernelState(NamedTuple):
-    """Position, number of steps, and the kernel's own state."""
+    """State of a `Kernel`: position, number of steps made, and the kernel's own state."""
 
     theta: Array
     step: int
@@ -18,7 +18,7 @@ class KernelState(NamedTuple):
 
 @dataclass(frozen=True)
 class Kernel:
-    """A sampler of another library, by two functions that know their own target.
+    """A sampler of another library, given by two functions that include their own target.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Statistics of how far a sampler's law is from the one that it should have.
+"""Statistics of the difference between a sampler's law and the law that it should have.
 
 A statistical test on them fails below `P_LEAST` or above `Z_MOST`, at a fixed seed and without a
 second try: a right sampler then fails about once in ten thousand tests.
@@ -13,7 +13,7 @@ from alphamf.inference.random import generator
 from alphamf.tools.arrays import Array
 
 CHAINS = 20_000
-"""Chains of a one-step test: enough to see four per cent of a wrong variance."""
+"""Number of chains in a one-step test: enough to find a variance that is wrong by 4 %."""
 
 P_LEAST = 1e-4
 """A statistical test fails below this p-value."""
@@ -25,7 +25,7 @@ Z_MOST = 4.0
 def step_many(
     target: Target[Any], sampler: Sampler[Any], theta: Array, *, steps: int = 1, seed: int = 0
 ) -> Array:
-    """Return the positions of chains some steps after theta, shape (n, D)."""
+    """Return the positions of chains `steps` steps after theta; both have the shape (n, D)."""
     rng = generator(seed, 1)
     state = sampler.init(rng, theta)
     for _ in range(steps):
@@ -34,9 +34,9 @@ def step_many(
 
 
 def discretised(drift: Array, noise: Array) -> Array:
-    """Return the stationary covariance of x' = drift x + N(0, noise), matrices of shape (D, D).
+    """Return the stationary covariance of x' = drift x + N(0, noise); all have shape (D, D).
 
-    For SGLD on a Gaussian they are 1 - h precision and 2 h.
+    For SGLD on a Gaussian, `drift` is I - h precision and `noise` is 2 h I.
     """
     from scipy.linalg import solve_discrete_lyapunov
 
@@ -52,7 +52,7 @@ def gaussian_draws(
 
 
 def whiten(sample: Array, mean: Array, covariance: Array) -> Array:
-    """Return draws (n, D) in the coordinates in which the law is standard normal."""
+    """Return draws (n, D) in coordinates in which N(mean, covariance) is standard normal."""
     centred = sample.astype(np.float64) - mean
     return np.linalg.solve(np.linalg.cholesky(covariance).astype(np.float64), centred.T).T
 

@@ -3,9 +3,9 @@ r"""Leaps on minibatches of a regression in one compiled call, for `SGLD`, `SGHM
 .. math:: p' = \mathit{keep}\, p - h \nabla \tilde U(\theta) + \mathit{spread}\, \mathcal{N}(0, I),
    \qquad \theta' = \theta + \mathit{drift}\, p'.
 
-Minibatches and noise of many leaps are drawn in two blocks. The compiled loop (``_leaps.c``) reads
-the chosen rows where they are. If it could not be compiled when the package was installed,
-`COMPILED` is False and the samplers' own lines do the work, on the same draws if there is one leap.
+Minibatches of many leaps are drawn together, and then their noise. The loop (``_leaps.c``)
+does not copy the chosen rows. If it could not be compiled when the package was installed,
+`COMPILED` is False and the samplers' NumPy code runs, with the same draws if there is one leap.
 """
 
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ else:
 
 
 class Regression(NamedTuple):
-    r"""Minibatches of a linear or logistic regression with normal weights.
+    r"""Data of a linear or logistic regression with a normal prior, and its minibatch gradient.
 
     .. math:: \nabla \tilde U = \frac{\mathit{weight}}{|\Omega|} \sum_{n \in \Omega}
        (\mu_n - y_n)\, a_n + \mathit{prior}\, \theta, \qquad \mu_n = a_n^\top \theta
@@ -34,17 +34,17 @@ class Regression(NamedTuple):
     # features, values: a and y, shapes (N, D) and (N,).
     features: Array
     values: Array
-    # weight, prior: as above.
+    # weight, prior: factors of the two terms, as above.
     weight: float
     prior: float
-    logistic: bool  # Whether mu is the logistic function
+    logistic: bool  # Whether mu_n has the second form above
 
 
 class Leap(NamedTuple):
-    """Numbers of a leap, as above; a thermostat xi takes the place of `keep` by 1 - h xi."""
+    """Constants of a leap in this module's formula; a thermostat xi replaces `keep` by 1 - h xi."""
 
     step_size: float  # h
-    # keep, spread, drift: as above.
+    # keep, spread, drift: as in the module's formula.
     keep: float
     spread: float
     drift: float
@@ -67,12 +67,12 @@ def leap_many(
     momentum: Array | None = None,
     thermostat: Array | None = None,
 ) -> Moved | None:
-    """Make leaps in compiled code.
+    """Make `count` leaps in compiled code; return None, without a draw, if it does not apply.
 
     `theta`: position, shape (*chains, D). `momentum`: p, of the shape of theta. `thermostat`: xi,
     shape (*chains, 1), which follows the kinetic energy of p.
     """
-    # A wrapper that passes attributes on has draws of its own.
+    # Only the target's own: a wrapper that forwards attributes draws in another way.
     data: Regression | None = getattr(target, "__dict__", {}).get("regression")
     if not (
         COMPILED and data is not None and target.batch and isinstance(rng, np.random.Generator)
@@ -98,7 +98,7 @@ def leap_many(
 def regression_of(
     features: Array, values: Array, *, weight: float, prior: float, logistic: bool
 ) -> Regression | None:
-    """Return what `leap_many` reads of a target, or None if the compiled loop cannot read it."""
+    """Return the data in the form that `leap_many` reads, or None if their types do not fit."""
     arrays = (features, values)
     if not all(isinstance(each, np.ndarray) and each.dtype.name in KINDS for each in arrays):
         return None
@@ -109,7 +109,7 @@ def regression_of(
 
 
 KINDS = ("float32", "float64")
-"""Types of numbers that the compiled loop knows."""
+"""Names of the dtypes that the compiled loop supports."""
 
 BLOCK = 1 << 18
-"""Most numbers that are drawn at once for several leaps, so that many chains need little memory."""
+"""Maximum number of random numbers drawn at once for several leaps, to limit the memory."""

@@ -11,14 +11,14 @@ from alphamf.tools.arrays import Array, namespace
 
 
 class Diagonal(NamedTuple):
-    r"""G = diag(g).
+    r"""A diagonal metric, G = diag(g).
 
     Attributes
     ----------
     g
-        Positive, shape (*chains, D).
+        The diagonal of G, positive, shape (*chains, D).
     slope
-        ``slope[..., k, i]`` is the derivative of g_i in theta_k; None if G is constant.
+        ``slope[..., k, i]`` is the derivative of g_i by theta_k; None if G is constant.
 
     Examples
     --------
@@ -35,15 +35,15 @@ class Diagonal(NamedTuple):
         return self.g * v
 
     def solve(self, v: Array) -> Array:
-        """Solve G x = v."""
+        """Return the solution x of G x = v, of the shape of v."""
         return v / self.g
 
     def root(self, z: Array) -> Array:
-        """Return a draw from N(0, G) where z is standard normal."""
+        """Return the root of G times z: a draw from N(0, G) if z is standard normal."""
         return namespace(z).sqrt(self.g) * z
 
     def inverse_root(self, z: Array) -> Array:
-        """Return a draw from N(0, 1 / G) where z is standard normal."""
+        """Return the inverse root of G times z: a draw from N(0, G^-1) if z is standard normal."""
         return z / namespace(z).sqrt(self.g)
 
     def log_det(self) -> Array:
@@ -51,14 +51,14 @@ class Diagonal(NamedTuple):
         return namespace(self.g).log(self.g).sum(-1)
 
     def divergence(self) -> Array | float:
-        r""":math:`\Gamma_i = \sum_j \partial_j (G^{-1})_{ij}`, shape (*chains, D) or a scalar."""
+        r"""Return sum_j d(G^-1)_ij / d theta_j per i, shape (*chains, D); 0.0 for constant G."""
         if self.slope is None:
             return 0.0
         xp = namespace(self.g)
         return -xp.diagonal(self.slope, axis1=-2, axis2=-1) / (self.g * self.g)
 
     def force(self, p: Array) -> Array | float:
-        r"""Gradient in theta of :math:`\frac12 p^\top G^{-1} p + \frac12 \log |G|`."""
+        r"""Return the gradient by theta of (p' G^-1 p + log |G|) / 2; 0.0 for constant G."""
         if self.slope is None:
             return 0.0
         v = p / self.g
@@ -68,14 +68,14 @@ class Diagonal(NamedTuple):
 
 
 class Dense(NamedTuple):
-    r"""A symmetric positive definite G, with the methods of `Diagonal`.
+    r"""A dense metric: a symmetric positive definite G, with the methods of `Diagonal`.
 
     Attributes
     ----------
     g
-        Shape (*chains, D, D).
+        G, shape (*chains, D, D).
     slope
-        ``slope[..., k, i, j]`` is the derivative of G_ij in theta_k; None if G is constant.
+        ``slope[..., k, i, j]`` is the derivative of G_ij by theta_k; None if G is constant.
 
     Examples
     --------
@@ -135,7 +135,7 @@ class Dense(NamedTuple):
 
 
 def _solve(matrix: Array, v: Array) -> Array:
-    """Solve for each chain: shapes (*chains, D, D), or (D, D) for all, and (*chains, D)."""
+    """Solve for x in each chain; shapes (*chains, D, D), or (D, D) for all, and (*chains, D)."""
     xp = namespace(v)
     # CuPy's solve does not broadcast a matrix over right-hand sides.
     matrix = xp.broadcast_to(matrix, (*v.shape[:-1], *matrix.shape[-2:]))

@@ -1,7 +1,7 @@
 """The protocols: target, potential, sampler and record.
 
 `theta` is one flat vector, or many: its leading axes are independent chains, its last axis has
-length D. A target returns views of it. ``chain.run`` is the only loop.
+length D. A target returns parts of it as views. ``chain.run`` moves it with a sampler.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ class Parts(NamedTuple):
        \qquad \mathit{plus}, \mathit{minus} \ge 0.
 
     `shape` is the exponent of theta in the prior plus one (Gamma's shape; 1 for a flat prior).
-    `exponent` is the power under which the update theta (minus / plus)^exponent does not overshoot.
+    `exponent` is the power with which the update theta (minus / plus)^exponent does not overshoot.
 
     Attributes
     ----------
@@ -56,15 +56,15 @@ class Potential(Protocol):
     """
 
     def grad(self, theta: Array) -> Array:
-        """Gradient, same shape as theta; its mean over minibatches is the full gradient."""
+        """Return the gradient, shape as theta; its mean over minibatches is the full gradient."""
         ...
 
 
 class ValuePotential(Potential, Protocol):
-    """A potential that also has a value, which only Metropolis samplers ask for."""
+    """A potential that also has a value, which only Metropolis samplers need."""
 
     def value(self, theta: Array) -> Array:
-        """U at theta, shape ``theta.shape[:-1]``."""
+        """Return U at theta up to a constant, shape ``theta.shape[:-1]``."""
         ...
 
 
@@ -72,15 +72,15 @@ class FactorPotential(Potential, Protocol):
     """A potential of positive factors, whose gradient splits into two positive parts."""
 
     def parts(self, theta: Array) -> Parts:
-        """Gradient at theta as its two positive parts."""
+        """Return the gradient at theta, split into its two positive parts."""
         ...
 
 
 class RiemannianPotential(Potential, Protocol):
-    """A potential with a metric, which only Riemannian samplers ask for."""
+    """A potential with a metric, which only Riemannian samplers need."""
 
     def metric(self, theta: Array) -> Metric:
-        """Metric at theta, such as the Fisher information; the same for every minibatch."""
+        """Return the metric at theta, e.g. the Fisher information; the same for each minibatch."""
         ...
 
 
@@ -88,14 +88,14 @@ P = TypeVar("P", bound=Potential, covariant=True)
 
 
 class Target(Protocol[P]):
-    """A posterior: draws starting points and potentials.
+    """A posterior, which draws starting points and potentials.
 
     Attributes
     ----------
     size
         D, the length of theta's last axis.
     positive
-        Whether theta lives on the positive orthant, so that samplers mirror at zero.
+        Whether all entries of theta are positive, so that samplers reflect at zero.
     latents
         Variables that `draw` moves by itself; empty for most targets.
 
@@ -164,7 +164,7 @@ Need = Literal[
 ``"bounded gradient"``: on a positive target, the gradient must have a bound at zero, so that priors
 of positive factors must have a shape of at least one; samplers that move by ``parts`` take any
 shape. ``"no latents"``: the target must have none. ``"no wall"``: the target must not be positive,
-but may be one of `UnboundedTarget`.
+but `UnboundedTarget` can wrap it.
 """
 
 
@@ -212,7 +212,7 @@ class Sampler(Protocol[S]):
 
 
 class Record(Protocol):
-    """Collects a statistic from all states of a run.
+    """A collector of a statistic from the states of a run.
 
     Examples
     --------
@@ -232,9 +232,9 @@ class Record(Protocol):
         ...
 
     def arrays(self) -> dict[str, Array]:
-        """Return what a checkpoint stores."""
+        """Return the arrays that a checkpoint stores, by name."""
         ...
 
     def load(self, arrays: dict[str, Array]) -> None:
-        """Restore what `arrays` returned."""
+        """Restore the record from the arrays that `arrays` returned."""
         ...

@@ -34,20 +34,20 @@ class Key(IntEnum):
     and k for step k."""
 
     VOICE_ORDER = 1 << 28
-    """``(VOICE_ORDER,)``: which voices W is trained on, where there are too many."""
+    """``(VOICE_ORDER,)`` draws the voices that W is trained on, if there are too many."""
 
     RATINGS = (1 << 29) + 2
-    """``(RATINGS, 0, b)`` and ``(RATINGS, 1, j)``: factors of the rows and columns of made-up
+    """``(RATINGS, 0, b)`` and ``(RATINGS, 1, j)``: factors of the rows and columns of synthetic
     ratings; ``(RATINGS, 2, b, j)``: the ratings of a block."""
 
     NOISE = (1 << 29) + (1 << 28)
-    """``(NOISE + c, k)``: the start and the EM of the spectra of noise alone in channel c."""
+    """``(NOISE + c, k)``: start and EM segments for the spectra of noise alone in channel c."""
 
     WARM_UP = 1 << 30
     """``(WARM_UP + c, k)``: segment k of the EM that comes before chain c."""
 
     COARSE = (1 << 30) + (1 << 28)
-    """``(COARSE + c, k)``: the start and the segments of the EM on a few frames before that."""
+    """``(COARSE + c, k)``: start and segments of the EM on a few frames that precedes `WARM_UP`."""
 
 
 START = 0
@@ -84,7 +84,7 @@ def generator(seed: int, *key: int, xp: Any = np) -> Any:
 
 
 def word_state(rng: Any, lanes: int) -> Array:
-    """Draw the initial state of `lanes` parallel random generators of a compiled loop."""
+    """Draw the state of `lanes` parallel generators of a compiled loop: 2 `lanes` words."""
     return rng.bit_generator.random_raw(2 * lanes)
 
 
@@ -99,10 +99,10 @@ def noise(rng: Any, like: Array) -> Array:
 
 
 def stable_noise(rng: Any, alpha: float, like: Array) -> Array:
-    r"""Draw symmetric alpha-stable noise with the shape and dtype of `like`, for alpha up to 2.
+    r"""Draw symmetric alpha-stable noise with the shape and dtype of `like`, for 0 < alpha <= 2.
 
-    Its characteristic function is :math:`e^{-|\omega|^\alpha}`; alpha = 2 is N(0, 2). By Chambers,
-    Mallows & Stuck, JASA 71 (1976).
+    Its characteristic function is :math:`e^{-|\omega|^\alpha}`; alpha = 2 is N(0, 2). The
+    method is that of Chambers, Mallows & Stuck, JASA 71 (1976).
     """
     xp = namespace(like)
     angle = uniform(rng, xp.empty(like.shape, like.dtype))
@@ -120,7 +120,7 @@ def stable_noise(rng: Any, alpha: float, like: Array) -> Array:
 def draw_rows(rng: Any, count: int, shape: tuple[int, ...]) -> Array:
     """Draw row numbers from 0 to below `count`, with replacement, of the given shape.
 
-    In half the time of ``rng.integers``; a row's probability is right to 2^-53.
+    It takes half the time of ``rng.integers``; a row's probability is exact to 2^-53.
     """
     if hasattr(rng, "rows"):
         return rng.rows(count, shape)
@@ -130,7 +130,7 @@ def draw_rows(rng: Any, count: int, shape: tuple[int, ...]) -> Array:
 
 
 class _Bits(NamedTuple):
-    """Describes how a floating-point number is made from the upper bits of a random word."""
+    """Constants that turn the upper bits of a random word into a floating-point number."""
 
     word: type[np.unsignedinteger[Any]]
     shift: int
@@ -147,7 +147,7 @@ _BITS = {
 def uniform(rng: Any, out: Array) -> Array:
     """Fill `out` with uniform draws from the open interval (0, 1), so that logarithms are finite.
 
-    The draws are the odd multiples of 2^-24 in float32, and of 2^-53 in float64.
+    NumPy's are odd multiples of 2^-24 (float32) or 2^-53 (float64); CuPy's are clipped into it.
     """
     xp = namespace(out)
     if xp is not np:
@@ -155,7 +155,7 @@ def uniform(rng: Any, out: Array) -> Array:
         rng.random(out.shape, dtype=out.dtype, out=out)
         xp.clip(out, 2.0**-25, 1 - 2.0**-24, out=out)
         return out
-    # Random bits behind the exponent of 1 are a number of [1, 2), in half the time of rng.random.
+    # Random bits after the exponent of 1 are a number in [1, 2), in half the time of rng.random.
     bits = _BITS[out.dtype.name]
     raw = rng.bit_generator.random_raw((out.nbytes + 7) // 8)
     words = raw.view(bits.word)[: out.size].reshape(out.shape)

@@ -1,4 +1,4 @@
-"""Ranges of hyperparameters, and the sentence that refuses what lies outside."""
+"""Ranges of hyperparameters, and checks that raise an error for values outside."""
 
 from collections.abc import Callable
 from math import inf
@@ -10,7 +10,7 @@ from alphamf.errors import AlphaMFError
 class Range(NamedTuple):
     """A range of numbers; no range holds a NaN."""
 
-    words: str  # What a number must be
+    words: str  # What a number must be, for error messages
     holds: Callable[[Any], bool]
 
 
@@ -21,7 +21,7 @@ SHARE = Range("must be from 0 to below 1", lambda x: 0 <= x < 1)
 
 
 def at_least(least: int) -> Range:
-    """Return the range of whole numbers from `least` on."""
+    """Return the range of numbers from `least` on, `least` included."""
     return Range(f"must be at least {least}", lambda x: x >= least)
 
 

@@ -39,13 +39,13 @@ class Kept:
 class Mean(Kept):
     """Mean and standard deviation of a statistic, over kept steps and leading chain axes.
 
-    Steps after `burn_in` are kept, every `thin`-th of them. Updated in place by Welford's method,
-    in the statistic's dtype, or in float64 where it is of integers or booleans.
+    Steps after `burn_in` are kept, every `thin`-th of them. Both are updated by Welford's method,
+    in the statistic's dtype, or in float64 if it returns integers or Booleans.
 
     Parameters
     ----------
     statistic
-        Function of theta and the target, of shape (*chains, ...).
+        Function of theta and the target, whose value has shape (*chains, ...).
     burn_in
         Number of steps that are dropped first.
     thin
@@ -54,7 +54,7 @@ class Mean(Kept):
         Number of axes, the last before D, that are not averaged over: axes of clips, not of chains.
     weight
         Weight of each step's values: a function of the step's index from 0, such as the step sizes
-        where these fall (for HAMCMC `schedule.Held`). None: all alike.
+        if these decrease (for HAMCMC, `schedule.Held`). None: equal weights.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class Mean(Kept):
 
     @property
     def std(self) -> Array:
-        """Posterior standard deviation: square root of the kept values' second central moment."""
+        """Standard deviation of the kept values: divided by n, not n - 1; shape as `mean`."""
         self._require(self.count)
         return namespace(self._square).sqrt(self._square / self._total)
 
@@ -150,7 +150,7 @@ class Mean(Kept):
 
 
 class Trace(Kept):
-    """Keeps every value of a statistic, copied to the CPU.
+    """A record of all kept values of a statistic, copied to the CPU.
 
     Parameters
     ----------
@@ -211,12 +211,12 @@ class Extrapolated(Kept):
     Attributes
     ----------
     weight
-        Sum of the kept steps' sizes.
+        Sum of the step sizes h_k of the kept steps.
 
     References
     ----------
-    Durmus et al., NIPS 2016, eq. 6, with each state weighted by the step that led to it in the
-    place of the next one; the two differ by a boundary term.
+    Durmus et al., NIPS 2016, eq. 6, with each state weighted by the step size that led to it
+    instead of the next one; the two differ by a boundary term.
 
     Examples
     --------
@@ -269,14 +269,14 @@ class Extrapolated(Kept):
 
 
 def terms_of(state: Any) -> tuple[tuple[float, Array], ...]:
-    """Return the weights and positions that the estimate adds up."""
+    """Return pairs of a weight and a position of a state, which the estimate adds up."""
     if hasattr(state, "terms"):
         return state.terms
     return (1.0, state.middle), (1.0, state.theta), (-1.0, state.coarse)
 
 
 def _identified(statistic: Statistic) -> str:
-    """Return a statistic's name and a checksum of its code; the same in all processes."""
+    """Return a statistic's name and, if it has code, its checksum: the same in every process."""
     name = getattr(statistic, "__qualname__", type(statistic).__qualname__)
     code = getattr(statistic, "__code__", None)
     if code is None:

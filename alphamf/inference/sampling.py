@@ -25,7 +25,7 @@ from alphamf.inference.targets.derived_density import JaxDensity
 from alphamf.tools.arrays import Array
 
 TRACED = "SGLD PSGLD HAMCMC NaiveQN HMC HMCBFGS SGHMC SGNHT SGNPHMC SGRRLD SGRRHMC SGRRMLD".split()
-"""Samplers whose steps JAX can trace, with a mass that does not learn."""
+"""Names of the samplers whose steps JAX can trace, provided that their mass is constant."""
 
 
 class Samples(NamedTuple):
@@ -40,7 +40,7 @@ class Samples(NamedTuple):
     turns
         Number of series that one chain consists of; see `diagnostics.separate_chains`.
     tree
-        `draws` as the pytree that theta0 was, of leaves (kept, chains, ...); None for an array.
+        `draws` as a pytree like theta0, leaves of shape (kept, chains, ...); None for an array.
 
     Examples
     --------
@@ -55,7 +55,7 @@ class Samples(NamedTuple):
     tree: Any = None
 
     def summary(self) -> Summary:
-        """Return mean, standard deviation, their Monte Carlo error, ESS and R-hat, shape (D,)."""
+        """Return mean, standard deviation, the mean's Monte Carlo error, ESS, R-hat: (D,) each."""
         return summarise(separate_chains(self.draws, self.turns))
 
 
@@ -74,26 +74,26 @@ def sample(
 ) -> Samples:
     """Sample a posterior given by functions of NumPy, JAX or PyTorch.
 
-    Where the functions are `JaxDensity`, most samplers' chains run wholly in JAX, with its random
-    numbers. Given the same `DensityTarget` again, nothing is compiled again.
+    If the functions are `JaxDensity`, most samplers run wholly in JAX, with its random numbers. A
+    second call with the same `DensityTarget` and sampler compiles nothing again.
 
     Parameters
     ----------
     density
-        A function of one theta, shape (D,), and of rows of each data array: the gradient of the
-        log-likelihood of these rows. It may also be `NumPyDensity`, `JaxDensity` or
+        A function of one theta, shape (D,), and of rows of each data array, that returns the
+        gradient of the log-likelihood of these rows. It may also be `NumPyDensity`, `JaxDensity` or
         `TorchDensity`, or a `Target`, which has its own data.
     theta0
-        Where chains start, shape (D,) for one chain or (chains, D). For `JaxDensity` also a pytree,
+        Start of the chains, shape (D,) for one, or (chains, D). For `JaxDensity` also a pytree,
         whose leaves have the chains as their first axis: its functions get one chain's pytree.
     data, batch, prior
         As in `DensityTarget`; a gradient of a minibatch is scaled up to all data.
     sampler
-        Sampler, such as ``SGLD(step_size=1e-3)``; None: `SGLD` with its default step.
+        Sampler, such as ``SGLD(step_size=1e-3)``; None: `SGLD` with its default step size.
     steps
         Number of steps, `burn_in` included.
     burn_in
-        Number of steps that are dropped first; None: a fifth.
+        Number of steps that are dropped first; None: a fifth of all steps.
     thin
         Distance between kept steps.
     seed
@@ -171,12 +171,12 @@ def _numbers(data: Any) -> Iterator[Array]:
     for each in data if isinstance(data, (tuple, list)) else (data,):
         try:
             yield np.asarray(() if each is None else each).astype(float)
-        except (TypeError, ValueError, RuntimeError):  # words; a tensor on a GPU
+        except (TypeError, ValueError, RuntimeError):  # text, or a tensor on a GPU
             continue
 
 
 def _checked_start(theta0: Array) -> Array:
-    """Return a copy of theta0 of shape (chains, D), in floating point."""
+    """Return a floating-point copy of theta0, shape (chains, D); raise an error if it is unfit."""
     device = hasattr(theta0, "get") and hasattr(theta0, "device")  # CuPy's arrays stay there
     theta: Array = theta0.copy() if device else np.asarray(theta0).copy()
     if theta.ndim not in (1, 2) or not theta.size:
@@ -191,7 +191,7 @@ def _checked_start(theta0: Array) -> Array:
 
 
 def _flattened(tree: Any) -> tuple[Array, Callable[[Any], Any]]:
-    """Return a pytree of chains as an array (chains, D), and what makes a chain's tree of theta."""
+    """Return a pytree of chains as an array (chains, D), and the function from theta to pytree."""
     import jax
     from jax.flatten_util import ravel_pytree
 
@@ -216,7 +216,7 @@ def _traces(target: Any, sampler: Any) -> bool:
 
 
 class _Numbers:
-    """Random numbers in the place of a generator: `give` gets a law and a shape."""
+    """A stand-in for a random generator: `give` returns the numbers for a law and a shape."""
 
     def __init__(self, give: Callable[..., Any]) -> None:
         self._give: Callable[..., Any] = give
@@ -232,7 +232,7 @@ class _Numbers:
 
 
 def _drawn(key: Any, law: tuple[str, Any], shape: tuple[int, ...]) -> Any:
-    """Draw from a law, given a key of JAX."""
+    """Draw an array of this shape from a law, given a random key of JAX."""
     import jax
 
     name, what = law
@@ -278,7 +278,7 @@ def _block(sampler: Any, target: Any) -> Callable[..., Any]:
     import jax
 
     def reading(target: Any, data: Any) -> Any:
-        moved = copy(target)  # with other data, so that they are no constants of the function
+        moved = copy(target)  # the data are arguments, not constants of the compiled function
         if isinstance(target, ControlVariates):
             moved.target = reading(target.target, data)
         else:

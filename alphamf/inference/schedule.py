@@ -11,12 +11,12 @@ from alphamf.inference.ranges import FINITE, SHARE, at_least, check_ranges
 
 
 def step_size_at(schedule: Schedule, step: int) -> float:
-    """Return the step size of step `step` (0 for the first), as a Python float.
+    """Return the step size of step `step` (0 for the first); raise an error unless it is positive.
 
-    A Python float leaves the dtype of an array as it is, which a NumPy scalar would not.
+    It is a Python float, which leaves an array's dtype as it is, or a value that JAX traces.
     """
     size = schedule(step) if callable(schedule) else schedule
-    # JAX traces sizes from a table of checked ones; its arrays are numbers as others are.
+    # JAX traces sizes from a table, where they were checked; its other arrays are numbers.
     if "jax" in sys.modules and isinstance(size, sys.modules["jax"].core.Tracer):
         return size
     size = float(size)
@@ -88,13 +88,13 @@ class Held:
 
 @dataclass(frozen=True)
 class Cyclical:
-    r"""Step sizes that fall from large to small over and over, to find modes and sample each.
+    r"""Step sizes that fall from large to small in each cycle, to find modes and sample each.
 
     .. math:: h_t = \tfrac{a}{2} \left[ 1 + \cos(\pi r_t) \right], \qquad
        r_t = \frac{t \bmod K}{K},
 
     t being 0 for the first step. While r is below `exploration`, states are not samples; `sampling`
-    tells which are. How often a mode is met does not tell its weight.
+    returns which are. The number of visits to a mode does not estimate its weight.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ class Cyclical:
     period
         K, the number of steps in a cycle.
     exploration
-        Share of a cycle whose states are not samples, from 0 to below 1.
+        Fraction of a cycle whose states are not samples, from 0 to below 1.
 
     Raises
     ------
@@ -112,7 +112,7 @@ class Cyclical:
 
     References
     ----------
-    Zhang et al., ICLR 2020, eq. 1 and algorithm 1, without noise in the exploration.
+    Zhang et al., ICLR 2020, eq. 1 and algorithm 1, where the exploration has no noise.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-r"""Kernel Stein discrepancy and Stein thinning: what samples lack, seen by the gradient alone.
+r"""Kernel Stein discrepancy and Stein thinning: the quality of samples from gradients alone.
 
 In coordinates z in which Gamma is the identity, with the score :math:`s = \nabla \log \pi` there
 and the inverse multiquadric kernel :math:`(1 + |r|^2)^{-1/2}`, r = z - z', the kernel
@@ -6,8 +6,8 @@ and the inverse multiquadric kernel :math:`(1 + |r|^2)^{-1/2}`, r = z - z', the 
 .. math:: k_\pi(z, z') = \frac{D}{q^{3/2}} - \frac{3 |r|^2}{q^{5/2}}
    + \frac{(s - s')^\top r}{q^{3/2}} + \frac{s^\top s'}{q^{1/2}}, \qquad q = 1 + |r|^2,
 
-has mean zero under the target, in either argument. So its mean over pairs of samples tells how far
-these are from the target: also of a bias that all chains share, which R-hat cannot see.
+has mean zero under the target, in either argument. So its mean over pairs of samples measures how
+far they are from the target, including a bias that all chains share, which R-hat cannot detect.
 """
 
 from math import sqrt
@@ -19,15 +19,15 @@ from alphamf.inference.ranges import at_least, check_range
 from alphamf.tools.arrays import Array, parts, to_host
 
 ROWS = 500
-"""Rows of the matrix of pairs that are in memory at a time."""
+"""Number of rows of the matrix of pairs that are in memory at a time."""
 
 
 def stein_discrepancy(draws: Array, scores: Array, covariance: Array | None = None) -> float:
-    r"""Kernel Stein discrepancy of samples, :math:`\sqrt{n^{-2} \sum_{ij} k_\pi(z_i, z_j)}`.
+    r"""Return the kernel Stein discrepancy, :math:`\sqrt{n^{-2} \sum_{ij} k_\pi(z_i, z_j)}`.
 
-    Zero for the target alone, and of the order of n^-1/2 for n independent samples of it. To
-    compare samples, give all the same `covariance`. It does not see the weights of modes that are
-    far from each other. Time O(n^2 D).
+    It is zero for the target alone, and of the order of n^-1/2 for n independent samples. To
+    compare samples, give all the same `covariance`. It hardly depends on the weights of modes that
+    are far from each other. The time is O(n^2 D).
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def stein_discrepancy(draws: Array, scores: Array, covariance: Array | None = No
     Raises
     ------
     AlphaMFError
-        The shapes differ, a number is not finite, or the covariance is singular.
+        The shapes do not fit, a number is not finite, or Gamma is not positive definite.
 
     References
     ----------
@@ -64,8 +64,8 @@ def stein_discrepancy(draws: Array, scores: Array, covariance: Array | None = No
 def stein_thin(draws: Array, scores: Array, count: int, covariance: Array | None = None) -> Array:
     """Choose the samples that represent the target best, one after another.
 
-    Each choice makes the kernel Stein discrepancy of those chosen so far the least. Some may be
-    chosen more than once. Time O(n count D).
+    Each choice minimises the kernel Stein discrepancy of the samples chosen so far. A sample may be
+    chosen more than once. The time is O(n count D).
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def stein_thin(draws: Array, scores: Array, count: int, covariance: Array | None
     Returns
     -------
     Array
-        Indices into the draws, laid out as (n, D), shape (count,).
+        Indices into the draws reshaped to (n, D), shape (count,).
 
     Raises
     ------
@@ -125,7 +125,7 @@ def _whitened(draws: Array, scores: Array, covariance: Array | None) -> tuple[Ar
 
 
 def _kernel(z: Array, s: Array, others: Array, their_s: Array) -> Array:
-    """Return the kernel of each of some samples with each of all, shape (some, n)."""
+    """Return the kernel of samples `z`, with scores `s`, with the `others`, shape (some, n)."""
     squares = (z * z).sum(-1)[:, None] + (others * others).sum(-1) - 2 * z @ others.T
     squares = np.maximum(squares, 0)
     q = 1 + squares

@@ -17,8 +17,8 @@ import numpy as np
 from alphamf.tools.arrays import Floats, Reals
 
 FIRST_HZ, LAST_HZ = 7500.0, 20000.0
-"""Where the bands above the dictionary's band start, below the edge of resampling to 16 kHz, and
-where they end, like their training data."""
+"""Frequencies in Hz where the bands above the dictionary's band start, below the edge of resampling
+to 16 kHz, and where they end, like their training data."""
 
 FULL_BAND = 48000
 """Sampling rate of the training sound, in Hz."""
@@ -35,16 +35,16 @@ def _number(frequency: float | Reals) -> Any:
 
 
 def edges() -> Reals:
-    """Return the edges of all bands in Hz, evenly spaced in ERB rate, shape (COUNT + 1,)."""
+    """Return all band edges in Hz, evenly spaced in ERB rate on either side, shape (COUNT + 1,)."""
     below = np.linspace(0, _number(FIRST_HZ), BELOW + 1)[:-1]
     above = np.linspace(_number(FIRST_HZ), _number(LAST_HZ), ABOVE + 1)
     return (10 ** (np.concatenate([below, above]) / 21.4) - 1) / 0.00437
 
 
 class Pooling:
-    """Averages the bins of each band.
+    """A function that averages the bins of each band, from band `first` to below `last`.
 
-    `spacing`: distance between bins in Hz.
+    `bins`, `spacing`: number of bins, and distance between them in Hz.
     """
 
     def __init__(self, bins: int, spacing: float, first: int, last: int) -> None:
@@ -54,7 +54,7 @@ class Pooling:
         self._starts = starts[: self.inside + 1]
 
     def __call__(self, values: Floats) -> Floats:
-        """Return the band means, shape (bands, frames); bands above the highest bin are zero.
+        """Return band means, shape (bands, frames); bands not wholly below the top bin are zero.
 
         `values`: shape (bins, frames).
         """

@@ -1,6 +1,6 @@
-"""Causal networks: the refiner of the online chain, its second stage, and that of the wide bands.
+"""Causal networks: the refiner of the online chain, the second stage, and the high-band network.
 
-They are networks as in `alphamf.learnt.network` whose taps all lie in the past. The engine of low
+They are networks as in `alphamf.learnt.network` whose taps reach no later frames. The engine of low
 latency runs them, frame by frame (``native/_network.c``).
 """
 
@@ -16,7 +16,7 @@ from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.tools.arrays import Array, Floats
 
 ALIGNMENT = 64
-"""Bytes that every array begins at a multiple of."""
+"""Alignment in bytes: the start of every array is a multiple of it."""
 
 PANEL = 64
 """Columns of a panel of a matrix, as in ``native/_panels.h``."""
@@ -25,7 +25,7 @@ BIAS = 128
 """Number that is added to the entries of a matrix, which lie between -127 and 127."""
 
 FAINTEST = 1e-30
-"""A column whose largest number is smaller counts as zero, as its unit could become zero."""
+"""A column with no larger absolute value becomes zero, since its unit might be zero."""
 
 MATRICES = ("in.weight", "map.weight", ".up", ".down")
 """Ends of the names of the parameters that whole frames are multiplied by."""
@@ -45,7 +45,7 @@ def aligned(data: bytes) -> bytes:
 
 
 def in_panels(matrix: Floats) -> tuple[Array, Floats]:
-    """Return the right side of products with few rows, in panels of columns, as in ``_panels.h``.
+    """Return a matrix in panels of columns, as in ``_panels.h``, and the unit of each column.
 
     `matrix`: shape (depth, columns).
     """
@@ -58,10 +58,10 @@ def in_panels(matrix: Floats) -> tuple[Array, Floats]:
 
 
 def in_bytes(matrix: Floats) -> tuple[Floats, Floats]:
-    """Return whole numbers between -127 and 127, and the unit of each column of them.
+    """Return a matrix as whole numbers from -127 to 127, and the unit of each of its columns.
 
-    A product with few rows reads every number of a matrix once, which takes longer than the
-    arithmetic.
+    In a product with few rows, reading the matrix takes longer than the arithmetic; numbers of
+    one byte are read faster.
     """
     most = np.abs(matrix).max(0)
     units = np.where(most > FAINTEST, most, 1).astype(np.float32) / np.float32(127)
@@ -87,7 +87,7 @@ end below their band; where they end varies, and is unrelated to the speech."""
 
 
 def fill_band_end(features: Array, xp: Any) -> Array:
-    """Replace the features at the end of the band by the mean of those just below.
+    """Return features in which those of the band's upper end are the mean of those just below.
 
     `features`: shape (..., bins, `network.FEATURES`).
     """
@@ -119,7 +119,7 @@ class CausalSecondStage(CausalNetwork):
     """A trained network that corrects the speech of low latency in windows of 16 ms.
 
     As `second_stage.SecondStage`, it reads the sound and the speech, and predicts coefficients of
-    both; these are real, and of the frame itself.
+    both; these are real, and there are none for other frames.
     """
 
     kind = "causal-second-stage"
@@ -142,9 +142,9 @@ class CausalHighBand(CausalRefiner):
 class CausalNetworks(NamedTuple):
     """The networks for low latency, each of which may be absent."""
 
-    refiner: CausalRefiner | None = None  # Predicts the gain; None: the gain is the chain's.
+    refiner: CausalRefiner | None = None  # Predicts the gain; None: the gain is the chain's
     second_stage: CausalSecondStage | None = None  # Corrects the speech in short windows
-    # Predicts the gains of wide bands above the dictionary's; None: they are that at its top.
+    # Predicts the gains of wide bands above the dictionary's; None: the gain at its top is used.
     high_band: CausalHighBand | None = None
 
 

@@ -41,8 +41,8 @@ class Dictionary:
     Attributes
     ----------
     basis
-        W, float32, shape (context * bins, rank) with ``bins = n_fft // 2 + 1``; each column sums
-        to one.
+        W, float32, shape (context * bins, rank) with ``bins = n_fft // 2 + 1 + bands``; each
+        column of a loaded dictionary sums to one, without bands.
     alpha
         Index of the stable law with which it was learned.
     rate
@@ -50,7 +50,7 @@ class Dictionary:
     frame
         Window length and hop in samples; the window is sqrt-Hann.
     context
-        Frames stacked in a column.
+        Number of frames stacked in a column.
     about
         How it was made: attribution, settings, command. For reading only.
     above
@@ -66,7 +66,7 @@ class Dictionary:
     Raises
     ------
     AlphaMFError
-        The parts do not fit each other.
+        A value is out of range, or the parts do not fit each other.
 
     Examples
     --------
@@ -169,7 +169,7 @@ class Dictionary:
         Parameters
         ----------
         count
-            0: the dictionary as it is.
+            From 0 (the dictionary as it is) to 18; above 0, the dictionary needs rows `above`.
 
         Examples
         --------
@@ -211,7 +211,7 @@ class Dictionary:
         # Columns scaled to a maximum of one keep clear of half precision's subnormal numbers.
         scale = self.basis.max(axis=0)
         arrays = {"basis": (self.basis / scale).astype(np.float16)}
-        if self.above is not None:  # far softer than what is below: its own exponents matter
+        if self.above is not None:  # far softer than the bins below: half precision is too coarse
             arrays["above"] = (self.above / scale).astype(np.float32)
         model_file.write(path, header, arrays, replace=replace)
 
@@ -276,7 +276,7 @@ def folder() -> Path:
     """Return the folder of the dictionaries and networks in the package."""
     package = Path(__file__).parents[1]
     beside = package / "models"
-    # Of an editable install, models/ lies beside the package.
+    # In an editable install, models/ lies beside the package.
     return beside if beside.is_dir() else package.parent / "models"
 
 
@@ -288,7 +288,7 @@ def shipped_dictionaries() -> dict[str, Path]:
 def choose(model: str | os.PathLike[str], rate: int) -> Dictionary:
     """Return the dictionary `model`, or for ``"auto"`` the shipped one for audio at `rate` Hz.
 
-    Above 8 kHz it is that for 16 kHz: half of a sibilant's sound lies above 4 kHz.
+    Above 8 kHz, this is the one for 16 kHz: half of a sibilant's sound lies above 4 kHz.
     """
     if str(model) != "auto":
         return load(model)

@@ -15,11 +15,11 @@ from alphamf.learnt.second_stage import WINDOW
 from alphamf.tools.arrays import Array, namespace
 
 SILENT = 1e-6
-"""Power, in units of its band's mean, below which a cell counts as silent."""
+"""Power, in units of its band's mean, that is added to a cell's before its logarithm is taken."""
 
 IN_PAUSES, AROUND = 1.8, 6
-"""Power of the gains where nothing of the speech is above 7.5 kHz, and the frames before and after
-such speech that keep the network's own power (`alphamf.learnt.refiner`)."""
+"""Exponent of the gains in frames without speech above 7.5 kHz, and number of frames before and
+after such speech that keep the network's own exponent (`alphamf.learnt.refiner`)."""
 
 
 class HighBand(TrainedNetwork):
@@ -49,7 +49,7 @@ class HighBand(TrainedNetwork):
         )
 
     def _gains(self, *inputs: Array) -> tuple[Array, ...]:
-        """Predict the gains of one window, before they are raised to a power."""
+        """Predict the gains of one window, before they are raised to an exponent."""
         xp: Any = namespace(inputs[0])
         read = features(inputs, xp)
         logit = network.logits(self.outputs(read, xp), read)

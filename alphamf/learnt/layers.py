@@ -10,17 +10,17 @@ from alphamf.learnt.network import ADDED, Block
 from alphamf.tools.arrays import Array, Floats
 
 PAD, TILE = 16, 48
-"""Number of zeros before the bins of each channel and after the last channel; other sizes are
-multiples of the second number. As in ``_row.h``."""
+"""Number of zeros before the bins of each channel and after the last channel; the number of floats
+that a channel's bins take is a multiple of the second number. As in ``_row.h``."""
 
 
 def stride_of(bins: int) -> int:
-    """Return the number of floats per channel."""
+    """Return the number of floats per channel of a frame, zeros included."""
     return PAD + -(-bins // TILE) * TILE
 
 
 def size_of(channels: int, bins: int) -> int:
-    """Return the number of floats per frame."""
+    """Return the number of floats per frame, zeros included."""
     return channels * stride_of(bins) + PAD
 
 
@@ -37,7 +37,7 @@ DEPTH, SIDE = 32, 16
 """Rows and columns of a tile of AMX."""
 
 ROUNDED = "amx", "bf16"
-"""Copies that round the factors of products to bfloat16."""
+"""Compiled variants that round the factors of products to bfloat16."""
 
 try:
     import alphamf.learnt._network as _network
@@ -51,7 +51,7 @@ def variant() -> str:
     """Return the compiled variant: amx, bf16, v4, v3, unfused or default; else numpy.
 
     Chosen as in `alphamf.factorization.compiled.variant`. amx is for processors with AMX, bf16 for
-    those of AMD with AVX512_BF16; both are v4 but for products, whose factors they round.
+    those of AMD with AVX512_BF16; both differ from v4 in products only, whose factors they round.
     """
     return str(_network.VARIANT) if AVAILABLE else "numpy"
 
@@ -62,10 +62,10 @@ def supports(array: Array) -> bool:
 
 
 def pack_matrix(matrix: Floats) -> Array:
-    """Return the right side of products with many rows, for `multiply`: in tiles of bfloat16.
+    """Return a matrix as the right side of `multiply`: in tiles of bfloat16, for many rows.
 
-    The matrix is returned unchanged if the processor is not fast at that, or if the matrix does not
-    fit.
+    The matrix stays in float32 if the processor is not fast at that, or if its sizes are no
+    multiples of a tile's.
 
     `matrix`: shape (depth, columns).
     """
@@ -79,7 +79,7 @@ def pack_matrix(matrix: Floats) -> Array:
 
 
 def multiply(x: Floats, right: Array, out: Floats) -> None:
-    """Multiply by a matrix from `pack_matrix`.
+    """Write the product of `x` and a matrix from `pack_matrix` to `out`.
 
     `x`, `out`: shapes (rows, depth) and (rows, columns); each row is contiguous in memory, but rows
     need not follow each other.
@@ -93,8 +93,8 @@ def multiply(x: Floats, right: Array, out: Floats) -> None:
 class CompiledNetwork:
     """A network whose parameters are stored in the layout of the compiled layers.
 
-    It runs a window of a recording, frame after frame, whose cells lie in planes (`cells_of`); a
-    causal network runs in the engine of low latency.
+    It processes a window of a recording, whose cells lie in one plane per channel (`cells_of`).
+    Causal networks run in the engine of low latency instead.
 
     `parameters`: as `network.shapes` names and shapes them, float32.
     """
@@ -138,11 +138,11 @@ class CompiledNetwork:
         return result
 
     def empty_cells(self, frames: int) -> Floats:
-        """Return planes of zeros for the features and maps of so many frames."""
+        """Return planes of zeros for the features and maps of `frames` frames."""
         return np.zeros((frames, size_of(self._channels, self._bins)), np.float32)
 
     def read_frames(self, features: Floats, cells: Floats) -> Floats:
-        """Compute `layers.read_frames`, and write the features, shape (frames, bins, features)."""
+        """Compute `layers.read_frames`; copy features, (frames, bins, features), into `cells`."""
         cells_of(cells, self._bins)[..., : self._sizes.features] = features
         x = np.empty((len(features), self._sizes.width), np.float32)
         multiply(cells[:, : self._given], self._read, x)
@@ -162,7 +162,7 @@ class CompiledNetwork:
         return x
 
     def write_maps(self, x: Floats, cells: Floats) -> None:
-        """Compute `layers.feature_maps`, into planes."""
+        """Compute `layers.feature_maps`, and write them into the planes of `cells`."""
         maps = cells[:, self._given : -PAD]
         multiply(x, self._write, maps)
         maps += self._write_bias
@@ -175,7 +175,7 @@ class CompiledNetwork:
         return cells_of(out, bins)
 
     def _planar(self, matrix: Array) -> Floats:
-        """Return the columns of every bin and channel as those of planes."""
+        """Return a matrix whose columns, one per bin and channel, are in the order of planes."""
         *rows, columns = matrix.shape
         bins = self._bins
         made = np.zeros((*rows, columns // bins, stride_of(bins)), np.float32)
@@ -184,7 +184,7 @@ class CompiledNetwork:
 
 
 CHUNK = 1 << 13
-"""Cells whose neighbourhoods are copied at once: about what the second-level cache holds."""
+"""Number of cells whose neighbourhoods are copied at once, as many as the level-2 cache holds."""
 
 
 def outputs(parameters: Mapping[str, Array], features: Array, xp: Any) -> Array:
@@ -253,7 +253,7 @@ def correlate(
     """Correlate with a 3 x 3 kernel over frames and bins; the edges are padded with zeros.
 
     `cells`: shape (..., frames, bins, channels). `weight`, `bias`: shapes (3, 3, channels, outputs)
-    and (outputs,). Returns: shape (..., frames, bins, outputs).
+    and (outputs,). `apart`: frames and bins from tap to tap. Returns: (..., frames, bins, outputs).
     """
     *outer, frames, bins, channels = cells.shape
     late, high = apart
@@ -298,5 +298,5 @@ def leaky_rectify(x: Array, xp: Any) -> Array:
 
 
 def logistic(logit: Array, xp: Any) -> Array:
-    """Convert a logit to a gain; uses tanh, because exp would overflow."""
+    """Return the gain with this logit; it is computed by tanh, because exp would overflow."""
     return 0.5 * (1 + xp.tanh(logit / 2))

@@ -33,7 +33,7 @@ ALIGNMENT = 64
 """Alignment of the arrays in a file, in bytes: that of a cache line."""
 
 _LOCAL_HEADER = 30
-"""Bytes before an entry's name in a zip archive; the lengths of name and extra field end it."""
+"""Bytes of a zip entry's header before its name; the lengths of name and extra field are last."""
 
 _HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
@@ -48,7 +48,7 @@ def write(
     *,
     replace: bool = True,
 ) -> None:
-    """Write arrays and a JSON header completely or not at all."""
+    """Write arrays and a JSON header to an ``.npz`` file, completely or not at all."""
     text = np.array(json.dumps(replace_infinite({"format": FORMAT, **header}), ensure_ascii=False))
     named: dict[str, Any] = {**arrays, "header": text}
     with (
@@ -100,9 +100,9 @@ def load(
     make: Callable[[dict[str, Any], dict[str, NDArray[Any]], Origin], Model],
     optional: Collection[str] = (),
 ) -> Model:
-    """Load the arrays that `write` wrote, and construct a model from them.
+    """Return the model in a file of `write`; raise an AlphaMFError if the file is unusable.
 
-    `kind`: of the model, for messages. `make`: is given header, arrays and where they come from.
+    `kind`: kind of the model, for messages. `make`: builds it from header, arrays and `Origin`.
     """
     try:
         origin = Origin(path)
@@ -125,10 +125,10 @@ def load(
 def read(
     path: Path, limits: dict[str, int], optional: Collection[str] = ()
 ) -> dict[str, NDArray[Any]]:
-    """Read the named arrays of an archive; other arrays are not read.
+    """Read the arrays named in `limits` from an archive; `optional` ones may be missing.
 
-    The size of an array in memory is checked before it is allocated, in the archive's directory and
-    in the array's own header.
+    The size of an array in bytes is checked before it is allocated, in the archive's directory and
+    in the array's own header; `limits` has the maxima.
     """
     size = path.stat().st_size
     if size > sum(limits.values()) + 2**20:
@@ -149,7 +149,7 @@ def _member(archive: zipfile.ZipFile, file: IO[bytes], name: str, most: int) -> 
     size = found.file_size
     if size > most:
         raise AlphaMFError(f"its {name} would unpack to {size} bytes")
-    # Of others, zipfile unpacks all that it has read, however much that becomes.
+    # With other compressions, zipfile would unpack without a limit.
     if found.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise AlphaMFError(f"its {name} has a compression that numpy does not use")
     with archive.open(found) as entry:
@@ -171,12 +171,12 @@ def _member(archive: zipfile.ZipFile, file: IO[bytes], name: str, most: int) -> 
 
 
 def _mapped(file: IO[bytes], entry: zipfile.ZipInfo) -> NDArray[np.uint8]:
-    """Map the bytes of an uncompressed entry into memory."""
+    """Map the bytes of an uncompressed entry into memory; read them if that is impossible."""
     file.seek(entry.header_offset + _LOCAL_HEADER - 4)
     name, extra = (int.from_bytes(file.read(2), "little") for _ in range(2))
     start = entry.header_offset + _LOCAL_HEADER + name + extra
     try:
         return np.memmap(file, np.uint8, "r", start, (entry.file_size,))
-    except OSError:  # not every network drive maps files; read, it is known whether memory is short
+    except OSError:  # not every network drive can map files
         file.seek(start)
         return np.frombuffer(file.read(entry.file_size), np.uint8)

@@ -25,15 +25,15 @@ from alphamf.tools.arrays import Array
 FEATURES, OUTPUTS = 5, 2
 """Numbers of input features and outputs per cell, unless a network's class defines others."""
 ADDED = 2
-"""Feature maps that are added to the first outputs."""
+"""Number of feature maps that are added to the first outputs."""
 TAPS = 5
 DILATIONS = 7
-"""Blocks until the distance of the taps, doubled in every block, is one frame again."""
+"""Number of blocks after which the distance of taps, doubled in each, is one frame again."""
 DEEP = ((1, 4), (1, 16), (8, 1))
 """Frames and bins between the taps of the deep convolutions: a voice's harmonics lie some 5 to 20
 bins apart at 16 kHz, and a knock is over after 8 frames, an eighth of a second."""
 LOGIT = 3.0
-"""Scale of the gain's feature; `logits` starts from that feature, so both must know it."""
+"""Number by which the gain's logit is divided to be a feature; `logits` multiplies by it again."""
 SLOPE = 0.1
 """Slope of the leaky rectifiers below zero."""
 NORM_EPSILON = 1e-5
@@ -41,11 +41,11 @@ NORM_EPSILON = 1e-5
 NARROWEST = 1e-3
 """Minimum distance of a gain from 0 and 1 before its logit is taken."""
 SILENT = 1e-10
-"""Power, in units of the mean, below which a cell counts as silent."""
+"""Power, in units of the mean, that is added to a cell's before its logarithm is taken."""
 
 
 class Sizes(NamedTuple):
-    """The size of a network."""
+    """The sizes of a network's layers."""
 
     # width, hidden: channels of a frame, between the blocks and within them.
     width: int
@@ -54,8 +54,8 @@ class Sizes(NamedTuple):
     # Feature maps per time-frequency cell; the first two are added to the first two outputs.
     maps: int
     local: int  # Channels between the small convolutions
-    deep: int  # How many of the residual ones of `DEEP` there are, between the first and the last
-    # features, outputs: per time-frequency cell.
+    deep: int  # Number of residual convolutions (`DEEP`) between the first and the last
+    # features, outputs: numbers of each per time-frequency cell.
     features: int = FEATURES
     outputs: int = OUTPUTS
 
@@ -82,7 +82,7 @@ class Correlation(NamedTuple):
     inputs: int
     outputs: int
     rectify: bool  # Whether a leaky rectifier follows
-    residual: bool  # Whether the result is added to what the correlation read
+    residual: bool  # Whether the result is added to the correlation's input
 
 
 def stack(sizes: Sizes) -> tuple[Block, ...]:
@@ -198,7 +198,7 @@ def features(
 
 
 def cells_of(each: Sequence[Array], xp: Any) -> Array:
-    """Stack arrays of shape (..., bins, frames) as features of cells, as a view.
+    """Copy arrays of shape (..., bins, frames) into one, as the features of cells.
 
     Returns: shape (..., frames, bins, features).
     """
@@ -212,6 +212,6 @@ def cells_of(each: Sequence[Array], xp: Any) -> Array:
 def logits(found: Array, features: Array) -> Array:
     """Return the logit of the refined gain of every cell, shape (..., frames, bins).
 
-    `found`: the network's outputs, shape (..., frames, bins, 2).
+    `found`: outputs, shape (..., frames, bins, 2). `features`: as from `network.features`.
     """
     return found[..., 0] + LOGIT * features[..., 1]

@@ -37,13 +37,13 @@ class TrainedNetwork:
     """Input features and outputs of a cell, as a network of this class may have them."""
 
     causal: ClassVar[bool] = False
-    """Whether all taps lie in the past, so that the network runs frame by frame, with memories."""
+    """Whether no tap reads later frames, so that the network can run frame by frame."""
 
     parameters: dict[str, Array]  # As `network.shapes` names and shapes them, float32
-    rate: int
+    rate: int  # Sampling rate in Hz
     frame: Frame  # Window length and hop in samples
-    # The network's gain is raised to this power: below 1, less is taken away; a refiner does so
-    # only where there is speech (`alphamf.learnt.refiner`).
+    # The network's gain is raised to this exponent: below 1, less is removed. A refiner may use a
+    # larger one in pauses (`alphamf.learnt.refiner`).
     exponent: float = 1.0
     about: dict[str, Any] = field(default_factory=dict)  # How it was made. For reading only.
     name: str = field(default="", compare=False)  # Name or path from which it was loaded
@@ -70,7 +70,7 @@ class TrainedNetwork:
 
     @property
     def sizes(self) -> network.Sizes:
-        """The sizes of the network."""
+        """Sizes of the network, found from the shapes of its parameters."""
         return network.sizes_of(self.shapes)
 
     def to_module(self, xp: Any) -> Self:
@@ -92,7 +92,7 @@ class TrainedNetwork:
         return layers.CompiledNetwork(self.parameters, self.cells(self.frame))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is made of the parameters: for this processor, or for the engine."""
+        """Return all attributes but those that were computed from the parameters and cached."""
         made = ("_compiled", "packed")
         return {k: value for k, value in vars(self).items() if k not in made}
 
@@ -112,7 +112,7 @@ class TrainedNetwork:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read a network that `save` wrote."""
+        """Load a network that `save` wrote; raise an AlphaMFError if there is no usable one."""
         if not is_file(path):
             raise AlphaMFError(f"the {cls.kind} {printable_name(path)} does not exist")
         limits = {"parameters": MAX_BYTES, "header": MAX_BYTES}
@@ -145,13 +145,13 @@ class TrainedNetwork:
 
     @classmethod
     def supports(cls, other: TrainedNetwork) -> bool:
-        """Return whether the parameters of a network are those of a network of this class."""
+        """Return whether the numbers of cells, features and outputs of a network fit this class."""
         cells = cls.cells(other.frame) == network.bins_of(other.shapes)
         return cells and (other.sizes.features, other.sizes.outputs) in cls.cell_shapes
 
 
 def _unpacked(header: dict[str, Any], values: Array) -> dict[str, Array]:
-    """Split the flat parameters into arrays with the names and shapes of the header."""
+    """Return the flat parameters as arrays with the header's names and shapes, after checks."""
     shapes = {key: tuple(shape) for key, shape in header["names"].items()}
     if shapes != network.shapes(network.bins_of(shapes), network.sizes_of(shapes)):
         raise AlphaMFError(ANOTHER)
@@ -165,7 +165,7 @@ def _unpacked(header: dict[str, Any], values: Array) -> dict[str, Array]:
 
 
 def holds_network(path: Path) -> bool:
-    """Return whether an ``.npz`` holds a network; False if it cannot be read."""
+    """Return whether a file is an ``.npz`` with a network; False if it cannot be read."""
     if path.suffix != ".npz":
         return False  # a pipe, for example, could be read only once
     try:
@@ -184,12 +184,12 @@ def shipped_networks() -> dict[str, Path]:
 
 
 def find(name: str) -> Path:
-    """Return the file of a shipped network by its name, or the given file."""
+    """Return the file of the shipped network of this name, or else `name` as a path."""
     return shipped_networks().get(name, Path(name))
 
 
 def summary(model: Dictionary | TrainedNetwork) -> str:
-    """Describe the rate and size of a model in a few words."""
+    """Return a line on a model: its rate, and its window, or its columns, frames and alpha."""
     if isinstance(model, TrainedNetwork):
         window = f"{1000 * model.frame.n_fft / model.rate:g} ms"
         return f"{model.rate} Hz, network for windows of {window}"
@@ -221,7 +221,7 @@ def details(model: Dictionary | TrainedNetwork) -> dict[str, str]:
 
 
 def facts(model: Dictionary | TrainedNetwork) -> dict[str, Any]:
-    """Return the properties of `details` as values for JSON."""
+    """Return a model's name, properties, SHA-256 and training details as values for JSON."""
     rate, (n_fft, hop_length) = model.rate, model.frame
     found = {"name": model.name, "rate": rate, "n_fft": n_fft, "hop_length": hop_length}
     if isinstance(model, Dictionary):

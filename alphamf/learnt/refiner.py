@@ -1,7 +1,7 @@
 """The refiner, which corrects the posterior mean of the gain, and how networks read long segments.
 
-The power that a predicted gain is raised to is the network's own, and a larger one in pauses. A
-power below 1 softens the gain, which speech needs and hiss in a pause does not (docs/quality.md).
+A predicted gain is raised to the network's own exponent, and to a larger one in pauses. One
+below 1 softens the gain, which speech needs and hiss in a pause does not (docs/quality.md).
 """
 
 import math
@@ -61,14 +61,14 @@ def mean_level(power: Array, xp: Any) -> Array:
 
 
 IN_PAUSES = 1.0
-"""Power of a refiner in pauses, unless the network's own is larger."""
+"""Exponent of a refiner's gain in pauses, unless the network's own exponent is larger."""
 
 SPEECH_DB, PAUSE_DB = -12.0, -22.0
-"""How much of a frame's power the gain leaves in dB, from which on it is speech, and below which it
-is a pause; between the two the power changes gradually."""
+"""Fraction of a frame's power that the gain leaves, in dB: from the first on, the frame is speech,
+and up to the second, a pause; in between, the exponent changes gradually."""
 
 AROUND = 3
-"""Frames of a refiner before and after one of speech that are no pause: windows reach into them."""
+"""Number of frames before and after speech that are no pause, as windows of speech overlap them."""
 
 TINY = 1e-30
 
@@ -82,9 +82,9 @@ def raise_gain(
     around: int = AROUND,
     used: slice = slice(None),
 ) -> Array:
-    """Raise a gain to the power of each frame.
+    """Return a gain raised to an exponent per frame: `exponent` in speech, `in_pauses` in pauses.
 
-    `gain`, `power`: predicted gain, and |X|^2, shape (..., bins, frames).
+    `gain`, `power`: predicted gain, and |X|^2, shape (..., bins, frames). `used`: bins that decide.
     """
     if exponent >= in_pauses:
         return gain**exponent
@@ -95,7 +95,7 @@ def raise_gain(
 
 
 def speech_share(gain: Array, power: Array) -> Array:
-    """Return the part of each frame's power that a gain leaves.
+    """Return the fraction of each frame's power that a gain leaves, shape (..., frames).
 
     `gain`, `power`: gain, and |X|^2, shape (..., bins, frames).
     """
@@ -103,14 +103,14 @@ def speech_share(gain: Array, power: Array) -> Array:
 
 
 def exponents(share: Array, exponent: float, xp: Any, in_pauses: float = IN_PAUSES) -> Array:
-    """Return the power of the gain of each frame."""
+    """Return the exponent of each frame's gain, given its `speech_share`; shape (..., frames)."""
     decibels = 10 / math.log(10) * xp.log(share + TINY)
     pause = xp.clip((SPEECH_DB - decibels) / (SPEECH_DB - PAUSE_DB), 0, 1)
     return exponent + max(in_pauses - exponent, 0.0) * pause
 
 
 def largest_around(share: Array, xp: Any, around: int = AROUND) -> Array:
-    """Return the largest share within so many frames of each frame, shape (..., frames)."""
+    """Return the largest share up to `around` frames from each frame, shape (..., frames)."""
     found = share.copy()
     for apart in range(1, around + 1):
         found[..., apart:] = xp.maximum(found[..., apart:], share[..., :-apart])
@@ -131,9 +131,9 @@ class Refiner(TrainedNetwork):
     def refine(
         self, power: Array, *, gain: Array, gain_std: Array, speech: Array, noise: Array
     ) -> Array:
-        """Predict the gain from a posterior.
+        """Predict the gain from the posterior means of the gain and of both sources' variances.
 
-        `power`: |X|^2, shape (..., bins, frames), as all of these; not all zero.
+        `power`: |X|^2. `gain_std`: the gain's standard deviation. All: shape (..., bins, frames).
         """
         inputs = (power, gain, gain_std, speech, noise)
         (found,) = apply_in_windows(self._predict, inputs, WINDOW)

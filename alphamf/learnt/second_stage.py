@@ -26,18 +26,18 @@ WINDOW = 326
 """Number of frames that the network reads at a time: 2.6 s, as in training."""
 
 SHIFTS = (-1, 0, 1)
-"""Frames that a cell of the speech is made of, counted from its own."""
+"""Frames from which a cell of the speech is computed, relative to its own frame."""
 
 WITH_TAPS = (10, 2 + 2 * 2 * len(SHIFTS))
-"""Features and outputs of a cell: the first two outputs give the frame itself a real coefficient of
-either; the others, in pairs of a real and an imaginary part, one to every frame of the sound, and
-then of the speech. A network without taps has the first two alone, and the first five features."""
+"""Numbers of features and outputs per cell. The first two outputs are for real coefficients of X(t)
+and Y(t); the others, pairs of a real and an imaginary part, are the taps of X and then of Y. A
+network without taps has only the first two outputs and the first five features."""
 
 REACH = 0.3
-"""Coefficient of a tap where the network's outputs are one and zero."""
+"""Coefficient of a tap whose two outputs, for real and imaginary part, are one and zero."""
 
 MOST = 1.5
-"""Largest coefficient of the refiner's speech, but for the taps."""
+"""Largest coefficient of the refiner's speech, without the taps."""
 
 CHANGE = 0.75
 """Fraction of the network's change of the refiner's speech that is applied: the whole change has
@@ -48,10 +48,10 @@ START = (-4.0, math.log(2.0))
 sound, and all of the refiner's speech."""
 
 SIBILANTS = 4000.0
-"""Frequency in Hz above which sibilants are kept where the sound ends below the network's band."""
+"""Frequency in Hz above which sibilants are kept if the sound's rate is below the network's."""
 
 SILENT = 1e-7
-"""Power, in units of the mean, below which a cell counts as silent."""
+"""Power, in units of the mean, that is added to a cell's before its logarithm is taken."""
 
 
 def frame(rate: int) -> Frame:
@@ -62,12 +62,12 @@ def frame(rate: int) -> Frame:
 class Coefficients(NamedTuple):
     """Coefficients that combine the input and the refiner's speech in each cell."""
 
-    # sound, speech: coefficients of the cell itself in the sound and in the refiner's speech, from
+    # sound, speech: real coefficients of this cell of the sound and of the refiner's speech, from
     # 0 to 1 and from 0 to `MOST`, shape (..., bins, frames).
     sound: Array
     speech: Array
-    # Complex ones that come on top, of the sound at `SHIFTS` and then of the refiner's speech; each
-    # of that shape, or of the lowest bins alone. None for a network without taps.
+    # Added complex coefficients, of the sound at `SHIFTS` and then of the refiner's speech; each
+    # of that shape, or of the lowest bins alone. Empty for a network without taps.
     taps: tuple[Array, ...] = ()
 
 
@@ -84,8 +84,8 @@ class SecondStage(TrainedNetwork):
     def coefficients(self, noisy: Array, first: Array) -> Coefficients:
         """Predict the coefficients of the input and of the refiner's speech for each cell.
 
-        The network's coefficients are interpolated by `change` from those that leave the speech
-        unchanged.
+        `change` interpolates from coefficients that leave the speech unchanged, at 0, to the
+        network's own, at 1.
 
         `noisy`, `first`: spectra of the sound and of the refiner's speech, complex, shape (bins,
         frames).
@@ -120,10 +120,10 @@ class Dereverberator(SecondStage):
 def features(noisy: Array, first: Array, louder: Array | float, xp: Any) -> Array:
     """Return the network's input features of every cell.
 
-    `noisy`, `first`: shape (..., bins, frames). Returns: shape (..., frames, bins, `WITH_TAPS[0]`):
-    the sound's log power, the logit of the gain that leads from it to `first`, the cosine between
-    both, the log powers of what was removed and of what was left, the sine between both, and the
-    cosine and sine of how far each has turned since the frame before, beyond what its bin turns.
+    `louder` is added to log powers. Returns: shape (..., frames, bins, `WITH_TAPS[0]`): log power
+    of `noisy`, logit of the gain from it to `first`, cosine of the angle between both, log powers
+    of what was removed and left, sine of that angle, and cosine and sine of how far each has turned
+    since the frame before, beyond what its bin turns. `noisy`, `first`: shape (..., bins, frames).
     """
     powers = [each.real**2 + each.imag**2 for each in (noisy, noisy - first, first)]
     inner = noisy.real * first.real + noisy.imag * first.imag
@@ -147,7 +147,7 @@ def features(noisy: Array, first: Array, louder: Array | float, xp: Any) -> Arra
 
 
 def shift_frames(spectrum: Array, frames: int, xp: Any) -> Array:
-    """Shift a spectrum by `frames` frames, and rotate each bin by its phase advance.
+    """Return at each t frame t + `frames`, or zero beyond the ends, with the phase advance undone.
 
     `spectrum`: shape (..., bins, frames), of windows that overlap by half.
     """
@@ -188,9 +188,9 @@ def speech(noisy: Array, first: Array, factors: Coefficients, xp: Any) -> Array:
 
 
 def keep_sibilants(made: Array, noisy: Array, first: Array, hertz: Array) -> None:
-    """Undo a part of what `made` attenuates above `SIBILANTS`, more where `first` keeps more sound.
+    """Undo in `made` a part of what it attenuates above `SIBILANTS`; more, if `first` keeps more.
 
-    All but `hertz`, shape (bins,), are spectra of shape (bins, frames).
+    `hertz`: frequency of each bin, shape (bins,). The others are spectra, shape (bins, frames).
     """
     start = int(np.searchsorted(hertz, SIBILANTS))
     made, noisy, first = (each[start:] for each in (made, noisy, first))

@@ -28,10 +28,10 @@ class Device(NamedTuple):
     # name, api: its name, and that of the system's interface that it is reached by.
     name: str
     api: str
-    # inputs, outputs: the most channels.
+    # inputs, outputs: maximum number of channels.
     inputs: int
     outputs: int
-    rate: int  # Its own sampling rate in Hz
+    rate: int  # Its default sampling rate in Hz
 
     def max_channels(self, kind: Kind) -> int:
         """Return the maximum number of input or output channels."""
@@ -48,7 +48,7 @@ class Line(NamedTuple):
 
 
 def library() -> Any:
-    """Import and return the module sounddevice, which loads PortAudio."""
+    """Return the module sounddevice; raise an AlphaMFError if it or PortAudio is not installed."""
     try:
         import sounddevice
     except ModuleNotFoundError as error:
@@ -86,7 +86,7 @@ def default_device(kind: Kind) -> int:
 
 
 def find(wanted: str | None, kind: Kind) -> Device:
-    """Find a device by its number or by a part of its name."""
+    """Find a device by its number or by words of its name; None: the default, or the first one."""
     able = [device for device in devices() if device.max_channels(kind)]
     if wanted is None:
         number = default_device(kind)
@@ -112,7 +112,7 @@ def choose_lines(
 ) -> tuple[Line, Line]:
     """Choose a common rate for an input and an output, and return how to open both.
 
-    `rate`: wanted in Hz.
+    `rate`: the first one to try, in Hz; None for the input's own.
     """
     if channels > source.inputs:
         noun = "channel" if source.inputs == 1 else "channels"
@@ -129,7 +129,7 @@ def choose_lines(
 
 
 def _line(device: Device, kind: Kind, channels: int, rate: int, refusals: list[str]) -> Line | None:
-    """Return how to open a device at a rate, or None and append the reason to `refusals`."""
+    """Return how to open a device at a rate, or append the reason to `refusals` and return None."""
     sounddevice = library()
     check = getattr(sounddevice, f"check_{kind}_settings")
     why = ""
@@ -150,7 +150,7 @@ def failure(error: Exception) -> str:
 
 
 NAME = "alphamf microphone"
-"""Name of the microphone, as programs show it."""
+"""Name of the virtual microphone, as programs show it."""
 
 CONFIGURATION = """\
 context.properties = { log.level = 1 }
@@ -181,19 +181,19 @@ context.modules = [
   }
 ]
 """
-"""Configuration of a PipeWire process that only has the filter."""
+"""Configuration of a PipeWire process that only runs the filter."""
 
 START = 1.0
 """Seconds after which a process that still runs is taken to have started."""
 
 END = 2.0
-"""Seconds that it has to end."""
+"""Seconds that a process has to end when asked to; then it is killed."""
 
 _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux
 
 
 def run_virtual_microphone(plugin: bytes, strength: float, ready: Callable[[], None]) -> None:
-    """Offer a microphone with the denoised sound of the system's until an exception."""
+    """Run a virtual microphone, denoised, until an error; call `ready` when it has started."""
     program = shutil.which("pipewire") if sys.platform == "linux" else None
     if program is None:
         raise AlphaMFError("a virtual microphone needs PipeWire (Linux), which is not installed")
@@ -215,7 +215,7 @@ def run_virtual_microphone(plugin: bytes, strength: float, ready: Callable[[], N
 
 @contextmanager
 def _started(command: list[str], log: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a process that ends with this block, and with this process, however that ends."""
+    """Yield a new process that ends with the block, and with this process, however that ends."""
     library = ctypes.CDLL(None)
 
     def end_with_parent() -> None:

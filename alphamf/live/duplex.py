@@ -23,7 +23,7 @@ BLOCK = 0.01
 """Seconds of sound per callback of a device."""
 
 HELD = 0.3
-"""Maximum number of seconds of sound that wait to be read, beyond what a device gives at a time."""
+"""Maximum number of seconds of sound that wait to be read, in addition to the buffer's length."""
 
 PATIENCE = 5.0
 """Maximum time without a callback, in seconds, before a device counts as lost."""
@@ -31,14 +31,14 @@ PATIENCE = 5.0
 
 @dataclass
 class LostSound:
-    """Counts of lost sound so far, in blocks and gaps."""
+    """Numbers of times that sound was lost so far."""
 
-    # overflows, underflows: number of times that recorded sound was lost, and that there was
-    # nothing to play.
+    # overflows, underflows: how often the input lost recorded sound, and how often the output had
+    # nothing to play, as PortAudio reports.
     overflows: int = 0
     underflows: int = 0
     gaps: int = 0  # Silences played because nothing was written in time
-    # Blocks left out because nobody read them in time, or because too many waited to be played.
+    # Recorded blocks that nobody read in time, plus cuts of a playout buffer that was too long.
     dropped: int = 0
 
 
@@ -69,7 +69,7 @@ class Playout:
             self._waiting = np.concatenate([self._waiting, block])
 
     def take(self, count: int) -> Floats:
-        """Return the next samples, shape (count, channels); silence if there are none."""
+        """Return the next samples, shape (count, channels); silence where there are none."""
         with self._lock:
             out = np.zeros((count, self._waiting.shape[1]), np.float32)
             if not self._playing and len(self._waiting) < self.margin + count:
@@ -167,7 +167,7 @@ class Duplex:
     def read(self, patience: float) -> Floats:
         """Return all samples recorded since the last call, shape (samples, channels).
 
-        `patience`: how long to wait for something, in seconds.
+        `patience`: how long to wait if there are none yet, in seconds.
         """
         found: list[Floats] = [np.empty((0, self.channels), np.float32)]
         try:

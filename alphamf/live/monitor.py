@@ -28,14 +28,14 @@ MOST = 2**32 - 2**20
 
 
 class RecordingPaths(NamedTuple):
-    """Paths of the recordings before and after."""
+    """Paths of the recordings before and after denoising."""
 
     before: Path
     after: Path
 
 
 def names(wanted: str) -> RecordingPaths:
-    """Choose names of new files for a recording."""
+    """Choose both paths by a .wav file or a folder; raise an AlphaMFError if one exists."""
     before = Path(wanted)
     ending, folder = before.suffix.lower(), os.path.isdir(before)
     if ending != ".wav" and ending in formats.SUFFIXES and not folder:
@@ -55,14 +55,14 @@ def names(wanted: str) -> RecordingPaths:
 
 
 def _sync(sink: Sink, path: Path) -> None:
-    """Flush contents and name of a recording to disk."""
+    """Flush the contents and the name of a recording to disk."""
     with file_errors(path, "written"):
         os.fsync(sink.fileno())
         sync_folder(path.parent)
 
 
 class Take:
-    """Writes both recordings; a context manager that completes the files whenever it exits."""
+    """Writer of both recordings (16-bit WAV), a context manager that completes them on exit."""
 
     def __init__(self, files: RecordingPaths, rate: int, channels: int) -> None:
         import soundfile
@@ -96,7 +96,7 @@ class Take:
         self._stack.close()
 
     def write(self, before: Floats, after: Floats) -> None:
-        """Append samples to both, shape (samples, channels)."""
+        """Append samples, shape (samples, channels), to both; raise an AlphaMFError at 4 GB."""
         for writer, block in zip(self._writers, (before, after), strict=True):
             if writer.frames + len(block) > self._most:
                 raise AlphaMFError(
@@ -106,19 +106,19 @@ class Take:
 
 
 SILENCE = -100.0
-"""Minimum level that is reported, in dB of full scale."""
+"""Minimum level that is reported, in dB relative to full scale."""
 
 SECONDS = 0.2
-"""Time constant of the levels."""
+"""Time constant over which the levels are averaged, in seconds."""
 
 _WAKE = 0.1
 """Maximum time between checks for the end, in seconds."""
 
 
 class Levels(NamedTuple):
-    """Levels of the newest sound, in dB of full scale."""
+    """Levels of the newest sound, in dB relative to full scale."""
 
-    input: float
+    input: float  # Level of the sound that is recorded
     output: float  # Level of the sound that is played
     noise: float  # Level of the noise that the stream has estimated, at any strength
 
@@ -129,7 +129,7 @@ class Levels(NamedTuple):
 
 
 class Monitor:
-    """Denoises sound block by block, with a strength that can be changed at any time."""
+    """Denoises sound block by block, with a strength that can be changed, and records it."""
 
     def __init__(self, stream: Stream, strength: float = 1.0, take: Take | None = None) -> None:
         self.strength: float = strength
@@ -142,7 +142,7 @@ class Monitor:
 
     @property
     def levels(self) -> Levels:
-        """Levels of the newest sound."""
+        """Levels of the newest sound, at least `SILENCE`."""
         least = 10 ** (SILENCE / 10)
         return Levels(*(10 * math.log10(max(power, least)) for power in self._powers))
 
@@ -151,7 +151,7 @@ class Monitor:
         return self._joined(list(self._stream.segments(block)))
 
     def flush(self) -> Floats:
-        """Return the samples that are still held back."""
+        """End the stream, and return the samples that it still held back."""
         return self._joined(list(self._stream.rest()))
 
     def _joined(self, segments: list[Segment]) -> Floats:

@@ -1,7 +1,7 @@
-"""The engine of low latency: the whole way of a hop in C, one call for as many hops as there are.
+"""The engine of low latency: C code that does all the work for any number of hops in one call.
 
 ``alphamf.h`` describes the functions. Where the library could not be compiled when the package was
-installed, `AVAILABLE` is False, and there is no low latency.
+installed, `AVAILABLE` is False, and low latency cannot be used.
 """
 
 import ctypes
@@ -22,19 +22,19 @@ from alphamf.tools.arrays import Floats, round_to_bfloat16
 
 MAGIC = b"alphamf5"
 FRAME_HOPS = 8
-"""Hops of a window, as in ``engine.c``."""
+"""Number of hops in a window, as in ``engine.c``."""
 
 HEADER = "<8s 6i 6if 6if 6if f 4Q"
 """Binary layout of ``struct header`` in ``_parts.h``."""
 
 
 def unit_columns(basis: Floats) -> Floats:
-    """Return W, shape (context, columns, bins), with columns of mean one, in bfloat16 numbers."""
+    """Return W, shape (context, columns, bins), with columns of mean one, rounded to bfloat16."""
     return round_to_bfloat16(basis / basis.mean(axis=(0, 2), keepdims=True))
 
 
 def pack(dictionary: Dictionary, networks: CausalNetworks, seed: int) -> bytes:
-    """Return the weights of an engine."""
+    """Return the weights of an engine as bytes, in the layout that ``_parts.h`` describes."""
     frame = dictionary.frame
     stride = max(1, round(FRAME_HOPS * frame.hop_length / frame.n_fft))
     state = generator(seed, Key.CHAIN, START).bit_generator.state["state"]["state"]
@@ -68,7 +68,7 @@ REASONS = None, "samples were too large to be sound", "its state was no longer f
 class Hops(NamedTuple):
     """The output of an engine for some hops."""
 
-    speech: Floats  # Shape (samples, channels)
+    speech: Floats  # Shape (samples, channels); none for the first four hops of an engine
     # gain, gain_std: shape (channels, bins, hops).
     gain: Floats
     gain_std: Floats
@@ -82,7 +82,7 @@ def library_file() -> str | None:
 
 
 def no_compiler(lost: str) -> AlphaMFError:
-    """Return the error that `lost` is missing because the engine was not compiled."""
+    """Return the error that `lost`, a feature, is missing because there was no C compiler."""
     return AlphaMFError(
         "alphamf was installed without a C compiler (GCC or Clang), so that there is no "
         f"{lost}; install a compiler, and alphamf again"
@@ -125,11 +125,11 @@ AVAILABLE = _LIBRARY is not None
 
 
 _IN_USE: WeakValueDictionary[tuple[int, ...], NDArray[np.uint8]] = WeakValueDictionary()
-"""Weights in use, by the ids of what they were made of, which every engine that uses them holds."""
+"""Weights in use, by ids of dictionary and networks, and seed; every engine holds what it uses."""
 
 
 def _weights(dictionary: Dictionary, networks: CausalNetworks, seed: int) -> NDArray[np.uint8]:
-    """Return the weights of an engine at a multiple of `ALIGNMENT`."""
+    """Return an engine's weights, at an address that is a multiple of `ALIGNMENT`."""
     key = id(dictionary), *(id(each) for each in networks), seed
     if (weights := _IN_USE.get(key)) is None:
         packed = np.frombuffer(pack(dictionary, networks, seed), np.uint8)
@@ -141,7 +141,7 @@ def _weights(dictionary: Dictionary, networks: CausalNetworks, seed: int) -> NDA
 
 
 class Engine:
-    """Removes noise hop by hop; it can be copied and pickled between two calls."""
+    """Removes noise hop by hop, with gains of at least `least`; can be pickled between calls."""
 
     def __init__(
         self,
@@ -189,25 +189,25 @@ class Engine:
 
     @property
     def acceptance(self) -> float:
-        """Proportion of Phi proposals of the last hop that were accepted."""
+        """Proportion of proposed moves of Phi that were accepted in the last hop."""
         return float(_LIBRARY.alphamf_acceptance(self._engine))
 
     @property
     def level(self) -> Floats:
-        """Level of the last hop that was not silent, shape (channels, 1): the networks' unit."""
+        """Mean power of the bins in the last hop that was not silent, shape (channels, 1)."""
         each = [_LIBRARY.alphamf_level(self._engine, k) for k in range(self._channels)]
         return np.array(each, np.float32)[:, None]
 
     @property
     def reset_reason(self) -> str | None:
-        """The reason why the engine last reset itself, or None if it did not."""
+        """The reason why the engine last reset itself, or None if it never did."""
         return REASONS[_LIBRARY.alphamf_reset_reason(self._engine)]
 
     def read(self, *, bands: bool = False) -> Floats:
-        """Return the inputs of the refiner, or of the high-band network, at the last hop of sound.
+        """Return the inputs of the refiner, or of the network of bands, at the last hop of sound.
 
-        |X|^2, gain, its standard deviation, variances of speech and noise: shape
-        (5, channels, bins), in units of `level`; zeros before the first such hop.
+        |X|^2, gain, its standard deviation, variances of speech and noise: shape (5, channels,
+        bins), with |X|^2 and variances in units of `level`; zeros before the first such hop.
         """
         shape = 5, self._channels, BANDS if bands else self._bins
         found = np.zeros(shape, np.float32)
@@ -216,7 +216,7 @@ class Engine:
         return found
 
     def process(self, sound: Floats) -> Hops:
-        """Process whole hops of a sound, shape (samples, channels)."""
+        """Process the whole hops of a sound, (samples, channels); ignore the samples after them."""
         sound = np.ascontiguousarray(sound, np.float32)
         hops = len(sound) // self.hop
         speech = np.empty((hops * self.hop, self._channels), np.float32)

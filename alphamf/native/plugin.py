@@ -26,7 +26,7 @@ _URI, _LONGEST = b"urn:alphamf:", 1 << 16
 
 
 def plugin(wide: bytes, narrow: bytes) -> bytes:
-    """Return the content of the one file that serves as every plug-in."""
+    """Return the plug-ins' file, as bytes; `wide`, `narrow`: weights above 8 kHz, and up to it."""
     file = library_file()
     if file is None:
         raise no_compiler("plug-in")
@@ -48,13 +48,13 @@ def _folder(kind: str) -> Path:
 
 
 def _files() -> list[tuple[Path, Path]]:
-    """Return all files to install, plug-ins first, each after the user's folder that it is in."""
+    """Return pairs of the user's folder and a file in it to install, plug-ins first."""
     named = [*FILES.items(), *(("LV2", text) for text in TEXTS)]
     return [(_folder(kind), _folder(kind) / name) for kind, name in named]
 
 
 def _is_ours(root: Path, path: Path) -> bool:
-    """Return whether `install` wrote a file, and no link leads to it from its folder."""
+    """Return whether `install` wrote a file, and the path from `root` to it has no links."""
     try:
         refuse_links(path, root)
         with path.open("rb") as file:
@@ -88,7 +88,7 @@ def install(content: bytes) -> list[Path]:
 
 
 def remove() -> list[Path]:
-    """Delete the plug-ins and the folders that this leaves empty; return those that were there."""
+    """Delete the plug-ins and the folders that this leaves empty; return the deleted plug-ins."""
     gone = installed()
     for root, path in [each for each in _files() if _is_ours(*each)]:
         try:

@@ -20,8 +20,8 @@ PROBE = 100_209 / 1_000_209
 
 VOCABULARY = 2000
 COMMON = 0.1
-"""Size of the vocabulary of the newsgroups, and the share of posts above which a word
-is left out."""
+"""Number of words of the newsgroups' vocabulary, and the proportion of posts above which a word is
+left out."""
 
 HEART = (
     *("age", "sex", "chest_pain_type", "rest_blood_pr", "serum_chol", "fast_blood_sugar"),
@@ -40,7 +40,7 @@ def movielens(archive: Path) -> Arrays:
         # User::Item::Rating::Timestamp, so that every other field between colons is empty.
         table = np.loadtxt(file, np.int32, delimiter=":", usecols=(0, 2, 4), ndmin=2)
     user, item, rating = table.T
-    # Of the bit generator alone, whose numbers no version of NumPy changes.
+    # From the bit generator alone, whose numbers are the same in all versions of NumPy.
     order = np.argsort(generator(0).bit_generator.random_raw(len(table)), kind="stable")
     probe = np.zeros(len(table), bool)
     probe[order[: round(PROBE * len(table))]] = True
@@ -53,7 +53,7 @@ def movielens(archive: Path) -> Arrays:
 
 
 def sevens_and_nines(*files: Path) -> Arrays:
-    """Read the digits 7 and 9 of MNIST, in file order."""
+    """Read the digits 7 and 9 of MNIST; `files`: training images and labels, then the test's."""
     arrays = {}
     names = ("x_train", "y_train", "x_test", "y_test")
     for name, file in zip(names, files, strict=True):
@@ -72,10 +72,10 @@ def sevens_and_nines(*files: Path) -> Arrays:
 
 
 def newsgroups(archive: Path) -> Arrays:
-    """Count the words of 20 Newsgroups, split by date; posts without words are dropped.
+    """Count the words of 20 Newsgroups, split by date; posts without counted words are dropped.
 
-    Words are of three or more letters, without the posts' headers: the 2000 most frequent ones of
-    the training posts that are in no more than a tenth of them.
+    Counted are words of three or more letters below the headers: of those that are in at most a
+    tenth of the training posts, the 2000 most frequent ones there.
     """
     posts = _posts(archive)
     vocabulary = _vocabulary(posts["train"])
@@ -98,10 +98,10 @@ def newsgroups(archive: Path) -> Arrays:
 
 
 def _posts(archive: Path) -> dict[str, list[Counter[str]]]:
-    """Return the words of each post, sorted by name, of ``train`` and ``test``."""
+    """Return the word counts of each post in ``train`` and ``test``, with posts ordered by name."""
     found: dict[str, Counter[str]] = {}
     with tarfile.open(archive, "r:gz") as files:
-        # In the archive's order: seeking back means to decompress it from the start.
+        # In the archive's order, because seeking back would decompress it from the start.
         for member in files:
             file = files.extractfile(member)
             if file is not None:
@@ -114,7 +114,7 @@ def _posts(archive: Path) -> dict[str, list[Counter[str]]]:
 
 
 def _vocabulary(posts: list[Counter[str]]) -> list[str]:
-    """Return the most frequent words, excluding those that are too common."""
+    """Return the `VOCABULARY` most frequent words, except those in too many posts (`COMMON`)."""
     spread = Counter(word for post in posts for word in post)
     total: Counter[str] = Counter()
     for post in posts:

@@ -35,7 +35,7 @@ def cache() -> Path:
 
 
 def download(original: PublishedFile, folder: Path) -> Path:
-    """Return the path of a file in `folder`; download it if it does not exist."""
+    """Return the path of a file in `folder`; download it if it is missing or has changed."""
     import pooch
     from requests import HTTPError, RequestException, Timeout
 
@@ -72,21 +72,21 @@ def download(original: PublishedFile, folder: Path) -> Path:
 
 @dataclass(frozen=True)
 class DataSource:
-    """Describes how the file of a data set is made from the published files."""
+    """A description of how the file of a data set is made from the published files."""
 
     # The published files, in the order of the parameters of `convert`.
     originals: tuple[PublishedFile, ...]
-    convert: Callable[..., conversion.Arrays]  # Returns arrays of the same names and types
+    convert: Callable[..., conversion.Arrays]  # Returns arrays with the file's names and types
     unlike: str = ""  # How these arrays differ from the file's; empty if they do not
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """A file of a data set."""
+    """A file or a folder of a data set."""
 
     path: str  # Relative to ``$ALPHAMF_DATA``
-    sha256: str  # SHA-256 of the file of published results; empty for a folder
-    home: str  # Address of the data's own home
+    sha256: str  # SHA-256 of the file behind the published results; empty for a folder
+    home: str  # Address of the data's home page
     terms: str  # Licence or terms of use
     # How the file is made; None if no checksum of an original is published.
     source: DataSource | None = None
@@ -236,7 +236,7 @@ def find(name: str) -> Path:
 
 
 def _checked(name: str, path: Path, sha256: str) -> Path:
-    """Return `path` if its checksum is right; folders are not checked."""
+    """Return `path`; raise an AlphaMFError if its checksum is not `sha256` (empty: not checked)."""
     if sha256:
         with file_errors(path, "read"), path.open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()

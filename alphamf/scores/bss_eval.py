@@ -31,7 +31,7 @@ Doubles = NDArray[np.float64]
 
 
 class BSSEval(NamedTuple):
-    """Ratios in dB.
+    """The three ratios of BSS Eval in dB.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def bss_eval(reference: Reals, noise: Reals, estimate: Reals, taps: int = 512) -
     """Score an estimate of one source, given the source and the noise in the mixture.
 
     `reference`, `noise`, `estimate`: clean signal, true noise (noisy minus clean) and estimate,
-    shape (samples,).
+    shape (samples,). `taps`: length in samples of the filters that do not count as errors.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def sdr(reference: Reals, estimate: Reals, taps: int = 512) -> float:
 
 
 def signals(**audio: Reals) -> list[Doubles]:
-    """Check signals and return float64 copies; the keywords name them in error messages."""
+    """Return float64 copies of signals, or raise an AlphaMFError that names the unfit keyword."""
     shapes = [np.shape(signal) for signal in audio.values()]
     if len(shapes[0]) != 1 or len(set(shapes)) > 1:
         raise AlphaMFError(
@@ -116,7 +116,7 @@ def _signal(audio: Reals, name: str) -> Doubles:
 
 
 def energy_ratio_db(signal: Doubles, error: Doubles) -> float:
-    """Ratio of two energies in dB."""
+    """Return the ratio of the energies of two signals in dB; infinite if one is zero."""
     signal_energy, error_energy = float(signal @ signal), float(error @ error)
     if error_energy == 0:
         return math.inf
@@ -126,9 +126,9 @@ def energy_ratio_db(signal: Doubles, error: Doubles) -> float:
 
 
 def _projections(sources: Doubles, estimate: Doubles, taps: int) -> list[Doubles]:
-    """Project on the span of delays of the first source, of the first two sources, and so on.
+    """Return the projections on the delays of the first source, of the first two, and so on.
 
-    `sources`: shape (sources, samples). `estimate`: shape (samples,).
+    `sources`: shape (sources, samples). `estimate`: (samples,). Projections: (samples + taps - 1,).
     """
     from scipy.fft import irfft, next_fast_len, rfft
 
@@ -153,7 +153,7 @@ def _projections(sources: Doubles, estimate: Doubles, taps: int) -> list[Doubles
 
 
 def _delays(correlation: Doubles, taps: int) -> Doubles:
-    """Inner products of each delay of one signal (rows) with each delay of another (columns)."""
+    """Return inner products of each delay of a signal (rows) with each of another (columns)."""
     from scipy.linalg import toeplitz
 
     return toeplitz(correlation[:taps], np.append(correlation[0], correlation[:-taps:-1]))

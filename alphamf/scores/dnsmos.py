@@ -1,4 +1,4 @@
-"""DNSMOS P.835: opinion scores predicted without the clean signal, by a network in a file.
+"""DNSMOS P.835: opinion scores that a network predicts without the clean signal.
 
 References
 ----------
@@ -42,9 +42,9 @@ def check(path: str) -> None:
 
 
 def scores(path: str, sound: Floats, rate: int) -> tuple[float, float, float]:
-    """Return SIG, BAK and OVR of a sound, 1 to 5, averaged over windows that start every second.
+    """Return SIG, BAK and OVR of a sound, about 1 to 5: means over windows, one every second.
 
-    `sound`: shape (samples,); repeated where it is shorter than the network's input.
+    `sound`: shape (samples,); repeated if it is shorter than the network's input.
     """
     session = _network(path)
     audio = resample(sound, rate, RATE)
@@ -79,7 +79,7 @@ def _network(path: str) -> Any:
 
 
 def onnx_session(path: str) -> Any:
-    """Load a network of ONNX Runtime that runs in one thread."""
+    """Return an ONNX Runtime session, in one thread, for the network in a file."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

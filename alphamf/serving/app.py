@@ -32,7 +32,7 @@ TYPES = {
 
 
 def build(store: Path, limits: Limits, jobs: int, ending: Callable[[], bool]) -> Starlette:
-    """Build and return the web application."""
+    """Return the web application, which denoises `jobs` recordings at a time, in folder `store`."""
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -41,7 +41,7 @@ def build(store: Path, limits: Limits, jobs: int, ending: Callable[[], bool]) ->
         cleaning = asyncio.create_task(recordings.delete_expired())
         try:
             yield
-        finally:  # also where the loop is ended by an interrupt, which cancels this
+        finally:  # also if an interrupt ends the event loop, which cancels this task
             cleaning.cancel()
             await recordings.close()
 
@@ -73,7 +73,7 @@ def _routes(recordings: Recordings, limits: Limits, ending: Callable[[], bool]) 
 
 
 def _static() -> dict[str, tuple[bytes, str]]:
-    """Return content and type of static files by URL path; URLs never become file paths."""
+    """Return the content and type of each static file by URL path, so no URL is used as a path."""
     folder = files("alphamf.serving")
     found = {f"/{each.name}": each for each in folder.joinpath("static").iterdir()}
     found["/"] = found.pop("/index.html")
@@ -88,7 +88,7 @@ async def _page(request: Request, answer: tuple[bytes, str]) -> Response:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    """Return one sentence; a recording may be removed while it is read."""
+    """Return the response for an error: one sentence as JSON; 404 if a recording was removed."""
     if isinstance(error, FileNotFoundError):
         error = HTTPException(404, GONE)
     elif not isinstance(error, HTTPException):

@@ -41,7 +41,7 @@ LONGEST_SOUND = 20
 """Maximum number of seconds of sound in one answer."""
 
 MOST_SAMPLES = 1 << 25
-"""Maximum number of samples in one answer, over all channels."""
+"""Maximum number of samples of each sound in one answer, over all channels."""
 
 
 class Download(NamedTuple):
@@ -53,15 +53,15 @@ class Download(NamedTuple):
 
 @dataclass
 class Downloads:
-    """The download endpoints."""
+    """The endpoints for downloads: samples, results and zip archives of results."""
 
     recordings: Recordings  # Recordings of the server
     most: int  # Maximum number of recordings in a zip
 
     async def sound(self, request: Request) -> _Held:
-        """``GET /api/recordings/ID/sound``: samples of the input and of the speech.
+        """``GET /api/recordings/ID/sound``: samples of the input, and of the speech if it is ready.
 
-        With ``echo=1``, the speech without echo follows.
+        With ``echo=1``, the speech without echo follows. Samples are float32, channel by channel.
         """
         recording = find_decoded(self.recordings, request)
         rate, channels, frames = recording.sound
@@ -84,7 +84,7 @@ class Downloads:
             return _Held(answer, stack.pop_all())
 
     async def result(self, request: Request) -> _Held:
-        """``GET /api/recordings/ID/result``: the denoised file."""
+        """``GET /api/recordings/ID/result``: the denoised file, changed as the query asks."""
         recording = find(self.recordings, request)
         (mix,) = _mixes(request, 1)
         async with AsyncExitStack() as stack:
@@ -95,7 +95,7 @@ class Downloads:
             return _Held(answer, stack.pop_all())
 
     async def archive(self, request: Request) -> _Held:
-        """``GET /api/archive?id=...&dry=...``: several results in a zip."""
+        """``GET /api/archive?id=...&dry=...``: several results in a zip archive."""
         wanted = request.query_params.getlist("id")
         if not 0 < len(wanted) <= self.most:
             raise HTTPException(400, f"give 1 to {self.most} recordings as id=")
@@ -115,9 +115,9 @@ class Downloads:
             return _Held(answer, stack.pop_all())
 
     async def _file(self, recording: ServerRecording, mix: Mix, stack: AsyncExitStack) -> Download:
-        """Return a result's file; a `mix` that ``alphamf denoise`` did not write is written first.
+        """Return the file of a result; write it first if `mix` differs from the denoised file.
 
-        The file is kept until the stack is closed.
+        The file is kept until `stack` is closed. Raises an HTTPException if it cannot be written.
         """
         report, about = recording.result, recording.about
         if report is None or about is None:
@@ -142,7 +142,7 @@ class Downloads:
 def _sources(
     recording: ServerRecording, start: int, count: int
 ) -> tuple[str, list[tuple[Path, SoundShape, int]]]:
-    """Return the kind of the speech, and the sources of input and speech: file, sound, sample."""
+    """Return the kind of the speech, and file, shape and first sample of input and speech."""
     whole, folder, ahead = recording.sound, recording.folder, recording.preview
     sources = [(folder / SOUND, whole, start)]
     if start + count <= recording.count_ready_samples():
@@ -163,7 +163,7 @@ def _check_echo_free(recording: ServerRecording) -> dict[str, Any]:
 
 
 def _mixes(request: Request, count: int) -> list[Mix]:
-    """Return what each of `count` downloads is to be: a value may be given for all, or for each."""
+    """Return the mix of each download; the query may give a value once, or `count` times."""
 
     def each(name: str, otherwise: str) -> list[str]:
         given = request.query_params.getlist(name) or [otherwise]
@@ -201,7 +201,7 @@ class _Held:
 
 
 class _Pipe:
-    """A file that collects what is written to it."""
+    """A file in memory that can only be written; `taken` returns what was written."""
 
     def __init__(self) -> None:
         self.held = bytearray()
@@ -213,13 +213,13 @@ class _Pipe:
     def flush(self) -> None: ...
 
     def taken(self) -> bytes:
-        """Return and clear what was written."""
+        """Return the bytes that were written since the last call."""
         data, self.held = bytes(self.held), bytearray()
         return data
 
 
 def _zipped(members: list[tuple[str, Path]]) -> Generator[bytes]:
-    """Yield an uncompressed zip archive of files; compression would not make audio smaller."""
+    """Yield an uncompressed zip archive in parts; compression would hardly make audio smaller."""
     pipe: Any = _Pipe()
     with zipfile.ZipFile(pipe, "w") as archive:
         for name, path in members:

@@ -1,4 +1,4 @@
-"""Access control: Host, Origin and token of requests, and how many one guest may have."""
+"""Access control: checks of Host, Origin and token, and a limit of requests per visitor."""
 
 import secrets
 from collections import Counter
@@ -14,7 +14,7 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Message, Receive, Send], Awaitable[None]]
 
 ADMITTED = "admitted"
-"""Key in the state of a request that has the token."""
+"""Key that is set in the state of a request that may use the application."""
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -24,7 +24,7 @@ POLICY = (
 )
 
 UNFRAMED = "; frame-ancestors 'none'"
-"""Added to the policy where there is a token, which a page around this one could misuse."""
+"""Added to the policy if there is a token: no other page may then show this one in a frame."""
 
 HEADERS = {
     "content-security-policy": POLICY + UNFRAMED,
@@ -40,9 +40,9 @@ HEADERS = {
 class Guard:
     """ASGI middleware that passes only allowed requests to the application.
 
-    The page and its API are below the token, ``/TOKEN/``, so that links, downloads and event
-    streams carry it without cookies. ``/health`` needs none. ``/open/CODE`` leads to the page once:
-    a file of the user, which the command opens in the browser, redirects there.
+    If there is a token, the page and its API are below ``/TOKEN/``, so that links, downloads and
+    event streams contain it without cookies. ``/health`` needs no token. ``/open/CODE`` redirects
+    to the page once; a private file that the command opens in the browser leads there.
     """
 
     def __init__(self, app: App, token: str, names: Collection[str] = ()) -> None:
@@ -96,7 +96,7 @@ class Guard:
                 await self._app(inner, receive, guarded)
 
     def _refusal(self, scope: Message) -> tuple[int, str] | None:
-        """Return status and sentence for a request from elsewhere, by all values of its headers."""
+        """Return status and sentence if a request is refused for its host or origin, or None."""
         hosts = header_values(scope, b"host")
         if len(hosts) != 1 or not self._known(hosts[0]):
             return 421, "this server cannot be used under that host name"
@@ -116,7 +116,7 @@ class Guard:
 
 
 def header_values(scope: Message, name: bytes) -> list[str]:
-    """Return all values of a header of a request."""
+    """Return all values of the header `name`, in lower case, of a request."""
     return [value.decode("latin-1") for key, value in scope["headers"] if key == name]
 
 
@@ -133,7 +133,7 @@ def _same(given: str, right: str) -> bool:
 
 
 async def answer(send: Send, status: int, text: str, headers: dict[str, str] | None = None) -> None:
-    """Send a whole answer of plain text."""
+    """Send a complete response of plain text."""
     found = {"content-type": "text/plain; charset=utf-8", **(headers or {})}
     body = text.encode()
     found["content-length"] = str(len(body))
@@ -146,9 +146,9 @@ BUSY = "too many requests at a time from your address; close some pages"
 
 
 def guest(scope: Message) -> str:
-    """Return whom a request is from: an address, or the first half of an IPv6 address.
+    """Return the visitor that sent a request: an IPv4 address, or the first half of an IPv6 one.
 
-    A proxy on this machine or in its network names its client last in X-Forwarded-For.
+    If the sender has a private address (a proxy), the last address in X-Forwarded-For is taken.
     """
     host = (scope.get("client") or ("",))[0]
     named = header_values(scope, b"x-forwarded-for")
@@ -161,14 +161,14 @@ def guest(scope: Message) -> str:
 
 
 class Turnstile:
-    """ASGI middleware that refuses a guest who has `most` requests under way."""
+    """ASGI middleware that refuses requests of a visitor who already has `most` in progress."""
 
     def __init__(self, app: App, most: int) -> None:
         self._app, self._most = app, most
         self._running: Counter[str] = Counter()
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse it."""
+        """Pass a request on, or refuse it with status 429."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

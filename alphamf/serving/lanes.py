@@ -1,4 +1,4 @@
-"""Worker processes of the server; each lane runs one task at a time, which can be stopped."""
+"""Lanes of the server: threads that each run one task at a time in a worker process."""
 
 import threading
 from collections import Counter, deque
@@ -18,7 +18,7 @@ KILLED = "its process was killed, perhaps because memory ran out"
 TOO_SLOW = "it took too long, and was stopped"
 
 _REMEMBERED = 1000
-"""Number of guests whose last turn is remembered."""
+"""Maximum number of guests whose last turn is remembered."""
 
 
 @dataclass(eq=False)
@@ -30,16 +30,16 @@ class Ticket:
     progress: Callable[[float, float], None]
     # Called with the outcome, in the lane's thread, unless the ticket was stopped.
     done: Callable[[Outcome], None]
-    started: Callable[[], None]  # Called when its turn has come, in the lane's thread
-    guest: str  # Whom it is for
-    seconds: float  # Longest time that it may take, in seconds
+    started: Callable[[], None]  # Called in the lane's thread, before the task runs
+    guest: str  # Visitor that the task is for
+    seconds: float  # Maximum time for the task, in seconds
     stopped: threading.Event = field(default_factory=threading.Event)  # Set by `Lanes.stop`
-    # Set when no process works on it any more.
+    # Set when no process works on the task any more.
     left: threading.Event = field(default_factory=threading.Event)
 
 
 class Lanes:
-    """Lanes that take tasks from one queue, guests in turn; `most` of a guest run at a time."""
+    """Lanes that run tasks of one queue; guests take turns, with at most `most` tasks at a time."""
 
     def __init__(self, count: int, *, prepared: bool = False, most: int | None = None) -> None:
         self._prepared, self._most = prepared, most or count
@@ -89,7 +89,7 @@ class Lanes:
                 ticket.left.set()
                 with self._changed:
                     self._running[ticket.guest] -= 1
-                    self._running += Counter()  # without zeros
+                    self._running += Counter()  # drops guests with zero tasks
                     self._changed.notify_all()
         finally:
             end([worker] if worker else [])
@@ -109,17 +109,17 @@ class Lanes:
             return ticket
 
     def _choose(self) -> Ticket | None:
-        """Return the next task: guests with fewest running first, then those served longest ago."""
+        """Return the ticket of the guest with fewest running tasks, served longest ago; or None."""
         places = {guest: place for place, guest in enumerate(self._served, 1)}
         free = [each for each in self._queue if self._running[each.guest] < self._most]
         turn = [(self._running[each.guest], places.get(each.guest, 0)) for each in free]
         return free[turn.index(min(turn))] if free else None
 
     def _do(self, ticket: Ticket, worker: Worker | None) -> Worker | None:
-        """Run a task, and return its worker, or None if the worker was ended."""
+        """Run a task, and return its worker, or None if there is no worker any more."""
         watch = Stopwatch()
         ticket.started()
-        idle = worker is not None  # it may have been killed, and be so before it begins
+        idle = worker is not None  # it may have been killed since its last task
         worker = _given(ticket, worker)
         while worker:
             late = watch.seconds() > ticket.seconds
@@ -148,7 +148,7 @@ class Lanes:
 
 
 def _given(ticket: Ticket, worker: Worker | None) -> Worker | None:
-    """Send a task to a worker, starting one if needed; on failure, finish with an error."""
+    """Send a task to `worker` or to a new worker, and return it; None if none can be started."""
     try:
         worker = worker or Worker(work, True)
     except OSError as error:

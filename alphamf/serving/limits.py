@@ -1,4 +1,4 @@
-"""Limits of the server: sizes, lengths, counts and times, and room on its disk."""
+"""Limits of the server: sizes, lengths, counts and times, and free space on its disk."""
 
 import shutil
 from dataclasses import dataclass
@@ -12,35 +12,35 @@ MB = 10**6
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a server."""
+    """Limits of a server for uploads, recordings, connections and times."""
 
     upload: int = 1000 * MB  # Largest upload in bytes
     # Maximum number of samples of a recording over all channels: two hours of stereo at 48 kHz.
     samples: int = 2 * 3600 * 48_000 * 2
-    jobs: int = 100  # Recordings that are kept at a time; more are refused
-    uploads: int = 8  # Uploads that are received at a time
-    # Connections at a time; of these, only those with a request of a user are kept for sure.
+    jobs: int = 100  # Maximum number of recordings that are kept; more are refused
+    uploads: int = 8  # Maximum number of uploads that are received at a time
+    # Maximum number of connections; a new one may close the oldest without a request of a user.
     connections: int = 128
-    # head, idle: longest wait for a request, and for the next part of an upload or of an answer to
-    # go through, in seconds.
+    # head, idle: longest wait for a request; and for the next part of an upload, or until a part of
+    # an answer is sent; in seconds.
     head: float = 20.0
     idle: float = 20.0
-    # Bytes per second that an upload must bring on average, in every `idle` seconds.
+    # Minimum rate of an upload in bytes per second, on average over every `idle` seconds.
     least_rate: float = 1000.0
     # Longest time that reading a recording, a preview or a download may take, in seconds.
     short: float = 300.0
-    # What denoising may take beyond `short`, in seconds per second of sound and channel.
+    # Longest time of denoising beyond `short`, in seconds per second of sound and channel.
     long: float = 100.0
     age: float = 24 * 3600.0  # How long a recording and its results are kept, in seconds
     spare: int = 200 * MB  # Bytes that uploads and results must leave free on the disk
-    # Uploads that one visitor may begin in a minute
+    # Maximum number of uploads that one visitor may begin in a minute
     per_minute: float = inf
     named: bool = True  # Whether the server keeps the names of files
-    # Whether strangers share the server: they take turns, and each gets a part of what there is.
+    # Whether strangers share the server: they take turns, and each has a part of some limits.
     guests: bool = False
 
     def part(self, count: int) -> int:
-        """Return how many of `count` things one guest may have."""
+        """Return how many of `count` things a visitor may have: an eighth if `guests`, else all."""
         return max(1, count // 8) if self.guests else count
 
 
@@ -54,7 +54,7 @@ PUBLIC = Limits(
     guests=True,
     short=60.0,
 )
-"""Limits of a server that everybody may use: ten minutes of stereo, deleted after 15 minutes."""
+"""Limits of a server that everybody may use: 10 minutes of stereo, deleted after 15 minutes."""
 
 
 def has_room(folder: Path, size: int, spare: int) -> bool:

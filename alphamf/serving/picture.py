@@ -1,4 +1,4 @@
-"""Pictures for the page: waveforms, spectrograms and the level's range, computed column by column.
+"""Pictures for the page: waveforms, spectrograms and levels, computed column by column.
 
 A column is a record of bytes, so that the browser can read what was added since its last request.
 """
@@ -16,19 +16,19 @@ from alphamf.denoising.uncertainty import LOUDEST, levels, powers
 from alphamf.tools.arrays import Floats
 
 BANDS = 96
-"""Rows of a spectrogram, evenly spaced on the mel scale from 0 Hz to half the rate."""
+"""Number of rows of a spectrogram, evenly spaced on the mel scale from 0 Hz to half the rate."""
 
 RECORD = 2 + BANDS
-"""Bytes of a column: lowest and highest sample, then the bands from low to high."""
+"""Number of bytes of a column: lowest and highest sample, then the bands from low to high."""
 
 BAND_RECORD = 3
-"""Bytes of a column of the level: lower end, middle, upper end."""
+"""Number of bytes of a column of the level: lower end, middle, upper end."""
 
 FLOOR = -120.0
-"""Decibels below full scale that the byte 0 stands for; 255 stands for 0 dB."""
+"""Level in dB of full scale that the byte 0 stands for; the byte 255 stands for 0 dB."""
 
 _CHUNK = 512
-"""Frames transformed at a time."""
+"""Number of frames that are transformed at a time."""
 
 
 def decibel_bytes(power: NDArray[np.float64]) -> NDArray[np.uint8]:
@@ -38,7 +38,7 @@ def decibel_bytes(power: NDArray[np.float64]) -> NDArray[np.uint8]:
 
 
 class SoundPicture:
-    """Waveform and spectrogram of a signal that arrives in blocks.
+    """Waveform and spectrogram of a signal that arrives in blocks, written column by column.
 
     `frames`, `rate`: length of the signal in samples, and samples per second.
     """
@@ -93,7 +93,7 @@ class SoundPicture:
 
 
 class Band:
-    """Level of the speech and its range of uncertainty, in columns.
+    """Level of the speech and its range of uncertainty, written column by column.
 
     `frames`: length of the recording in samples. `frame`: STFT frame of the gain, in samples.
     """
@@ -103,7 +103,7 @@ class Band:
         self._columns = Columns(BAND_RECORD, stft.frame_count(frames, frame))
 
     def add(self, audio: Floats, gain: Floats, gain_std: Floats) -> None:
-        """Add a segment.
+        """Add a segment, and write the columns that are complete.
 
         `audio`: the input, shape (samples, channels). `gain`, `gain_std`: shape (channels, bins,
         frames).

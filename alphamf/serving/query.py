@@ -23,7 +23,7 @@ def find(recordings: Recordings, request: Request) -> ServerRecording:
 
 
 def find_decoded(recordings: Recordings, request: Request) -> ServerRecording:
-    """Return the recording named in the path, or raise a 409 error if it has not been read yet."""
+    """Return the recording named in the path; raise a 404 error, or a 409 one if not yet read."""
     recording = find(recordings, request)
     if recording.about is None:
         raise HTTPException(409, "the recording has not been read yet")
@@ -31,12 +31,12 @@ def find_decoded(recordings: Recordings, request: Request) -> ServerRecording:
 
 
 def number(request: Request, name: str, kind: type[Number], least: Number, most: Number) -> Number:
-    """Return a number of the query, or `least` if missing; raise a 400 error if invalid."""
+    """Return a number of the query, or `least` if it is missing; raise a 400 error if invalid."""
     return check_number(name, request.query_params.get(name, str(least)), kind, least, most)
 
 
 def check_number(name: str, text: str, kind: type[Number], least: Number, most: Number) -> Number:
-    """Return a number within bounds, or raise a 400 error."""
+    """Return `text` as a number from `least` to `most`, or raise a 400 error."""
     try:
         value = kind(text)
     except ValueError:

@@ -40,15 +40,15 @@ FAULT = "an internal error occurred; see the terminal of the server for details"
 
 @dataclass(eq=False)
 class EchoRemoval:
-    """A second run over a recording, which removes the echo, too."""
+    """State of a second run over a recording, which removes the echo, too."""
 
     ticket: Ticket | None = None  # Ticket of its task; None until it is queued
     seconds: float = 0.0  # Seconds of sound denoised so far
-    error: str | None = None  # One sentence, or None
-    result: dict[str, Any] | None = None  # The report, once it is done
+    error: str | None = None  # Error message in one sentence, or None
+    result: dict[str, Any] | None = None  # Report of the run; None until it is done
 
     def as_json(self, duration: float) -> dict[str, Any]:
-        """Return the state for the browser."""
+        """Return the state for the browser; `duration`: length of the recording in seconds."""
         done = self.result is not None
         share = min(1.0, self.seconds / duration) if duration and not done else float(done)
         return {"done": done, "progress": share, "error": self.error}
@@ -65,18 +65,18 @@ class ServerRecording:
     # preset, seed: as for ``alphamf denoise``.
     preset: str
     seed: int
-    guest: str = ""  # Whose recording it is, where strangers share the server
+    guest: str = ""  # Visitor who uploaded it if strangers share the server, or empty
     state: str = "reading"  # ``reading``, ``waiting``, ``denoising``, ``done`` or ``failed``
-    error: str | None = None  # One sentence, or None
+    error: str | None = None  # Error message in one sentence, or None
     about: dict[str, Any] | None = None  # Format, rate, channels and length, once it has been read
-    # First sample and number of samples that were denoised ahead; None before.
+    # First sample and number of samples of the newest preview; None before the first one.
     preview: dict[str, int] | None = None
-    previewing: bool = False  # Whether a preview is under way
+    previewing: bool = False  # Whether a preview is queued or being computed
     done: float = 0.0  # Seconds of sound denoised so far
-    result: dict[str, Any] | None = None  # The report, once it is denoised
+    result: dict[str, Any] | None = None  # Report of the denoising; None until it is done
     # The run that removes the echo, too; None until somebody asks for it.
     echo: EchoRemoval | None = None
-    version: int = 0  # Counts the changes
+    version: int = 0  # Number of changes so far
     created: float = field(default_factory=elapsed_seconds)
     begun: float = 0.0
     tickets: set[Ticket] = field(default_factory=set)
@@ -86,20 +86,20 @@ class ServerRecording:
 
     @property
     def sound(self) -> SoundShape:
-        """Rate, channels and length."""
+        """Rate, channels and length, once the recording has been read."""
         about = self.about or {}
         return SoundShape(about["rate"], about["channels"], about["frames"])
 
     def count_ready_samples(self) -> int:
-        """Return the number of samples per channel of the speech that are ready."""
+        """Return how many samples per channel of the speech are ready."""
         return stored_samples(self.folder / SPEECH, self.sound) if self.about else 0
 
     def as_json(self) -> dict[str, Any]:
-        """Return the state for the browser."""
+        """Return the state of the recording for the browser, as a JSON object."""
         duration = self.about["duration"] if self.about else 0.0
         share = min(1.0, self.done / duration) if duration else 0.0
         left = None
-        if self.state == "denoising" and share > 0.05:  # before, it says how long the start took
+        if self.state == "denoising" and share > 0.05:  # earlier, the start-up time would spoil it
             left = (time.monotonic() - self.begun) * (1 - share) / share
         result = self.result or {}
         kept = ("format", "subtype", "clipped", "clipped_by_db", "note", "seconds")
@@ -115,7 +115,7 @@ class ServerRecording:
         }
 
     def error_message(self, outcome: Outcome) -> str:
-        """Return the error message of an outcome, without paths on the server."""
+        """Return an outcome's error message without the server's paths; print any traceback."""
         if outcome.details:
             print(outcome.details, file=sys.stderr, end="")
             return FAULT
@@ -124,19 +124,18 @@ class ServerRecording:
 
 
 RENDERS = 4
-"""Number of downloads to keep per recording, besides the one in its own format and those being
-read."""
+"""Number of rendered downloads to keep per recording; those being read are kept in any case."""
 
 
 class Recordings:
     """All recordings of a server."""
 
-    store: Path  # Folder that holds a folder for each; an attribute, too
+    store: Path  # Folder that contains a folder for each recording
 
     def __init__(self, store: Path, limits: Limits, jobs: int) -> None:
         self.store, self._limits = store, limits
         self._all: dict[str, ServerRecording] = {}
-        # A guest leaves one of several lanes to the others.
+        # If there are several lanes, one guest may not use all of them.
         shared = limits.guests and jobs > 1
         self._long = Lanes(jobs, most=jobs - 1 if shared else jobs)
         self._short = Lanes(2 if limits.guests else 1, prepared=True, most=1)
@@ -149,7 +148,7 @@ class Recordings:
         return self._all.get(name)
 
     def create(self, name: str, preset: str, seed: int, guest: str = "") -> ServerRecording:
-        """Create the folder and the entry for an upload."""
+        """Create the folder and entry of an upload; raise an AlphaMFError if there are too many."""
         held, most = Counter(each.guest for each in self._all.values()), self._limits.jobs
         if self._limits.guests and len(self._all) >= most:
             self._make_room(held, held[guest])
@@ -165,7 +164,7 @@ class Recordings:
         return self._all[key]
 
     def _make_room(self, held: Counter[str], own: int) -> None:
-        """Delete the oldest ended recording of the guest who has most, if `own` + 2 or more."""
+        """Delete the oldest ended recording of the guest who has most, if more than `own` + 1."""
         ended = [each for each in self._all.values() if each.state in ("done", "failed")]
         oldest = max(ended, key=lambda each: held[each.guest], default=None)
         if oldest and held[oldest.guest] > own + 1:
@@ -225,7 +224,7 @@ class Recordings:
                     recording.renders.pop(old).unlink(missing_ok=True)
 
     async def _awaited(self, recording: ServerRecording, task: Task) -> Outcome:
-        """Queue a task, wait for it, and return its outcome."""
+        """Return a task's outcome; raise an AlphaMFError if it fails or its recording is gone."""
         outcome: asyncio.Future[Outcome] = self._loop.create_future()
 
         def done(_: ServerRecording, found: Outcome) -> None:
@@ -255,7 +254,7 @@ class Recordings:
         leaving.add_done_callback(self._leaving.discard)
 
     async def delete_expired(self) -> None:
-        """Delete recordings that are too old; runs until it is cancelled."""
+        """Delete recordings older than `Limits.age` once a minute, until it is cancelled."""
         while True:
             await asyncio.sleep(60)
             oldest = elapsed_seconds() - self._limits.age
@@ -356,7 +355,7 @@ class Recordings:
                 old = recording.folder / preview_name(recording.preview["start"])
                 old.unlink(missing_ok=True)
             recording.preview = outcome.result
-        if not recording.begun:  # after an error, too: the whole says what is wrong
+        if not recording.begun:  # after an error, too: the run reports it
             recording.begun = time.monotonic()
             self._put(self._long, recording, self._denoise_task(recording), self._finished)
         self._touch(recording)
@@ -383,7 +382,7 @@ LONGEST = 120
 
 
 def sanitize_name(text: str) -> str:
-    """Return the last part of a file name sent by a browser, without unprintable characters."""
+    """Return the last part of a browser's file name, shortened, without unsuitable characters."""
     name = text.replace("\\", "/").rsplit("/", 1)[-1]
     name = "".join(c for c in name if c.isprintable() and c not in '<>:"|?*').strip()
     stem, ending = os.path.splitext(name)
@@ -392,18 +391,18 @@ def sanitize_name(text: str) -> str:
 
 
 def unnamed(name: str) -> str:
-    """Return a name that tells nothing but the extension."""
+    """Return a neutral file name with the extension of `name`."""
     return f"recording{os.path.splitext(name)[1]}"
 
 
 def result_name(name: str, format: str, ending: str | None = None) -> str:
-    """Return the name of the denoised file, as ``alphamf denoise`` would choose it."""
+    """Return the name of a result, as from ``alphamf denoise``, or with the extension `ending`."""
     derived = final_name(derived_name(InputFile(name, name), None), format)
     return derived if ending is None else os.path.splitext(derived)[0] + ending
 
 
 def distinct_names(names: list[str]) -> list[str]:
-    """Make the names of an archive's members distinct."""
+    """Make names distinct in place, ignoring case, by a number in brackets; return them."""
     taken: set[str] = set()
     for k, name in enumerate(names):
         stem, ending = os.path.splitext(name)
@@ -416,6 +415,6 @@ def distinct_names(names: list[str]) -> list[str]:
 
 
 def attachment(name: str) -> str:
-    """Return the value of a Content-Disposition header (RFC 6266)."""
+    """Return a Content-Disposition header that makes browsers save as `name` (RFC 6266)."""
     plain = "".join(c if c.isascii() and c not in '"\\' else "_" for c in name)
     return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"

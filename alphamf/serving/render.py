@@ -1,4 +1,4 @@
-"""Write downloads: with a part of input or echo, in another format, or at a loudness."""
+"""Write downloads: mixed with input or echo, in another format, or at another loudness."""
 
 import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -22,18 +22,18 @@ from alphamf.tools.arrays import Floats
 from alphamf.tools.outcomes import Update
 
 SOURCE, SOUND, SPEECH = "source", "input.f32", "speech.f32"
-"""The upload; its samples and those of the speech."""
+"""File names in a recording's folder: the upload, its samples, and the speech's samples."""
 
 ECHO_FREE = "echo-free"
-"""Folder within that of a recording, for the same files of the speech without echo."""
+"""Folder in a recording's folder, for the same files of the speech without echo."""
 
 INPUT_PICTURE, SPEECH_PICTURE, BAND = "input.picture", "speech.picture", "band.picture"
 
 PART = 1 << 16
-"""Bytes of an answer that are read and sent at a time."""
+"""Maximum number of bytes of an answer that are read and sent at a time."""
 
 SAMPLE = 4
-"""Bytes of a sample."""
+"""Number of bytes of a sample (float32)."""
 
 
 class SoundShape(NamedTuple):
@@ -45,7 +45,7 @@ class SoundShape(NamedTuple):
 
 
 class Extract(NamedTuple):
-    """A part of a file of samples: the open file, what it holds, and the first sample."""
+    """A part of a file of samples: the open file, the shape of its sound, the first sample."""
 
     file: BinaryIO
     sound: SoundShape
@@ -58,9 +58,9 @@ def preview_name(start: int) -> str:
 
 
 def write(file: BinaryIO, sound: SoundShape, start: int, block: Floats) -> None:
-    """Write samples, shape (samples, channels), at their place in a file of samples.
+    """Write float32 samples to a file of samples, in which one channel follows another.
 
-    `sound`: shape of the sound in the file. `block`: the samples, float32.
+    `sound`: shape of the whole sound. `start`: first sample. `block`: shape (samples, channels).
     """
     for channel, values in enumerate(block.T):
         file.seek(SAMPLE * (channel * sound.frames + start))
@@ -68,7 +68,7 @@ def write(file: BinaryIO, sound: SoundShape, start: int, block: Floats) -> None:
 
 
 def samples(path: Path, sound: SoundShape, start: int, count: int) -> Floats:
-    """Read samples from a file of samples, shape (samples, channels); fewer if it is shorter."""
+    """Return `count` samples from `start` on, or fewer at the end; shape (samples, channels)."""
     count = max(0, min(count, stored_samples(path, sound) - start))
     with path.open("rb") as file:
         data = b"".join(parts([Extract(file, sound, start)], count))
@@ -76,7 +76,7 @@ def samples(path: Path, sound: SoundShape, start: int, count: int) -> Floats:
 
 
 def parts(extracts: Sequence[Extract], count: int) -> Generator[bytes]:
-    """Yield `count` samples of each channel of each extract, in parts of bounded size."""
+    """Yield `count` samples of each channel of each extract, as at most `PART` bytes at a time."""
     for file, sound, start in extracts:
         for channel in range(sound.channels):
             file.seek(SAMPLE * (channel * sound.frames + start))
@@ -101,21 +101,21 @@ class Mix(NamedTuple):
     dry: float = 0.0  # Part of the input, from 0 to 1; as `Settings.dry`
     # Extension of the format, with its dot; None for the recording's own.
     ending: str | None = None
-    loudness: float | None = None  # In LUFS; None keeps the level of the speech.
+    loudness: float | None = None  # Loudness in LUFS; None keeps the level of the speech.
     echo: float = 0.0  # Proportion of the echo that is removed, from 0 to 1
 
 
 @dataclass(frozen=True)
 class RenderTask:
-    """Writes a download as ``alphamf denoise`` would, but from the speech that is already known."""
+    """A task that writes a download as ``alphamf denoise`` would, from the stored speech."""
 
     folder: Path  # Folder of the recording
     # Name of the file in the folder; its ending chooses the format where `derived` is false.
     output: str
     derived: bool  # Whether the file has the input's format
-    mix: Mix  # What the download is to be
-    sound: SoundShape  # Shape of the sound of the recording
-    # Samples of each segment, which are written at a time: some encoders depend on it.
+    mix: Mix  # Format and processing of the download
+    sound: SoundShape  # Shape of the recording's sound
+    # Number of samples of each segment; written segment by segment, as some encoders need it.
     segments: tuple[int, ...]
     spare: int  # As in `Limits`
 
@@ -148,11 +148,11 @@ class RenderTask:
             mixed = mix_dry(audio, speech, options.settings)
             yield Segment(mixed, audio - speech, none, none, [0.0], none[0].ravel())
             place += length
-        for _block in left:  # the reader compares the whole with what it has checked
+        for _block in left:  # at the end, the reader checks the whole recording
             raise AlphaMFError("the recording is longer than its denoised result")
 
     def _speech(self, place: int, length: int) -> Floats:
-        """Return samples of the speech with the part of the echo that stays."""
+        """Return `length` samples of the speech from `place`, with the part of the echo to keep."""
         echo = np.float32(self.mix.echo)
         files = self.folder / SPEECH, self.folder / ECHO_FREE / SPEECH
         shares = np.float32(1) - echo, echo

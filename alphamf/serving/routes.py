@@ -33,7 +33,7 @@ KINDS = ("audio/", "video/", "application/octet-stream", "application/ogg")
 
 
 def check(request: Request, limits: Limits, store: Path) -> None:
-    """Check the headers of an upload, and raise an error if it is not acceptable."""
+    """Raise an error (413, 415 or 507) if the headers of an upload are not acceptable."""
     kinds = request.headers.getlist("content-type")
     if not all(kind.lower().startswith(KINDS) for kind in kinds if kind):
         raise HTTPException(
@@ -46,7 +46,7 @@ def check(request: Request, limits: Limits, store: Path) -> None:
 
 
 def check_size(size: int, limits: Limits) -> None:
-    """Raise an error if an upload exceeds the maximum size."""
+    """Raise a 413 error if an upload of `size` bytes is too large."""
     if size > limits.upload:
         raise HTTPException(
             413,
@@ -56,7 +56,7 @@ def check_size(size: int, limits: Limits) -> None:
 
 
 async def receive(request: Request, path: Path, limits: Limits) -> None:
-    """Write the body of a request to a file."""
+    """Write a request's body to a new file; raise an error if it is empty, too large or slow."""
     watch, before, size = Stopwatch(), 0, 0
     stream = request.stream()
     try:
@@ -79,7 +79,7 @@ async def receive(request: Request, path: Path, limits: Limits) -> None:
 
 
 async def _next(stream: AsyncIterator[bytes], watch: Stopwatch, idle: float) -> bytes | None:
-    """Return the next part of a body, or None at its end; check `watch` while waiting."""
+    """Return the next part of a body, None at its end; raise a 408 error after `idle` seconds."""
     part = asyncio.ensure_future(anext(stream, None))
     begun = watch.seconds()
     try:
@@ -93,7 +93,7 @@ async def _next(stream: AsyncIterator[bytes], watch: Stopwatch, idle: float) -> 
 
 
 INTERVAL = 0.15
-"""Minimum time between two events of a recording, in seconds."""
+"""Time to wait after each state event of a stream, in seconds."""
 
 HEARTBEAT = 10.0
 """Longest silence of an event stream, in seconds."""
@@ -102,7 +102,7 @@ COMMON = ("WAV", "MP3", "M4A", "FLAC", "MP4", "OGG", "OPUS")
 """Formats that the page names first."""
 
 DOWNLOADS = ("wav", "flac", "mp3", "m4a")
-"""Endings that the page offers, beside that of the input."""
+"""File extensions of the formats that the page offers for results, besides the input's."""
 
 PICTURES = {
     "input": (render.INPUT_PICTURE, RECORD),
@@ -113,7 +113,7 @@ PICTURES = {
 
 @dataclass
 class Api:
-    """The endpoints of the API."""
+    """The endpoints for uploads, states and pictures of recordings."""
 
     # recordings, limits: recordings and limits of the server.
     recordings: Recordings
@@ -161,7 +161,7 @@ class Api:
         return JSONResponse(recording.as_json(), 201, {"location": address})
 
     def _check_rate(self, who: str) -> None:
-        """Count an upload, and raise an error if one visitor begins too many in a minute."""
+        """Count an upload, or raise a 429 error if its visitor began too many in a minute."""
         now = elapsed_seconds()
         self.begun = [each for each in self.begun if each[0] > now - 60]
         own = [began for began, by in self.begun if by == who]
@@ -191,7 +191,7 @@ class Api:
         return JSONResponse(find(self.recordings, request).as_json())
 
     async def remove(self, request: Request) -> Response:
-        """``DELETE /api/recordings/ID``: stop the tasks, and delete all files."""
+        """``DELETE /api/recordings/ID``: stop its tasks, and delete its files."""
         self.recordings.remove(find(self.recordings, request))
         return Response(status_code=204)
 
@@ -203,7 +203,7 @@ class Api:
         return StreamingResponse(self._states(wanted), media_type="text/event-stream")
 
     async def preview(self, request: Request) -> Response:
-        """``POST /api/recordings/ID/preview``: denoise ten seconds from a time immediately."""
+        """``POST /api/recordings/ID/preview``: denoise ten seconds from second ``start`` on."""
         recording = find_decoded(self.recordings, request)
         if recording.previewing or recording.state not in ("waiting", "denoising"):
             raise HTTPException(409, "a preview already exists, or is not needed")
@@ -229,7 +229,7 @@ class Api:
         return JSONResponse(recording.as_json())
 
     async def picture(self, request: Request) -> Response:
-        """``GET /api/recordings/ID/picture``: columns of a picture, starting at a given one."""
+        """``GET /api/recordings/ID/picture``: columns of a picture from column ``first`` on."""
         recording = find_decoded(self.recordings, request)
         of = request.query_params.get("of", "")
         if of not in PICTURES:

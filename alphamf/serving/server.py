@@ -26,10 +26,10 @@ from alphamf.tools.stopping import leave_if_stopped
 
 
 class _Connection(H11Protocol):
-    """HTTP with deadlines; connections without a request of a user make room for new ones.
+    """HTTP connection with deadlines, which may be closed for a new one if it serves no user.
 
     The next request must arrive within `Limits.head` seconds after the connection or the last
-    answer, and a part of an answer must leave within `Limits.idle` seconds. `routes.receive` has
+    answer, and a part of an answer must be sent within `Limits.idle` seconds. `routes.receive` has
     the deadlines of uploads. If there are `Limits.connections` connections, the oldest one without
     a request of a user (who has the token) is closed for a new one.
     """
@@ -57,17 +57,17 @@ class _Connection(H11Protocol):
         super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
-        """Limit the time until the next request, and until the rest of this one."""
+        """Limit the time until the next request, and for the rest of this one."""
         super().on_response_complete()
         self._await_request()
 
     def pause_writing(self) -> None:
-        """Limit the time until a part of an answer has left, also if the connection is closing."""
+        """Limit the time until a part of an answer is sent, also if the connection is closing."""
         super().pause_writing()
         self._answer = self.loop.call_later(self.limits.idle, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """Cancel the time limit of a part, and go on with the next one."""
+        """Cancel the time limit of a part that was sent, and continue with the next part."""
         super().resume_writing()
         if self._answer is not None:
             self._answer.cancel()
@@ -82,7 +82,7 @@ class _Connection(H11Protocol):
             self.transport.close()
 
     def _is_idle(self) -> bool:
-        """Return whether no request is being answered; the last answer may still be leaving."""
+        """Return whether no request is being processed; the last answer may still be on its way."""
         return self.cycle is None or self.cycle.response_complete
 
     def _serves_user(self) -> bool:
@@ -103,7 +103,7 @@ class _Connection(H11Protocol):
 
 
 def protocol(allowed: Limits) -> type[asyncio.Protocol]:
-    """Return the protocol class of connections for some limits."""
+    """Return the class of connections with the given limits, for uvicorn."""
 
     class Limited(_Connection):
         limits = allowed
@@ -112,13 +112,13 @@ def protocol(allowed: Limits) -> type[asyncio.Protocol]:
 
 
 TOKEN = "ALPHAMF_TOKEN"
-"""Environment variable of the token of a server that others may reach."""
+"""Environment variable with the token, required if other machines can reach the server."""
 
 ONE = 0.5
 """Time within which several signals count as one, in seconds."""
 
 SHORTEST = 16
-"""Minimum number of characters of such a token."""
+"""Minimum number of characters of a token from the environment."""
 
 _PAGE = """<!doctype html>
 <meta charset="utf-8">
@@ -133,17 +133,17 @@ _PAGE = """<!doctype html>
 class Serving:
     """Settings of a server: its address, host names, parallel jobs and limits."""
 
-    # host, port: address to listen at; port 0 for any free one.
+    # host, port: address to listen on; port 0 for any free one.
     host: str = "127.0.0.1"
     port: int = 0
-    names: Sequence[str] = ()  # Host names under which browsers reach it, beyond the loopback
+    names: Sequence[str] = ()  # Host names of the server for browsers, besides `LOOPBACK`
     jobs: int = 1  # Recordings that are denoised at a time
     limits: Limits = field(default_factory=Limits)  # Limits of the server
     public: bool = False  # Whether everybody is let in without a token
 
 
 def serve(serving: Serving, ready: Callable[[str, Path], None]) -> None:
-    """Serve until a signal stops the server."""
+    """Serve until a signal; call `ready` with the page's address and a file that opens it."""
     token = _token(serving)
     with temporary_folder("alphamf-serve-") as store, _listen(serving) as listener:
         limits = serving.limits
@@ -176,11 +176,11 @@ def serve(serving: Serving, ready: Callable[[str, Path], None]) -> None:
         server.run([listener])
         if server.caught is not None:
             signal.raise_signal(server.caught)
-        leave_if_stopped()  # where the exception of a signal was lost in the event loop
+        leave_if_stopped()  # if the exception of a signal was lost in the event loop
 
 
 def write_entrance(folder: Path, address: str) -> Path:
-    """Write a private file that redirects to an address; command lines are visible to others."""
+    """Write a private file that redirects to an address, which others must not see; return it."""
     path = folder / "open.html"
     with system_errors("the file that opens the browser cannot be written"):
         # O_EXCL refuses whatever has that name, a link too.
@@ -198,7 +198,7 @@ def _end_with_terminal() -> None:
 
 
 def _token(serving: Serving) -> str:
-    """Return the token from the environment, or a new one if only this machine can connect."""
+    """Return the token from the environment, or a new one for this machine; empty if public."""
     if serving.public:
         _check_named(serving)
         return ""
@@ -273,6 +273,6 @@ class _Server(uvicorn.Server):
                 signal.signal(number, handler)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start the server, and call back."""
+        """Start the server, then call `on_start`."""
         await super().startup(sockets)
         self.on_start()

@@ -48,7 +48,7 @@ PREVIEW_PRESET: PresetName = "fast"
 
 @dataclass(frozen=True)
 class ReadTask:
-    """Decodes an upload and draws its picture."""
+    """A task that decodes an upload and draws its picture."""
 
     folder: Path  # Folder of the recording
     samples: int  # Maximum number of samples over all channels
@@ -74,7 +74,7 @@ class ReadTask:
             return {name: getattr(reader, name) for name in facts}
 
     def _check_length(self, rate: int, channels: int, frames: int) -> None:
-        """Refuse a recording by what its header promises, and as soon as it is too long."""
+        """Raise an AlphaMFError if a recording, by its header or as decoded so far, is too long."""
         if frames * channels > self.samples:
             longest = self.samples / channels / rate / 60
             raise AlphaMFError(
@@ -85,9 +85,9 @@ class ReadTask:
 
 @dataclass(frozen=True)
 class PreviewTask:
-    """Denoises ten seconds that can be played before the whole recording is ready."""
+    """A task that denoises ten seconds, to be played before the whole recording is ready."""
 
-    # folder, sound: folder and sound of the recording.
+    # folder, sound: folder of the recording, and shape of its sound.
     folder: Path
     sound: SoundShape
     start: int  # First sample
@@ -123,14 +123,14 @@ class SpeechObserver:
         self.segments: list[int] = []
 
     def begin(self, reader: Recording, frame: Frame, stack: ExitStack, mode: int) -> SpeechObserver:
-        """Open the files for a recording, and return this observer."""
+        """Prepare the pictures of a recording, and return this observer."""
         self._sound = SoundShape(reader.rate, reader.channels, reader.frames)
         self._picture = SoundPicture(reader.frames, reader.rate, self._drawing)
         self._band = Band(reader.frames, frame, self._levels)
         return self
 
     def watch(self, blocks: Iterable[Floats]) -> Iterator[Floats]:
-        """Return the input unchanged."""
+        """Yield the blocks of the input unchanged."""
         yield from blocks
 
     def add(self, segment: Segment) -> None:
@@ -143,7 +143,7 @@ class SpeechObserver:
         self.segments.append(len(segment.audio))
 
     def finish(self) -> Mapping[str, Any] | None:
-        """Draw the remaining columns."""
+        """Draw the remaining columns; there are no scores to return."""
         self._picture.finish()
         self._band.finish()
         return None
@@ -151,10 +151,10 @@ class SpeechObserver:
 
 @dataclass(frozen=True)
 class DenoiseTask:
-    """Denoises a recording in the same way as ``alphamf denoise``."""
+    """A task that denoises a recording in the same way as ``alphamf denoise``."""
 
     folder: Path  # Folder of the recording
-    # As in `Request` (preset) and in its `StreamOptions` (seed, jobs).
+    # preset: as in `Request`. seed, jobs: as in its `StreamOptions`.
     preset: str
     seed: int
     jobs: int
@@ -163,7 +163,7 @@ class DenoiseTask:
     echo_free: bool = False
 
     def run(self, update: Update | None) -> dict[str, Any]:
-        """Return the report of `process`, and the number of samples of each segment."""
+        """Denoise; return the report of `process` with the number of samples of each segment."""
         settings, target = PRESETS[self.preset], self.folder
         if self.echo_free:
             settings, target = replace(settings, dereverb=1.0), target / ECHO_FREE
@@ -185,5 +185,5 @@ Task = ReadTask | PreviewTask | DenoiseTask | RenderTask
 
 
 def work(task: Task, update: Update | None) -> Any:
-    """Run a task; called in a worker process."""
+    """Run a task in a worker process, and return its result."""
     return task.run(update)

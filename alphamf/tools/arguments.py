@@ -35,7 +35,7 @@ def shown_value(value: object) -> str:
 def whole_number(
     name: str, value: Any, least: float, most: float | None = None, unit: str = ""
 ) -> int:
-    """Return a whole number as an int."""
+    """Return a whole number from `least` to `most`, both included, as an int."""
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -58,7 +58,7 @@ def sampling_rate(name: str, value: Any, least: int, most: int) -> int:
 
 
 def real_number(name: str, value: Any, least: float, most: float = math.inf) -> float:
-    """Return a real number as a number of Python."""
+    """Return a real number from `least` to `most`, both included, as an int or float of Python."""
     kind = getattr(value, "dtype", None)
     real = isinstance(value, int | float) if kind is None else kind.kind in "fiu"
     if not real or isinstance(value, bool) or getattr(value, "shape", ()) != ():
@@ -93,7 +93,7 @@ def one_of(name: str, value: Any, options: Sequence[str]) -> str:
 
 
 def check_instance(name: str, value: Any, kinds: type | tuple[type, ...], words: str) -> None:
-    """Raise an AlphaMFError unless a value is an instance of some classes."""
+    """Raise an AlphaMFError unless a value is an instance of `kinds`."""
     if not isinstance(value, kinds):
         raise AlphaMFError(f"{name} must be {words}, not {shown_value(value)}")
 
@@ -105,7 +105,7 @@ def check_callback(name: str, value: Callable[..., object] | None) -> None:
 
 
 def file_name(name: str, value: Any, words: str = "the name of a file") -> str:
-    """Return the name of a file as a str."""
+    """Return a file name, given as a str or path object without NUL characters, as a str."""
     found = os.fspath(value) if isinstance(value, os.PathLike) else value
     if not isinstance(found, str) or "\0" in found:
         raise AlphaMFError(f"{name} must be {words}, not {shown_value(value)}")
@@ -113,7 +113,7 @@ def file_name(name: str, value: Any, words: str = "the name of a file") -> str:
 
 
 def name_the_rate(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function: ``sr=``, as in other libraries, raises an error that names `rate`."""
+    """Decorate a function: ``sr=``, as in other libraries, raises a TypeError that names `rate`."""
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -1,6 +1,6 @@
 """NumPy or CuPy: array types, the module of an array, and copies between host and device.
 
-Nothing here imports cupy unless the caller already holds a CuPy array or asks for a CUDA device.
+Nothing here imports cupy unless the caller holds a CuPy array or asks for device cuda or auto.
 """
 
 import sys
@@ -16,27 +16,27 @@ from alphamf.tools.arguments import one_of
 from alphamf.tools.extras import install_extra
 
 Array = np.ndarray[Any, np.dtype[Any]]
-"""An array of NumPy or CuPy, which share the methods that we use; typed like NumPy's arrays."""
+"""An array of NumPy, CuPy or, in some functions, JAX; typed like NumPy's arrays."""
 
 Floats = NDArray[np.float32]
-"""Sound, power or gain in single precision, of NumPy."""
+"""NumPy array in single precision, such as sound, power or gain."""
 
 Reals = NDArray[np.floating[Any]]
-"""Sound, power or gain in any precision, of NumPy."""
+"""NumPy array of floating-point numbers of any precision, such as sound, power or gain."""
 
 LOG_LIMIT = 60.0
-"""Largest logarithm that is raised to a number: float32 overflows at 88, and the number is still to
-be multiplied."""
+"""Largest number whose exponential is computed: float32 overflows at 88, and the result is still
+multiplied."""
 
 DeviceName = Literal["cpu", "cuda", "auto"]
 """The names in `DEVICES`, for type checkers."""
 
 DEVICES: tuple[str, ...] = get_args(DeviceName)
-"""Devices for arrays; the last one means a CUDA device if there is one."""
+"""Devices for arrays; the last one means a CUDA device if there is one, otherwise the CPU."""
 
 
 def parts(count: int, most: int) -> Iterator[slice]:
-    """Split an axis into slices of limited size, to limit memory."""
+    """Yield slices of at most `most` that cover an axis of length `count`, to limit memory."""
     for first in range(0, count, most):
         yield slice(first, first + most)
 
@@ -49,7 +49,7 @@ def namespace(array: Array) -> Any:
 
 
 def put(array: Array, place: Any, value: Array) -> Array:
-    """Write into an array, and return it; arrays of JAX cannot change: return a new one."""
+    """Write into an array and return it; for JAX, whose arrays are constant, return a new array."""
     if hasattr(array, "at"):
         return array.at[place].set(value)
     array[place] = value
@@ -57,7 +57,7 @@ def put(array: Array, place: Any, value: Array) -> Array:
 
 
 def module(device: str) -> ModuleType:
-    """Return the array module for `device`."""
+    """Return numpy or cupy for `device`; raise an AlphaMFError if cuda is not available."""
     if one_of("device", device, DEVICES) == "cpu":
         return np
     try:
@@ -82,14 +82,14 @@ def to_host(array: Array) -> Array:
 def round_to_bfloat16(values: Floats) -> Floats:
     """Return the nearest numbers in bfloat16, the upper half of a float32, as float32.
 
-    Ties go to even. What is read again and again is read faster in 16 bits.
+    Ties go to even. The numbers can be stored in 16 bits without a further error.
     """
     bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
     return ((bits + 0x7FFF + (bits >> 16 & 1)) & np.uint32(0xFFFF0000)).view(np.float32)
 
 
 def dot(a: Array, b: Array) -> Array:
-    """Inner product over the last axis, which is kept: shape ``(..., D)`` to ``(..., 1)``.
+    """Return inner products over the last axis, which is kept: shape ``(..., D)`` to ``(..., 1)``.
 
     The leading axes are independent chains, so the result broadcasts against a state array.
     """

@@ -1,4 +1,4 @@
-"""Find the installed package if Python was started in the clone and imported the sources.
+"""Find the installed package if Python runs in a clone of the repository and imports its sources.
 
 The sources are not the whole package: ``cli/`` and ``models/`` are outside of them, and the
 compiled loops are elsewhere.
@@ -11,7 +11,7 @@ from importlib.util import find_spec
 
 
 def package_path(sources: str) -> list[str]:
-    """Return the folders that contain alphamf's modules."""
+    """Return the folders of alphamf's modules; raise an error if it is not installed."""
     if find_spec("alphamf.cli"):
         return [sources]
     clone = os.path.dirname(os.path.abspath(sources))

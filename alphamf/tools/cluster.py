@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from distributed import Client, Worker
 
 LOCAL = "local"
-"""In place of an address: start a cluster on this machine, for this run."""
+"""Value of `address` that starts a cluster on this machine, for this run."""
 
 PATIENCE = 10.0
 """Maximum time for a scheduler to answer, in seconds."""
@@ -37,7 +37,7 @@ PATIENCE = 10.0
 
 @contextmanager
 def connect_client(address: str, workers: int) -> Iterator[Client]:
-    """Yield a client of a cluster, and close it at the end; a local cluster is stopped with it."""
+    """Yield a client of the cluster at an address, or of a new local one, which stops with it."""
     try:
         import dask
         from distributed import Client, LocalCluster
@@ -114,7 +114,7 @@ def _check_scheduler(address: str) -> None:
 
 
 def describe(client: Client) -> str:
-    """Return a sentence with the scheduler's address, its workers and its dashboard."""
+    """Return as text the number of workers, and the dashboard's link or the scheduler's address."""
     info = client.scheduler_info(n_workers=0)
     address, count = info["address"], info["n_workers"]
     text = f"Dask: {count} worker{'s' * (count != 1)}, "
@@ -131,7 +131,7 @@ class Task(NamedTuple):
     """Data that all tasks of a run share."""
 
     work: Work  # Takes an item and a progress callback
-    folder: str  # Working folder, so that relative names mean the same files there and in messages
+    folder: str  # Working folder of the tasks, so that relative names mean the same as here
     version: str  # Version of alphamf
     topic: str | None  # Dask topic of the progress messages, or None
 
@@ -219,7 +219,7 @@ def _outcomes(
             futures, loop=client.loop, with_results=True, raise_errors=False
         ):
             k, status = left.pop(future), future.status
-            # Dask would do again what is still asked for when the worker that has it is lost.
+            # If a worker is lost, Dask repeats its tasks whose futures are held, finished or not.
             future.release()
             if status == "finished":
                 yield k, result._replace(item=items[k])

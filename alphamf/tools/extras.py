@@ -24,7 +24,7 @@ from typing import Any
 from alphamf.errors import AlphaMFError
 
 CPU_TORCH = "https://download.pytorch.org/whl/cpu"
-"""Index of PyTorch's builds without CUDA, which is not in the ones for Windows and macOS anyway."""
+"""Index of PyTorch's builds without CUDA; its usual builds for Windows and macOS have no CUDA."""
 
 
 def require_package(what: str, package: str, extra: str) -> None:
@@ -46,7 +46,7 @@ def install_extra(*extras: str) -> str:
 def install_packages(*requirements: str, dependencies: bool = True) -> str:
     """Return the command that installs packages beside the alphamf that is running.
 
-    It is that of the program with which alphamf was installed: pip of this Python, uv or pipx.
+    The command uses the program with which alphamf was installed: pip of this Python, uv or pipx.
     """
     words = " ".join([*([] if dependencies else ["--no-deps"]), *map(_quoted, requirements)])
     if os.path.exists(os.path.join(sys.prefix, "pipx_metadata.json")):
@@ -62,7 +62,7 @@ def install_packages(*requirements: str, dependencies: bool = True) -> str:
 
 
 def install_torch(extra: str) -> str:
-    """Return the command that adds an extra with PyTorch, and says how large that is."""
+    """Return the command that adds an extra with PyTorch, followed by the size of the download."""
     command = install_extra(extra)
     if sys.platform != "linux":
         return f"{command} (0.8 GB)"
@@ -81,7 +81,7 @@ def installed_version(package: str) -> str | None:
 
 
 def _origin() -> str:
-    """Return where alphamf was installed from, as ``" @ URL"``; empty for an index."""
+    """Return where alphamf was installed from, as ``" @ URL"``; empty for a package index."""
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:
@@ -93,7 +93,7 @@ def _origin() -> str:
 
 
 def _quoted(word: str) -> str:
-    """Quote a word for the shell: that of Windows takes double quotes only."""
+    """Return a word, quoted for the shell if needed: on Windows with double quotes."""
     if sys.platform != "win32":
         return shlex.quote(word)
     return f'"{word}"' if set(word) & set(" []<>@") else word
@@ -141,7 +141,7 @@ def _import_matplotlib() -> None:
 
 @contextmanager
 def _relative_files_hidden() -> Iterator[None]:
-    """Let `os.path.exists` deny relative files in this thread.
+    """Make `os.path.exists` return False for relative paths in this thread.
 
     Changing the working directory would also work, but would affect other threads.
     """
@@ -159,7 +159,7 @@ def _relative_files_hidden() -> Iterator[None]:
 
 
 def _private_folder(name: str) -> Path:
-    """Make a folder in the user's cache that nobody else can write to, or a temporary one."""
+    """Return a folder in the user's cache that only the user can write to, or a temporary one."""
     import pooch
 
     folder = Path(pooch.os_cache("alphamf")) / name

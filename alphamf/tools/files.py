@@ -1,4 +1,4 @@
-"""Files: which one a path leads to, names in messages, writing completely or not at all, locks."""
+"""Identify, name, lock and create files, and write outputs completely or not at all."""
 
 import errno
 import os
@@ -29,12 +29,12 @@ class Identity(NamedTuple):
     """The identity of a file that exists or could be created, however its path is written."""
 
     device: int  # Number of the device, the same under each mount
-    folder: int  # Number of the nearest folder that exists
+    folder: int  # Inode number of the nearest folder that exists
     name: str  # The rest of the path, in lower case where that folder ignores case
 
 
 def current_folder() -> str:
-    """Return the current folder."""
+    """Return the current folder's path; raise an AlphaMFError if it was removed."""
     try:
         return os.getcwd()
     except FileNotFoundError:
@@ -68,7 +68,7 @@ def identify(path: str | os.PathLike[str]) -> Identity:
 
 @lru_cache(maxsize=1024)
 def _ignores_case(folder: str, device: int, number: int) -> bool:
-    """Return whether a folder ignores case: a file in it can be opened by an unlisted name."""
+    """Return whether a folder ignores case, tested with a name in it or in a folder above it."""
     for place in (Path(folder), *Path(folder).parents):
         try:
             names = set(os.listdir(place))
@@ -95,7 +95,7 @@ def lies_in(path: str | os.PathLike[str], folder: str | os.PathLike[str]) -> boo
 
 
 _TRIES = 100
-"""Attempts to lock a new folder before another process takes it for that of a killed one."""
+"""Number of new folders to try: another process may delete one before it is locked."""
 
 
 @contextmanager
@@ -115,7 +115,7 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
 
 
 def _locked_folder(prefix: str, stack: ExitStack) -> Path | None:
-    """Make a folder, which the stack deletes; None if another process deletes it as abandoned."""
+    """Return a new locked folder, which the stack deletes; None if another process deleted it."""
     with system_errors("cannot create a temporary folder"):
         folder = Path(tempfile.mkdtemp(prefix=prefix))
     stack.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -127,7 +127,7 @@ def _locked_folder(prefix: str, stack: ExitStack) -> Path | None:
 
 
 def _clear(prefix: str) -> None:
-    """Delete the folders of killed processes."""
+    """Delete this user's folders whose name starts with `prefix` and that no process has locked."""
     try:
         place = Path(tempfile.gettempdir())
         left = [place / name for name in os.listdir(place) if name.startswith(prefix)]
@@ -149,14 +149,14 @@ MOST_NAME = 600  # Maximum number of characters of a file name in a message
 
 
 def printable(text: str) -> str:
-    """Escape unprintable characters, so that a text is one line of a message."""
+    """Return a text with unprintable characters escaped, so that it is one line of a message."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def printable_name(path: str | os.PathLike[str]) -> str:
-    """Format a file name for messages: on one line, without the middle of a very long one."""
+    """Return a file name for messages: on one line, and without its middle if it is very long."""
     text = printable(os.fspath(path)) or "''"
     half = MOST_NAME // 2
     return text if len(text) <= MOST_NAME else f"{text[:half]}...{text[-half:]}"
@@ -171,14 +171,14 @@ def reason(error: BaseException) -> str:
 def file_errors(
     path: str | os.PathLike[str], verb: str, *others: type[Exception]
 ) -> Iterator[None]:
-    """Convert errors of the system to an AlphaMFError, such as "a.wav cannot be read: ..."."""
+    """Convert OSError and `others` to an AlphaMFError such as "a.wav cannot be read: ..."."""
     with system_errors(f"{printable_name(path)} cannot be {verb}", *others):
         yield
 
 
 @contextmanager
 def system_errors(sentence: str, *others: type[Exception]) -> Iterator[None]:
-    """Convert errors of the system to an AlphaMFError: a sentence, and the system's own words."""
+    """Convert OSError and `others` to an AlphaMFError: `sentence`, and the system's message."""
     expected: tuple[type[Exception], ...] = OSError, *others
     try:
         yield
@@ -197,9 +197,9 @@ def atomic_file(
     """Yield a temporary file; rename it to `target` on success, delete it on error.
 
     The file is in the folder of the target, with a name derived from the target's, and is locked: a
-    file of a killed run is replaced, and a concurrent second writer gets an AlphaMFError. If the
-    system has such paths, the yielded path refers to the open file itself, whatever happens to the
-    folder in the meantime.
+    file of a killed run is replaced, and a concurrent second writer gets an AlphaMFError. On Linux,
+    the yielded path refers to the open file itself, whatever happens to the folder. A stream, pipe
+    or device gets a copy at the end. Without `replace`, a target with content is an error.
     """
     if not isinstance(target, (str, os.PathLike)):
         with _copied(target, "standard output") as copy:
@@ -244,7 +244,7 @@ def exists_error(path: str | os.PathLike[str]) -> AlphaMFError:
 
 
 def refuse_links(path: str | os.PathLike[str], within: str | os.PathLike[str]) -> None:
-    """Refuse a path chosen by the program if it is a link, a pipe or a device."""
+    """Raise an AlphaMFError if a part of a path below `within` is a link, a pipe or a device."""
     place = Path(within)
     for part in Path(path).relative_to(place).parts:
         place /= part
@@ -263,7 +263,7 @@ def refuse_links(path: str | os.PathLike[str], within: str | os.PathLike[str]) -
 
 
 def temporary_place() -> str:
-    """Return the folder for temporary files for use in messages, even if no such folder exists."""
+    """Return the name of the folder for temporary files for messages, or words if there is none."""
     with suppress(OSError):
         return printable_name(tempfile.gettempdir())
     return "a temporary folder"
@@ -296,7 +296,7 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 
 def permissions(source: str | os.PathLike[str] | int) -> int:
-    """Return the permissions for a file made from another one, or for a new file."""
+    """Return the permissions to read and write of a file; 0o666 if it is absent or not regular."""
     try:
         found = os.stat(source).st_mode
     except (OSError, ValueError):
@@ -332,7 +332,7 @@ def _disk_errors(name: str) -> Iterator[None]:
 
 @contextmanager
 def _copied(stream: BinaryIO, name: str) -> Iterator[Path]:
-    """Yield a temporary file, and copy it to a stream at the end."""
+    """Yield the path for a temporary file, and copy the file to a stream at the end."""
     made = f"a copy in {temporary_place()}"
     with _disk_errors(made), ExitStack() as stack:
         with file_errors(made, "written"):
@@ -346,7 +346,7 @@ def _copied(stream: BinaryIO, name: str) -> Iterator[Path]:
 
 @contextmanager
 def exclusive_lock(path: Path, sentence: str, *, folder: bool = False) -> Iterator[bool]:
-    """Hold the lock of a folder, or of a file, which is created if needed."""
+    """Lock a folder or (new) file, or raise an AlphaMFError; yield False if locks do not work."""
     if folder and sys.platform == "win32":  # where folders cannot be opened
         with ExitStack() as stack:
             with file_errors(path, "written"):

@@ -21,16 +21,16 @@ Result = TypeVar("Result")
 class ResultsFile(Generic[Result]):
     """A file of results, one JSON object per line; if a job was run again, its last line counts."""
 
-    path: Path  # The file
+    path: Path  # Path of the results file
     key: Callable[[Result], str]  # Returns a result's key, which is also its job's key
     # Returns a result as an object of JSON values, of which the first is its ``version``.
     encode: Callable[[Result], Mapping[str, Any]]
-    # Undoes `encode`; raises KeyError, TypeError or ValueError for a line that is not to be used.
+    # Undoes `encode`; raises KeyError, TypeError or ValueError for a line to be ignored.
     decode: Callable[[Mapping[str, Any]], Result]
 
     @contextmanager
     def lock(self, sentence: str, made: Sequence[Path] = ()) -> Iterator[None]:
-        """Lock the results file against other runs; create the file and its folder if needed."""
+        """Lock the file, created if needed; raise an AlphaMFError if locked or no results file."""
         files.make_folder(self.path)
         for path in (self.path, *made):
             files.refuse_links(path, self.path.parent)
@@ -42,14 +42,14 @@ class ResultsFile(Generic[Result]):
             yield
 
     def _check_own(self) -> None:
-        """Refuse a file without any line of ours; its last line may be incomplete."""
+        """Raise an AlphaMFError unless the file is empty or has a (partial) line of results."""
         with files.file_errors(self.path, "read"), self.path.open("rb") as file:
             own = any(line.startswith(_START) or _START.startswith(line) for line in file)
             if not own and file.tell():
                 raise _not_ours(self.path)
 
     def read(self) -> Iterator[Result]:
-        """Yield the results in the order in which they were appended."""
+        """Yield the results in the order in which they were appended; skip invalid lines."""
         with files.file_errors(self.path, "read"):
             for item in jsonlines.read(self.path):
                 try:
@@ -64,7 +64,7 @@ class ResultsFile(Generic[Result]):
         return {self.key(result): result for result in self.read()}
 
     def append(self, result: Result) -> None:
-        """Append a result."""
+        """Append a result as one line, and flush it to disk."""
         with files.file_errors(self.path, "written"):
             jsonlines.append(self.path, self.encode(result))
 
@@ -85,7 +85,7 @@ def run(
     known: Mapping[str, Result],
     usable: Callable[[Result], bool] = lambda result: True,
 ) -> Iterator[Result]:
-    """Yield the results of all jobs: first the stored ones, then the new ones."""
+    """Yield the results of all jobs: first those in `known`, then new ones, which are appended."""
     todo: list[Job] = []
     for job in jobs:
         result = known.get(key(job))

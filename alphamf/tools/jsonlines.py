@@ -11,7 +11,7 @@ from alphamf.tools.temporary import sync_folder
 
 
 def replace_infinite(value: Any) -> Any:
-    """Replace infinities and NaN, which JSON does not support, by null."""
+    """Return a value with None in place of infinities and NaN, which JSON does not support."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
@@ -22,7 +22,7 @@ def replace_infinite(value: Any) -> Any:
 
 
 def dumps(value: Any, indent: int | None = None) -> str:
-    """Serialize values as JSON, with null for infinities and NaN."""
+    """Return a value as JSON text, with null for infinities and NaN."""
     return json.dumps(replace_infinite(value), indent=indent, allow_nan=False)
 
 

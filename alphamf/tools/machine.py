@@ -22,10 +22,10 @@ _limit: Any = None
 def one_thread() -> Iterator[None]:
     """Limit NumPy's matrix products to the calling thread; a context manager or decorator.
 
-    The chain's products are small: threads that share one cost more than it does, many times more
-    where the other cores are busy, and the order of its additions, so the last bit, would depend on
-    the number of cores. The setting is the process's, so it stays until the last of several threads
-    has left. Where the program has set a number itself (threadpoolctl), that holds.
+    The chain's products are small: sharing one among threads takes longer than computing it, and
+    the order of its additions, and so the last bit, would depend on the number of cores. The limit
+    holds for the process until the last of several threads has left; then the previous number is
+    restored. If all `VARIABLES` are 1, nothing is changed.
     """
     if all(os.environ.get(name) == "1" for name in VARIABLES):
         yield
@@ -54,8 +54,8 @@ def _set() -> None:
 def _briefly(function: Callable[[], None]) -> None:
     """Call a function in a short-lived thread.
 
-    threadpoolctl must restore the number in the thread that set it, and another thread may be the
-    last to leave.
+    Some BLAS libraries keep the number per thread, and the thread that set it may leave first. Such
+    a setting ends with a short-lived thread; settings of the whole process remain.
     """
     thread = Thread(target=function)
     thread.start()
@@ -65,15 +65,15 @@ def _briefly(function: Callable[[], None]) -> None:
 TRIM_THRESHOLD, TOP_PAD, MMAP_THRESHOLD, MMAP_MAX = -1, -2, -3, -4
 """Parameters of glibc's ``mallopt``, as in ``malloc.h``."""
 SETTLED = {TRIM_THRESHOLD: 2**27, MMAP_THRESHOLD: 2**25}
-"""Parameters with which arrays of up to 32 MB, the maximum, use memory that is kept."""
+"""Parameters that keep the memory of freed arrays of up to 32 MB, the largest possible size."""
 KEEP = {MMAP_MAX: 0, TRIM_THRESHOLD: 2**31 - 1, TOP_PAD: 2**28}
 RETURN = {MMAP_MAX: 2**16, TOP_PAD: 2**17, **SETTLED}
-"""glibc's defaults for what `KEEP` changes, except what is in `SETTLED`."""
+"""glibc's defaults for what `KEEP` changes, and the parameters of `SETTLED`."""
 
 
 @cache
 def configure_allocator() -> bool:
-    """Let the process keep up to 128 MB of freed memory; return whether it could be set.
+    """Let the process keep up to 128 MB of freed memory; return whether this worked.
 
     The arrays of a segment of sound are freed and allocated again all the time. If they are
     returned to the system and mapped again page by page, this takes a sixth of the time of a
@@ -84,7 +84,7 @@ def configure_allocator() -> bool:
 
 @contextmanager
 def keep_freed_memory() -> Iterator[bool]:
-    """Let the process keep all freed memory for reuse; return the memory to the system at the end.
+    """Let the process keep all freed memory until the end of the block; yield whether it does.
 
     Every training step allocates the same gigabyte. If it is returned to the system after each
     step, mapping its pages again takes a quarter of the time.
@@ -129,5 +129,5 @@ def total_memory() -> int | None:
 
 
 def format_gigabytes(count: float) -> str:
-    """Format a number of bytes in GB."""
+    """Return a number of bytes as text in GB."""
     return f"{count / 1e9:.3g} GB" if count < 1e12 else f"{count / 1e9:,.0f} GB"

@@ -10,27 +10,27 @@ from alphamf.errors import AlphaMFError
 Item = TypeVar("Item")
 
 Update = Callable[[str, float, float], None]
-"""Progress callback: a name, how much of it is done, and how much there is."""
+"""Progress callback: takes the name of an item, how much of it is done, and how much there is."""
 
 Work = Callable[[Any, Update | None], Any]
-"""Takes an item and a progress callback, and returns the item's result."""
+"""Function that takes an item and a progress callback, and returns the item's result."""
 
 Report = Callable[[str], None]
-"""Called with a sentence for the user."""
+"""Function that is called with a sentence for the user."""
 
 
 class Outcome(NamedTuple):
     """The result of an item, or its error."""
 
-    item: Any  # The item
+    item: Any  # The item, or None while a worker sends the outcome
     result: Any = None  # Result of the function; None after an error.
-    error: str | None = None  # One sentence, or None
-    # Exit code of the error: 2 for an AlphaMFError and want of memory, 1 for any other exception.
+    error: str | None = None  # Error message of one sentence; None without an error
+    # Exit code: 0 without an error, 2 for an AlphaMFError or too little memory, 1 for other errors.
     code: int = 0
-    details: str | None = None  # Traceback of an exception that is no AlphaMFError
+    details: str | None = None  # Traceback of an unexpected exception (code 1), or None
 
     def value(self) -> Any:
-        """Return the result, or raise the error."""
+        """Return the result, or raise an AlphaMFError (code 2) or a RuntimeError (code 1)."""
         if self.error is None:
             return self.result
         if self.code == 2:
@@ -39,7 +39,7 @@ class Outcome(NamedTuple):
 
 
 def attempt(work: Work, item: Any, update: Update | None) -> Outcome:
-    """Call a function for an item and return the outcome; any exception becomes an error."""
+    """Return the outcome of a call for an item; any Exception but EPIPE becomes its error."""
     try:
         return Outcome(item, work(item, update))
     except AlphaMFError as error:

@@ -116,7 +116,7 @@ class _Crew:
         end(self._workers)
 
     def _again(self, suspect: int) -> Iterator[tuple[int, Outcome]]:
-        """Retry an item whose process died, with no other item running."""
+        """Retry an item alone after its process died, and yield its place and outcome."""
         self._count = min(self._count, 1)
         self._todo.append(suspect)
         known = len(self._suspects)
@@ -131,7 +131,7 @@ class _Crew:
             yield suspect, Outcome(self._items[suspect], error=sentence, code=1)
 
     def _finish(self) -> Iterator[tuple[int, Outcome]]:
-        """Process the remaining items; an item whose worker dies becomes a suspect."""
+        """Yield places and outcomes of the remaining items; items of dead workers are suspects."""
         from alphamf.tools.processes import wait_for_workers
 
         self._assign()
@@ -149,7 +149,7 @@ class _Crew:
                 worker.give(place, self._items[place])
 
     def _receive(self, worker: Worker) -> tuple[int, Outcome] | None:
-        """Receive a message from a worker; if it is an outcome, return it with its place."""
+        """Receive a message from a worker; return an outcome with its place, otherwise None."""
         place = worker.place
         try:
             message = worker.receive()

@@ -62,7 +62,7 @@ def keep_path_safe() -> Iterator[None]:
 
 @contextmanager
 def shield_helpers() -> Iterator[None]:
-    """Shield processes started in this block from signals, and keep their import path safe."""
+    """Shield processes that start in this block from Ctrl-C, SIGTERM and unsafe import paths."""
     with keep_path_safe():
         if sys.platform != "win32":
             resource_tracker.ensure_running()  # its start would let signals through again
@@ -118,7 +118,7 @@ class Worker:
             self.connection.send_bytes(packed)
 
     def receive(self) -> Any:
-        """Return an Outcome, the arguments of a progress callback, or None when it is ready."""
+        """Return an Outcome, progress arguments, or None (ready); raise EOFError at the end."""
         try:
             message = self.connection.recv()
         except OSError as error:
@@ -129,7 +129,7 @@ class Worker:
         return message
 
     def crash(self) -> str | None:
-        """Return how the process crashed; None if another process killed it."""
+        """Return the signal (Windows: exit code) of a crash as text, or None without a crash."""
         self.process.join(10)  # its pipe closes a moment before, on a busy machine a long one
         code = self.process.exitcode or 0
         if sys.platform == "win32":

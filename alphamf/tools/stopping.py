@@ -1,4 +1,4 @@
-"""Stop processes, with deferred signals and where it is safe, and measure time for that."""
+"""Stop processes where it is safe, block signals elsewhere, and measure time limits."""
 
 import os
 import select
@@ -21,21 +21,21 @@ _LIMITS = 20.0, 2.0, 0.0
 """Time for this process to end after the first, the second and the third signal, in seconds."""
 
 _ONE = 0.25
-"""Time within which several signals count as one, in seconds: `timeout` sends two."""
+"""Time within which several signals count as one, in seconds: the command ``timeout`` sends two."""
 
 
 @dataclass
 class _State:
     """State of this process: which stops were requested, and which are allowed now."""
 
-    exit_code: int | None = None  # With which it is to end, once it was asked to stop; None before.
+    exit_code: int | None = None  # Exit code, once the process was asked to stop; None before
     counts_signals: bool = False  # Whether a thread counts the signals
     in_a_hurry: bool = False  # Whether a second signal came
-    may_stop_anywhere: bool = False  # Whether a stop ends the present block of a worker at once
-    holds: int = 0  # Number of the blocks that hold signals back
-    held_signal: int | None = None  # The signal that they hold back, or None
-    may_finish: bool = False  # Whether the first Ctrl-C only asks to finish what there is
-    is_to_finish: bool = False  # Whether it came
+    may_stop_anywhere: bool = False  # Whether a stop ends a worker at once: inside `allow_stop`
+    holds: int = 0  # Number of active `block_signals` blocks
+    held_signal: int | None = None  # Last signal that these blocks hold back, or None
+    may_finish: bool = False  # Whether the first Ctrl-C only asks to finish what was read
+    is_to_finish: bool = False  # Whether that Ctrl-C came
 
 
 _state = _State()
@@ -46,7 +46,7 @@ at_work: threading.Lock = threading.Lock()
 
 @contextmanager
 def allow_stop() -> Iterator[None]:
-    """Allow a stop to end this block of a worker immediately, not at its next progress.
+    """Allow a stop to end this block of a worker immediately, not at its next progress message.
 
     Use it for computations, not for code that writes files.
     """
@@ -62,8 +62,8 @@ def allow_stop() -> Iterator[None]:
 def block_signals(*signals: signal.Signals) -> Iterator[None]:
     """Block signals; processes and threads started in the block never receive them.
 
-    The terminal sends Ctrl-C to all processes, and the first one has to end the others. If another
-    thread receives a signal instead of this one, its effect waits for the end of the block.
+    The terminal sends Ctrl-C to all processes, and the main process has to end the others. A signal
+    that another thread receives takes effect after the block. On Windows, nothing is blocked.
     """
     if sys.platform == "win32":
         yield
@@ -94,7 +94,7 @@ def finish_on_interrupt() -> Iterator[None]:
 
 
 def finish_requested() -> bool:
-    """Return whether Ctrl-C was pressed to finish what was read."""
+    """Return whether Ctrl-C was pressed inside `finish_on_interrupt`, to finish what was read."""
     return _state.is_to_finish
 
 
@@ -103,7 +103,7 @@ def end_on_signals() -> None:
 
     The exception of the first signal may be lost, or the code that it stops may hang; a second
     exception could interrupt the cleaning up after the first. So a thread counts the signals, and
-    ends the process some time after each.
+    ends the process some time after each (not on Windows).
     """
     signal.signal(signal.SIGTERM, _ask)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # and not ignored
@@ -117,7 +117,7 @@ def end_on_signals() -> None:
 
 
 def _ask(number: int, frame: FrameType | None) -> None:
-    """Signal handler: raise an exception to stop, unless `_count` has to decide."""
+    """Signal handler: raise an exception to stop, unless signals are held back or `_count` acts."""
     if _state.may_finish or (_state.exit_code is not None and _state.counts_signals):
         return
     if _state.holds:
@@ -176,7 +176,7 @@ def stop_timeout(usual: float) -> float:
 
 
 def leave_if_stopped() -> None:
-    """Raise SystemExit if the process was asked to stop; an exception may have been lost."""
+    """Raise SystemExit if the process was asked to stop; the signal's own exception may be lost."""
     if _state.exit_code is not None:
         raise SystemExit(_state.exit_code)
 
@@ -190,7 +190,7 @@ def prepare_worker() -> None:
 
 
 def _end_with_parent() -> None:
-    """End this process if its parent was killed, after waiting for the current item.
+    """Wait until the parent process has ended, then for the current item, and end this process.
 
     If the item does not end within `GRACE`, it is lost.
     """
@@ -216,13 +216,13 @@ def _terminate(number: int, frame: FrameType | None) -> None:
 
 
 STEP = 1.0
-"""Maximum time between two readings of a stopwatch that is counted, in seconds."""
+"""Maximum time that a stopwatch counts between two readings, in seconds."""
 
 
 def elapsed_seconds() -> float:
     """Return seconds since a fixed moment, unaffected by changes of the system clock.
 
-    Unlike `time.monotonic`, it also counts while the machine sleeps on Linux.
+    On Linux, unlike `time.monotonic`, it also counts while the machine sleeps.
     """
     if sys.platform == "linux":
         return time.clock_gettime(time.CLOCK_BOOTTIME)
@@ -230,10 +230,10 @@ def elapsed_seconds() -> float:
 
 
 class Stopwatch:
-    """Counts seconds since its creation, excluding time in which the process was suspended.
+    """Clock of the seconds since its creation, without time in which the process was suspended.
 
-    A time limit for others must not expire while this process cannot observe them. Read it more
-    often than every `STEP` seconds: of a longer time, only `STEP` counts.
+    A time limit for other processes must not expire while this one cannot observe them. Read the
+    clock more often than every `STEP` seconds: of a longer interval, only `STEP` counts.
     """
 
     def __init__(self) -> None:
@@ -241,7 +241,7 @@ class Stopwatch:
         self._seen = time.monotonic()
 
     def seconds(self) -> float:
-        """Return the seconds so far."""
+        """Return the seconds counted so far."""
         now = time.monotonic()
         self._seconds += min(now - self._seen, STEP)
         self._seen = now

@@ -12,7 +12,7 @@ from alphamf.tools.files import file_errors
 
 
 def mean_and_error(values: Iterable[float]) -> tuple[float, float]:
-    """Return the mean and its standard error; NaN if there are too few values."""
+    """Return the mean (NaN without values) and its standard error (NaN for fewer than two)."""
     array = np.fromiter(values, np.float64)
     mean = float(array.mean()) if len(array) else math.nan
     error = float(array.std(ddof=1) / np.sqrt(len(array))) if len(array) > 1 else math.nan
@@ -30,7 +30,7 @@ def format_mean(mean: float, error: float, decimals: int, sign: str = "") -> str
 
 
 def markdown(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a Markdown table; all columns but the first are aligned as numbers."""
+    """Return a Markdown table; all columns but the first are aligned to the right."""
     lines = [headings, ["---"] + ["---:"] * (len(headings) - 1), *rows]
     cells = [[cell.replace("|", r"\|") for cell in line] for line in lines]
     return "\n".join(f"| {' | '.join(line)} |" for line in cells)
@@ -41,7 +41,7 @@ MANIFEST = "MANIFEST.csv"
 
 
 def read_manifest(folder: Path, columns: Sequence[str]) -> list[dict[str, str]]:
-    """Return the rows of a corpus's manifest."""
+    """Return the rows of a corpus's manifest; raise an AlphaMFError if one lacks a column."""
     path = folder / MANIFEST
     with (
         file_errors(path, "read", AlphaMFError, UnicodeDecodeError, csv.Error),

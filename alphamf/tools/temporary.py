@@ -1,4 +1,4 @@
-"""Temporary files: created, locked, written by a descriptor, and renamed to the target."""
+"""Temporary files: created, locked, written through a descriptor, and renamed to the target."""
 
 import errno
 import hashlib
@@ -13,7 +13,7 @@ from pathlib import Path
 from alphamf.errors import AlphaMFError
 
 _HERE, _NO_REPLACE, _EXCLUSIVE = -100, 1, 4
-"""Current directory and flag of Linux's renameat2; flag of renamex_np of macOS."""
+"""Arguments of Linux's renameat2 (current directory, flag), and flag of macOS's renamex_np."""
 
 _FAR = 0x7FFF_FFF0
 """Offset of the byte that is locked on Windows, where offsets have 32 bits."""
@@ -21,7 +21,7 @@ _FAR = 0x7FFF_FFF0
 
 @contextmanager
 def claim_temporary(final: Path, sentence: str, mode: int) -> Iterator[tuple[Path, int | None]]:
-    """Create and lock the temporary file of a target; delete it if it was not renamed."""
+    """Yield path and descriptor of a target's temporary file, locked; delete it if not renamed."""
     if sys.platform == "win32":
         with _claimed_by_name(final, sentence, mode) as part:
             yield part, None
@@ -38,7 +38,7 @@ def claim_temporary(final: Path, sentence: str, mode: int) -> Iterator[tuple[Pat
 
 @contextmanager
 def _claimed_by_name(final: Path, sentence: str, mode: int) -> Iterator[Path]:
-    """Create the temporary file of a target, closed, with a separate lock file beside it."""
+    """Yield the temporary file of a target, closed, while a separate lock file is beside it."""
     with hold_lock(_hidden(final, ".lock"), sentence) as has_locks:
         part = _hidden(final, ".part") if has_locks else _random(final)
         part.unlink(missing_ok=True)  # what a killed run left
@@ -52,7 +52,7 @@ def _claimed_by_name(final: Path, sentence: str, mode: int) -> Iterator[Path]:
 
 @contextmanager
 def hold_lock(path: Path, sentence: str) -> Iterator[bool]:
-    """Create and lock a file; delete it at the end."""
+    """Create and lock a file, yield whether its drive has locks, and delete the file at the end."""
     file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
     try:
         has_locks = lock(file, sentence)
@@ -77,7 +77,7 @@ def descriptor_path(part: Path, file: int | None) -> Path:
 
 
 def publish(part: Path, file: int | None, final: Path, *, replace: bool = True) -> None:
-    """Rename a temporary file to its target, and flush name and contents to disk."""
+    """Flush a file and rename it to `final`; without `replace`, raise FileExistsError if taken."""
     if file is None:
         with part.open("rb+") as again:
             os.fsync(again.fileno())
@@ -137,7 +137,7 @@ def _rename_new(part: Path, final: Path) -> None:
 
 
 def _rename_exclusively(part: Path, final: Path) -> None:
-    """Rename a file in one step, if the system can refuse to replace another one."""
+    """Rename a file without replacing another; raise OSError if one exists or this fails."""
     import ctypes
 
     libc = ctypes.CDLL(None, use_errno=True)
@@ -154,7 +154,7 @@ def _rename_exclusively(part: Path, final: Path) -> None:
 
 
 def lock(file: int, sentence: str) -> bool:
-    """Lock a file or a folder until its descriptor is closed."""
+    """Lock an open file, or raise an AlphaMFError if it is locked; return False without locks."""
     try:
         _lock(file)
     except _Locked as error:
@@ -183,7 +183,7 @@ else:
 
 
 def _locked(final: Path, sentence: str, mode: int) -> tuple[Path, int]:
-    """Create a new file and lock it; if that is not possible, use a random name."""
+    """Return path and descriptor of a new locked file, or of an unlocked one of a random name."""
     part = _hidden(final, ".part")
     while True:
         try:
@@ -223,7 +223,7 @@ def _create(part: Path, mode: int) -> int:
 
 
 def _clear(part: Path, sentence: str) -> bool:
-    """Remove a temporary file that a killed run left behind.
+    """Remove a temporary file that a killed run left behind; return whether its name is free.
 
     Nothing is written to an existing path, which may be a link or another user's file.
     """

@@ -1,1 +1,1 @@
-"""Training of dictionaries and of the refiner's networks."""
+"""Training of dictionaries and of the networks that denoise."""

@@ -1,4 +1,4 @@
-"""Commands that are stopped, and whose calls fail: their inputs, processes and what they make."""
+"""Commands for attacks that stop them or fail their calls: inputs, processes and outputs."""
 
 import csv
 import io
@@ -32,7 +32,7 @@ Products = dict[str, Any]  # Output of a command so far, by name, as far as it i
 class Task(NamedTuple):
     """A command in a folder with ``input``."""
 
-    arguments: str  # Its words
+    arguments: str  # Its words, without ``alphamf``
     products: Callable[[Path], Products]  # Reads its output in ``out``
     before: str = "pass"  # Python code that its process runs first
 
@@ -49,7 +49,7 @@ def clips(folder: Path, count: int, seconds: float) -> None:
 
 
 def media(folder: Path, count: int) -> None:
-    """Write sound in containers that FFmpeg writes, and videos."""
+    """Write `count` media files, in turn M4A, Matroska audio and a Matroska video."""
     rng = np.random.default_rng(0)
     for k in range(count):
         if k % 3 == 2:
@@ -69,7 +69,7 @@ def recordings(folder: Path) -> None:
 
 
 def trained(folder: Path) -> Products:
-    """Return the content of models and other archives, in whatever way they are packed."""
+    """Return the arrays of all .npz archives as bytes, however they are packed."""
     products: Products = {}
     for path in folder.glob("*.npz"):
         with np.load(path) as model:
@@ -78,12 +78,12 @@ def trained(folder: Path) -> Products:
 
 
 def unpacked(folder: Path) -> Products:
-    """Return the content of all files; an archive's in whatever way it is packed."""
+    """Return the content of all files but checkpoints; of .npz archives, their arrays."""
     return plain(folder) | trained(folder)
 
 
 def found(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Yield the files below a folder, without temporary ones."""
+    """Yield relative name and path of the files below a folder, without temporary ones."""
     for path in sorted(folder.rglob("*")):
         if path.is_file() and not path.name.startswith("."):
             yield str(path.relative_to(folder)), path
@@ -123,7 +123,7 @@ def mixed(folder: Path) -> Products:
 
 
 def _result(row: dict[str, Any]) -> list[Any]:
-    """Return what a result is of: its key is another where a file of the clip cannot be read."""
+    """Return method and noisy file of a result; its key differs if a file cannot be read."""
     return [row.get("method"), row.get("noisy")]
 
 
@@ -158,7 +158,7 @@ TASKS = {
     ),
     "experiment": Task("experiment normal-1d --output out --jobs 2 -q", measured),
 }
-# Between the devices of a stand-in, which hear noise for a second
+# A live run between simulated devices, whose input is noise for a second
 LIVE = Task(
     "live --record out/00.wav -q",
     plain,
@@ -201,7 +201,7 @@ BUSY = {"OMP_WAIT_POLICY": "PASSIVE"}
 def start(
     task: Task, folder: Path, before: tuple[str, ...] = (), temporary: Path | None = None
 ) -> subprocess.Popen[bytes]:
-    """Start a command, in a session of its own; `before` is a program that runs it."""
+    """Start a command in its own session; `before`: words of a program that runs it."""
     code = f"{QUIET}; {task.before}; {INTERRUPTIBLE}; {START}"
     place = str(temporary or folder / "tmp")
     return subprocess.Popen(
@@ -215,7 +215,7 @@ def start(
 
 
 def leave(process: subprocess.Popen[bytes]) -> bool:
-    """Wait for a process and its children to end; kill them after 30 s."""
+    """Wait for a process group to end, kill it after 30 s; return whether it ended by itself."""
     for _ in range(600):
         if not alive(process.pid):
             return True
@@ -225,7 +225,7 @@ def leave(process: subprocess.Popen[bytes]) -> bool:
 
 
 def alive(group: int) -> bool:
-    """Whether a process of a group runs; a zombie does not."""
+    """Return whether a process of a group runs; zombies do not count."""
     for place in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
             state, _, found = place.read_text().rpartition(")")[2].split()[:3]
@@ -235,10 +235,10 @@ def alive(group: int) -> bool:
 
 
 def lighten(command: str, size: int = 2) -> None:
-    """Take work out of this process that makes no call which could fail.
+    """Make this process skip work that has no calls which could fail.
 
-    Charts are drawn in memory, and that is three quarters of the time of `evaluate` and of `adapt`;
-    the latter makes as few mixtures and steps as gain something.
+    Charts, which take three quarters of the time of `evaluate` and `adapt`, are not drawn; `adapt`
+    makes few mixtures and steps, according to `size`.
     """
     if command in ("evaluate", "adapt"):
         from matplotlib.figure import Figure
@@ -259,7 +259,7 @@ def _nothing_drawn(figure: object, target: Any, **_: object) -> None:
 
 
 def _small(whole: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a function that makes a configuration of short mixtures, one in a step."""
+    """Return a function like `whole`, for configurations of mixtures of 1 s, one per step."""
 
     def configuration(wish: Any) -> Any:
         made = whole(wish)

@@ -5,10 +5,10 @@ For example::
     ALPHAMF_DATA=shared python -m benchmarks.attacks.fuzz --count 20000 --seed 0
 
 Four fifths are sound files, which are read, denoised in two steps and written; the others are
-models. A finding is neither a finite result nor an AlphaMFError, but for that of a decoder that
-died in its sandbox. This process may need 1 GB of memory beyond its own; a file that takes more
-than 20 s ends it. Files of findings go to ``--keep``, and so does one that ends the process;
-``--start`` goes on behind it.
+models. A finding is anything but a finite result or an AlphaMFError of one line; the error of a
+decoder that died in its sandbox is a finding, too. This process may use 1 GB of memory more
+than at its start; a file that takes more than 20 s ends it. Files of findings are kept in
+``--keep``, and so is one that ends the process; ``--start`` continues at a number.
 """
 
 import faulthandler
@@ -40,9 +40,9 @@ from alphamf.learnt import dictionary
 from benchmarks.attacks.mutants import model, models, mutate, sounds
 from benchmarks.report import run_main, show
 
-PATIENCE = 20.0  # Seconds that a file may take
-MEMORY = 2**30  # Bytes that a file may take
-PACKET = 4096  # Samples by which sound in a media file may be longer, as packets are whole there
+PATIENCE = 20.0  # Maximum number of seconds for a file
+MEMORY = 2**30  # Maximum number of bytes of memory for a file
+PACKET = 4096  # Samples by which a media file may be longer, as it has whole packets
 
 
 COUNTS = ("files", "results", "refused", "findings")
@@ -50,17 +50,17 @@ COUNTS = ("files", "results", "refused", "findings")
 
 @dataclass
 class Tally:
-    """How many files of a kind were tried and had which outcome, and the most of one file."""
+    """Number of files of a kind by outcome, and the maximum of time and memory for one file."""
 
     files: int = 0
     results: int = 0
     refused: int = 0
     findings: int = 0
     seconds: float = 0.0
-    memory: float = 0.0  # MiB
+    memory: float = 0.0  # In MiB
 
     def add(self, outcome: str, seconds: float, memory: float) -> None:
-        """Count a file."""
+        """Count a file with its outcome; seconds, and memory in MiB."""
         self.files += 1
         self.results += outcome == "result"
         self.refused += outcome == "refused"
@@ -121,7 +121,7 @@ def attempt(path: Path, kind: str, settings: Any, folder: Path) -> tuple[str, st
 
 
 def _memory(name: str) -> int:
-    """Return a figure of /proc/self/status in KiB."""
+    """Return a value of /proc/self/status in KiB, by the start of its line."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith(name)).split()[1])
 

@@ -6,8 +6,8 @@ For example, for ten minutes, and to keep what was found for the quick tests::
     python -m benchmarks.attacks.fuzz_parsers keep header found
 
 Atheris (libFuzzer) changes bytes and keeps in the folder what reaches new lines of alphamf, zipfile
-and numpy's array files, with 5 s and 2 GB an input at most: a longer time is a finding. It prints
-its numbers; the input of a finding lies beside the folder. As many inputs as fit into 60 kB go to
+and numpy's array files. An input that takes more than 5 s or 2 GB is a finding. Statistics are
+printed; the input of a finding is written beside the folder. As many inputs as fit into 60 kB go to
 tests/corpora, where the quick tests try them again.
 """
 
@@ -24,13 +24,13 @@ NAMES = (
     *("header", "metadata", "sound", "archive", "dictionary", "network", "checkpoint"),
     *("pairs", "corpus", "results"),
 )
-MOST = 60_000  # Bytes of the inputs that are kept of a parser: fewer, and shorter ones first
+MOST = 60_000  # Maximum number of bytes of inputs kept for a parser; the shortest inputs come first
 
 LIMITS = ["-timeout=5", "-rss_limit_mb=2048", "-malloc_limit_mb=2048", "-max_len=6000"]
 
 
 def kept(name: str) -> dict[str, bytes]:
-    """Return the inputs in the corpus of a parser, by name."""
+    """Return the inputs in the corpus of a parser by name; empty if there is no corpus."""
     path = CORPORA / f"{name}.zip"
     if not path.exists():
         return {}

@@ -3,7 +3,7 @@
 python -m benchmarks.attacks.hostile_requests
 
 Each kind of request is sent with variations drawn from a seed; only 127.0.0.1 is asked. Afterwards
-the recording must be what it is without them, and the server's folder must hold nothing else.
+the result must be the same as without them, and the server must leave no temporary files.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ Attack = Callable[[Server, random.Random], Answer]
 
 
 def raw(server: Server, data: bytes, *, wait: float = 30, close: bool = False) -> Answer:
-    """Send bytes and return what comes back."""
+    """Send bytes and return the answer; with `close`, hang up at once and return nothing."""
     host, port = server.host.split(":")
     found = b""
     with socket.create_connection((host, int(port)), timeout=wait) as connection:
@@ -45,7 +45,7 @@ def raw(server: Server, data: bytes, *, wait: float = 30, close: bool = False) -
 def request(
     server: Server, line: str, headers: str = "", body: bytes = b"", **more: bool
 ) -> Answer:
-    """Send a request of the given first line, below the token where it says TOKEN."""
+    """Send a request and return the answer; TOKEN in the first line becomes the page's token."""
     line = line.replace("TOKEN/", server.path[1:])
     if "host:" not in headers.lower():
         headers += f"Host: {server.host}\r\n"
@@ -193,7 +193,7 @@ def status(answer: Answer) -> str:
 
 
 def problems(answer: Answer) -> list[str]:
-    """Return what an answer must not hold."""
+    """Return names of the things in an answer that it must not contain."""
     bad = {
         "a traceback": b"Traceback",
         "a file of the system": b"root:",
@@ -205,7 +205,7 @@ def problems(answer: Answer) -> list[str]:
 
 
 def run(folder: Path, count: int = COUNT, seed: int = 1) -> tuple[Counter[str], list[str]]:
-    """Send the requests."""
+    """Send the requests; return counts of answers by kind and status, and what was wrong."""
     (folder / "secret").write_text(SECRET)
     answers: Counter[str] = Counter()
     found: list[str] = []
@@ -236,13 +236,13 @@ def run(folder: Path, count: int = COUNT, seed: int = 1) -> tuple[Counter[str], 
 
 
 def digest(server: Server, key: str) -> str:
-    """Return a digest of a result."""
+    """Wait for a recording, and return a digest of its result."""
     server.wait(key)
     return hashlib.sha256(server.ask("GET", f"api/recordings/{key}/result")[2]).hexdigest()
 
 
 def main(*, count: int = COUNT, seed: int = 1) -> None:
-    """Print what came back."""
+    """Send the requests, and print the answers and what was wrong."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         answers, found = run(Path(folder), count, seed)

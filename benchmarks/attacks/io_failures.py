@@ -1,4 +1,4 @@
-"""Fail each call to the system in turn: no output may be lost or incomplete, and all is said.
+"""Fail each call to the system in turn: no output may be lost or incomplete, and errors are shown.
 
 For example::
 
@@ -47,7 +47,7 @@ SOURCE = Path(__file__).with_suffix(".c")
 
 
 class State(ctypes.Structure):
-    """`struct state` of the C file."""
+    """Memory shared with ``io_failures.c``, as its ``struct state``."""
 
     _fields_ = [
         ("calls", ctypes.c_long),
@@ -58,7 +58,7 @@ class State(ctypes.Structure):
 
 
 class End(NamedTuple):
-    """How a run ended: its exit code, None where it hung, its errors, and whether all ended."""
+    """How a run ended: exit code (None if it hung), error messages, whether a process is left."""
 
     code: int | None
     errors: str
@@ -69,16 +69,16 @@ class End(NamedTuple):
 class Account:
     """Counts of a command's runs."""
 
-    calls: int = 0  # That the undisturbed run makes
+    calls: int = 0  # Number of calls of the undisturbed run
     # Runs in which a call failed, by its kind.
     failed: Counter[str] = field(default_factory=Counter)
-    tolerated: int = 0  # Those that ended well all the same
-    parts: int = 0  # Known temporary files that were left
-    problems: list[str] = field(default_factory=list)  # Sentences
+    tolerated: int = 0  # Number of these runs that ended well nevertheless
+    parts: int = 0  # Number of known temporary files that were left
+    problems: list[str] = field(default_factory=list)  # One sentence per problem
 
 
 def run(task: Task, folder: Path, state: State, first: int, last: int) -> End:
-    """Run a command in which calls fail."""
+    """Run a command whose calls from number `first` to `last` fail."""
     light = (
         f"from benchmarks.attacks.commands import lighten; lighten({task.arguments.split()[0]!r})"
     )
@@ -95,7 +95,7 @@ def run(task: Task, folder: Path, state: State, first: int, last: int) -> End:
 def each_call(
     task: Task, folder: Path, state: State, calls: Iterator[int], for_good: bool
 ) -> Account:
-    """Fail the calls of a command, one in each run."""
+    """Fail one of the given calls in each run of a command, or with `for_good` all from it on."""
     account = Account()
     inputs = plain(folder / "input")
     run(task, folder, state, 1, 0)  # what is cached, is so in all
@@ -146,7 +146,7 @@ def _again(
 
 
 def _lying(folder: Path) -> str:
-    """Return a digest of all files of a command; of results that are whole without their times."""
+    """Return a digest of all files of a command; complete results count without their times."""
     digest = hashlib.sha256()
     for path in sorted(path for name in ("out", "tmp") for path in (folder / name).rglob("*")):
         content = path.read_bytes() if path.is_file() else b""
@@ -157,7 +157,7 @@ def _lying(folder: Path) -> str:
 
 
 def _kept(folder: Path, what: str, for_good: bool) -> set[str]:
-    """Return what lies among the temporary files as deleting it is what failed, or failed too."""
+    """Return the names of temporary files that are left because deleting them failed."""
     place = what.partition(" ")[2]
     deleting = what.startswith("unlink ") or (folder / place.lstrip("/")).is_dir()
     return {
@@ -170,7 +170,7 @@ def _kept(folder: Path, what: str, for_good: bool) -> set[str]:
 def _problems(
     task: Task, folder: Path, end: End, expected: Products, kept: set[str]
 ) -> Iterator[str]:
-    """Yield what is wrong after a run in which a call failed; `kept` files may lie there."""
+    """Yield what is wrong after a run in which a call failed; `kept` files may remain."""
     if end.code is None:
         yield "it hung"
     elif end.code not in (0, 1, 2):
@@ -196,7 +196,7 @@ def _problems(
 
 
 def _fewer(task: Task, folder: Path, end: End) -> bool:
-    """Whether a model or corpus was made without a file that could not be read, and was named."""
+    """Return whether a model or corpus was made with an error that names an unreadable input."""
     named = "Error: input" in end.errors
     made = task.products in (trained, mixed) and task.products(folder / "out")
     return end.code == 2 and named and bool(made)
@@ -209,7 +209,7 @@ def _empty(folder: Path) -> None:
 
 
 def attempt(name: str, calls: Iterator[int], *, for_good: bool = False) -> Account:
-    """Compile the C file, make the inputs of a command, and fail its calls."""
+    """Compile the C file, make the inputs of a command, fail its calls, and return counts."""
     with tempfile.TemporaryDirectory(prefix="io-failures-") as place:
         top = Path(os.path.realpath(place))
         library, shared, folder = top / "io_failures.so", top / "state", top / "work"
@@ -244,7 +244,7 @@ def row(name: str, for_good: bool, account: Account) -> list[str]:
 def main(
     *, only: str = ",".join(FEW), first: int = 1, every: int = 1, for_good: bool = False
 ) -> None:
-    """Fail all calls of all commands, and print the table."""
+    """Fail calls of some commands (default: all calls of all), and print the table."""
     headings = ["command", "what fails", "calls", "runs", "ended well", "parts", "problems"]
     lines = [[*headings, "runs by the kind of call"]]
     problems = 0

@@ -4,13 +4,13 @@ For example::
 
     python -m benchmarks.attacks.kills --cycles 200 --seed 0
 
-`denoise` on a folder of 16 clips is stopped so often, the other commands a tenth as often, by
+`denoise` on a folder of 16 clips is stopped ``--cycles`` times, other commands a tenth as often, by
 SIGKILL (to the first process, or to all), SIGTERM (to the first) and SIGINT (to all, as a terminal
 does it), in turn. A stopped run is started again, and stopped again, until it ends; then all is
 removed and a new round begins. After every stop, each output must be absent or equal to that of an
 undisturbed run, and the inputs as they were; after the last round, nothing else may be there. In
 the folder for temporary files SIGTERM and SIGINT may leave nothing, and the next run removes what
-SIGKILL left. TMPDIR says on which disk.
+SIGKILL left. TMPDIR chooses the disk.
 """
 
 import os
@@ -37,11 +37,11 @@ SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 class Account:
     """Counts of a command's runs."""
 
-    stops: Counter[str] = field(default_factory=Counter)  # By signal
-    rounds: int = 0  # Runs that ended
-    parts: int = 0  # Temporary files that were seen
-    tracebacks: int = 0  # Runs that printed one
-    problems: list[str] = field(default_factory=list)  # Sentences
+    stops: Counter[str] = field(default_factory=Counter)  # Number of stops by signal
+    rounds: int = 0  # Number of runs that ended
+    parts: int = 0  # Number of temporary files that were seen
+    tracebacks: int = 0  # Number of runs that printed a traceback
+    problems: list[str] = field(default_factory=list)  # One sentence per problem
 
 
 def whole(task: Task, folder: Path) -> tuple[float, Products]:
@@ -55,7 +55,7 @@ def whole(task: Task, folder: Path) -> tuple[float, Products]:
 
 
 def stop(task: Task, folder: Path, count: int, rng: np.random.Generator) -> Account:
-    """Stop and restart a command."""
+    """Stop a command `count` times and restart it; return the counts and problems."""
     account = Account()
     inputs, temporary = plain(folder / "input"), folder / "tmp"
     seconds, expected = whole(task, folder)
@@ -140,7 +140,7 @@ def stopped(
 
 
 def main(*, cycles: int = 200, seed: int = 0, only: Annotated[str, TASKS] = "") -> list[list[str]]:
-    """Stop all commands."""
+    """Stop all commands, or `only` one, and return the table."""
     rng = np.random.default_rng(seed)
     headings = ["command", *(number.name for number in SIGNALS), "rounds"]
     lines = [[*headings, "temporary files seen", "tracebacks", "problems"]]

@@ -36,9 +36,9 @@ NUMBERS = (0, 1, 2, 255, 256, 0x7FFF, 0x8000, 0xFFFF, 2**24, 2**31 - 1, 2**31, 2
 
 
 def sounds(folder: Path | None) -> dict[str, list[bytes]]:
-    """Return small sound files by kind: noise of one and two channels, and those of a folder.
+    """Return small sound files by kind: noise in one and two channels, and files of a folder.
 
-    Of files that are larger than 20 kB, the beginning is encoded again.
+    Of files larger than 20 kB, only the beginning is used, encoded again.
     """
     rng = np.random.default_rng(0)
     found: dict[str, list[bytes]] = {kind: [] for kind in FORMATS}
@@ -58,7 +58,7 @@ def sounds(folder: Path | None) -> dict[str, list[bytes]]:
 
 
 def _encoded(audio: Any, rate: int, form: str, subtype: str) -> bytes | None:
-    """Return a file; None where its format is for mono only, or needs PyAV and that is absent."""
+    """Return a sound file; None if its format is mono only, or needs PyAV, which is absent."""
     import soundfile
 
     data = io.BytesIO()
@@ -111,7 +111,7 @@ def _mend(data: bytearray) -> None:
 
 
 def _place(rng: np.random.Generator, data: bytearray) -> int:
-    """Return a random place, in the first 100 bytes half of the time: headers do most harm."""
+    """Return a random index, in half of the cases below 100: headers do most harm."""
     end = min(100, len(data)) if rng.random() < 0.5 else len(data)
     return int(rng.integers(max(1, end)))
 
@@ -157,7 +157,7 @@ ABOUT = {"format": 1, "alpha": 1.0, "rate": 8000, "n_fft": 256, "hop_length": 64
 
 
 def model(basis: Any = None, text: str | None = None, **header: Any) -> bytes:
-    """Return a model file with that W, and that header text or changed header entries."""
+    """Return a model file with `basis` as W, and `text` as header, or changed entries."""
     if basis is None:
         basis = np.random.default_rng(0).random((2 * 129, 3)).astype(np.float16)
     text = json.dumps({**ABOUT, "about": {}, **header}) if text is None else text

@@ -1,6 +1,6 @@
 """The parsers of this package, as functions of bytes, with files that each accepts.
 
-`benchmarks.attacks.fuzz_parsers` feeds them what a coverage-guided fuzzer makes. A new parser is
+`benchmarks.attacks.fuzz_parsers` feeds them the inputs of a coverage-guided fuzzer. A new parser is
 one more entry of `PARSERS`.
 """
 
@@ -37,7 +37,7 @@ from benchmarks.attacks.mutants import model, sounds
 
 
 class Parser(NamedTuple):
-    """A parser."""
+    """A parser of the package, and inputs with which a fuzzer starts."""
 
     # Takes the bytes and a folder; raises AlphaMFError for what it refuses.
     parse: Callable[[bytes, Path], None]
@@ -60,7 +60,7 @@ def _header(data: bytes, folder: Path) -> None:
 
 
 def _metadata(data: bytes, folder: Path) -> None:
-    """Keep what a file says beside its sound in an output, by the bytes and not by mutagen."""
+    """Copy the metadata of a file to an output of the same format, or of MP3 by default."""
     forms = {b"RIFF": "WAV", b"RF64": "RF64", b"FORM": "AIFF", b"fLaC": "FLAC"}
     form = forms.get(data[:4], "MP3")
     output = folder / "output"
@@ -82,7 +82,7 @@ def _outputs() -> dict[str, bytes]:
 
 
 def _sound(data: bytes, folder: Path) -> None:
-    """Decode a file, of which the first byte says how: as a file or a pipe."""
+    """Decode a sound after a first byte that says how: as a file or as a pipe."""
     way, data = (data[0], data[1:]) if data else (0, data)
     source = io.BytesIO(data) if way & 2 else _file(data, folder)
     with open_reader(source, max_channels=64) as reader:
@@ -100,7 +100,7 @@ def _sounds() -> list[bytes]:
 
 
 def _is_unchecked(data: bytes) -> bool:
-    """Whether a file is of a format that is refused, as its length cannot be checked."""
+    """Return whether a file has a format that is refused, as its length cannot be checked."""
     with suppress(soundfile.LibsndfileError), soundfile.SoundFile(io.BytesIO(data)) as file:
         return file.format in formats.UNCHECKED
     return False
@@ -118,13 +118,13 @@ def _packed(data: bytes, folder: Path, array: str) -> Path:
 
 
 def _unpacked(path: Path, array: str) -> bytes:
-    """Return what `_packed` makes an archive like this one of."""
+    """Return the bytes from which `_packed` makes an archive like this one."""
     with np.load(path) as arrays, zipfile.ZipFile(path) as archive:
         return str(arrays["header"]).encode() + archive.read(f"{array}.npy")
 
 
 def _unchecked(data: bytes, folder: Path) -> Path:
-    """Write an archive, and let zipfile read it without the checksums that stop all changes."""
+    """Write an archive, and make zipfile skip checksums, which refuse any changed archive."""
     zipfile.ZipExtFile._update_crc = lambda *_: None  # type: ignore[attr-defined]
     return _file(data, folder)
 
@@ -177,7 +177,7 @@ def _pairs(data: bytes, folder: Path) -> None:
 
 
 def _corpus(data: bytes, folder: Path) -> None:
-    """Read the table of a corpus of mixtures; what it names may be removed."""
+    """Check that all names in the table of a corpus of mixtures are inside its folder."""
     (folder / corpus.TABLE).write_bytes(data)
     for name in corpus.corpus_files(folder / corpus.TABLE):
         refuse_links(folder / name, folder)
@@ -185,7 +185,7 @@ def _corpus(data: bytes, folder: Path) -> None:
 
 
 def _results(data: bytes, folder: Path) -> None:
-    """Read results of an earlier evaluation, and write what it ends with from them."""
+    """Read results of an earlier evaluation, and write its final outputs from them."""
     known = jobs.ResultsFile(
         _file(data, folder), lambda result: result.key, Result.to_json, Result.from_json
     ).last_results()
@@ -203,7 +203,7 @@ def _lines() -> list[bytes]:
     return [json.dumps(each.to_json()).encode() + b"\n" for each in (known, failed)]
 
 
-# By name
+# Parsers by name
 PARSERS = {
     "header": Parser(_header, _sounds),
     "metadata": Parser(_metadata, lambda: list(_outputs().values())),

@@ -6,9 +6,9 @@ For example::
 
 A command runs once under strace, which says what it changed in its folder and what it synced. A cut
 keeps what was synced, and of all other changes any part in any order, as file systems may (Pillai
-and others, OSDI 2014). So after each call must hold: a file was synced before it got the name of an
-output; an output that a line of standard output, standard error or a table of results names, and
-every output when the command has ended well, was synced, and so were its name and those of its
+and others, OSDI 2014). So this must hold after each call: a file was synced before it got the name
+of an output; an output that a line of standard output, standard error or a table of results names,
+and every output when the command has ended well, was synced, and so were its name and those of its
 folders. Linux only.
 """
 
@@ -36,25 +36,25 @@ _CALL = re.compile(r"^(\w+)\((.*)\) += (\d+)(?:<(.*)>)?$")
 _DESCRIPTOR = re.compile(r"\d+<([^<>]*)>")
 _PATH = re.compile(r'(?:(?:AT_FDCWD|\d+)<([^<>]*)>, )?"((?:[^"\\]|\\.)*)"')
 _BY_PATH = ("open", "creat", "rename", "link", "unlink", "mkdir", "rmdir")
-# Endings of files that are appended to, or that nothing but a command started again reads
+# Endings of files that are appended to, or that only a restarted command reads
 GROWING = (".jsonl", ".checkpoint")
 
 
 @dataclass
 class Disk:
-    """What a command has changed below a folder, and what of it is on the disk."""
+    """Changes of a command below a folder, and which of them are not yet on the disk."""
 
     folder: Path
-    calls: int = 0  # After which the power can be cut
+    calls: int = 0  # Number of calls after which the power can be cut
     syncs: int = 0
-    promises: int = 0  # Outputs that a line named, and those at the end
-    problems: list[str] = field(default_factory=list)  # Sentences
+    promises: int = 0  # Number of outputs that a line named or that were there at the end
+    problems: list[str] = field(default_factory=list)  # One sentence per problem
     _dirty: set[str] = field(default_factory=set)  # Files with contents that are not synced
-    _unnamed: set[str] = field(default_factory=set)  # Files and folders with such names
+    _unnamed: set[str] = field(default_factory=set)  # Files and folders whose names are not synced
     _outputs: set[str] = field(default_factory=set)  # Files that bear the name of an output
 
     def apply(self, line: str) -> None:
-        """Follow a call as strace prints it."""
+        """Apply a call of the system, a line of strace; lines that are no calls are ignored."""
         found = _CALL.match(line.strip())
         if found is None:
             return
@@ -80,7 +80,7 @@ class Disk:
         self.calls += 1
 
     def end(self) -> None:
-        """Promise all outputs, as a command does that ends well."""
+        """Check all outputs, which a command promises when it ends well."""
         for path in sorted(self._outputs):
             self._check(path, "the command has ended with")
 
@@ -145,7 +145,7 @@ def _is_output(path: str) -> bool:
 
 
 def follow(lines: Iterable[str], folder: Path) -> Disk:
-    """Return what a trace did to a folder, and what was promised in vain."""
+    """Return the state of a folder after a trace, with the promises that were not kept."""
     disk = Disk(folder)
     begun: dict[str, str] = {}
     for line in lines:
@@ -161,7 +161,7 @@ def follow(lines: Iterable[str], folder: Path) -> Disk:
 
 
 def cut(name: str, task: Task, place: Path) -> Disk:
-    """Run a command under strace, and cut the power after each of its calls."""
+    """Run a command under strace, and return the result of a power cut after each call."""
     folder = place / "work"
     prepare(name, folder, few=True)
     if name not in ("train", "live"):
@@ -177,7 +177,7 @@ def cut(name: str, task: Task, place: Path) -> Disk:
 
 
 def rows(names: Iterable[str]) -> Iterator[list[str]]:
-    """Yield the rows of commands."""
+    """Yield a row of the table for each command: its words and counts."""
     for name in names:
         task = CUT_TASKS[name]
         with tempfile.TemporaryDirectory(prefix="power-cuts-") as place:
@@ -188,7 +188,7 @@ def rows(names: Iterable[str]) -> Iterator[list[str]]:
 
 
 def main(*, only: str = ",".join(CUT_TASKS)) -> None:
-    """Cut the power of all commands, and print the table."""
+    """Check the given commands (default: all), and print the table."""
     found = list(rows(only.split(",")))
     print(tables.markdown(["command", "cuts", "syncs", "promises", "problems"], found))
     raise SystemExit(any(cells[-1] != "0" for cells in found))

@@ -1,1 +1,1 @@
-"""Decode recordings in processes that can open nothing else."""
+"""Decode recordings in processes that can open no other file."""

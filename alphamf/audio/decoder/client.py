@@ -21,10 +21,10 @@ CHANNELS = 1024
 """Maximum number of channels that libsndfile reads."""
 
 _LONGEST = 200
-"""Maximum number of characters of a name that a decoder gives."""
+"""Maximum number of characters of a name from a decoder; the rest is dropped."""
 
 _WRONG = (LookupError, TypeError, ValueError, ArithmeticError)
-"""Exceptions that an invalid answer raises."""
+"""Exceptions that an invalid answer may cause."""
 
 
 class ConfinedSound:
@@ -71,11 +71,11 @@ class ConfinedSound:
         return block
 
     def seek(self, frames: int) -> None:
-        """Skip samples from the start."""
+        """Skip the first `frames` samples per channel; call it before `read`."""
         self._decoder.ask(sandbox.SEEK, number=frames)
 
     def ending(self) -> Ending:
-        """Return what is known after the samples were read."""
+        """Return the facts that are known after all samples were read."""
         facts = self._decoder.facts(self._decoder.ask(sandbox.ENDING, number=0))
         try:
             about = facts["about"]

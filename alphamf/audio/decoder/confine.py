@@ -59,18 +59,18 @@ _NUMBER, _ARCHITECTURE, _THIRD_ARGUMENT = 0, 4, 32
 """Offsets in the data that a filter gets for a call."""
 
 _PARENT_DEATH_SIGNAL, _NO_NEW_PRIVILEGES, _SECCOMP, _FILTER = 1, 38, 22, 2
-"""Numbers of prctl."""
+"""Options of prctl, and the mode of seccomp that installs a filter."""
 
 _CREATE_RULESET, _RESTRICT_SELF, _VERSION = 444, 446, 1
 _FILES = ((1, 0x1FFF), (2, 0x2000), (3, 0x4000), (5, 0x8000))
-"""Rights on files that a version of Landlock, and every later one, can deny."""
+"""Pairs: a version of Landlock, and the rights on files that it and all later ones can deny."""
 
 
 def confine(*, writes: bool = False) -> int:
     """Deny this process all access to files, sockets, processes and signals, permanently.
 
-    Open descriptors stay open. The process must have a single thread, and must have loaded
-    everything that it needs. Returns the bits of `SECCOMP` and `LANDLOCK` that confine it.
+    Open files stay usable; `writes`: for writing, too. The process must have a single thread, and
+    must have loaded all that it needs. Returns the bits of `SECCOMP` and `LANDLOCK` that apply.
     """
     if sys.platform != "linux":
         return 0
@@ -83,7 +83,7 @@ def confine(*, writes: bool = False) -> int:
 
 
 def end_with_parent(parent: int) -> None:
-    """Have the kernel kill this process when its parent ends, which may have happened already."""
+    """Have the kernel kill this process when its parent ends; exit if it has already ended."""
     if sys.platform == "linux":
         _libc().prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:
@@ -115,7 +115,7 @@ def _limit(*, writes: bool) -> None:
 
 
 def _landlock(libc: ctypes.CDLL) -> bool:
-    """Deny files and, if Landlock can, network and signals; return whether it did."""
+    """Deny files and, if Landlock can, network and signals; return whether this worked."""
     version = libc.syscall(_CREATE_RULESET, None, 0, _VERSION)
     if version < 1:
         return False
@@ -123,7 +123,7 @@ def _landlock(libc: ctypes.CDLL) -> bool:
     rules = struct.pack("=Q", files)
     rules += struct.pack("=Q", 3) if version >= 4 else b""
     rules += struct.pack("=Q", 3) if version >= 6 else b""
-    # Variadic arguments are ints unless ctypes is told.
+    # ctypes passes variadic arguments as ints unless they have a type.
     ruleset = libc.syscall(_CREATE_RULESET, rules, ctypes.c_size_t(len(rules)), 0)
     if ruleset < 0:
         return False
@@ -133,7 +133,7 @@ def _landlock(libc: ctypes.CDLL) -> bool:
 
 
 def _seccomp(libc: ctypes.CDLL) -> bool:
-    """Deny all system calls except those of `_CALLS`; return whether the kernel has filters."""
+    """Deny all system calls except those of `_CALLS`; return whether this worked."""
     filter = _filter()
     if filter is None:
         return False
@@ -149,7 +149,7 @@ def _libc() -> ctypes.CDLL:
 
 @cache
 def _filter() -> bytes | None:
-    """Return the filter, a program for the kernel (`man 2 seccomp`); None on other machines."""
+    """Return the filter, a kernel program (`man 2 seccomp`); None for machines not in `_CALLS`."""
     machine = platform.machine()
     if machine not in _CALLS or sys.maxsize < 1 << 32:
         return None

@@ -1,8 +1,8 @@
 """The sandbox: the helper that forks confined processes, their connections, and the messages.
 
 The environment variable ``ALPHAMF_SANDBOX``, on unless it is ``off``, decides for commands, for the
-library and for all processes that they start; an option of theirs sets it. Both sides parse the
-messages only as numbers, text and samples: a compromised decoder can return false samples, and
+library and for all processes that they start; an option of the commands sets it. Both sides parse
+the messages only as numbers, text and samples: a compromised decoder can return false samples, and
 nothing more.
 """
 
@@ -46,7 +46,7 @@ _layers: int | None = None
 
 
 def is_enabled() -> bool:
-    """Return whether recordings are decoded in confined processes."""
+    """Return whether recordings are decoded in confined processes; refuse a wrong `VARIABLE`."""
     value = os.environ.get(VARIABLE, "on")
     if value not in ("", "on", "off"):
         raise AlphaMFError(f"{VARIABLE} must be on or off, not {value!r}")
@@ -54,7 +54,7 @@ def is_enabled() -> bool:
 
 
 def record(layers: int) -> bool:
-    """Remember what confines a decoder; return False if nothing does, which ends the sandbox."""
+    """Store what confines a decoder; return False if nothing does, which turns the sandbox off."""
     global _layers
     _layers = layers
     return layers != 0
@@ -70,13 +70,13 @@ def state() -> str:
 
 def prepare() -> None:
     """Start the helper, which loads what decoders need while this process does other things."""
-    with suppress(AlphaMFError, OSError):  # whoever decodes says so
+    with suppress(AlphaMFError, OSError):  # the first decoder reports it
         if is_enabled():
             _connected()
 
 
 def request(data: bytes, descriptors: list[int]) -> None:
-    """Ask the helper for a decoder."""
+    """Ask the helper to fork a decoder for a request in JSON, with open descriptors."""
     if sys.platform == "win32":
         raise OSError
     control = _connected()
@@ -115,7 +115,7 @@ def _python() -> str:
 
 
 def _spawn(theirs: socket.socket) -> int:
-    """Start the helper with nothing of this process's environment, and return its number."""
+    """Start the helper, with only `_KEPT` of the environment, and return its process number."""
     if sys.platform == "win32":
         raise OSError
     python = _python()
@@ -136,7 +136,7 @@ def _spawn(theirs: socket.socket) -> int:
 
 @atexit.register
 def _disconnect(broken: socket.socket | None = None) -> None:
-    """Disconnect from the helper, which then ends; if `broken` is given, only from that one."""
+    """Disconnect from the helper, which then ends; with `broken`, only if it is the connection."""
     global _control
     with _lock:
         if _control is None or broken not in (None, _control):
@@ -165,7 +165,7 @@ there is not enough memory."""
 
 
 Wait = Callable[[bool], None]
-"""Returns when a channel that does not block can be written to, or read."""
+"""Function that returns when a channel can be written to (given True) or read from (False)."""
 
 
 def send(
@@ -200,7 +200,7 @@ def header(channel: io.FileIO, wait: Wait | None = None) -> tuple[bytes, int]:
 
 
 def fill(channel: io.FileIO, into: memoryview, wait: Wait | None = None) -> None:
-    """Receive as many bytes as a buffer holds."""
+    """Receive as many bytes as a buffer holds; raise an EOFError if the channel ends before."""
     while into.nbytes:
         try:
             count: int | None = channel.readinto(into)
@@ -214,30 +214,30 @@ def fill(channel: io.FileIO, into: memoryview, wait: Wait | None = None) -> None
 
 
 _FACTS, _SENTENCE = 1 << 16, 1 << 13
-"""Maximum number of bytes of what is known of a file, and of a sentence about it."""
+"""Maximum number of bytes of the facts about a file, and of a sentence about it."""
 
 STARTED = struct.Struct("=BI")
-"""The first answer: what confines the process, and its number."""
+"""Format of the first answer: what confines the process, and the number of the process."""
 
 PATIENCE = 30.0
-"""Seconds of processor time that a process may take for an answer, whatever its file."""
+"""Seconds of processor time that a process may take for an answer, for a file of any size."""
 
 BYTES_PER_SECOND = 200_000
-"""Bytes of its file per further second; scans and decoders need a tenth of the time or less."""
+"""Bytes of the file that add a second to `PATIENCE`; decoders need a tenth of that or less."""
 
 _ELAPSED = 10
-"""Seconds that may pass for one of processor time, on a busy machine."""
+"""Maximum elapsed seconds per allowed second of processor time, on a busy machine."""
 
 _TICK = 1.0
 """Seconds between checks of the clocks. Time in which this process is stopped does not count."""
 
 
 class NoSandboxError(Exception):
-    """Error for a kernel that cannot confine processes; nothing was read."""
+    """Error for a system that cannot confine processes; nothing was decoded."""
 
 
 class ConfinedProcess:
-    """A confined process that works on a file; it is killed when the connection is closed."""
+    """A confined process that works on a file; `close` kills it."""
 
     def __init__(self, asked: dict[str, Any], descriptors: list[int], failure: str) -> None:
         self._failure = failure
@@ -255,7 +255,7 @@ class ConfinedProcess:
             raise NoSandboxError
 
     def _started(self, asked: dict[str, Any], descriptors: list[int]) -> int:
-        """Have the process started, and return what confines it."""
+        """Start the process, again if the helper was killed, and return what confines it."""
         for _ in range(2):
             with suppress(EOFError):  # the helper was killed after it took the request
                 return self._start(asked, descriptors)
@@ -282,7 +282,7 @@ class ConfinedProcess:
         return int(layers)
 
     def close(self) -> None:
-        """End the process."""
+        """Kill the process, and close the connection."""
         if sys.platform == "linux" and self._process >= 0:
             with suppress(OSError):
                 signal.pidfd_send_signal(self._process, signal.SIGKILL)
@@ -299,7 +299,7 @@ class ConfinedProcess:
         return self.answer()
 
     def answer(self) -> int:
-        """Return the size of the next answer in bytes."""
+        """Return the size of the next answer in bytes; raise the error that it reports."""
         try:
             kind, length = header(self._channel, self._wait)
         except EOFError:
@@ -314,14 +314,14 @@ class ConfinedProcess:
         raise error(printable(self._bytes(length, _SENTENCE).decode("utf-8", "replace")))
 
     def facts(self, length: int) -> Any:
-        """Receive an answer in JSON."""
+        """Return the contents of an answer in JSON that has `length` bytes."""
         try:
             return json.loads(self._bytes(length, _FACTS))
         except (ValueError, RecursionError):
             raise self.crash_error() from None
 
     def fill(self, into: memoryview) -> None:
-        """Receive the bytes of an answer."""
+        """Receive bytes of an answer until the buffer is full."""
         try:
             fill(self._channel, into, self._wait)
         except EOFError:
@@ -339,7 +339,7 @@ class ConfinedProcess:
         return data
 
     def _wait(self, writing: bool) -> None:
-        """Wait until the channel can be used; raise an error if the process takes too long."""
+        """Wait until the channel can be used; raise an AlphaMFError if this takes too long."""
         if sys.platform == "win32":
             raise EOFError
         poll = select.poll()

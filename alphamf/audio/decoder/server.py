@@ -36,7 +36,7 @@ _LATE = "av.stream", "av.subtitles.codeccontext", "av.subtitles.stream"
 """Modules that PyAV imports when a file needs them, which is too late in a decoder."""
 
 _FILE, _CHANNEL, _OUTPUT = 3, 4, 5
-"""Descriptors of a decoder."""
+"""Descriptors of a decoder: its file, its connection, and the output, if any."""
 
 
 def main() -> None:
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def _fork(asked: dict[str, Any], descriptors: list[int]) -> None:
-    """Fork a decoder, which ends in this function."""
+    """Fork a decoder; it works and ends in this function, which returns only in the helper."""
     if sys.platform == "win32":
         return
     with suppress(OSError):
@@ -74,12 +74,12 @@ def _fork(asked: dict[str, Any], descriptors: list[int]) -> None:
     try:
         if os.fork():
             return
-    except OSError:  # the closed channel says so
+    except OSError:  # the other process notices that the channel is closed
         return
     try:
         end_with_parent(helper)
         _work(asked, descriptors)
-    finally:  # what was raised has no one to be shown to
+    finally:  # nobody would see an exception
         os._exit(0)
 
 
@@ -108,7 +108,7 @@ def _work(asked: dict[str, Any], descriptors: list[int]) -> None:
 
 
 def _close_from(least: int) -> None:
-    """Close all descriptors from a number on, those above the soft limit, too."""
+    """Close all descriptors from a number on, including those above the soft limit."""
     try:
         numbers = [int(name) for name in os.listdir("/proc/self/fd")]
     except OSError:

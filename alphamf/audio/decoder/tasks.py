@@ -1,4 +1,4 @@
-"""Tasks of a confined process: decode its file, or copy the file's other tracks."""
+"""Tasks of a confined process: decode its file, or copy the file's other tracks or its tags."""
 
 import io
 import json
@@ -25,7 +25,7 @@ FACTS = (
 
 
 Step = Callable[[bytes, int], Any]
-"""Returns the answer to a request, which is a kind and a number."""
+"""Function that returns the answer to a request, given the kind and the number of the request."""
 
 
 def run(channel: io.FileIO, start: Callable[[], tuple[Any, Step]]) -> None:
@@ -44,7 +44,7 @@ def run(channel: io.FileIO, start: Callable[[], tuple[Any, Step]]) -> None:
 
 
 def decode(source: Handle, asked: dict[str, Any]) -> tuple[dict[str, Any], Step]:
-    """Open a file, to decode what is asked for."""
+    """Open a file; return its facts, and the step that decodes on request."""
     sound = Sound(source, asked["name"], asked["track"], ending=asked["ending"])
     return {name: getattr(sound, name) for name in FACTS}, partial(_decode, sound)
 
@@ -52,7 +52,7 @@ def decode(source: Handle, asked: dict[str, Any]) -> tuple[dict[str, Any], Step]
 def copy(
     source: Handle, sink: Sink, asked: dict[str, Any], channel: io.FileIO
 ) -> tuple[tuple[str, ...], Step]:
-    """Begin a media file of received sound and the other tracks of another file."""
+    """Begin a media file with other tracks of `source`; return those omitted, and the next step."""
     about, muxer = asked["about"], asked["muxer"]
     track = About(**{**about, "start": Fraction(*about["start"]), "others": ()})
     original = Original(source, asked["name"], track, asked["cut"])
@@ -61,7 +61,7 @@ def copy(
 
 
 def tag(source: Handle, output: BinaryIO, asked: dict[str, Any]) -> tuple[str | None, Step]:
-    """Read the tags of a file; return what is lost, and a function that writes the rest."""
+    """Read the tags of a file; return a note on what is lost, and the step that writes the rest."""
     original = source if asked.pop("copied") else None
     made, lost = tags.copied(original, output, **asked)
 

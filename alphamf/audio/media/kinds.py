@@ -1,7 +1,7 @@
 """Media containers that can be read: their first bytes, and checks for truncation.
 
-FFmpeg gets the name of the container and an open file, and opens none itself. It may guess only
-among formats that name no other files, because a file could pass for a playlist.
+FFmpeg gets the name of the container and an open file, and opens no file itself. It may guess the
+container only among formats that cannot refer to other files, as playlists do.
 """
 
 import re
@@ -19,8 +19,8 @@ class Kind(NamedTuple):
     """The container format of a file."""
 
     format: str  # Its name in `alphamf.audio.formats`
-    demuxer: str | None  # FFmpeg's name of what reads it; None: it looks for one in `SAFE`
-    check: Callable[[Scan], Extent]  # As `alphamf.audio.formats.Header` has it
+    demuxer: str | None  # FFmpeg's name of its demuxer; None: FFmpeg chooses one of `SAFE`
+    check: Callable[[Scan], Extent]  # Returns where the recording ends, and what is missing
     timed: bool = True  # Whether packets have time stamps; otherwise they follow each other
 
 
@@ -68,7 +68,7 @@ def may_need_ffmpeg(head: bytes) -> bool:
 
 
 def index_first(path: Openable) -> bool:
-    """Return whether the index of an MP4 comes first, so that it plays while it downloads."""
+    """Return whether an MP4 file has its index before its samples, so that it can be streamed."""
     with path.open("rb") as file:
         at = 0
         while len(header := file.read(8)) == 8:
@@ -82,7 +82,7 @@ def index_first(path: Openable) -> bool:
 
 _EBML = b"\x1a\x45\xdf\xa3"
 _NATIVE = (b"fLaC", b"ID3", b".snd", b"dns.", b"FORM", b"RF64", b"BW64", b"RIFX", b"NIST")
-"""First bytes of files that libsndfile decodes; some other starts are examined further."""
+"""First bytes of files that libsndfile decodes; `may_need_ffmpeg` examines some more kinds."""
 
 _LAYER_III = tuple(bytes([byte]) for byte in (0xE2, 0xE3, 0xF2, 0xF3, 0xFA, 0xFB))
 
@@ -103,16 +103,16 @@ _ASF = bytes.fromhex("3026b2758e66cf11a6d900aa0062ce6c")
 _ASF_PROPERTIES = bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365")
 _ASF_DATA = bytes.fromhex("3626b2758e66cf11a6d900aa0062ce6c")
 _ASF_OBJECT = bytes.fromhex("cf11")
-"""The seventh and eighth byte of the name of most objects, and of all that follow the samples."""
+"""The seventh and eighth byte of the GUID of most objects, and of all that follow the samples."""
 
 _DIRECT = (None, 0x01, 0x02, 0x03, 0x06, 0x07, 0x11, 0x31, 0x38, 0x40, 0xFFFE)
-"""Codecs in WAV that libsndfile decodes, by their numbers."""
+"""Numbers of the codecs in WAV that libsndfile decodes; None stands for a file without one."""
 
 _AMR_BYTES = {
     b"#!AMR\n": (13, 14, 16, 18, 20, 21, 27, 32, 6),
     b"#!AMR-WB\n": (18, 24, 33, 37, 41, 47, 51, 59, 61, 6),
 }
-"""Bytes of a frame by its type, the first byte among them."""
+"""Lengths of frames in bytes by their type, including the first byte; keys are starts of files."""
 
 
 ANY = Kind("", None, lambda data: Extent(data.size, stops=False))
@@ -120,9 +120,9 @@ ANY = Kind("", None, lambda data: Extent(data.size, stops=False))
 
 
 def _check_atoms(data: Scan) -> Extent:
-    """Check that no atom of MP4 or QuickTime exceeds the file, and that it has an index.
+    """Check that no atom of MP4 or QuickTime exceeds the file; refuse a file without an index.
 
-    A file type after the index and the samples starts another recording.
+    A file type (ftyp) after the index and the samples starts another recording.
     """
     at, index, samples = 0, False, False
     while at + 8 <= data.size:
@@ -147,7 +147,7 @@ def _check_atoms(data: Scan) -> Extent:
 def _check_matroska(data: Scan) -> Extent:
     """Check that the segment of a Matroska file is complete, and find its end.
 
-    A size that ends neither at the end of the file nor before another file is not trusted.
+    A size that leads neither to the end of the file nor to another file's start is not trusted.
     """
     size = data.size
     header, at = _number(data, 4)
@@ -163,7 +163,7 @@ def _check_matroska(data: Scan) -> Extent:
     if length is not None and (start + length == size or data.get(start + length, 4) == _EBML):
         return Extent(start + length, stops=False)
     end = start
-    while (end := data.find(_MAGIC, 4, end)) >= 0:  # of a complete file
+    while (end := data.find(_MAGIC, 4, end)) >= 0:  # the start of another file
         head = data.get(end, 64)
         if b"webm" in head or b"matroska" in head:
             break
@@ -189,7 +189,7 @@ def _number(data: Scan, at: int) -> tuple[int | None, int]:
 def _check_asf(data: Scan) -> Extent:
     """Check an ASF file against the lengths in its header; a broadcast has none.
 
-    If no object follows the stated length of the samples, they continue to the end.
+    If no object follows where the samples should end, they continue to the end of the file.
     """
     size = data.size
     end = data.find(re.compile(re.escape(_ASF)), len(_ASF), 16)
@@ -216,7 +216,7 @@ def _check_asf(data: Scan) -> Extent:
 
 
 def _check_amr(data: Scan) -> Extent:
-    """Check that the last frame of an AMR file is complete; a header starts another file."""
+    """Check that the last frame of an AMR file is complete; a second header starts another file."""
     start = next(head for head in _AMR_BYTES if data.get(0, 9).startswith(head))
     lengths, at = _AMR_BYTES[start], len(start)
     while at < data.size:
@@ -230,7 +230,7 @@ def _check_amr(data: Scan) -> Extent:
 
 
 def _check_adts(data: Scan) -> Extent:
-    """Check that the last AAC frame is complete; another rate starts another stream."""
+    """Check that the last AAC frame is complete; a change of format starts another recording."""
     at, form = 0, b""
     while at + 7 <= data.size:
         head = data.get(at, 6)

@@ -15,7 +15,7 @@ from alphamf.audio.media.track import BROKEN, CODECS, PLANES, About, open_contai
 from alphamf.errors import AlphaMFError
 
 ATOMS: Mapping[str, tuple[str, ...]] = {name: ("mov",) for name in ("mp4", "mov", "ipod", "3gp")}
-"""Muxers of MP4's family, and the demuxer of what they write."""
+"""Muxers of MP4's family, each with the demuxers that read its files."""
 
 _SOUND_ONLY = ("ipod",)
 _STALE = ("BPS", "DURATION", "NUMBER_OF_", "_STATISTICS", "ENCODER", "ITUNSMPB")
@@ -35,7 +35,7 @@ class Original(NamedTuple):
 
 
 class Copy:
-    """Copies the other tracks of one media file to another."""
+    """Copies the tracks of a media file, except the replaced one, and its metadata to an output."""
 
     def __init__(self, output: Any, original: Original, stack: ExitStack) -> None:
         self._output, self._original = output, original
@@ -64,7 +64,7 @@ class Copy:
             self._add(stream)
 
     def add_after(self) -> None:
-        """Add the tracks after the replaced one to the output."""
+        """Add the tracks after the replaced one to the output, and read the first packet."""
         for stream in list(self._input.streams)[self._track + 1 :]:
             self._add(stream)
         if self._streams:
@@ -74,7 +74,7 @@ class Copy:
             self._input.close()
 
     def describe(self, stream: Any) -> None:
-        """Copy the metadata of the replaced track to the new one."""
+        """Copy metadata and disposition of the replaced track to the new one, `stream`."""
         old = self._input.streams[self._track]
         stream.metadata.update(
             {k: v for k, v in old.metadata.items() if not k.upper().startswith(_STALE)}
@@ -94,7 +94,7 @@ class Copy:
             self._next = next(self._packets, None)
 
     def _mend(self, packet: Any) -> None:
-        """Make time stamps of packets increase strictly, because muxers refuse others."""
+        """Make decoding times increase strictly in each track, because muxers refuse others."""
         if packet.dts is None:
             return
         least = self._least.get(packet.stream.index, packet.dts)
@@ -247,7 +247,7 @@ class Muxer:
         self._rest = data[whole:].copy()
 
     def _add(self, channels: int, original: Original | None) -> Any:
-        """Add the audio track at its position among the others."""
+        """Add the audio track and, before and after it, the copied ones; return the audio track."""
         if self._copy is not None:
             self._copy.add_before()
         stream = self._output.add_stream(self._codec.encoder, rate=self._rate)
@@ -312,9 +312,9 @@ class Muxer:
             self._output.mux(packet)
 
     def _first_shift(self, pts: int) -> int:
-        """Return the time shift of packets so that the first sample is played at its original time.
+        """Return the shift of packets, in samples, that keeps the time of the first sample.
 
-        Matroska rounds both the first time stamp and the encoder's delay to milliseconds.
+        It is 0 except in Matroska and WebM, which round times and the encoder's delay to 1 ms.
         """
         if self._muxer not in _ROUNDED:
             return 0
@@ -330,7 +330,7 @@ class Muxer:
         packets = self._stream.encode(None)
         if packets:
             packets[-1].duration -= self._codec.early
-        if self._muxer in _RAW:  # where nothing says that what is too much is silence
+        if self._muxer in _RAW:  # no header says that the rest is silence
             wanted = 1 + -(-(self._given - self._codec.raw_lead) // self._size)
             packets = packets[: wanted - self._made]
         self._mux(packets)
@@ -347,4 +347,4 @@ _ROUNDED = ("matroska", "webm")
 
 _OPTIONS: Mapping[str, Mapping[str, str]] = {"asf": {"avoid_negative_ts": "disabled"}}
 _LAYOUTS = ("mono", "stereo", "3.0", "4.0", "5.0", "5.1", "6.1", "7.1")
-"""Channel layouts by the number of channels."""
+"""FFmpeg's names of the layouts of one to eight channels."""

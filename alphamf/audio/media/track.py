@@ -16,19 +16,19 @@ from alphamf.tools.arrays import Floats
 
 
 class Codec(NamedTuple):
-    """An audio codec."""
+    """An audio codec: its encoder, the rates it accepts, and corrections of its delay."""
 
     # encoder, sample: FFmpeg's names of the encoder and of its sample format.
     encoder: str
     sample: str
-    rates: tuple[int, ...] = ()  # Sampling rates in Hz; empty: any that the encoder takes
-    # least, most: bits per second of a channel that a lossy encoder is asked for; 0 for others.
+    rates: tuple[int, ...] = ()  # Sampling rates in Hz; empty: all that the encoder accepts
+    # least, most: limits of a lossy encoder's bit rate, in bits per second and channel; or 0.
     least: int = 0
     most: int = 0
     lead: int = 0  # Frames of silence that the decoder drops beyond those that the encoder counts
     early: int = 0  # Samples by which the encoder overstates its own delay
-    tail: int = 0  # Samples that the encoder keeps at the end unless as much silence follows
-    raw_lead: int = 0  # Samples of silence that make its delay a whole frame
+    tail: int = 0  # Samples of silence to append, without which the encoder drops as many samples
+    raw_lead: int = 0  # Samples of silence before the sound that make the delay a whole frame
 
 
 CODECS = {
@@ -49,14 +49,14 @@ CODECS = {
     "PCM_32": Codec("pcm_s32le", "s32"),
     "FLOAT": Codec("pcm_f32le", "flt"),
 }
-"""The codecs by the name that they have as a subtype."""
+"""The codecs by their names as subtypes."""
 
 
 _LOSSLESS = ("ALAC", "FLAC", "WAVPACK", "TTA", "APE", "TAK", "SHORTEN", "TRUEHD", "MLP", "RALF")
 
 
 def subtype(codec: str, sample: str, bits: int) -> str:
-    """Return the subtype name of a codec."""
+    """Return the subtype, such as FLAC_24, for FFmpeg's names of a codec and its sample format."""
     name = codec.upper()
     if name in _LOSSLESS:
         return f"{name}_{16 if sample.startswith(('s16', 'u8')) else 24}"
@@ -66,25 +66,25 @@ def subtype(codec: str, sample: str, bits: int) -> str:
 
 
 JITTER = 0.05
-"""Seconds by which packets may be early or late. Silence is inserted before later packets. Beside
-other tracks, with which sound has to stay together, its part of earlier packets is removed."""
+"""Seconds by which packets may be early or late. Silence is inserted before a packet that is later.
+The start of a packet that is earlier is removed if other tracks have to stay in time with it."""
 
 BROKEN = (ValueError, OSError, OverflowError)
 """Exceptions of PyAV for broken files, in addition to its own errors; for example for a seek before
 the start."""
 
 PLANES = 8
-"""Number of channels from which on frames must be packed: PyAV reads beyond the end of as many
-planes."""
+"""Number of channels from which on frames must be packed (one plane for all channels): with so many
+planes, PyAV reads beyond their end."""
 
 _EXACT = ("mov", "wv", "tta", "ape", "tak")
 """Containers whose headers give the length of the sound."""
 
 _LONGEST_GAP = 600.0
-"""Seconds; time stamps that jump further are considered to be broken."""
+"""Longest gap in seconds that is filled; time stamps that jump further are considered broken."""
 
 _OVERLAP = 1.0
-"""Seconds; time stamps that go back further have restarted."""
+"""Longest overlap of packets in seconds; time stamps that go back further have restarted."""
 
 _PIECE = 1 << 16
 
@@ -99,14 +99,14 @@ class About:
     index: int  # Its place among all tracks
     start: Fraction  # Time of its first sample, in seconds
     bit_rate: int  # Bits per second
-    layout: str  # FFmpeg's name of its channels' places
+    layout: str  # FFmpeg's name of its channel layout, such as stereo
     codec: str  # Name and profile of its codec, for messages
     others: tuple[str, ...]  # The other tracks, in words
 
 
 @contextmanager
 def open_container(path: Openable, name: str, kind: Kind) -> Iterator[Any]:
-    """Open a media file in PyAV."""
+    """Yield a media file open in PyAV; raise an AlphaMFError if it cannot be opened."""
     import av
 
     with path.open("rb") as file:
@@ -208,8 +208,8 @@ class Track:
     def _in_time(self) -> Iterator[Floats]:
         """Yield samples, adding silence or dropping samples to match their time stamps.
 
-        If time stamps restart, the sound continues, unless it would lose its synchronisation with
-        other tracks.
+        If time stamps restart, the sound continues. If that would lose the synchronisation with
+        other tracks, or after a jump beyond `_LONGEST_GAP`, an OmissionError is raised.
         """
         origin = Fraction(0)
         blocks = self._decoded()
@@ -239,7 +239,7 @@ class Track:
                 yield block
 
     def _left_out(self, what: str, block: Floats, blocks: Iterator[Any]) -> OmissionError:
-        """Return the error for sound that starts with a block and is not read."""
+        """Return the error for leaving out `block` and the `blocks` after it, with their length."""
         frames = len(block)
         with suppress(DecodingError):
             for _, each in blocks:
@@ -250,7 +250,7 @@ class Track:
         )
 
     def _to_the_end(self, blocks: Iterator[Floats]) -> Iterator[Floats]:
-        """Drop the padding of the last packets beyond the end given in the header."""
+        """Yield samples up to the header's end, or all if more than `_FILL` follow it."""
         left = self.frames or sys.maxsize
         held: list[Floats] = []
         for block in blocks:
@@ -283,9 +283,9 @@ class Track:
             raise DecodingError(reason(error)) from None
 
     def _frames(self, packet: Any) -> Any:
-        """Decode a packet.
+        """Return the decoded frames of a packet.
 
-        If fragments of MP4 restart their time stamps, FFmpeg takes the first packets for a part
+        If fragments of MP4 restart their time stamps, FFmpeg mistakes the first packets for sound
         before the start, and marks them to be discarded; they are decoded here.
         """
         time = None if packet.pts is None else packet.pts * packet.time_base
@@ -298,7 +298,7 @@ class Track:
         return self._stream.codec_context.decode(_without_flags(packet))
 
     def _packed(self, frame: Any) -> list[Any]:
-        """Return a frame as it is, or, if it has too many planes, as packed frames."""
+        """Return a list of the frame itself, or, if it has too many planes, of packed frames."""
         import av
 
         if not frame.format.is_planar or len(frame.layout.channels) < PLANES:
@@ -308,7 +308,7 @@ class Track:
         return self._packer.resample(frame)
 
     def _samples(self, frame: Any) -> Floats:
-        """Return a frame's samples, shape (n, channels), float32."""
+        """Return a frame's samples, shape (n, channels), float32; their format must not change."""
         channels = len(frame.layout.channels)
         if (frame.sample_rate, channels) != (self.samplerate, self.channels):
             raise DecodingError(
@@ -324,11 +324,11 @@ class Track:
 
 
 _FILL = 8192
-"""Maximum number of samples by which the last packets may exceed the sound."""
+"""Maximum number of samples by which the last packets may exceed the length in the header."""
 
 
 def _choose(container: Any, name: str, number: int | None) -> Any:
-    """Choose an audio track by its number; by default, the one marked as default or the first."""
+    """Return an audio track by its number; with None, the first marked as default, or the first."""
     tracks = container.streams.audio
     if not tracks:
         raise AlphaMFError(f"{name} has no audio track")
@@ -352,7 +352,7 @@ def _choose(container: Any, name: str, number: int | None) -> Any:
 
 
 def _without_flags(packet: Any) -> Any:
-    """Return a packet with the same sound that the decoder does not discard."""
+    """Return a copy of a packet without the mark that makes the decoder discard it."""
     import av
 
     copy = av.Packet(bytes(packet))

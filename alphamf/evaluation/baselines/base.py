@@ -11,10 +11,9 @@ from alphamf.tools.arrays import Floats
 class Clip(NamedTuple):
     """A noisy recording, and other inputs of a method."""
 
-    # noisy, clean: finite samples, float32, shape (samples,), of one length; only oracles use
-    # `clean`.
+    # noisy, clean: finite float32 samples of equal shape (samples,); only oracles use `clean`.
     noisy: Floats
-    rate: int
+    rate: int  # Samples per second
     clean: Floats
     seed: int = 0  # Seed for methods that draw random numbers
     # Dictionary of the methods that use one, as `alphamf.learnt.dictionary.choose` takes it.
@@ -22,10 +21,10 @@ class Clip(NamedTuple):
 
 
 class Method(NamedTuple):
-    """A denoising method that can be compared, by name."""
+    """A denoising method of an evaluation: its name, its function and what it needs."""
 
-    name: str  # On the command line
-    summary: str  # One line
+    name: str  # Name on the command line
+    summary: str  # Description in one line
     # ``run(clip)`` returns the denoised sound: float32, of the noisy one's shape and without delay.
     # Raises AlphaMFError on failure.
     run: Callable[[Clip], Floats]

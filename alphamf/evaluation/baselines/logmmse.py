@@ -16,8 +16,8 @@ the decision A of the frame before,
    G = \frac{\xi}{1 + \xi} \exp\left(\frac12 E_1(v)\right), \qquad
    v = \frac{\xi}{1 + \xi} \gamma, \qquad A = G |y|.
 
-The papers' settings are d = .98 and, for steps of 16 ms, b = .8. Here d = .96 and b = .9 for 16 ms,
-chosen on the train sentences of NOIZEUS.
+The papers have d = .98 and, for steps of 16 ms, b = .8. Here d = .96 and b = .9 for 16 ms, chosen
+on the train sentences of NOIZEUS; :math:`\xi_0` is -25 dB, and G is limited to 1.
 
 References
 ----------
@@ -42,7 +42,7 @@ OVERLAP = 4
 """Ratio of window and hop: windows of 32 ms every 8 ms."""
 
 START_FRAMES = 12
-"""Frames of the first tenth of a second, which count as noise."""
+"""Number of frames in the first tenth of a second, which count as noise."""
 
 PRESENT_SNR = 10**1.5
 """15 dB, the SNR of speech where it is present."""
@@ -51,10 +51,10 @@ NOISE_SMOOTHING = PRESENCE_SMOOTHING = 0.95
 MOST_PRESENCE = 0.99
 SNR_SMOOTHING = 0.96
 LEAST_SNR = 10**-2.5
-"""-25 dB."""
+"""Minimum of the a-priori SNR: -25 dB."""
 
 SILENT = 1e-8
-"""Power, relative to the mean, below which a frame is digital silence and is skipped."""
+"""Power, relative to the mean, up to which a frame is digital silence and is skipped."""
 
 
 def denoise(clip: Clip) -> Floats:
@@ -82,7 +82,7 @@ def denoise(clip: Clip) -> Floats:
 
 
 def track_noise(power: Doubles) -> Doubles:
-    """Return the noise power in `power`, |y|^2 of the recording, both of shape (frames, bins)."""
+    """Return the noise power, given |y|^2 of the recording; both have shape (frames, bins)."""
     least = SILENT * power.mean()
     noise = np.maximum(power[:START_FRAMES].mean(axis=0), least)
     tracked = np.empty_like(power)
@@ -100,7 +100,7 @@ def track_noise(power: Doubles) -> Doubles:
 
 
 def _gains(power: Doubles, noise: Doubles) -> Doubles:
-    """Return the gain of every cell, shape (frames, bins)."""
+    """Return the gain per cell, given |y|^2 and the noise power; all have shape (frames, bins)."""
     posterior = power / noise
     instant = np.maximum(posterior - 1, 0)
     gains = np.empty_like(power)
@@ -113,7 +113,7 @@ def _gains(power: Doubles, noise: Doubles) -> Doubles:
 
 
 def amplitude_gain(prior: Doubles, posterior: Doubles) -> Doubles:
-    """Return G: G |y| is the exponential of the expected log amplitude of the speech."""
+    """Return G for the SNRs: G |y| is the exponential of the expected log amplitude of speech."""
     from scipy.special import exp1
 
     wiener = prior / (1 + prior)

@@ -1,7 +1,7 @@
 r"""Semi-supervised NMF: speech spectra from the dictionary, one noise spectrum learned.
 
-The spectrogram V of the recording is approximated by :math:`\hat V = W H`. The columns of W are
-the dictionary's, held fixed, and one for the noise, fitted with H by the multiplicative updates
+The spectrogram V of the recording is approximated by :math:`\hat V = W H`. W has the dictionary's
+columns, which stay fixed, and a column for the noise. It and H are fitted by the updates
 
 .. math:: H \leftarrow H \left(\frac{W^\top (V \hat V^{\beta - 2})}{W^\top \hat V^{\beta - 1}}
    \right)^{1 / (2 - \beta)}, \qquad
@@ -41,7 +41,7 @@ from alphamf.tools.arrays import Floats
 UPDATES = 60
 
 SPEECH_LEVEL = 0.01
-"""Initial level of the speech, relative to V's mean, which is that of the noise."""
+"""Initial level of the speech relative to the initial level of the noise, which is V's mean."""
 
 FLOOR = 1e-3
 """Minimum amplitude of a cell relative to its row's mean, and of a row relative to the mean row."""
@@ -50,7 +50,7 @@ TINY = 1e-12
 
 
 def denoise(clip: Clip, beta: int) -> Floats:
-    """Denoise by the `beta` divergence at the dictionary's rate; nothing above its band changes."""
+    """Denoise by NMF (`beta` 0 or 1) up to half the dictionary's rate; higher frequencies stay."""
     dictionary = choose(clip.model, clip.rate)
     sound = resample(clip.noisy, clip.rate, dictionary.rate)
     peak = np.abs(sound).max(initial=0)
@@ -74,7 +74,7 @@ def _gain(v: Floats, dictionary: Dictionary, beta: int, seed: int) -> Floats:
     v = stack(np.maximum(v, floor * level), context)
     levels = np.tile(level, (context, 1))
     rng = generator(seed, 0)
-    # Relative to the level of their rows at first, so that columns can be compared.
+    # First divided by the levels of the rows, so that columns can be compared.
     speech = dictionary.basis ** np.float32((2 - beta) / dictionary.alpha) / levels
     speech /= speech.mean(axis=0)
     rows = speech.reshape(context, -1, rank).mean(axis=(0, 2))[:, None]
@@ -95,7 +95,7 @@ def _start(rng: Any, shape: tuple[int, int]) -> Floats:
 
 
 def update(v: Floats, w: Floats, h: Floats, beta: int, rows: slice = slice(None)) -> Floats:
-    """Return a multiplicative update of rows of h; it never increases the divergence of v from w h.
+    """Return rows of h after an update, which never increases the divergence of v from w h.
 
     `v`, `w`, `h`: positive, shape (I, J), (I, K) and (K, J).
     """

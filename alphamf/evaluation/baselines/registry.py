@@ -49,4 +49,4 @@ METHODS: dict[str, Method] = {
         *PEERS,
     )
 }
-"""Every method by name."""
+"""Every baseline by name."""

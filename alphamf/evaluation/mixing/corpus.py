@@ -32,24 +32,24 @@ from alphamf.tools.files import (
 )
 
 TABLE, PARTS = "pairs.csv", ("clean", "noisy")
-"""Files and folders of a corpus."""
+"""Name of the table of a corpus, and names of its two folders of sound."""
 
 
 class Mixture(NamedTuple):
     """A line of ``pairs.csv``: a mixture and its sources."""
 
-    # clean, noisy: the two files, relative to the corpus.
+    # clean, noisy: paths of the two files, relative to the corpus's folder.
     clean: str
     noisy: str
     # noise, snr: kind of noise, and signal-to-noise ratio in dB.
     noise: str
     snr: float
-    # noise_file, offset: the noise, and the sample of it, at the mixture's rate, that the mixture
-    # begins with.
+    # noise_file, offset: path of the noise, and the sample of the noise with which the mixture
+    # begins, counted at the mixture's rate.
     noise_file: str
     offset: int
-    # Factor of the clean file and all its mixtures: a power of two, below one where one of them
-    # would exceed full scale.
+    # Factor of the clean file and all its mixtures: a power of two, below one if one of them would
+    # exceed full scale.
     gain: float
     level: str  # One of `alphamf.evaluation.mixing.mixture.LEVELS`
 
@@ -135,7 +135,7 @@ def corpus_files(table: Path) -> Iterator[str]:
 
 
 SNR_LIMIT = 100.0
-"""Highest and, with a minus, lowest signal-to-noise ratio, in dB."""
+"""Maximum absolute value of a signal-to-noise ratio, in dB."""
 
 
 class Speech(NamedTuple):
@@ -155,7 +155,7 @@ class NoiseFile(NamedTuple):
 class Recipe(NamedTuple):
     """A mixture to make."""
 
-    # speech, noise: its files.
+    # speech, noise: the recordings that are mixed.
     speech: Speech
     noise: NoiseFile
     snr: float  # In dB
@@ -169,7 +169,7 @@ class Recipe(NamedTuple):
 
 
 def find_speech(names: Iterable[str], folder: Path) -> Iterator[Speech | Problem]:
-    """Yield the clean recordings, each with a unique name."""
+    """Yield the clean recordings, each with a unique name, or the problem with a file."""
     taken: dict[str, str] = {}
     for found in _files(names, folder):
         if isinstance(found, Problem):
@@ -189,7 +189,7 @@ def find_speech(names: Iterable[str], folder: Path) -> Iterator[Speech | Problem
 
 
 def find_noises(names: Iterable[str], folder: Path) -> Iterator[NoiseFile | Problem]:
-    """Yield the noise recordings; the kind is the subfolder below `names`, or the file's stem."""
+    """Yield noises or problems; the kind is the innermost folder below `names`, or the stem."""
     for found in _files(names, folder):
         if isinstance(found, Problem):
             yield found
@@ -199,7 +199,7 @@ def find_noises(names: Iterable[str], folder: Path) -> Iterator[NoiseFile | Prob
 
 
 def _files(names: Iterable[str], folder: Path) -> Iterator[tuple[str, Path] | Problem]:
-    """Yield the audio files of the given names once each, with paths in their folders."""
+    """Yield each audio file once, with its path relative to the given folder, or a problem."""
     taken = set()
     for name in names:
         # One name at a time: files of different folders may have the same name.
@@ -219,10 +219,10 @@ def recipes(
     count: int | None = None,
     seed: int = 0,
 ) -> list[Recipe]:
-    """List the mixtures: each speech with each kind of noise at each SNR, or `count` of them.
+    """List the mixtures: each recording with each kind of noise at each SNR, or `count` of them.
 
-    Random choices for a mixture depend only on the names of its speech and condition, not on other
-    files.
+    Random choices for a mixture depend on the seed, its SNR, and the names of its speech and of the
+    noises of its kind, not on other files.
 
     `snrs`: in dB.
     """
@@ -274,9 +274,9 @@ def make(
     note: Callable[[str], None] | None = None,
     replace: bool = True,
 ) -> Iterator[Mixture | Problem]:
-    """Write ``clean/NAME.flac`` and ``noisy/KIND_SNRdB/NAME.flac``, mono, 16 bits.
+    """Write ``clean/NAME.flac`` and ``noisy/KIND_SNRdB/NAME.flac``; yield the mixture or problem.
 
-    Two noises and one recording at a time are in memory.
+    The files are mono and have 16 bits. At most two noises and one recording are in memory.
     """
     noted: set[str] = set()
 
@@ -308,7 +308,7 @@ def _mixtures(
     replace: bool,
     noise_at: Callable[[str, int], mixture.Noise],
 ) -> Iterator[Mixture | Problem]:
-    """Mix one recording in two passes: the clean file and all its mixtures have one gain."""
+    """Mix one recording in two passes, so that the clean file and its mixtures have one gain."""
     try:
         clean, target, _ = _at(speech.path, rate)
         power = mixture.power(clean, target, level)
@@ -342,7 +342,7 @@ def _mixtures(
 
 
 def _gain(peak: float) -> float:
-    """Return the power of two that brings a peak down to full scale, without rounding."""
+    """Return the largest power of two, at most one, that brings a peak to full scale or below."""
     return float(0.5 ** max(0, math.ceil(math.log2(peak))))
 
 
@@ -353,7 +353,7 @@ def _noise(path: str, target: int | None) -> tuple[mixture.Noise, int]:
 
 
 def _at(path: str, target: int | None) -> tuple[Floats, int, int]:
-    """Return a recording resampled to a rate (by default its own), that rate, and its own."""
+    """Return a recording, in mono at a rate (by default its own), with this rate and its own."""
     audio, own = read(path)
     target = target or own
     return resample(audio.mean(axis=1), own, target), target, own

@@ -20,7 +20,7 @@ FADE = 0.05
 """Overlap in seconds of the end and the start of a noise that is repeated."""
 
 QUIET_DB = 40.0
-"""Pieces this far below the loudest one are pauses of the noise."""
+"""Pieces more than this many dB below the loudest one are pauses of the noise."""
 
 MOST_SILENT = 0.5
 """Maximum proportion of digital silence in a piece of noise."""
@@ -31,16 +31,16 @@ _STEP = 0.01
 class Noise(NamedTuple):
     """A noise to cut pieces from; made by `noise`."""
 
-    audio: Floats  # Without its mean, shape (samples,)
+    audio: Floats  # Samples without their mean, shape (samples,)
     energy: NDArray[np.float64]  # Energy of the first k steps of `step` samples, shape (steps + 1,)
-    # step, fade: pieces begin at a multiple of `step` samples; the overlap where the noise is
-    # repeated.
+    # step, fade: pieces of a noise that is not repeated begin at multiples of `step` samples; if it
+    # is repeated, its end and its start overlap by `fade` samples.
     step: int
     fade: int
 
 
 def noise(audio: Floats, rate: int) -> Noise:
-    """Prepare a noise, shape (samples,), for `mix`."""
+    """Prepare a noise, shape (samples,), for `mix`; raise an AlphaMFError if short or silent."""
     if len(audio) < SHORTEST * rate:
         raise AlphaMFError(
             f"a noise must last at least {SHORTEST:g} s, not {len(audio) / rate:.3f} s"
@@ -55,9 +55,9 @@ def noise(audio: Floats, rate: int) -> Noise:
 
 
 def power(speech: Floats, rate: int, level: str) -> float:
-    """Return the mean square of speech: of all, or at `level` "active" of its active parts.
+    """Return the power of speech without its mean: of all, or at "active" of the active speech.
 
-    `speech`: shape (samples,).
+    `speech`: shape (samples,), not silent. `level`: one of `LEVELS`.
     """
     if speech.min() == speech.max():
         raise AlphaMFError("speech must not be completely silent")
@@ -79,9 +79,9 @@ def mix(speech: Floats, power: float, noise: Noise, snr: float, rng: Any) -> tup
     speech
         Shape (samples,).
     power
-        Power of the speech.
+        Power of the speech, from the function `power`.
     noise
-        At the same rate.
+        Made by the function `noise` at the same sampling rate.
     snr
         Ratio of the powers, in dB.
     rng
@@ -139,7 +139,7 @@ def _cut(noise: Noise, samples: int, rng: Any) -> tuple[Floats, int]:
 
 
 def _ring(audio: Floats, fade: int) -> Floats:
-    """Return a noise whose end is crossfaded into its start at constant power."""
+    """Return a noise, shortened by `fade`: its end is crossfaded into its start at equal power."""
     phase = (np.arange(fade, dtype=np.float32) + np.float32(0.5)) * np.float32(np.pi / 2 / fade)
     ring = audio[: len(audio) - fade].copy()
     ring[:fade] = ring[:fade] * np.sin(phase) + audio[len(audio) - fade :] * np.cos(phase)

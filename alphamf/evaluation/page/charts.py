@@ -13,13 +13,13 @@ from alphamf.tools.files import printable_name
 from alphamf.tools.tables import mean_and_error
 
 WIDTH = 338
-"""Width of a chart; the page shows it as wide as a phone or more."""
+"""Width of a chart in units of its ``viewBox``, which the page scales."""
 
 SIZE, LETTER = 9.5, 5.6
-"""Size of the text, and about the width of a letter."""
+"""Size of the text, and about the width of a letter, in units of the ``viewBox``."""
 
 TOP, BOTTOM, RIGHT = 22.0, 34.0, 6.0
-"""Room for the title, for the numbers and the name of an axis, and at the right."""
+"""Margins: for the title above, for the x axis's numbers and name below, and at the right."""
 
 INK, LINE, MUTED = "var(--ink)", "var(--line)", "var(--muted)"
 
@@ -53,7 +53,7 @@ def round_numbers(low: float, high: float, most: int) -> list[float]:
 
 
 class Chart:
-    """A chart with two axes: methods draw into it, `svg` returns the element."""
+    """A chart with two axes; its methods draw into it, and `svg` returns the ``<svg>`` element."""
 
     def __init__(
         self, title: str, xlabel: str, height: float, x: Point, y: Point, *,
@@ -112,7 +112,7 @@ class Chart:
         self._parts.append(f'<path d="{SHAPES[kind]}" {move} style="fill: {colour}"/>')
 
     def x_axis(self, ticks: Sequence[float], *, grid: bool) -> None:
-        """Draw the lower axis, and perhaps a line above each tick."""
+        """Draw the x axis and, with `grid`, a vertical line at each tick."""
         for tick in ticks:
             if grid:
                 self.line([(tick, self.y[0]), (tick, self.y[1])], LINE, 0.6)
@@ -122,7 +122,7 @@ class Chart:
         self.line([(self.x[0], self.y[0]), (self.x[1], self.y[0])], MUTED, 0.6)
 
     def y_axis(self, ticks: Sequence[float], label: str = "") -> None:
-        """Draw the left axis, with a line at each tick, and perhaps its name."""
+        """Draw the y axis, a horizontal line at each tick, and the name `label` if not empty."""
         middle = (TOP + self.height - BOTTOM) / 2
         turned = f"text-anchor: middle; transform: translate(9px, {middle:.0f}px) rotate(-90deg)"
         self.text(label, 0, 0, turned)
@@ -177,7 +177,7 @@ def _finite(results: Iterable[Result], method: str, score: str) -> list[float]:
 
 
 def differences(found: Differences, rival: str) -> list[Markup]:
-    """Draw the difference of each score to `rival`, with intervals.
+    """Return a chart per score: the differences of methods to `rival`, with intervals.
 
     Oracles and the input, which are far off, are drawn only if there are no other methods.
     """
@@ -211,7 +211,7 @@ def _difference(score: str, found: dict[Style, Difference], rival: str) -> Marku
 
 
 def boxes(results: list[Result], styles: dict[str, Style]) -> list[Markup]:
-    """Draw how SI-SDR gain, PESQ and ESTOI are distributed over the clips."""
+    """Return box plots of SI-SDR gain, PESQ and ESTOI over the clips, one chart per score."""
     charts = []
     for score in ("si_sdr_gain", "pesq", "estoi"):
         found = {
@@ -251,14 +251,14 @@ def _boxes(score: str, found: dict[Style, Any]) -> Markup:
 
 
 Lines = dict[Style, list[tuple[float, float, float]]]
-"""SNR in dB, mean and standard error (0 if unknown) of each method."""
+"""Points of each method: SNR in dB, mean, and standard error (0 if unknown)."""
 
 
 def levels(results: list[Result], styles: dict[str, Style]) -> list[Markup]:
     """Draw scores against the input SNR: averaged over all noises, then the gain for each noise.
 
-    A single level gives no charts. Oracles are left out, because their scores would determine the
-    scale.
+    With less than two SNRs there are no charts. Oracles are left out, because they would determine
+    the scale.
     """
     drawn = [style for style in styles.values() if style.kind != "oracle"]
     known = [r for r in results if r.snr is not None]
@@ -286,7 +286,7 @@ def _ends(found: Lines) -> list[float]:
 
 
 def _lines(results: list[Result], styles: list[Style], score: str) -> Lines:
-    """Return the points of each method that has scores."""
+    """Return the points of each method that has scores, except the input's gain, which is zero."""
     found: Lines = {}
     cells = groups(results, ("method", "snr"))
     for style in styles:

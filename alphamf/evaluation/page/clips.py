@@ -22,17 +22,17 @@ from alphamf.tools.arrays import Floats
 from alphamf.tools.files import printable_name
 
 SECONDS = 15.0
-"""Longest part of a clip that is embedded."""
+"""Maximum length, in seconds, of the part of a clip that is embedded."""
 
 RANGE = 70
-"""Decibels of the colour scale, below the loudest cell of the clean and the noisy signal."""
+"""Range of the colour scale in dB, below the loudest cell of the clean and the noisy signal."""
 
 _COLUMNS, _ROWS = 400, 160
-"""Largest size of a spectrogram, which is the size at which it is shown."""
+"""Maximum number of columns and of rows of a spectrogram: the size at which it is shown."""
 
 
 class Ticks(NamedTuple):
-    """The end of an axis and its tick marks, as fractions of the axis with their labels."""
+    """The end of an axis that starts at zero, and its ticks: fractions of the axis, with labels."""
 
     end: float
     marks: list[tuple[float, str]]
@@ -48,7 +48,7 @@ class Sound(NamedTuple):
 
 
 def read(path: Path) -> Sound | None:
-    """Read the first seconds of a file as mono; None if there is no sound."""
+    """Read the first `SECONDS` of a file as mono; return None if there is no finite sound."""
     try:
         with open_sound(path, printable_name(path)) as file:
             rate = file.samplerate
@@ -65,7 +65,7 @@ def read(path: Path) -> Sound | None:
 
 
 def _smaller(power: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Average neighbouring cells down to the size of the picture."""
+    """Return a spectrogram, averaged over neighbouring cells to at most the size of the picture."""
     for axis, most in enumerate((_ROWS, _COLUMNS)):
         size = power.shape[axis]
         if size > most:
@@ -114,7 +114,7 @@ def _coloured(decibels: NDArray[Any]) -> str:
 
 
 def ticks(end: float, most: int) -> Ticks:
-    """Return round numbers from zero to the end of an axis, for its ticks."""
+    """Return the ticks of an axis from zero to `end`, at round numbers: at most `most` + 1."""
     return Ticks(end, [(place / end, f"{place:g}") for place in round_numbers(0, end, most)])
 
 
@@ -122,18 +122,18 @@ _SHOWN = ("si_sdr", "pesq", "estoi")
 
 
 class Player(NamedTuple):
-    """A sound with its picture."""
+    """A sound and its spectrogram, as the page shows them."""
 
     label: str  # "clean", "noisy" or the method
-    style: Style | None  # Style of the method; None for the clean signal.
+    style: Style | None  # Style of the method; None if `label` is no method
     # sound, picture: ``data:`` addresses, of FLAC and PNG; empty where there is no sound.
     sound: str
     picture: str
     # time, frequency: axes of the picture, in s and kHz.
     time: Ticks
     frequency: Ticks
-    scores: list[tuple[str, str]]  # Label and value
-    note: str  # Why there is no sound
+    scores: list[tuple[str, str]]  # Heading and value of each score
+    note: str  # Why there is no sound; empty if there is one
 
 
 class Sample(NamedTuple):

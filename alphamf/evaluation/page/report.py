@@ -24,7 +24,7 @@ from alphamf.evaluation.summary import BREAKDOWN, HISS, SCORES, Result, failures
 from alphamf.tools.files import atomic_file
 
 _MOST_FAILURES = 200
-"""Maximum number of lines of the table of failures."""
+"""Maximum number of rows of the table of failures."""
 
 _GROUPS = {"noise": "By noise", "snr": "By input SNR", "reference": "By clean file"}
 """Fields of `Result` that have tables, and their titles."""
@@ -52,13 +52,13 @@ def write(output: Path, results: list[Result], settings: dict[str, Any]) -> Path
     )
     path = output / "report.html"
     with atomic_file(path, within=output) as part:
-        # Names that are no UTF-8 are escaped as in `alphamf.tools.files.printable_name`.
+        # Names that are not valid UTF-8 are escaped as in `alphamf.tools.files.printable_name`.
         part.write_text(page, "utf-8", errors="backslashreplace", newline="\n")
     return path
 
 
 def content(output: Path, results: list[Result], settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the template's variables."""
+    """Return the variables of the template ``report.html.j2`` by name."""
     about: dict[str, Any] = settings.get("methods") or {}
     found = styles(results, about)
     main, rival, _ = protagonists(results, found)
@@ -138,7 +138,7 @@ def _sections(parts: Mapping[str, Any], rival: str | None) -> list[tuple[str, st
 
 
 def _facts(settings: Mapping[str, Any], results: list[Result]) -> list[tuple[str, str]]:
-    """Return the known settings of the run."""
+    """Return label and text of each known setting of the evaluation."""
     packages = settings.get("packages") or {}
     seconds = {(r.noisy, r.clean): r.seconds for r in results if r.seconds is not None}
     facts = {
@@ -159,7 +159,7 @@ def _facts(settings: Mapping[str, Any], results: list[Result]) -> list[tuple[str
 
 
 def _methods(about: Mapping[str, Any], found: Mapping[str, Style]) -> list[tuple[Style, str, str]]:
-    """Return the summary and the settings of each method as text."""
+    """Return style, summary and settings (as text) of each method that has one of the latter."""
     described = []
     for method, style in found.items():
         what = about.get(method, "")
@@ -178,15 +178,15 @@ def _methods(about: Mapping[str, Any], found: Mapping[str, Style]) -> list[tuple
 
 
 class Reason(NamedTuple):
-    """A reason why a score is missing, and how often."""
+    """A reason why a score is missing, and the number of results that have it."""
 
-    score: str  # Its label
-    sentence: str  # The reason in one of the cases
-    runs: int  # Number of cases
+    score: str  # Label of the score
+    sentence: str  # The reason, as one of the results has it
+    runs: int  # Number of results
 
 
 def reasons(results: list[Result]) -> list[Reason]:
-    """Count the reasons for missing scores, whatever their numbers; most frequent first."""
+    """Return the reasons for missing scores, most frequent first; numbers in them are ignored."""
     seen: Counter[tuple[str, str]] = Counter()
     example: dict[tuple[str, str], str] = {}
     for result in results:

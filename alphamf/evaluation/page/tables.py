@@ -24,7 +24,7 @@ from alphamf.tools.tables import mean_and_error
 Kind = Literal["alphamf", "baseline", "oracle", "input"]
 
 COLOURS = 8
-"""Colours of methods, ``--m0`` to ``--m7`` in the style sheet; the ninth method gets the first."""
+"""Number of colours for methods, ``--m0`` to ``--m7`` in the style sheet; then they repeat."""
 
 _MARKERS = "osD^vPX"
 """Markers of methods: seven, against eight colours, distinguish 56 methods."""
@@ -35,8 +35,8 @@ _OTHERS = {"input": ("input", "o"), "oracle": ("oracle", "*")}
 class Style(NamedTuple):
     """Kind, colour and marker of a method."""
 
-    method: str  # As in `Result`
-    kind: Kind  # A method of alphamf, another one, one that knows the clean signal, or the input
+    method: str  # Name, as in `Result`
+    kind: Kind  # Method of alphamf, another one, oracle (it reads the clean signal), or the input
     colour: str  # Suffix of a colour's name in the style sheet: 0 of ``--m0``
     marker: str  # A key of `alphamf.evaluation.page.charts.SHAPES`
 
@@ -158,11 +158,11 @@ def best_method(results: list[Result], methods: list[str]) -> str | None:
 
 
 class Protagonists(NamedTuple):
-    """The methods that the report compares; None if there is none."""
+    """Names of the methods that the report compares; None where there is no such method."""
 
-    main: str | None  # Best preset of alphamf, or else the best method
+    main: str | None  # Best method of alphamf, or else the best method
     rival: str | None  # Best of the other methods, or else the input
-    best: str | None  # Best of all methods
+    best: str | None  # Best of all methods except the input and oracles
 
 
 def protagonists(results: list[Result], styles: dict[str, Style]) -> Protagonists:
@@ -179,7 +179,7 @@ def protagonists(results: list[Result], styles: dict[str, Style]) -> Protagonist
 
 
 def verdict(results: list[Result], styles: dict[str, Style]) -> str:
-    """Return the result in one sentence."""
+    """Return the main result of the evaluation in one sentence."""
     main, rival, top = protagonists(results, styles)
     if not results:
         return "There are no results."
@@ -209,7 +209,7 @@ def verdict(results: list[Result], styles: dict[str, Style]) -> str:
 
 
 def _ahead(results: list[Result], method: str, other: str) -> tuple[str, str]:
-    """Return how much better a method is on the common clips, and the interval if any."""
+    """Return, as texts, how much a method's SI-SDR is above another's, and the interval."""
     mean, low, high, _ = paired_difference(results, method, other, "si_sdr")
     ahead = f"{number(abs(mean), 2)} dB {'less' if mean < 0 else 'more'}"
     interval = f" (95 % interval {number(low, 2)} to {number(high, 2)} dB)"
@@ -222,23 +222,23 @@ class Heading(NamedTuple):
     # label, unit: text.
     label: str
     unit: str = ""
-    descending: bool = True  # Order of the first click that sorts by it
+    descending: bool = True  # Whether the first click sorts from high to low
 
 
 class Cell(NamedTuple):
     """A score in a table, with its error and whether it is the best."""
 
-    # text, beside: number, and error or interval in small print.
+    # text, beside: the number, and its error or interval in small print.
     text: str
     beside: str = ""
     value: float | None = None  # Sort key
     mark: str = ""  # "best", "better", "worse" or empty
-    # Clips that a mean is over, as from `alphamf.evaluation.summary.clips`.
+    # Clips over which a mean is taken, as from `alphamf.evaluation.summary.clips`.
     clips: frozenset[tuple[Any, ...]] = frozenset()
 
 
 class Row(NamedTuple):
-    """A method and its cells."""
+    """A row of a table: the style of a method, and its cells."""
 
     style: Style
     cells: list[Cell]
@@ -247,7 +247,7 @@ class Row(NamedTuple):
 class Table(NamedTuple):
     """A table whose first column is the method."""
 
-    caption: str  # Sentence above it
+    caption: str  # Sentence or title beside the table
     headings: list[Heading]  # Headings of the other columns
     rows: list[Row]  # One for each method
 
@@ -286,7 +286,7 @@ def _memory(results: list[Result]) -> Cell:
 
 
 def summary(results: list[Result], styles: dict[str, Style]) -> Table:
-    """Return a row of means per method; the best of each column is marked."""
+    """Return the table of means, with a row per method; the best of each column is marked."""
     names = [name for name in SCORES if values(results, name)]
     total = clip_count(results)
     headings = [Heading("clips")]
@@ -336,7 +336,7 @@ def _mark_best(rows: list[Row], column: int, *, highest: bool) -> None:
 
 
 def breakdown(results: list[Result], styles: dict[str, Style], field: str, score: str) -> Table:
-    """Return the means of a score for each value of ``noise``, ``snr`` or ``reference``."""
+    """Return the table of a score's means by method and by ``noise``, ``snr`` or ``reference``."""
     found = {getattr(r, field) for r in results} - {None}
     ordered = sorted(found)
     unit = "dB" if field == "snr" else ""
@@ -362,11 +362,11 @@ def breakdown(results: list[Result], styles: dict[str, Style], field: str, score
 
 
 Differences = dict[Style, dict[str, Difference]]
-"""Difference of each method to the rival, for every score."""
+"""Difference of each method to the rival, by style and name of the score."""
 
 
 def differences(results: list[Result], styles: dict[str, Style], rival: str) -> Differences:
-    """Compare each other method with `rival`, in all scores that exist."""
+    """Return the differences of all other methods to `rival`, in all scores except the gain."""
     # Differences in gain equal those in SI-SDR.
     names = [name for name in SCORES if name != "si_sdr_gain" and values(results, name)]
     return {
@@ -377,7 +377,7 @@ def differences(results: list[Result], styles: dict[str, Style], rival: str) -> 
 
 
 def difference_table(found: Differences, rival: str) -> Table:
-    """Return how much each method is above `rival`, with 95% intervals."""
+    """Return the table of differences to `rival`, a row per method, with intervals of 95 %."""
     names = list(next(iter(found.values())))
     headings = [Heading("clips")]
     headings += [heading(name) for name in names]

@@ -1,7 +1,7 @@
 """Matrix factorisation of ratings over MPI ranks or in one process, with identical results.
 
 The ratings are cut into a grid of B x B blocks, as in figure 4 of Simsekli et al. (ICML 2016). Part
-s of the data is the B blocks (b, b + s mod B), which share no row and no column: one step reads one
+s of the data is the B blocks (b, (b + s) mod B), which share no row or column: one gradient reads a
 part, and its blocks can be processed in parallel. A rank keeps the rows of W of its blocks, and the
 block of H that is currently paired with each of them; blocks of H pass from rank to rank.
 

@@ -15,10 +15,10 @@ INDEX = "checkpoint.json"
 
 
 def save(folder: Path, walk: Any) -> None:
-    """Save the blocks of all ranks to a new folder, and then mark it as the latest.
+    """Save this rank's blocks to the step's folder; then rank 0 marks the folder as the latest.
 
-    A run that is stopped at any moment finds a complete checkpoint: that of the step before, or
-    this one.
+    Whenever a run is stopped, a complete checkpoint exists: that of an earlier step, or this
+    one.
     """
     with file_errors(folder, "written"):
         latest = folder / str(walk.steps)
@@ -60,7 +60,7 @@ def _remove_older(folder: Path, walk: Any) -> None:
 
 
 def load(folder: Path, walk: Any) -> None:
-    """Load the latest checkpoint, if there is one, into a walk; refuse one of another run."""
+    """Load the latest checkpoint, if any, into a walk; raise an error if it is of another run."""
     index_file = folder / INDEX
     if not index_file.exists():
         return
@@ -94,7 +94,7 @@ def _identity(walk: Any) -> dict[str, Any]:
 
 
 def _arrays(walk: Any, b: int) -> dict[str, Any]:
-    """Return the arrays of a row block: its rows, its column block, and its sums."""
+    """Return the arrays of a row block: its rows, its column block, its sums of predictions."""
     arrays = {}
     for chain in walk.chains:
         arrays[f"rows.{chain.number}"] = chain.rows[b]

@@ -1,4 +1,4 @@
-"""MPI ranks: processes that share a run by messages, or a single process that does all the work."""
+"""MPI ranks: processes that exchange messages, or a single process that does all the work."""
 
 import os
 import subprocess
@@ -93,7 +93,7 @@ class Ranks:
     def gather(self, own: Array) -> Array:
         """Return the rows of all blocks in order, given those of this rank's blocks.
 
-        Every rank then adds the same numbers in the same order, which a sum by MPI would not.
+        Every rank can then add the same numbers in the same order, unlike a sum by MPI.
         """
         rows = np.empty((self.size * len(own), *own.shape[1:]), own.dtype)
         self._wait(self._comm.Iallgather(own, rows))
@@ -125,7 +125,7 @@ class Ranks:
 
     @contextmanager
     def abort_on_error(self) -> Iterator[None]:
-        """End all ranks with an error message if one fails; the others would wait forever."""
+        """Return a context in which an error is printed and ends all ranks: others would hang."""
         try:
             yield
         except Exception as error:
@@ -140,10 +140,10 @@ class Ranks:
 
     @contextmanager
     def report_loss(self, sentence: str) -> Iterator[None]:
-        """Print a message if another rank is killed.
+        """Return a context in which rank 0 has the error `sentence` printed if a rank is killed.
 
         A launcher that has lost a rank kills all others, so that none of them can print a message;
-        a small process outside of their group notices the end of rank 0 and prints it.
+        a small process outside of their group notices that rank 0 has ended, and prints it.
         """
         if self.rank:
             yield
@@ -161,7 +161,7 @@ class Ranks:
 
 
 def launched_ranks() -> Ranks | None:
-    """Return the ranks if an MPI launcher such as ``mpiexec`` started this process, or None."""
+    """Return the ranks, or None if no MPI launcher started this process; raise without MPI."""
     if not any(name in os.environ for name in LAUNCHERS):
         return None
     try:

@@ -14,9 +14,9 @@ from alphamf.tools.arrays import Array
 
 @dataclass(frozen=True)
 class FactorModel:
-    r"""Probabilistic matrix factorisation, see `alphamf.inference.targets.bpmf.BPMF`."""
+    r"""A probabilistic matrix factorisation; see `alphamf.inference.targets.bpmf.BPMF`."""
 
-    rank: int  # K
+    rank: int  # K, the number of factors
     # variance_w, variance_h, variance_x: sigma_w^2, sigma_h^2 and sigma_x^2.
     variance_w: float = 1.0
     variance_h: float = 1.0
@@ -31,7 +31,7 @@ class FactorModel:
 class Entries(NamedTuple):
     """The ratings of a block, row by row."""
 
-    # rows, columns: places within the block, int32, sorted by row and then by column.
+    # rows, columns: indices within the block, int32, sorted by row and then by column.
     rows: Array
     columns: Array
     values: Array  # Ratings, float32
@@ -56,11 +56,11 @@ def bounds(count: int, blocks: int) -> Array:
 class ListedRatings:
     """Ratings from lists; rows and columns are shuffled so that blocks are similar.
 
-    `train`, `test`: rows and columns, from 0, and values, each of shape (n,).
+    `train`, `test`: row and column numbers, from 0, and values, each of shape (n,).
     """
 
     shape: tuple[int, int]  # Number of rows and columns
-    blocks: int  # B
+    blocks: int  # B: the grid has B x B blocks
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class ListedRatings:
         self._sorted = tuple(self._sort(*entries) for entries in (train, test))
 
     def _sort(self, rows: Array, columns: Array, values: Array) -> tuple[Entries, Array]:
-        """Sort entries block by block; return them, and the start of each block."""
+        """Sort entries block by block; return them, the start of each block, and the last end."""
         check_index("rows", rows, self.shape[0])
         check_index("columns", columns, self.shape[1])
         of_rows, of_columns = (bounds(n, self.blocks) for n in self.shape)
@@ -108,9 +108,9 @@ class ListedRatings:
 class SyntheticRatings:
     """Synthetic ratings of any size; each block has its own random stream.
 
-    A rating is 3.6 plus the product of a row's and a column's standard normal factors, over the
-    root of the rank, plus noise of half its width. Popular columns have many times the ratings of
-    others; a pair drawn twice counts once, so that there are a little fewer than `count`.
+    A rating is 3.6 plus the inner product of a row's and a column's standard normal factors, over
+    the root of the rank, plus normal noise of deviation 0.5. Popular columns have far more ratings
+    than others; a pair drawn twice counts once, so there are a few ratings fewer than `count`.
     """
 
     shape: tuple[int, int]  # Number of rows and columns
@@ -119,7 +119,7 @@ class SyntheticRatings:
     rank: int  # Number of factors
     blocks: int  # B, the number of row blocks and of column blocks
     seed: int = 0  # Seed of the ratings
-    test: float = 0.01  # Proportion of the ratings that are for test
+    test: float = 0.01  # Proportion of the ratings that are for testing
 
     def __post_init__(self) -> None:
         _check(self.shape, self.blocks)
@@ -129,7 +129,7 @@ class SyntheticRatings:
         w, h = self._factors(0, row), self._factors(1, column)
         rng = generator(self.seed, Key.RATINGS, 2, row, column)
         count = self.count // self.blocks**2
-        # Columns by the square of a uniform number: the density falls like 1 / sqrt.
+        # Columns are squares of uniform numbers: the density falls like 1 / sqrt.
         columns = (rng.random(count) ** 2 * h.shape[1]).astype(np.int64)
         pairs = np.unique(rng.integers(w.shape[1], size=count) * h.shape[1] + columns)
         rows, columns = (x.astype(np.int32) for x in np.divmod(pairs, h.shape[1]))

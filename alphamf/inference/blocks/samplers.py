@@ -24,16 +24,16 @@ from alphamf.tools.arrays import Array
 class StateLayout(NamedTuple):
     """The state that a sampler keeps per entry of theta."""
 
-    chains: int  # Number of chains, whose blocks travel each by themselves
+    chains: int  # Number of chains, each of which moves its blocks by itself
     arrays: int  # A, the number of state arrays that travel with a block of H
-    # How many of them, the first ones, are positions; the last of these is the newest.
+    # How many of these arrays, the first ones, are positions; the last of them is the newest.
     positions: int
-    moves: int  # How often a step asks for a part of the data, for which blocks of H travel
+    moves: int  # Number of parts of the data that a step draws; blocks of H move for each
     sums: int  # Numbers that a block adds to the sums over all blocks in a step
 
 
 def layout(sampler: Any) -> StateLayout:
-    """Return the state layout of a sampler."""
+    """Return the state layout of a sampler; raise an error if it cannot run over blocks."""
     if isinstance(sampler, SGLD):
         return StateLayout(1, 1, 1, 1, 0)
     if isinstance(sampler, PSGLD) and not sampler.correction:
@@ -127,7 +127,7 @@ def _hamcmc(walk: Any, sampler: HAMCMC) -> None:
         memory = x[m:].reshape(2 * pairs, -1)
         others = np.concatenate([memory, gradient.reshape(1, -1), z.reshape(1, -1)])
         own.append((memory @ others.T).astype(np.float64).ravel())
-    # Of a row block and the column block that meets it: in the order of the row blocks.
+    # Sums of a row block and its paired column block, in the order of the row blocks.
     products = walk.ranks.gather(np.stack(own).reshape(len(own) // 2, 2, -1).sum(1)).sum(0)
     w = walk.stream(walk.common + 1).standard_normal(pairs)
     weights = combination(products.reshape(2 * pairs, -1), w, h, sampler.gamma).astype(np.float32)
@@ -150,13 +150,13 @@ def _hamcmc(walk: Any, sampler: HAMCMC) -> None:
 
 
 def combination(products: Array, w: Array, h: float, gamma: float) -> Array:
-    r"""Return the weights of (S, Y) in HAMCMC's move; only these need sums over all blocks.
+    r"""Return the weights a, b of S, Y in HAMCMC's move; only these need sums over all blocks.
 
     .. math:: -h H g + \sqrt{2h}\, \mathcal{N}(0, H)
        = -h \gamma g + \sqrt{2 h \gamma}\, z + S a + Y b.
 
-    `products`: (S, Y)' (S, Y, g, z), shape (2m, 2m + 2), for m pairs of float32, oldest first. `w`:
-    standard normal numbers, shape (m,). Returns: (a, b), shape (2m,).
+    `products`: (S, Y)' (S, Y, g, z), shape (2m, 2m + 2), of m differences S of theta and Y of
+    gradients (oldest first), the gradient g and noise z. `w`: noise, (m,). Returns: shape (2m,).
     """
     m = len(w)
     known = Products(products[:m, m : 2 * m], products[m:, m : 2 * m], np.diagonal(products)[:m])

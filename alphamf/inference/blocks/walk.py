@@ -1,4 +1,4 @@
-"""The data that a rank holds, and the loop over blocks: each step uses one part of the data."""
+"""The data that a rank holds, and the loop over blocks: each gradient uses one part of them."""
 
 import time
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from alphamf.inference.ranges import NOT_NEGATIVE, check_range
 from alphamf.tools.arrays import Array, Floats
 
 CHUNK = 8192
-"""Ratings whose rows of W and H are multiplied at once, so that their products stay in cache."""
+"""Number of ratings whose rows of W and H are multiplied at once, so that they stay in cache."""
 
 
 class Scratch:
@@ -33,13 +33,13 @@ class Scratch:
 
 
 class BlockLikelihood:
-    r"""The likelihood of a block.
+    r"""The likelihood of the ratings of a block.
 
-    With E the matrix of errors, of the ratings' pattern, the gradients are E H' and
-    W' E times a weight: sampled dense-dense products first, then sparse-dense ones.
+    E is the sparse matrix of the errors of these ratings. The gradients are E H' and W' E times a
+    weight: sampled dense-dense products first, then sparse-dense ones.
     """
 
-    entries: Entries  # Ratings, less the model's offset; their values are kept as they are
+    entries: Entries  # Ratings, less the model's offset; they do not change
 
     def __init__(self, entries: Entries, shape: tuple[int, int], scratch: Scratch) -> None:
         from scipy.sparse import csr_array
@@ -48,7 +48,7 @@ class BlockLikelihood:
         starts = np.searchsorted(entries.rows, np.arange(shape[0] + 1)).astype(np.int32)
         self._error = scratch.error[: len(entries.values)]
         self._matrix = csr_array((self._error, entries.columns, starts), shape=shape)
-        # SciPy copies what is a small part of a larger array.
+        # SciPy copies an array that is a small part of a larger one.
         self._matrix.data = self._error
         self._across = self._matrix.T
 
@@ -62,7 +62,7 @@ class BlockLikelihood:
 
 
 def products(w: Array, h: Array, rows: Array, columns: Array, scratch: Scratch) -> Array:
-    """Return inner products of the given rows of w and of h in ``scratch.error``, shape (n,)."""
+    """Return the inner products of given rows of w and h, stored in ``scratch.error``: (n,)."""
     out = scratch.error[: len(rows)]
     for first in range(0, len(rows), CHUNK):
         part = slice(first, min(first + CHUNK, len(rows)))
@@ -85,10 +85,10 @@ def owned_blocks(blocks: int, ranks: SingleProcess | Ranks) -> range:
 class Chain:
     """The state arrays of a chain, block by block.
 
-    Row block b meets column block (b + part) mod B, and the rank that owns the one has the other.
+    Row block b is paired with column block (b + part) mod B, on the rank that owns row block b.
 
     `rows`: by row block, shape (A, I_b, K), for A state arrays of the sampler. `columns`: by column
-    block, shape (A, J_b, K), of those blocks that are here now.
+    block, shape (A, J_b, K), of those blocks that this rank now holds.
     """
 
     ranks: SingleProcess | Ranks
@@ -108,7 +108,7 @@ class Chain:
         return [(b, (b + self.part) % blocks) for b in owned_blocks(blocks, self.ranks)]
 
     def move(self, part: int) -> None:
-        """Pass the blocks of H to the next rank, which pairs them with other rows."""
+        """Pass the blocks of H to the ranks whose rows they are paired with in part `part`."""
         blocks = len(self.widths)
         each = blocks // self.ranks.size
         before, self.part = self.part, part
@@ -147,11 +147,11 @@ class Predictions:
     """Mean predictions of the test ratings of a rank's rows, over steps that paired them.
 
     A test rating is predicted each time that its part of the data is drawn, about once in B steps,
-    so that no messages are needed. Before `burn_in` the latest prediction replaces the mean. With
+    so that no messages are needed. Up to `burn_in` the latest prediction replaces the mean. With
     two chains the mean is that of Richardson-Romberg: twice the fine chain's minus the coarse
     chain's.
 
-    `sums`: by chain, row block and column block, float64.
+    `sums`: sums of predictions by chain, row block and column block, float64.
     """
 
     burn_in: int  # Number of steps before the means begin
@@ -190,7 +190,7 @@ class Predictions:
             self.visits[chain.number, chain.part] += 1
 
     def rmse(self, ranks: SingleProcess | Ranks) -> float | None:
-        """Return the RMSE of the mean predictions; None until all have been predicted."""
+        """Return the RMSE of mean predictions; None if one is missing, or there are no tests."""
         if self.visits.min() < 0:
             return None
         counts = self.visits.clip(1)
@@ -213,21 +213,21 @@ class Walk:
     the ranks with which they are paired in this part, and moves every block with the gradient of
 
     .. math:: \tilde U = \frac{N}{|\Omega_s|} \sum_{(i, j) \in \Omega_s}
-       \frac{e_{ij}^2}{2 \sigma_x^2} + \frac{|W|^2}{2 \sigma_w^2} + \frac{|H|^2}{2 \sigma_h^2}.
+       \frac{e_{ij}^2}{2 \sigma_x^2} + \frac{|W|^2}{2 \sigma_w^2} + \frac{|H|^2}{2 \sigma_h^2},
 
-    Random numbers come from streams with the key (step, block), so that they are the same on any
-    number of ranks (Simsekli et al., ICML 2016, section 4.3, after Gemulla et al., KDD 2011).
+    with e the errors of predictions. Random numbers have the key (step, block), so they are the
+    same on any number of ranks (Simsekli et al., ICML 2016, 4.3, after Gemulla et al., KDD 2011).
     """
 
-    model: FactorModel  # The posterior
+    model: FactorModel  # Model whose posterior is sampled
     sampler: Any  # SGLD, PSGLD, HAMCMC or SGRRLD of `alphamf.inference.samplers`
-    seed: int  # The same seed, the same chain
+    seed: int  # Seed of the random streams
     every: int  # Steps between points of the curve
-    # Those that share the run, each of which makes the same calls; by default this process alone.
+    # Ranks that share the run; each must make the same calls. By default, this process alone.
     ranks: SingleProcess | Ranks
     blocks: int
     steps: int  # Number of steps made
-    # Time that they took, predictions aside: CPU time in one process, wall time over ranks.
+    # Seconds that they took without predictions: CPU time in one process, wall time over ranks.
     seconds: float
 
     def __init__(
@@ -241,7 +241,7 @@ class Walk:
         burn_in: int = 0,
         every: int = 10,
     ) -> None:
-        # NumPy's integers are not for JSON, which a checkpoint's index is written in.
+        # A checkpoint's index is written as JSON, which cannot hold NumPy's integers.
         seed, burn_in = index(seed), index(burn_in)
         check_range("seed", seed, NOT_NEGATIVE)
         self.ranks = ranks = ranks or SingleProcess()
@@ -254,7 +254,7 @@ class Walk:
         self.layout: StateLayout = layout(sampler)
         self.own: range = owned_blocks(blocks, ranks)
         self.common: int = 2 * blocks
-        """Key of random numbers that are not of one block; those below are b and B + j."""
+        """Key of random numbers for all blocks together; keys of single blocks are b and B + j."""
         self.steps, self.seconds = 0, 0.0
         self._clock = time.process_time if ranks.size == 1 else time.perf_counter
         self.curve: list[list[float]] = []
@@ -301,7 +301,7 @@ class Walk:
             )
 
     def _start(self, key: int, count: int) -> Array:
-        """Draw W or H near its level, a tenth of the prior's width; other state arrays are 0."""
+        """Draw W or H around its level, with 0.1 of the prior's width; other state arrays are 0."""
         _, arrays, positions, _, _ = self.layout
         state = np.zeros((arrays, int(count), self.model.rank), np.float32)
         variance = self.model.variance_w if key < self.blocks else self.model.variance_h
@@ -345,7 +345,7 @@ class Walk:
     def run(
         self, steps: int, *, checkpoint: Path | None = None, segment: int = 100
     ) -> Iterator[int]:
-        """Continue until `steps` steps are made; yield the number of steps after each."""
+        """Load the checkpoint, if any; step until `steps` are made, and yield each number."""
         from alphamf.inference.blocks import checkpoints
 
         if checkpoint is not None:

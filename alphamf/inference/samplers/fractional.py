@@ -1,9 +1,9 @@
 r"""Fractional Langevin dynamics: samplers that jump, driven by symmetric alpha-stable noise.
 
 The noise L of index alpha, from above 1 to 2, has independent coordinates with
-:math:`E e^{i \omega L_t} = e^{-t |\omega|^\alpha}`; alpha = 2 is N(0, 2 t), the noise of Langevin.
+:math:`E e^{i \omega L_t} = e^{-t |\omega|^\alpha}`; alpha = 2 is N(0, 2 t), as SGLD adds.
 Below 2 its variance is infinite: it jumps, so that chains cross valleys and reach heavy tails in a
-few steps. For a law to stay, the drift has to be a Riesz derivative of negative order,
+few steps. For an invariant law, the drift is made from a Riesz derivative of negative order,
 
 .. math:: D^{\alpha - 2}\{f\}, \quad \text{in Fourier space} \quad |\omega|^{\alpha - 2} \hat f.
 """
@@ -27,14 +27,14 @@ from alphamf.tools.arrays import Array, namespace
 INDEX = Range("must be above 1 and at most 2", lambda x: 1 < x <= 2)
 
 EXTENT = 20.0
-"""Momenta above it have their velocity from the series of the tails."""
+"""Absolute momentum from which on the velocity is computed by the series of the tails."""
 
 FARTHEST = 1e6
-"""Momenta above it have the velocity of this one."""
+"""Largest momentum in the table of velocities; larger ones get its velocity."""
 
 POINTS = 8192
-"""Points of the table of velocities, evenly spaced in asinh(v): linear between them, it is right
-to 1e-6."""
+"""Number of points in the table of velocities, evenly spaced in asinh(v); linear interpolation
+between them is accurate to 1e-6."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class FLA:
     step_size
         h, a number or a function of the step index.
     alpha
-        Index of the noise.
+        Index of the noise, above 1 and at most 2.
     terms, spacing
         K and d; with K = 0, d has no effect.
 
@@ -150,7 +150,7 @@ class FLA:
 
 
 class FULDState(NamedTuple):
-    """State of `FULD`."""
+    """Position, number of steps and momentum."""
 
     theta: Array  # Position, shape (*chains, D)
     step: int  # Number of steps made
@@ -165,21 +165,21 @@ class FULD:
        d\theta = G(v)\, dt, \qquad G = -\frac{\psi'}{\psi}, \qquad
        \hat\psi(\omega) = e^{-|\omega|^\alpha / \alpha}.
 
-    They leave the posterior times the stable law psi for each coordinate of v invariant, for any
-    tails; G is bounded and falls like (alpha + 1) / v, so a momentum that has jumped hardly moves
-    theta. A leap is half a drift, half a kick, the friction's exact move, half a kick, half a
-    drift, with one gradient: its bias is O(h^2).
+    The dynamics leave the posterior times the stable law psi for each coordinate of v invariant,
+    for any tails. For alpha < 2, G is bounded and falls like (alpha + 1) / v, so a momentum that
+    has jumped hardly moves theta. A leap is half a drift, half a kick, the friction's exact move,
+    half a kick and half a drift, with one gradient; its bias is O(h^2).
 
     Attributes
     ----------
     step_size
         h, a number or a function of the step index.
     alpha
-        Index of the noise.
+        Index of the noise, above 1 and at most 2.
     leaps
         Leaps per step.
     friction
-        gamma.
+        gamma, the rate at which momenta decay.
 
     References
     ----------

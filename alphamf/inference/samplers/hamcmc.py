@@ -1,4 +1,4 @@
-r"""HAMCMC: Langevin moves preconditioned by the L-BFGS inverse Hessian, and the naive chain."""
+r"""HAMCMC: Langevin moves preconditioned by the L-BFGS inverse Hessian; a naive baseline."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -18,7 +18,7 @@ class HAMCMCState(NamedTuple):
 
     theta: Array  # Newest sample, shape (*chains, D)
     step: int  # Number of steps made
-    # The samples still to be moved from, shape (M, *chains, D); the oldest at step modulo M.
+    # Samples that later steps move from, shape (turns, *chains, D); oldest at step modulo turns.
     past: Array
     # s, y: displacements and gradient differences, shape (M - 1, *chains, D), zero while empty; the
     # oldest at step modulo M - 1.
@@ -29,7 +29,7 @@ class HAMCMCState(NamedTuple):
 
 @dataclass(frozen=True)
 class _QuasiNewton:
-    """A Langevin move from the sample `turns` steps back, under H of the latest pairs."""
+    """Langevin moves from the sample `turns` steps back, preconditioned by H of recent pairs."""
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient",)
 
@@ -89,9 +89,9 @@ class HAMCMC(_QuasiNewton):
 
     both gradients on one minibatch and one draw of the latents. M interleaved Langevin chains,
     which share latents, use each other's curvature; they start at one point with H = gamma I. The
-    posterior is invariant up to O(h) where the curvature is constant; where it is not, a bias stays
+    posterior is invariant up to O(h) if the curvature is constant; if it is not, there is a bias
     that does not shrink with h. On a positive target samples are mirrored, as in the paper, which
-    is right only where H is nearly diagonal. The step size is held over blocks of M steps.
+    is correct only if H is nearly diagonal. The step size is constant over blocks of M steps.
 
     Attributes
     ----------
@@ -102,8 +102,8 @@ class HAMCMC(_QuasiNewton):
     gamma
         Scale of the initial inverse Hessian.
     trust
-        lambda, which shrinks H towards (Hessian + lambda)^-1; large enough, it keeps s'y > 0 where
-        U is not convex.
+        lambda, which shrinks H towards (Hessian + lambda)^-1; if large enough, it keeps s'y > 0
+        where U is not convex.
 
     References
     ----------
@@ -122,7 +122,7 @@ class HAMCMC(_QuasiNewton):
 
 
 class NaiveQN(_QuasiNewton):
-    """The naive quasi-Newton chain, which does *not* target the posterior: a baseline.
+    """The naive quasi-Newton chain, a baseline that does *not* have the posterior as its law.
 
     Every step moves from the newest sample, which H depends on; attributes as in `HAMCMC`.
 

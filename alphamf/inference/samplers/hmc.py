@@ -1,7 +1,7 @@
 r"""Hamiltonian Monte Carlo with a mass matrix (HMC) or with a metric of the position (RHMC).
 
-A step draws a momentum p, follows Hamilton's equations of H = U + kinetic energy, and accepts the
-end with probability min(1, exp(H_0 - H_1)). Potentials must be of all data, with a value.
+A step draws a momentum p, follows Hamilton's equations of H = U + kinetic energy, from H_0 to H_1,
+and accepts the end with probability min(1, exp(H_0 - H_1)). Potentials are of all data.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,8 +33,8 @@ class ExtendedPotential(NamedTuple):
     mass mirroring would be wrong, because reversing some coordinates of p changes its kinetic
     energy. The price is that a dense mass, which fits one orthant, is used in all of them.
 
-    Outside of a box far wider than any posterior U is infinite, and gradients are clipped far above
-    any useful value, so that a trajectory that diverges stays finite and is rejected. The clipped
+    Outside of a box that is far wider than any posterior, U is infinite; gradients are clipped far
+    above any useful value. So a trajectory that diverges stays finite and is rejected. The clipped
     force is a function of the position alone, which is all that reversibility and the preservation
     of volume need.
     """
@@ -43,18 +43,18 @@ class ExtendedPotential(NamedTuple):
     positive: bool
 
     def unfold(self, rng: Any, theta: Array) -> Array:
-        """Give theta random signs if the target is positive."""
+        """Return theta, with random signs if the target is positive."""
         if not self.positive:
             return theta
         chance = rng.random(theta.shape, dtype=theta.dtype)
         return namespace(theta).where(chance < 0.5, -theta, theta)
 
     def fold(self, theta: Array) -> Array:
-        """Map theta to the corresponding position in the target's support."""
+        """Return the position in the target's support that theta stands for."""
         return namespace(theta).abs(theta) if self.positive else theta
 
     def turn_gradient(self, theta: Array, gradient: Array) -> Array:
-        """Convert a gradient between theta and the folded position."""
+        """Return the gradient in theta, given that in the folded position, or the reverse."""
         return namespace(theta).where(theta < 0, -gradient, gradient) if self.positive else gradient
 
     def clipped_position(self, theta: Array) -> Array:
@@ -71,10 +71,10 @@ class ExtendedPotential(NamedTuple):
         return xp.where((clip_large(theta) == theta).all(-1), u, xp.inf)
 
     def metric(self, theta: Array) -> Metric:
-        """Return G, with derivatives adapted to theta's signs; I if G is not definite.
+        """Return G, with derivatives adapted to theta's signs; I if a varying G is singular.
 
         The law is invariant under any metric, so I is used if a diverging trajectory leads to a G
-        that is singular to working precision.
+        that is not positive definite to working precision.
         """
         xp = namespace(theta)
         metric = metric_of(self.potential, self.clipped_position(theta))
@@ -92,7 +92,7 @@ class ExtendedPotential(NamedTuple):
 
 
 def _definite(metric: Metric) -> Array:
-    """Return for which chains a metric is positive definite to working precision."""
+    """Return in which chains G is positive definite to working precision, (*chains,)."""
     g, xp = metric.g, namespace(metric.g)
     if not isinstance(metric, Dense):
         return (xp.isfinite(g) & (g > 0)).all(-1)
@@ -108,7 +108,7 @@ def _definite(metric: Metric) -> Array:
 
 
 def clip_large(x: Array, power: float = 0.2) -> Array:
-    """Clip to a power of the dtype's largest number: 5e7 in float32 by default."""
+    """Clip to +- a power of the dtype's largest number: 5e7 in float32 by default."""
     xp = namespace(x)
     most = float(xp.finfo(x.dtype).max) ** power
     return xp.clip(x, -most, most)
@@ -124,7 +124,7 @@ def leapfrog(
     velocity: Callable[[Array], Array],
     force: Callable[[Array], Array] = lambda gradient: gradient,
 ) -> Iterator[Point]:
-    """Yield the point after each leap of size h from a point, with one gradient each."""
+    """Yield the point after each of `leaps` leaps of size h; a leap costs one gradient."""
     kick = force(gradient)
     for _ in range(leaps):
         momentum = momentum - 0.5 * h * kick
@@ -136,9 +136,9 @@ def leapfrog(
 
 
 def metropolis(rng: Any, before: Array, after: Array) -> Array:
-    """Decide which chains accept the energies `after`, if finite; all of shape (*chains,).
+    """Return which chains accept a move, given the energies; all of shape (*chains,).
 
-    A chain whose energy before the move is not finite accepts any finite energy.
+    If `after` is not finite, the move is rejected; otherwise accepted if `before` is not finite.
     """
     xp = namespace(after)
     finite = xp.isfinite(after)
@@ -148,7 +148,7 @@ def metropolis(rng: Any, before: Array, after: Array) -> Array:
 
 
 def select_accepted(taken: Array, new: Array, old: Array | int) -> Array:
-    """Return `new` for chains that are `taken`, shape (*chains,), or `old`, shape (*chains, D)."""
+    """Return `new`, shape (..., *chains, D), in chains `taken`, (*chains,), and `old` in others."""
     return namespace(new).where(taken[..., None], new, old)
 
 
@@ -191,7 +191,7 @@ def move(
 
 
 def count(accepted: Array, taken: Array) -> Array:
-    """Return the number of acceptances so far, as an array even for a single chain."""
+    """Return each chain's number of acceptances so far, as an array even for a single chain."""
     return namespace(accepted).asarray(accepted + taken)
 
 
@@ -222,7 +222,7 @@ class HMC:
     step_size, leaps
         epsilon, a number or a function of the step index, and leapfrog steps per step.
     mass
-        M: `masses.UnitMass` or `masses.MassEM`.
+        M: a `masses.UnitMass`, `masses.ConstantMass` or `masses.MassEM`.
 
     References
     ----------
@@ -284,9 +284,9 @@ class RHMC:
        p' &= p_{1/2} - \tfrac{\epsilon}{2} \nabla_\theta H(\theta', p_{1/2}).
        \end{aligned}
 
-    The first two are solved by n fixed-point iterations. The posterior is invariant up to what they
-    leave, of the order of epsilon^(n + 1). If a step is too large for them to converge, the end is
-    mostly rejected. A leap costs one gradient and n metrics, each D^3 where G is dense.
+    The first two are solved by n fixed-point iterations. The posterior is invariant up to an error
+    that these leave, O(epsilon^(n + 1)). If a step is too large for them to converge, the end is
+    mostly rejected. A leap costs one gradient and n metrics, each in time D^3 where G is dense.
 
     Attributes
     ----------
@@ -334,7 +334,7 @@ class RHMC:
     def flow(
         self, potential: ExtendedPotential, metric: Metric, theta: Array, momentum: Array, h: float
     ) -> tuple[Array, Array]:
-        """Return the end of the leaps of size h from theta and momentum, shape (*chains, D)."""
+        """Return the position and momentum after the leaps of size h, shape (*chains, D)."""
         gradient = potential.grad(theta)
         for _ in range(self.leaps):
             half = momentum
@@ -363,7 +363,7 @@ class HMCBFGSState(NamedTuple):
     theta: Array  # Newest sample, shape (*chains, D)
     step: int  # Number of steps made
     accepted: Array  # Number of acceptances of each chain, of all its members, shape (*chains,)
-    # The ensemble in the order of their last moves, shape (K, *chains, D); the last one is theta.
+    # The members in the order of their last moves, shape (K, *chains, D); the last one is theta.
     past: Array
 
 
@@ -374,11 +374,11 @@ class HMCBFGS:
     .. math:: p \sim \mathcal{N}(0, H^{-1}), \qquad
        \dot\theta = H p, \qquad \dot p = -\nabla U(\theta),
 
-    where H is that of L-BFGS from the K - 2 pairs of successive others, in the order of their last
-    moves. Each step moves the member that was moved least recently, on which H does not depend, so
-    the product of K posteriors is invariant, exactly, at any step size. All start at one theta, and
-    share latents, which is exact only if `draw` draws them afresh. A step costs K + leaps gradients
-    and two values.
+    where H is L-BFGS's inverse Hessian, from the K - 2 pairs of successive others in the order of
+    their last moves. A step moves the member that was moved least recently, on which H does not
+    depend, so the product of K posteriors is invariant, exactly, at any step size. All members
+    start at one theta, and share latents, which is exact only if `draw` draws them afresh. A step
+    costs K + leaps gradients and two values.
 
     Attributes
     ----------
@@ -387,7 +387,7 @@ class HMCBFGS:
     ensemble
         K, at least 3.
     gamma
-        H is gamma I in directions of no pair.
+        H is gamma I in directions that are orthogonal to all pairs.
 
     References
     ----------

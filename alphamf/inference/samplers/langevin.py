@@ -1,6 +1,6 @@
-r"""Langevin samplers that need only a gradient: SGLD, and PSGLD with a diagonal preconditioner.
+r"""Langevin samplers: SGLD, PSGLD with a learned diagonal preconditioner, RSGLD with a metric.
 
-All samplers share one convention, with a step size h and a preconditioner G,
+All have one form, with a step size h, a preconditioner G and the potential of a minibatch,
 
 .. math:: \theta' = \theta - h\, G \nabla \tilde U(\theta) + \mathcal{N}(0,\, 2 h G).
 """
@@ -21,7 +21,7 @@ from alphamf.tools.arrays import Array, namespace
 
 
 class SGLDState(NamedTuple):
-    """Position and number of steps."""
+    """Position, shape (*chains, D), and number of steps made."""
 
     theta: Array
     step: int
@@ -31,8 +31,8 @@ class SGLDState(NamedTuple):
 class SGLD:
     r"""Stochastic gradient Langevin dynamics, with G = I.
 
-    On a Gaussian of precision a it has variance 1 / (a (1 - h a / 2)), not 1 / a: the bias of a
-    constant step size.
+    On a Gaussian of precision a its samples have variance 1 / (a (1 - h a / 2)), not 1 / a: this is
+    the bias of a constant step size.
 
     Attributes
     ----------
@@ -91,16 +91,16 @@ class PSGLD:
     .. math:: G = \frac{1}{\lambda + \sqrt{v}}, \qquad
        v' = \alpha v + (1 - \alpha)\, \bar g \circ \bar g, \qquad \bar g = \nabla \tilde U / N,
 
-    with v = 0 at the start and the prior's N-th part in the mean gradient. A step moves by v' (Li
-    et al.), which bounds it by h N / sqrt(1 - alpha) in a coordinate, or by v (`lagged`). Without
-    the drift :math:`\Gamma_i = \partial G_i / \partial \theta_i` the law is wrong at any step
-    size: in one dimension the posterior over G. `correction` adds
+    with v = 0 at the start; the mean gradient includes an N-th of the prior's. A step uses G at v'
+    (Li et al.), which limits a coordinate's drift to h N / sqrt(1 - alpha), or at v (`lagged`).
+    Without :math:`\Gamma_i = \partial G_i / \partial \theta_i` in the drift the law is wrong at any
+    step size: in one dimension it is the posterior divided by G. `correction` adds
 
     .. math:: \Gamma = -\frac{G^2}{2 \sqrt{v}} \circ w, \qquad
        w' = \alpha w + (1 - \alpha) \frac{2}{N}\, \bar g \circ \mathrm{diag}(\nabla^2 \tilde U),
 
-    where w is dv / dtheta with all positions that v remembers moved together, as they lie within a
-    few steps of each other. It leaves the posterior invariant up to O(h).
+    where w approximates dv / dtheta: all positions that v averages over are moved together, as they
+    lie within a few steps of each other. This leaves the posterior invariant up to O(h).
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ class PSGLD:
     scale
         N, the number of data points that the gradient sums over.
     lagged
-        Whether G is made of the gradients before the present one; not with `correction`.
+        Whether G is made of the gradients before the current one; False with `correction`.
     correction
         Whether to add Gamma, which needs ``hessian_diagonal(theta)`` of the potential, of a shape
         that broadcasts to (*chains, D).
@@ -188,17 +188,17 @@ class RSGLD:
        + \mathcal{N}(0,\, 2 h G^{-1}), \qquad
        \Gamma_i = \sum_j \frac{\partial (G^{-1})_{ij}}{\partial \theta_j}.
 
-    With Gamma and the full gradient it leaves the posterior invariant to first order in h. A dense
-    G is factorised at every step: O(D^3), and O(D^3) memory where G varies; the diagonal needs
-    O(D), or O(D^2). A positive target needs `diagonal`: mirroring is right under a diagonal metric
-    alone.
+    With Gamma and the full gradient it leaves the posterior invariant up to O(h). A dense G is
+    factorised at every step, in time O(D^3), and O(D^3) memory where G varies; the diagonal needs
+    O(D), or O(D^2). A positive target with a dense G needs `diagonal`: mirroring is correct only
+    under a diagonal metric.
 
     Attributes
     ----------
     step_size
         h, without a unit; a number or a function of the step index.
     diagonal
-        Whether to use the diagonal of G in the place of G, which is as right and mixes more slowly.
+        Whether to use the diagonal of G instead of G, which is as correct but mixes more slowly.
     correction
         Whether to add Gamma; without it the law is wrong unless G is constant.
 

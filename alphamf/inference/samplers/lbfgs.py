@@ -1,9 +1,9 @@
 """The limited-memory BFGS inverse Hessian H as products, without forming the matrix.
 
-It is made from pairs (s, y) of displacements and gradient differences, oldest first, and H = gamma
-I (Nocedal & Wright, 2006, eq. 6.17). A pair must have s'y > 0 for H to stay positive definite; a
-pair without, beyond rounding, is skipped (rho = 0 in the place of 1 / s'y), in each chain
-separately, so that a pair of zeros is an empty slot. Vectors have shape (*chains, D).
+It starts from gamma I and is updated by pairs (s, y) of displacements and gradient differences,
+oldest first (Nocedal & Wright, 2006, eq. 6.17). A pair must have s'y > 0, beyond rounding, for H to
+stay positive definite; others are skipped (rho = 0 instead of 1 / s'y), in each chain separately,
+so that a pair of zeros is an empty slot. Vectors have shape (*chains, D).
 """
 
 from math import sqrt
@@ -13,9 +13,9 @@ from alphamf.tools.arrays import Array, dot, namespace, put
 
 
 def least_curvature(ss: Array, yy: Array, resolution: float | None = None) -> Array:
-    """Return the smallest admissible s'y of a pair, given s's, y'y and the vectors' precision.
+    """Return the number that s'y of a pair must exceed, given s's and y'y, each of one shape.
 
-    `resolution`: resolution of the vectors, 1e-7 for float32.
+    `resolution`: relative precision of the vectors, 1e-7 for float32. None: that of `ss`.
     """
     xp = namespace(ss)
     least: Array = xp.sqrt(ss)
@@ -25,10 +25,10 @@ def least_curvature(ss: Array, yy: Array, resolution: float | None = None) -> Ar
 
 
 class CompactHessian(NamedTuple):
-    r"""H in compact form: numbers whose size does not depend on D.
+    r"""H in compact form: arrays whose size does not depend on that of theta.
 
-    With S and Y the matrices whose columns are the pairs, R the upper triangle of S'Y (diagonal
-    included), D its diagonal and P = R^-1 S',
+    With S and Y the matrices whose columns are s and y of the pairs, R the upper triangle of S'Y
+    (diagonal included), D its diagonal and P = R^-1 S',
 
     .. math:: H = \gamma (I - P^\top Y^\top)(I - Y P) + P^\top D P.
 
@@ -36,7 +36,7 @@ class CompactHessian(NamedTuple):
     with g and with the noise (Byrd, Nocedal & Schnabel, Math. Programming 63, 1994, eq. 2.6).
     """
 
-    gamma: float  # H where there are no pairs
+    gamma: float  # H is gamma I where there are no pairs
     inverse: Array  # R^-1, 0 for skipped pairs, shape (*chains, m, m): P is never formed
     sy: Array  # D, 0 for skipped pairs, shape (*chains, m)
     yy: Array  # Y'Y, shape (*chains, m, m)
@@ -84,7 +84,7 @@ def products(s: Array, y: Array) -> Products:
 
 
 def update_products(known: Products, s: Array, y: Array, place: int) -> Products:
-    """Update the products of pairs after only the one at `place` has changed, in O(m D)."""
+    """Return the products after only the pair at `place` has changed, in O(m D)."""
     new_s, new_y = s[place], y[place]
     s, y = chains_first(s), chains_first(y)
     sy, yy, ss = (each.copy() for each in known)
@@ -104,7 +104,7 @@ def chains_first(vectors: Array) -> Array:
 def compact_hessian(
     known: Products, gamma: float, age: Array, resolution: float | None = None
 ) -> CompactHessian:
-    """Return H from the products of its pairs, numbered by `age`, shape (m,), the oldest 0."""
+    """Return H from its pairs' products; `age`: shape (m,), from 0 for the oldest pair on."""
     cross, yy, ss = known
     xp = namespace(cross)
     sy = xp.diagonal(cross, axis1=-2, axis2=-1)
@@ -135,7 +135,7 @@ def curvatures(s: Array, y: Array) -> tuple[Array, Array]:
 
 
 class InverseHessian(NamedTuple):
-    r"""H in compact form, for any number of products."""
+    r"""H with its pairs, for any number of products and draws."""
 
     # s, y: pairs, shape (*chains, m, D).
     s: Array
@@ -160,15 +160,15 @@ class InverseHessian(NamedTuple):
     def inverse_root(self, z: Array) -> Array:
         r"""Return a draw from N(0, B), B = H^-1, where z is standard normal, in O(m^2 D).
 
-        The pairs must stand oldest first.
+        The pairs must be in order, the oldest first.
 
-        It is R z with R R' = B, pair by pair
+        The draw is R z with R R' = B; each pair in turn changes R,
 
         .. math:: R \leftarrow (I + u t^\top) R, \qquad t = \frac{s}{\sqrt{s^\top B s}}, \qquad
            u = \frac{y}{\sqrt{s^\top y}} - \frac{B s}{\sqrt{s^\top B s}},
 
-        with B before the pair: the inverse, by the Sherman-Morrison formula, and transpose of the
-        square root of H by Brodie, Gourlay & Greenstadt, IMA J. Appl. Math. 11 (1973).
+        with B as before the pair: R is the inverse (by the Sherman-Morrison formula) and transpose
+        of the square root of H by Brodie, Gourlay & Greenstadt, IMA J. Appl. Math. 11 (1973).
         """
         xp = namespace(z)
         rho = (self.form.sy > 0) / xp.where(self.form.sy > 0, self.form.sy, 1)
@@ -202,6 +202,6 @@ def inverse_hessian(s: Array, y: Array, gamma: float) -> InverseHessian:
 def from_products(
     s: Array, y: Array, gamma: float, known: Products, oldest: int = 0
 ) -> InverseHessian:
-    """Return H from pairs in a ring, shape (m, *chains, D), whose inner products are known."""
+    """Return H from pairs (m, *chains, D) in a ring, its oldest at `oldest`, and their products."""
     age = (namespace(s).arange(len(s)) - oldest) % len(s)
     return InverseHessian(chains_first(s), chains_first(y), compact_hessian(known, gamma, age))

@@ -20,7 +20,7 @@ class Mass(Protocol):
     def init(self, theta: Array) -> Any: ...
 
     def inverse(self, state: Any) -> Metric:
-        """Return M^-1: its `Metric.apply` is a velocity, its `inverse_root` a draw from N(0, M)."""
+        """Return M^-1, with `apply` for velocities and `inverse_root` for draws from N(0, M)."""
         ...
 
     def update(self, rng: Any, state: Any, theta: Array, momentum: Array) -> Any:
@@ -29,14 +29,14 @@ class Mass(Protocol):
 
 
 class InverseMassState(NamedTuple):
-    """State of a constant mass: M^-1 with theta's dtype, on its device."""
+    """State of a constant mass: M^-1, shape (), (D,) or (D, D), in theta's dtype and device."""
 
     inverse: Array
 
 
 @dataclass(frozen=True)
 class UnitMass:
-    """M = I, as a diagonal that broadcasts."""
+    """The mass M = I, whose state is the number 1, which broadcasts to the diagonal."""
 
     def init(self, theta: Array) -> InverseMassState:
         return InverseMassState(namespace(theta).ones((), theta.dtype))
@@ -91,16 +91,16 @@ class ForceTerms(NamedTuple):
 
 
 class MassEMState(NamedTuple):
-    """An adaptive mass per chain; counters have the shape (*chains, 1)."""
+    """An adaptive mass per chain; all counters but `steps` have the shape (*chains, 1)."""
 
-    steps: int  # Number of updates so far, until the mass rests
+    steps: int  # Number of updates so far, at most `freeze`
     inverse: Array  # M^-1, shape (*chains, D) or (*chains, D, D)
-    # mean, scatter: mean of the E step's samples, zero where it is known to be, and the sum of
-    # their squared deviations from it, of the shape of `inverse`. Momenta are kept as velocities
+    # mean, scatter: mean of the E step's positions, shape (*chains, D), or 0 for momenta, and the
+    # sum of squared deviations from it, of the shape of `inverse`. Momenta p are used as velocities
     # M^-1 p.
     mean: Array
     scatter: Array
-    # samples, goal: samples of this E step so far, and in all: S_count.
+    # samples, goal: number of samples in this E step so far, and at its end: S_count.
     samples: Array
     goal: Array
     rounds: Array  # k, the number of M steps made
@@ -123,13 +123,13 @@ class MassEM:
     .. math:: M^{-1} \leftarrow (1 - \kappa_k) M^{-1} + \kappa_k \hat M^{-1}, \qquad
        \kappa_k = k^{-\mathit{decay}},
 
-    where :math:`\hat M` is the covariance of the momenta that the E step ended its steps with, or
+    where :math:`\hat M` is the covariance of the momenta at the ends of the E step's steps, or
     :math:`\hat M^{-1}` that of the positions. D more samples (1 with a diagonal mass) that agree
-    with the present mass are added to either, which keeps it positive definite.
+    with the present mass are added, which keeps the estimate positive definite.
 
-    S_count becomes S_count (1 + 1 / S_I) when an M step makes less of a difference than Monte
-    Carlo error does: when it leaves the mean of q = M^-1 p over S subsamples within m +- z
-    sqrt(v / S), with m and v the mean and variance of q under the old mass. Subsample s lies at
+    S_count becomes S_count (1 + 1 / S_I) if an M step changes less than Monte Carlo error does: if
+    the mean of q = M^-1 p over S subsamples stays within m +- z sqrt(v / S), with m and v the mean
+    and variance of q under the old mass and z from `confidence`. Subsample s lies at
     :math:`\sum_{i \le s} (1 + \mathrm{Poisson}(\nu i^d))`.
 
     Momenta in equilibrium have covariance M whatever M is, so the mean of :math:`\hat M^{-1}` is
@@ -151,14 +151,14 @@ class MassEM:
     source
         "momenta" or "positions".
     confidence
-        Level of the interval.
+        Level of the interval m +- z sqrt(v / S), between 0 and 1.
     nu, d
-        Parameters of the offsets of the subsamples.
+        Parameters of the distances between subsamples.
     freeze
-        Number of steps after which the mass rests; None for never.
+        Number of steps after which the mass is fixed; None for never.
     test
-        q: "velocity" for M^-1 p; "sgnht" for that of SGNHT-EM, (M^-1 p, grad U + xi M^-1 p, p'M^-1
-        p). HMC-EM's (M^-1 p, grad L) is "velocity", as an M step leaves the gradient as it was.
+        q: "velocity" for M^-1 p; "sgnht" for SGNHT-EM's (M^-1 p, grad U + xi M^-1 p, p'M^-1 p).
+        For HMC-EM's (M^-1 p, grad L) use "velocity", as an M step does not change grad L.
 
     References
     ----------
@@ -225,7 +225,7 @@ class MassEM:
         momentum: Array,
         force: tuple[Array, Array] | None = None,
     ) -> MassEMState:
-        """Add the end of a step, and make the M step for chains that have enough samples.
+        """Return the state after a step, with an M step in chains that have enough samples.
 
         `force`: gradient of U, shape (*chains, D), and friction xi, shape (*chains, 1), of SGNHT's
         last leap; needed for the test "sgnht".
@@ -236,7 +236,7 @@ class MassEM:
         velocity = self.inverse(state).apply(momentum)
         samples, offset = state.samples + 1, state.offset
         fresh = state.samples == offset
-        # On a device to ask would be to wait: there all is computed, and what is not due unused.
+        # On a GPU a test would wait: there all is computed, and `where` ignores what is not due.
         if xp is not np or fresh.any():
             gap = 1 + rng.poisson(self.nu * (state.taken + 1.0) ** self.d)
             offset = xp.where(fresh, state.samples + gap, offset)
@@ -269,7 +269,7 @@ class MassEM:
     def _add_force(
         self, terms: ForceTerms, due: Array, p: Array, velocity: Array, force: tuple[Array, Array]
     ) -> ForceTerms:
-        """Add a subsample of the chains where it is due."""
+        """Return the sums with the present values added in chains where a subsample is due."""
         gradient, xi = force
         xp, total = namespace(p), gradient + xi * velocity
         outer = _outer(p) if self.dense else p * p
@@ -283,7 +283,7 @@ class MassEM:
         )
 
     def _force_inside(self, terms: ForceTerms, taken: Array, old: Array, new: Array) -> Array:
-        """Return for which chains SGNHT's further terms stay within their intervals."""
+        """Return in which chains the terms that "sgnht" adds stay within their intervals."""
         xp, z = namespace(taken), NormalDist().inv_cdf(0.5 + self.confidence / 2)
 
         def energy(inverse: Array) -> Array:
@@ -303,7 +303,7 @@ class MassEM:
         return Dense(inverse) if self.dense else Diagonal(inverse)
 
     def _maximise(self, state: MassEMState, ready: Array) -> MassEMState:
-        """Make the M step for the chains that are ready, and start their next E step."""
+        """Return the state after an M step in chains that are ready, whose next E step starts."""
         xp, dtype = namespace(state.inverse), state.inverse.dtype
         each = ready[..., None] if self.dense else ready
         kappa = (state.rounds + 1).astype(dtype) ** -self.decay
@@ -334,7 +334,7 @@ class MassEM:
         )
 
     def _estimate(self, state: MassEMState) -> Array:
-        """Return the E step's inverse mass."""
+        """Return the estimate of M^-1 from the E step's samples."""
         xp, inverse = namespace(state.inverse), state.inverse
         prior = inverse.shape[-1] if self.dense else 1
         weight: Array = state.samples.astype(inverse.dtype) + prior

@@ -18,7 +18,7 @@ class PositiveState(NamedTuple):
 
     theta: Array  # Newest sample, shape (*chains, D)
     step: int  # Number of steps made
-    warm: SGRLDState  # SGRLD's state, which rests from `freeze` on
+    warm: SGRLDState  # SGRLD's state, which does not change from `freeze` on
     # The other sampler's state, in the coordinates of `UnboundedTarget`; used from `freeze` on.
     chain: Any
 
@@ -29,7 +29,7 @@ class PositiveState(NamedTuple):
 
 
 class _TwoPhases:
-    """`SGRLD` for `freeze` steps, and from then on another sampler without a wall."""
+    """A sampler that is `SGRLD` for `freeze` steps, then another one in unbounded coordinates."""
 
     step_size: Schedule
     freeze: int
@@ -66,11 +66,11 @@ class _TwoPhases:
 
 @dataclass(frozen=True)
 class PositiveHAMCMC(_TwoPhases):
-    r"""HAMCMC on positive factors with SGRLD's metric as H_0, without mirroring.
+    r"""HAMCMC on positive factors, scaled by SGRLD's metric, without mirroring.
 
-    For `freeze` steps it is `SGRLD`, which learns c; after that `HAMCMC`, with gamma = 1, of u in
-    :math:`\theta = \frac c4 \log(1 + e^u)^2` (`UnboundedTarget`), where a dense H is right: what
-    remains is the bias of a discretisation, O(h), and of HAMCMC's memory.
+    For `freeze` steps it is `SGRLD`, which learns c; then `HAMCMC`, with gamma = 1, moves u in
+    :math:`\theta = \frac c4 \log(1 + e^u)^2` (`UnboundedTarget`), where a dense H is correct. The
+    biases of a discretisation, O(h), and of HAMCMC's memory remain.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class PositiveHAMCMC(_TwoPhases):
     trust
         lambda, in units of the metric: it bounds H where theta is near 0 and the law of u is flat.
     decay, freeze
-        As in `SGRLD`.
+        As in `SGRLD`; `freeze` cannot be None.
 
     References
     ----------
@@ -115,19 +115,19 @@ class PositiveHMC(_TwoPhases):
     r"""HMC on positive factors with SGRLD's metric as its mass, without mirroring.
 
     For `freeze` steps it is `SGRLD`; from then on `HMC` moves u as in `PositiveHAMCMC`, and the law
-    is exact at any step size; latents that the target moves make it a step of Gibbs. A step then
+    is exact at any step size; if the target moves latents, this is a Gibbs sampler. A step then
     costs leaps + 1 gradients and two values.
 
     Attributes
     ----------
     step_size
-        epsilon in u, a number or a function of the step index; rejections are of order D epsilon^4.
+        epsilon in u, a number or a function of the step index; rejections are O(sqrt(D) epsilon^2).
     leaps
         Leapfrog steps per step.
     warm_up
-        h of SGRLD.
+        Step size h of SGRLD, likewise.
     decay, freeze
-        As in `SGRLD`.
+        As in `SGRLD`; `freeze` cannot be None.
 
     References
     ----------

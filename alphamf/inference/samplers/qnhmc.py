@@ -23,7 +23,7 @@ from alphamf.tools.arrays import Array, dot, namespace
 
 
 class BFGS(NamedTuple):
-    """A dense inverse Hessian B, shape (*chains, D, D)."""
+    """A dense inverse Hessian B, shape (*chains, D, D), updated by BFGS."""
 
     b: Array
 
@@ -79,18 +79,18 @@ class QNHMCState(NamedTuple):
 
 @dataclass(frozen=True)
 class QNHMC:
-    r"""Quasi-Newton HMC: momenta do not depend on C, and the dynamics apply it twice.
+    r"""Quasi-Newton HMC: the law of momenta does not depend on C, which the dynamics apply twice.
 
     .. math:: p \sim \mathcal{N}(0, M), \qquad \dot\theta = C M^{-1} p, \qquad
        \dot p = -C \nabla U(\theta)
 
     by leapfrog, with C the inverse Hessian of (L-)BFGS at the start of the step, from the pairs of
-    consecutive positions on the trajectories that were accepted so far. For a C that rests the
-    posterior is invariant, exactly, at any step size: set `freeze`, as a C that learns has another
-    law. At C = Hessian^-1 wide directions turn fast: epsilon must stay below 2 / (the largest
-    deviation).
+    consecutive positions on the trajectories that were accepted so far. If C is fixed, the
+    posterior is invariant, exactly, at any step size; if C changes, it is not: set `freeze`. At
+    C = Hessian^-1 and M = I, epsilon must stay below 2 / (the largest standard deviation).
 
-    A step costs leaps + 1 gradients and two values, and D^2 numbers or, with `memory` m, 2 m D.
+    A step costs leaps + 1 gradients and two values. A chain's C is D^2 numbers or, with `memory` m,
+    2 m D.
 
     Attributes
     ----------
@@ -99,11 +99,11 @@ class QNHMC:
     memory
         Number of pairs of L-BFGS. None: BFGS, dense.
     freeze
-        Number of steps after which C rests. None: never.
+        Number of steps after which C is fixed. None: never.
     gamma
-        C = gamma I at the start, and what L-BFGS builds upon.
+        C = gamma I at the start, from which L-BFGS computes every later C, too.
     mass
-        M, the mass matrix, as in `HMC`.
+        M: a `masses.UnitMass` or `masses.ConstantMass`.
 
     References
     ----------

@@ -1,7 +1,7 @@
 """Mirroring: how samplers stay on the positive orthant, with momenta or without.
 
-Mirroring reverses the momentum of one coordinate, which keeps the kinetic energy only under a
-diagonal mass.
+Mirroring a coordinate reverses its momentum, which keeps the kinetic energy only if the mass is
+diagonal.
 """
 
 from typing import Any
@@ -15,9 +15,9 @@ from alphamf.tools.arrays import Array, namespace
 def reflect(theta: Array, target: Target[Any], momentum: Array | None = None) -> Array:
     """Replace theta, shape (..., D), by its absolute value, in place, if the target is positive.
 
-    A move whose noise does not change its law with the sign of any coordinate, mirrored, is the
-    same move on the density extended to negative values as an even function. There the momentum, of
-    the same shape, changes sign with the position (Simsekli et al., ICML 2016, section 4.2).
+    Returns theta. The momentum, of the same shape, changes sign in place where theta does (Simsekli
+    et al., ICML 2016, section 4.2). If the noise of a move has one law for all signs of theta, then
+    mirroring is the same move on the density extended to negative theta as an even function.
     """
     if not target.positive:
         return theta
@@ -29,7 +29,7 @@ def reflect(theta: Array, target: Target[Any], momentum: Array | None = None) ->
 
 
 def refuse_wall(sampler: Any, target: Target[Any]) -> None:
-    """Raise an AlphaMFError if the target is positive and moves cannot be mirrored."""
+    """Raise an AlphaMFError if the target is positive; the sampler cannot mirror its moves."""
     if target.positive:
         raise AlphaMFError(
             f"{type(sampler).__name__} cannot sample a positive target; wrap the target in "
@@ -38,7 +38,7 @@ def refuse_wall(sampler: Any, target: Target[Any]) -> None:
 
 
 def check_mirror_metric(metric: Metric, target: Target[Any]) -> Metric:
-    """Return a mass or metric for which mirroring keeps the kinetic energy, or raise."""
+    """Return the metric; raise an AlphaMFError if it is dense and the target is positive."""
     if target.positive and isinstance(metric, Dense):
         raise AlphaMFError(
             "a positive target needs a diagonal mass or metric for samplers with "
@@ -50,7 +50,7 @@ def check_mirror_metric(metric: Metric, target: Target[Any]) -> Metric:
 def drift(
     theta: Array, p: Array, h: float, inverse: Metric, target: Target[Any]
 ) -> tuple[Array, Array]:
-    """Move theta by h M^-1 p, shape (*chains, D), and reverse p where theta is mirrored."""
+    """Return theta + h M^-1 p, mirrored, and p, reversed where theta is; shapes (*chains, D)."""
     if target.positive:
         p = p.copy()
     return reflect(theta + h * inverse.apply(p), target, p), p

@@ -1,4 +1,4 @@
-"""The samplers by name; each file is imported when its sampler is first created."""
+"""The samplers by name; each file is imported when its sampler is first looked up."""
 
 from collections import UserDict
 from collections.abc import Callable, MutableMapping
@@ -9,13 +9,13 @@ from typing import Any
 
 
 class _Deferred:
-    """A sampler that is imported when it is first looked up."""
+    """A class, such as a sampler, that is imported when it is first looked up."""
 
     def __init__(self, place: str, **fixed: Any) -> None:
         self.place, self.fixed = place, fixed
 
     def load(self) -> Callable[..., Any]:
-        """Return the class, or a function with its signature that builds it."""
+        """Return the sampler's class, or a function with its signature and the `fixed` defaults."""
         file, kind = self.place.split(".")
         build = getattr(import_module(f"alphamf.inference.samplers.{file}"), kind)
         if not self.fixed:
@@ -88,9 +88,9 @@ SAMPLERS: MutableMapping[str, Callable[..., Any]] = _Registry(
         "resgld": _Deferred("replicas.ReplicaExchange"),
     }
 )
-"""Every sampler by name: a class, or a function with the class's signature, the step size first
-(EM has none).
+"""Every sampler by name: a class, or a function with the class's signature. The first argument is
+the step size, which EM does not have.
 
-"sgrld", "em", "hamcmc-positive" and "hmc-positive" move positive factors only, whose potential
-splits into positive parts.
+"sgrld", "em", "hamcmc-positive" and "hmc-positive" move positive factors only, and only if the
+gradient splits into positive parts.
 """

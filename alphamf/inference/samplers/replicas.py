@@ -12,7 +12,7 @@ from alphamf.tools.arrays import Array, namespace
 
 
 class ReplicaExchangeState(NamedTuple):
-    """Both chains after one step."""
+    """Positions of both chains after one step, and what their swaps need."""
 
     theta: Array  # The cold chain, shape (*chains, D)
     step: int  # Number of steps made
@@ -23,7 +23,7 @@ class ReplicaExchangeState(NamedTuple):
 
 @dataclass(frozen=True)
 class ReplicaExchange:
-    r"""Replica exchange SGLD: two temperatures that swap positions, with the noise's correction.
+    r"""Replica exchange SGLD: two temperatures that swap positions, corrected for minibatch noise.
 
     Both chains are SGLD, of the posterior and of its density to the power 1 / T,
 
@@ -36,9 +36,9 @@ class ReplicaExchange:
        - \frac{c^2 \hat\sigma^2}{2 F} \right]\right\}, \qquad c = 1 - \frac1T, \qquad
        \tilde\Delta = \tilde U(\theta) - \tilde U(\vartheta),
 
-    both energies of one minibatch. sigma^2, the variance of their difference, is a running mean of
-    squared differences between two minibatches, over two; where c sigma is far above one, hardly
-    any swap is made. Leaves the posterior times its hot form invariant, up to O(h), at F = 1 and
+    both energies of one minibatch. sigma^2, the variance of their difference, is half the running
+    mean of its squared change between two minibatches; where c sigma is far above one, hardly
+    any swap is made. The posterior times its hot form is invariant, up to O(h), at F = 1 and
     under normal noise; a larger F swaps more, with a bias. A step costs two gradients and four
     values.
 
@@ -51,7 +51,7 @@ class ReplicaExchange:
     hot_size
         h_T / h.
     factor
-        F; `math.inf` for no correction.
+        F, at least 1; `math.inf` for no correction.
     memory
         Weight of the newest squared difference in sigma^2; the first ones are averaged evenly.
 

@@ -1,10 +1,10 @@
 r"""Richardson-Romberg extrapolation: chains at steps h, h / 2, ... whose errors cancel.
 
-Both chains of a pair share one Brownian motion, so that the estimate's variance stays small,
+Both chains of a pair share their normal noise Z, so that the estimate's variance stays small,
 
 .. math:: Z^\mathrm{coarse} = (Z_1 + Z_2) / \sqrt 2.
 
-Each gradient has its own minibatch, of one size, since its bias must be the same function of h.
+Each gradient has its own minibatch, all of one size, so that both biases are one function of h.
 """
 
 from dataclasses import dataclass
@@ -26,9 +26,9 @@ class SGRRLDState(NamedTuple):
 
     theta: Array  # The fine chain's newest position, shape (*chains, D)
     step: int  # Number of steps made, each with three gradients
-    middle: Array  # The fine chain half a step before
-    coarse: Array  # The coarse chain's position
-    size: float  # h of the step that led here, the weight of `Extrapolated`
+    middle: Array  # The fine chain's position half a step earlier, of the shape of theta
+    coarse: Array  # The coarse chain's position, of the shape of theta
+    size: float  # h of the step that led here, which is its weight in `Extrapolated`
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class SGRRLD:
        - \tfrac h2 \nabla \tilde U(\theta_{k + 1/2}) + \sqrt h\, Z_2, \\
        \theta'_{k + 1} &= \theta'_k - h \nabla \tilde U(\theta'_k) + \sqrt h\, (Z_1 + Z_2)
 
-    with theta the fine chain and theta' the coarse one. `Extrapolated` makes of both an estimate
+    with theta the fine chain and theta' the coarse one. `Extrapolated` combines both into estimates
     with a bias of O(h^2); theta alone is SGLD at h / 2. A step costs three gradients.
 
     Attributes
@@ -104,9 +104,9 @@ class SGRRHMC:
     .. math:: p' = p - h \nabla \tilde U(\theta) - h A p + \sqrt{2 A h}\, Z, \qquad
        \theta' = \theta + h p',
 
-    and the fine chain the same twice at h / 2, with the noise of `SGRRLD`. The bias of minibatch
-    noise, O(h), cancels; that of theta's law with full gradients is of second order already. A step
-    costs three gradients.
+    and the fine chain makes two such moves at h / 2, with the noise of `SGRRLD`. The bias from
+    minibatch noise, O(h), cancels; that of theta's law with full gradients is O(h^2) already. A
+    step costs three gradients.
 
     Attributes
     ----------
@@ -182,7 +182,7 @@ def move_by(
     z: Array | None = None,
     temperature: float = 1.0,
 ) -> Array:
-    """Make a step of SGLD at a temperature; without noise `z`, it is drawn after the gradient."""
+    """Return theta after an SGLD step of size h at a temperature; `z`: its noise, drawn if None."""
     new = draw_gradient(target, rng, theta)[1] * -h
     new += theta
     new += sqrt(2 * h * temperature) * (noise(rng, theta) if z is None else z)
@@ -190,7 +190,7 @@ def move_by(
 
 
 MOST = 8
-"""Most levels: their weights are alternating and grow."""
+"""Largest number of levels; their weights alternate in sign and grow with this number."""
 
 
 class SGRRMLDState(NamedTuple):
@@ -198,8 +198,8 @@ class SGRRMLDState(NamedTuple):
 
     theta: Array  # The chain of step h, shape (*chains, D)
     step: int  # Number of steps made
-    # middle, fine, coarse: the pairs of the levels from the second on, shape (R - 1, *chains, D):
-    # the fine chain after its first and second step, and the coarse one after its only one.
+    # middle, fine, coarse: the pairs of levels 2 to R, shape (R - 1, *chains, D): positions of the
+    # fine chain after its first and second move, and of the coarse chain after its only one.
     middle: Array
     fine: Array
     coarse: Array
@@ -220,20 +220,20 @@ class SGRRMLD:
     r"""Stochastic gradient multilevel Richardson-Romberg Langevin dynamics.
 
     Level 1 is SGLD at h. Level r is a pair of SGLD chains at h / n_(r - 1), n_r = 2^(r - 1), and at
-    half of that, which share their noise as in `SGRRLD`; levels are independent. A step is one
-    coarse move and two fine ones of each pair: 3 R - 2 gradients. `Extrapolated` makes of all
+    half of that, which share their noise as in `SGRRLD`; levels are independent. A step costs
+    3 R - 2 gradients. With pi_h(f) the mean of f over SGLD's law at h, `Extrapolated` estimates
 
     .. math:: \pi_h(f) + \sum_{r=2}^R W_r\, [\pi_{h / n_r}(f) - \pi_{h / n_{r-1}}(f)]
        = \pi(f) + O(h^R), \qquad W_r = \sum_{q \ge r} \prod_{s \ne q} \frac{n_q}{n_q - n_s};
 
-    theta alone is SGLD at h. The finest level needs 2^(R - 2) times the first one's burn-in.
+    theta alone is SGLD at h. The finest level needs 2^(R - 2) times the burn-in of the first one.
 
     Attributes
     ----------
     step_size
         h, a number or a function of the step index.
     levels
-        R, from 2.
+        R, from 2 to 8.
 
     References
     ----------
@@ -275,12 +275,12 @@ class SGRRMLD:
 
 
 def weights(levels: int) -> tuple[float, ...]:
-    """Return the products in W_r, of all levels."""
+    """Return the products over s in W_r of `SGRRMLD`, for q = 1 to R, where R is `levels`."""
     sizes = [2**r for r in range(levels)]
     return tuple(prod(n / (n - m) for m in sizes if m != n) for n in sizes)
 
 
 def totals(levels: int) -> tuple[float, ...]:
-    """Return W_r of all levels; the first is 1."""
+    """Return W_r of `SGRRMLD` for r = 1 to R, where R is `levels`; W_1 is 1."""
     each = weights(levels)
     return tuple(sum(each[r:]) for r in range(levels))

@@ -64,7 +64,7 @@ class SGHMC:
     friction
         C; momenta are forgotten in a time of M / C.
     noise_estimate
-        B, from 0 to C: half the variance of the gradient noise times h. 0 for "baoab".
+        B, from 0 to C: half the variance of the gradient noise times h; must be 0 for "baoab".
     integrator
         "euler", "splitting" or "baoab".
     mass
@@ -125,7 +125,7 @@ class SGHMC:
         return SGHMCState(theta, step + 1, p, mass)
 
     def _kick(self, rng: Any, theta: Array, h: float, target: Target[Potential]) -> Array:
-        """Return the gradient's kick and the noise of friction."""
+        """Return the sum of the gradient's kick and the noise, shape (*chains, D)."""
         _, gradient = draw_gradient(target, rng, theta)
         kick = noise(rng, theta)
         kick *= self._spread(h)
@@ -172,7 +172,7 @@ _Leap = Callable[[Any, Array, Array, Target[Any]], tuple[Array, Array]]
 
 
 def _mapped(metric: Metric, function: Callable[[Any, Array], Array]) -> Metric:
-    """Return a function of G, which maps its eigenvalues."""
+    """Return the metric whose eigenvalues are `function` of those of G."""
     xp = namespace(metric.g)
     if isinstance(metric, Diagonal):
         return Diagonal(function(xp, metric.g))
@@ -204,15 +204,15 @@ class SGNHT:
     It leaves the posterior times N(0, M) times N(A, 1 / tr M^-1) for xi invariant, up to O(h).
     Gradient noise of covariance v I, known or not, only moves xi's mean to A + h v / 2; other noise
     is absorbed on the average over coordinates. Where h v / 2 is large, xi needs a long burn-in. A
-    leap costs one gradient. The paper prints p'M^-1 p / D in the place of v'v / tr M^-1, which is
-    right for M = m I.
+    leap costs one gradient. The paper prints p'M^-1 p / D instead of v'v / tr M^-1, which is
+    correct for M = m I.
 
     Attributes
     ----------
     step_size, leaps
         h, a number or a function of the step index, and leaps per step.
     diffusion
-        A.
+        A, half the variance of the added noise per unit of time.
     mass
         M, the mass matrix, as in `HMC`.
 

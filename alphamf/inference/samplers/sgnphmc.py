@@ -1,20 +1,20 @@
 r"""Nose-Poincare samplers: SG-NPHMC with a constant mass, SGR-NPHMC with a Riemannian metric.
 
-With :math:`E(\theta) = U + \frac12 \log |G|` and D dimensions, the Hamiltonian is
+With a thermostat s, of momentum q and mass Q, and :math:`E(\theta) = U + \frac12 \log |G|`,
 
 .. math:: H = s \left[ E(\theta) + \tfrac12 r^\top G^{-1} r + \frac{q^2}{2 Q} + D \log s - H_0
-   \right], \qquad r = p / s.
+   \right], \qquad r = p / s,
 
-Only on the surface H = 0 is its flow, in the physical momentum r, the one of Nose and Hoover, which
-leaves the posterior times N(0, G) for r times N(0, Q) for q invariant. Every leap draws a minibatch
-and begins on that surface, at s = 1; then r and q have exact Ornstein-Uhlenbeck moves,
+is the Hamiltonian in D dimensions. Only on the surface H = 0 does r, the physical momentum, follow
+Nose-Hoover dynamics, which leave the posterior times N(0, G) for r times N(0, Q) for q invariant. A
+leap draws a minibatch and starts at s = 1, with H_0 such that H = 0. Exact friction moves follow,
 
 .. math:: r' = e^{-B h} r + \mathcal{N}(0,\, (1 - e^{-2 B h})\, G), \qquad
    q' = e^{-A h} q + \mathcal{N}(0,\, (1 - e^{-2 A h})\, Q).
 
-Gradient noise of covariance V is a diffusion h V / 2 of r. Where V = v G the thermostat absorbs it:
-the mean of q / Q becomes h v / 2. Friction A on q pulls it back and lets a part of the heat
-through, E r'G^-1 r / D - 1 = (A / D) E q.
+Gradient noise of covariance V is a diffusion h V / 2 of r. If V = v G, the thermostat absorbs it:
+the mean of q / Q becomes h v / 2. Friction A on q reduces this mean, so that a part of the heat
+remains: the mean of r'G^-1 r / D - 1 is A / D times that of q.
 """
 
 from collections.abc import Callable
@@ -82,12 +82,12 @@ class NosePoincare(NamedTuple):
     def leap(
         self, h: float, point: Point, level: Array | None = None
     ) -> tuple[Point, Metric | Constant]:
-        """Make one leap.
+        """Return the point after a leap of size h, and the metric there.
 
-        The half steps of p and theta are implicit where G depends on theta, and solved by
-        fixed-point iterations; that of q is a quadratic equation, with the root that tends to q
-        with h. Where q requires a factor of s beyond [1/3, 3], that is for |q| > Q / h, the factor
-        is clipped.
+        `level`: H_0 - E at `point`; None: such that H = 0. The half steps of p and theta are
+        implicit where G depends on theta, and solved by fixed-point iterations; that of q is a
+        quadratic equation, whose root tends to q as h tends to 0. The leap multiplies s by a factor
+        that is clipped to [1/3, 3], which has an effect for |q| > Q / h.
         """
         theta, p, s, q = point
         xp = namespace(theta)
@@ -139,7 +139,7 @@ RANGES = {
 
 
 class BothMasses(NamedTuple):
-    """States of two masses: M of the momentum, and Q of the thermostat, which is learned."""
+    """States of the momentum's mass M and of the thermostat's mass Q."""
 
     mass: Any
     bath: Any
@@ -149,24 +149,24 @@ class BothMasses(NamedTuple):
 class SGNPHMC:
     """Stochastic gradient Nose-Poincare Hamiltonian Monte Carlo with a mass M independent of theta.
 
-    Leaves the posterior times N(0, M) of the momentum r times N(0, Q) of the thermostat q invariant
-    up to O(h^2). A leap costs two gradients and two values. A positive target needs a diagonal M.
+    It leaves the posterior times N(0, M) for the momentum r times N(0, Q) for q invariant up to
+    O(h^2). A leap costs two gradients and two values. A positive target needs a diagonal M.
 
     Attributes
     ----------
     step_size, leaps
         h, a number or a function of the step index, and leaps per step.
     friction
-        B, of r.
+        B, the friction of r.
     thermostat_friction
-        A, of q; 0 absorbs all gradient noise.
+        A, the friction of q; with 0, all gradient noise is absorbed.
     inertia
         Q / D; its root is the time in which the thermostat follows the kinetic energy.
     mass
         M, the mass matrix, as in `HMC`.
     bath
-        Mass of q in units of its Q, in one dimension; None: Q stays at `inertia` times D. With a
-        `MassEM` here and as `mass`, this is SG-NPHMC-EM as the paper has it.
+        A mass in one dimension; Q is `inertia` times D times this mass. None: `inertia` times D.
+        With a `MassEM` here and as `mass`, this is SG-NPHMC-EM as the paper has it.
 
     References
     ----------
@@ -227,10 +227,10 @@ class SGRNPHMCState(NamedTuple):
 class SGRNPHMC:
     """Stochastic gradient Riemannian Nose-Poincare HMC: `SGNPHMC` with the target's G(theta).
 
-    Leaves the posterior times N(0, G) times N(0, Q) invariant, up to O(h^2) from two fixed-point
-    iterations on, and O(h) with one. Where G is the Fisher information, gradient noise is nearly of
-    the form that the thermostat absorbs. A leap costs two gradients, two values and `fixed_points`
-    + 1 metrics. On a positive target G must be diagonal.
+    It leaves the posterior times N(0, G) times N(0, Q) invariant, up to O(h^2) with two fixed-point
+    iterations or more, and O(h) with one. Where G is the Fisher information, the thermostat absorbs
+    nearly all gradient noise. A leap costs two gradients, two values and `fixed_points` + 1
+    metrics. On a positive target G must be diagonal.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-r"""Kernels for positive factors, whose gradient splits into two positive parts: SGRLD and EM."""
+r"""Samplers of positive factors, for gradients that split into two positive parts: SGRLD, EM."""
 
 from dataclasses import dataclass
 from math import sqrt
@@ -19,8 +19,8 @@ class SGRLDState(NamedTuple):
 
     theta: Array  # Position, shape (*chains, D)
     step: int  # Number of steps made
-    plus: Array  # Running mean, of the shape of theta
-    weight: Array  # Sum of its weights, of the shape of theta
+    plus: Array  # Weighted sum of the positive parts so far, of the shape of theta
+    weight: Array  # Sum of the weights; `plus` / `weight` is the running mean
 
 
 @dataclass(frozen=True)
@@ -31,22 +31,22 @@ class SGRLD:
        + \mathcal{N}(0,\, 2 h\, \theta \circ c) \right|,
 
     with 1 / c the running mean of the gradient's positive part, so that a factor moves in
-    proportion to its size. Near zero the drift is h c times the prior's shape, finite for shapes
-    below one too. From step `freeze` on c rests, and the posterior is invariant up to O(h); before,
-    the drift h c is only the leading term of the exact one.
+    proportion to its size. Near zero the drift is h c times the prior's shape, which is finite for
+    shapes below one, too. From step `freeze` on, c is fixed, and the posterior is invariant up to
+    O(h); before that, the drift h c is only the leading term of the exact one.
 
     Attributes
     ----------
     step_size
-        h, a number or a function of the step index; of the order of 0.1 to 1 in any units.
+        h, a number or a function of the step index; about 0.1 to 1, whatever the units of theta.
     decay
         Weight of the past in the running mean, from 0 to below 1.
     freeze
-        Number of steps after which c is left alone; None for never.
+        Number of steps after which c is fixed; None for never.
 
     References
     ----------
-    Patterson & Teh, NIPS 2013, section 3; Gamma by Ma et al., NIPS 2015.
+    Patterson & Teh, NIPS 2013, section 3; Ma et al., NIPS 2015, for the drift h c.
 
     Examples
     --------
@@ -113,7 +113,7 @@ class SGRLD:
 
 
 def learnt_scale(learnt: SGRLDState) -> Array:
-    """Return c of `SGRLD`'s state; entries that no minibatch has read get their own magnitude."""
+    """Return c from a state of `SGRLD`, or theta in entries that no minibatch has read."""
     theta, _, mean, weight = learnt
     xp = namespace(theta)
     tiny = xp.finfo(theta.dtype).tiny
@@ -127,14 +127,14 @@ class EM:
     .. math:: \theta' = \theta \left( \frac{\mathit{minus} + (s - 1)_+ / \theta}
        {\mathit{plus} + (1 - s)_+ / \theta} \right)^{\rho e}
 
-    with s the prior's shape. A point estimate: the fixed points are the stationary points of the
-    posterior at given latents. With relaxation rho = 1 and the potential's exponent e, -log p does
-    not rise when one factor is updated with the other held (majorisation-minimisation).
+    with s the prior's shape and (.)_+ the positive part. This gives a point estimate: fixed points
+    are the stationary points of the posterior at given latents. With relaxation rho = 1 and the
+    potential's exponent e, -log p does not rise when one factor is updated and the other is fixed.
 
     Attributes
     ----------
     relaxation
-        rho; above one it is faster, and from two on it may oscillate.
+        rho, above 0 and below 2; values above one are faster, but near two EM may oscillate.
 
     References
     ----------

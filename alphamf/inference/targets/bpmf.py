@@ -19,7 +19,7 @@ from alphamf.inference.ranges import FINITE, POSITIVE, at_least, check_range, ch
 from alphamf.tools.arrays import Array, parts
 
 CHUNK = 16_384
-"""Ratings whose rows of W and H are multiplied at once, so that their products stay in cache."""
+"""Number of ratings whose rows of W and H are multiplied at once, so that these stay in cache."""
 
 
 VARIANCES = dict.fromkeys(("variance_w", "variance_h", "variance_x"), POSITIVE)
@@ -37,7 +37,7 @@ class BPMF:
     Parameters
     ----------
     users, items, ratings
-        i and j of each rating, from zero, and X, shape (N,), of the dtype that theta is to have.
+        i and j of each rating, from zero, and X, shape (N,); theta has the dtype of X.
     shape, rank
         (I, J) and K.
     variance_w, variance_h, variance_x
@@ -140,7 +140,7 @@ class BPMF:
 
 
 def check_index(name: str, index: Array, count: int) -> None:
-    """Refuse indices that are not from 0 to below `count`."""
+    """Raise an AlphaMFError if an index is not from 0 to below `count`."""
     if len(index) and (index.min() < 0 or index.max() >= count):
         raise AlphaMFError(
             f"{name} must be from 0 to {count - 1}, not {index.min()} to {index.max()}"
@@ -148,7 +148,7 @@ def check_index(name: str, index: Array, count: int) -> None:
 
 
 def products(w: Array, h: Array, users: Array, items: Array) -> Array:
-    """Inner products, shape (n,), of the given rows of w, shape (I, K), and of h, shape (J, K)."""
+    """Return inner products, shape (n,), of rows of w, shape (I, K), and of h, shape (J, K)."""
     out = np.empty(len(users), w.dtype)
     ones = np.ones(w.shape[1], w.dtype)
     for part in parts(len(users), CHUNK):
@@ -170,7 +170,7 @@ class BPMFPotential(NamedTuple):
 
     @property
     def weight(self) -> Any:
-        """Weight of a squared error, N / n over the variance."""
+        """Weight of a squared error: N / n divided by the ratings' variance."""
         return len(self.target.users) / (self.users.shape[-1] * self.target.variance_x)
 
     def _chains(self, theta: Array) -> Any:
@@ -215,7 +215,7 @@ class BPMFPotential(NamedTuple):
     def _scatter(
         self, out: Array, entries: Array, users: Array, items: Array, w: Array, h: Array
     ) -> None:
-        """Add E H' and E' W to a flat vector, where E has `entries` at (users, items)."""
+        """Add E H' and E' W to `out`, shape (D,), where E has `entries` at (users, items)."""
         from scipy.sparse import coo_array
 
         matrix = coo_array((entries, (users, items)), shape=self.target.shape)
@@ -231,13 +231,13 @@ class HyperBPMF:
        \mu_w \mid \Lambda_w \sim \mathcal{N}(0, (\beta_0 \Lambda_w)^{-1}), \qquad
        \Lambda_w \sim \mathcal{W}(I, \nu_0),
 
-    and the same for the rows of H'. Both are conjugate, so `draw` draws them afresh, which is exact
-    for every sampler, ensembles included.
+    and the same for the rows of H'. These priors are conjugate, so `draw` draws mu and Lambda
+    afresh, which is exact for every sampler, ensembles included.
 
     Parameters
     ----------
     target
-        The ratings, with ``variance_w`` and ``variance_h`` infinite.
+        The `BPMF` of the ratings, with infinite ``variance_w`` and ``variance_h``.
     beta
         beta_0, positive.
     degrees
@@ -252,7 +252,7 @@ class HyperBPMF:
     Raises
     ------
     AlphaMFError
-        A prior of the target is proper, or a number is out of range.
+        A variance of W or H is finite, or a number is out of range.
 
     References
     ----------
@@ -291,14 +291,14 @@ class HyperBPMF:
         self.latents: dict[str, Array] = {}
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
-        """Draw W and H as normal noise of width 0.1, and their means and precisions given both."""
+        """Draw all entries of W and H from N(0, 0.01), then means and precisions given both."""
         theta: Array = rng.standard_normal((*chains, self.size), dtype=self.target.residual.dtype)
         theta *= 0.1
         self._draw_latents(rng, theta)
         return theta
 
     def draw(self, rng: Any, theta: Array) -> HyperPotential:
-        """Draw means and precisions given theta, and a minibatch of the target."""
+        """Draw means and precisions given theta, and a minibatch; return the potential of both."""
         self._draw_latents(rng, theta)
         return HyperPotential(self, self.target.draw(rng, theta))
 
@@ -346,7 +346,7 @@ class HyperPotential:
         ]
 
     def _pulls(self, theta: Array) -> list[tuple[Array, Array]]:
-        """Return the deviations of W and of H' from their means, and Lambda times them."""
+        """Return the deviations of rows of W and of H' from their means, and these times Lambda."""
         found = []
         for rows, (mean, precision) in zip(self._unpack(theta), self._priors, strict=True):
             deviation = rows - mean[..., None, :]

@@ -28,13 +28,13 @@ class ControlVariates:
         A target with `batch` and without latents, such as `LinearGaussian`, `LogisticRegression`
         and `DensityTarget`.
     center
-        theta*, shape (D,), near the mode: `find_mode`. Far from it the noise is larger than without
-        control variates.
+        theta*, shape (D,), near the mode, such as from `find_mode`. Far from the mode the noise is
+        larger than without control variates.
 
     Raises
     ------
     AlphaMFError
-        The target has no minibatches, or has latents, or the center has another size.
+        The target has no minibatches, or has latents, or the shape of `center` is not (D,).
 
     References
     ----------
@@ -76,7 +76,7 @@ class ControlVariates:
         return self.target.start(rng, chains)
 
     def draw(self, rng: Any, theta: Array) -> CorrectedPotential:
-        """Draw a minibatch, and take its gradient at the center."""
+        """Draw a minibatch, and return its potential, corrected by its gradient at the center."""
         potential = self.target.draw(rng, theta)
         center = namespace(theta).broadcast_to(self.center.astype(theta.dtype), theta.shape)
         return CorrectedPotential(potential, self.gradient - potential.grad(center))
@@ -99,7 +99,7 @@ class CorrectedPotential(NamedTuple):
 
 
 def find_mode(target: Any, start: Array) -> Array:
-    """Return a position at which U of all data is least, by L-BFGS on the CPU.
+    """Return a position of least U of all data, shape (D,), in float64, by L-BFGS on the CPU.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def find_mode(target: Any, start: Array) -> Array:
 
 
 def _all_data(target: Any, theta: Array) -> Any:
-    """Return the potential of all data."""
+    """Return the potential of all data, for theta of shape (D,)."""
     whole = copy(target)
     whole.batch = None
     return whole.draw(generator(0, START), theta[None])
@@ -146,10 +146,10 @@ class SAGA:
        + \frac Nn \sum_{i \in \Omega} (g_i(\theta) - \alpha_i) + \sum_{i=1}^N \alpha_i, \qquad
        \alpha_i' = g_i(\theta) \quad (i \in \Omega),
 
-    with g_i the gradient of -log p(x_i | theta), and alpha_i the one where i was last drawn. It
-    follows the chain, so it needs no mode, unlike `ControlVariates`; but it keeps N vectors for
-    each chain, which are latents and part of a checkpoint. They are filled with a pass over all
-    data at the start.
+    with g_i the gradient of -log p(x_i | theta), and alpha_i that gradient where i was last drawn.
+    The alpha_i follow the chain, so SAGA needs no mode, unlike `ControlVariates`; but it keeps N
+    vectors for each chain, which are latents and part of a checkpoint. They are filled with a pass
+    over all data at the start.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ class SAGA:
     Raises
     ------
     AlphaMFError
-        The target is none, or has no `batch`.
+        The target is not a `DensityTarget`, or has no `batch`.
 
     References
     ----------
@@ -195,7 +195,7 @@ class SAGA:
     def fill(self, theta: Array) -> None:
         """Fill the table with the gradients at theta, shape (*chains, D).
 
-        The first draw does so by itself; to resume a run with a `start` of its own, call it before.
+        The first draw does this by itself. Call it before you resume a run that had a `start`.
         """
         xp = namespace(theta)
         every = xp.broadcast_to(
@@ -209,7 +209,7 @@ class SAGA:
         return self._drawn(rng, theta)[0]
 
     def draw_gradient(self, rng: Any, theta: Array) -> tuple[SAGAPotential, Array]:
-        """Draw a minibatch, and return its gradient, which the table needs anyway."""
+        """Draw a minibatch; return its potential and its gradient, which the table needs, too."""
         potential, gradients = self._drawn(rng, theta)
         return potential, potential.corrected(gradients.sum(-2), theta)
 
@@ -233,7 +233,7 @@ class SAGA:
         return potential, new
 
     def _gradients(self, theta: Array, chosen: Array) -> Array:
-        """Return minus the gradients of the chosen points' log-likelihoods, shape (*chosen, D)."""
+        """Return g_i of the points `chosen`, shape (*chains, n), as an array (*chains, n, D)."""
         xp = namespace(theta)
         each = xp.broadcast_to(theta[..., None, :], (*chosen.shape, self.size)).copy()
         gradients: Array = self.target.density.grad(each, self.target.data, chosen[..., None])
@@ -242,11 +242,11 @@ class SAGA:
 
 
 class SAGAPotential(NamedTuple):
-    """U of a minibatch, with the correction of its table."""
+    """U of a minibatch, with the correction of its gradient by the table."""
 
     target: DensityTarget
     chosen: Array  # Rows of each chain, shape (*chains, n)
-    # Sum of the table before the draw minus that of its scaled minibatch, shape (*chains, D).
+    # Sum of all alpha_i before the draw minus N / n times that of the minibatch, (*chains, D).
     correction: Array
 
     def grad(self, theta: Array) -> Array:
@@ -254,7 +254,7 @@ class SAGAPotential(NamedTuple):
         return self.corrected(-gradient, theta)
 
     def corrected(self, gradient: Array, theta: Array) -> Array:
-        """Return the gradient of U, from the sum of the minibatch's at theta, which is used up."""
+        """Return U's gradient at theta; `gradient`: sum of the minibatch's g_i, overwritten."""
         gradient *= self.target.count / self.chosen.shape[-1]
         gradient += self.correction
         if self.target.prior is not None:

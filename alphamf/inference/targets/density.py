@@ -21,14 +21,14 @@ class Density(Protocol):
     def place(self, data: tuple[Any, ...]) -> tuple[Any, ...]: ...
 
     def grad(self, theta: Array, data: tuple[Any, ...], chosen: Array | None) -> Array:
-        """Gradient of log p, new, like theta; each chain reads its `chosen` rows, (*chains, n)."""
+        """Return log p's gradient as a new array; `chosen`: rows, (*chains, n), or None: all."""
         ...
 
     def value(self, theta: Array, data: tuple[Any, ...], chosen: Array | None) -> Array: ...
 
 
 class NumPyDensity:
-    """A log density by its gradient, and by its value where a sampler needs that.
+    """A log density given by its gradient, and by its value for samplers that need it.
 
     The functions get one theta of shape (D,) at a time, and after it the rows of each data array.
 
@@ -99,8 +99,8 @@ class DensityTarget:
     Parameters
     ----------
     density
-        Log-likelihood: the sum over the rows that it gets, without the prior. A function counts as
-        `NumPyDensity`'s gradient.
+        Log-likelihood: the sum over the rows that it gets, without the prior. A function is taken
+        as the gradient of a `NumPyDensity`.
     start
         Where chains start, shape (D,).
     data
@@ -108,7 +108,7 @@ class DensityTarget:
     batch
         n, the number of data points per draw, chosen with replacement; None: all of them.
     prior
-        Log density of theta alone, of the kind of `density`; None: flat.
+        Log density of theta alone, given as `density` is; None: flat.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class DensityTarget:
     Raises
     ------
     AlphaMFError
-        The data's lengths differ, or `batch` is below 1 or given without data.
+        A density has the wrong type, lengths of data differ, or `batch` is below 1 or lacks data.
 
     Examples
     --------
@@ -163,7 +163,7 @@ class DensityTarget:
 
 
 class DensityPotential:
-    """U of a minibatch: of the rows `chosen`, shape (*chains, n)."""
+    """U of a minibatch: of the rows `chosen`, shape (*chains, n), or of all rows if None."""
 
     def __init__(self, target: DensityTarget, chosen: Array | None) -> None:
         self.target: DensityTarget = target

@@ -11,8 +11,8 @@ class DerivedDensity:
     """A log density in a library that derives its gradient; see `density.Density`.
 
     A subclass has `package`, the name of the library and of the extra that brings it, and `place`.
-    Its `of_chains` turns a function of one chain into itself and its gradient as functions of many,
-    and `call` calls such a function at positions (chains, D) and rows (chains, n) or None.
+    Its `of_chains` turns a function of one chain into itself and its gradient as `call` takes them;
+    `call` evaluates one of them at positions (chains, D) and rows (chains, n) or None.
     """
 
     package: str
@@ -45,15 +45,15 @@ class DerivedDensity:
 class JaxDensity(DerivedDensity):
     """A log density in JAX; see `density.Density`.
 
-    The data are JAX arrays and stay on their device. `sample` runs whole chains there; elsewhere
-    theta and its gradient cross between NumPy (or CuPy) and JAX at every step. JAX computes in
+    The data are JAX arrays and stay on their device. `sample` runs whole chains there; other runs
+    copy theta and its gradient between NumPy (or CuPy) and JAX at every step. JAX computes in
     single precision unless its flag ``jax_enable_x64`` is set.
 
     Parameters
     ----------
     log_density
-        Log p, a JAX scalar, of one theta of shape (D,), or the pytree that `sample` starts from,
-        and the rows of each data array.
+        Function of one theta of shape (D,), or of the form of the pytree that `sample` starts
+        from, and of the rows of each data array; returns log p, a JAX scalar.
 
     Raises
     ------
@@ -70,7 +70,7 @@ class JaxDensity(DerivedDensity):
     package = "jax"
 
     def of_tree(self, unravel: Callable[[Any], Any]) -> "JaxDensity":
-        """Return the density of flat thetas, if this one is of the pytrees that they stand for."""
+        """Return this density of pytrees as one of flat thetas, which `unravel` makes trees."""
         return JaxDensity(lambda theta, *rows: self.log_density(unravel(theta), *rows))
 
     def of_chains(self, function: Callable[..., Any]) -> tuple[Callable[..., Any], ...]:
@@ -94,14 +94,14 @@ class JaxDensity(DerivedDensity):
 class TorchDensity(DerivedDensity):
     """A log density in PyTorch; see `density.Density`.
 
-    The data are tensors and stay on their device; theta goes there, in the data's precision, and
-    its gradient comes back. Without a copy where both are on one device and of one precision.
+    The data are tensors and stay on their device; theta is moved there, in the data's precision,
+    and its gradient back. If theta is there in that precision already, it is not copied.
 
     Parameters
     ----------
     log_density
-        Log p, a tensor without axes, of one theta of shape (D,) and the rows of each data array.
-        For a module: ``torch.func.functional_call``.
+        Function of one theta of shape (D,) and the rows of each data array; returns log p, a tensor
+        without axes. For a module, use ``torch.func.functional_call``.
 
     Raises
     ------

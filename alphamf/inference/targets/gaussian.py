@@ -26,13 +26,13 @@ class LinearGaussian:
     variance
         sigma^2.
     batch
-        Number of data points that a draw reads, chosen with replacement, for each chain its own.
-        None: all of them, once each.
+        Number of data points that a draw reads, chosen with replacement for each chain. None: all
+        of them, once each.
 
     Attributes
     ----------
     precision, covariance, mean
-        :math:`\sum_n a_n a_n^\top / \sigma^2 + I` and its inverse, shape (D, D); posterior mean.
+        :math:`\sum_n a_n a_n^\top / \sigma^2 + I` and its inverse, (D, D); posterior mean, (D,).
 
     Raises
     ------
@@ -95,7 +95,7 @@ class LinearGaussian:
 
 
 class FullPotential(NamedTuple):
-    """U of all data, computed from sufficient statistics."""
+    """U of all data, up to a constant, computed from sufficient statistics."""
 
     target: LinearGaussian
 
@@ -124,7 +124,7 @@ class BatchPotential(NamedTuple):
 
     @property
     def weight(self) -> Any:
-        """Weight of a data point, N / N_Omega over the variance."""
+        """Weight of a data point: N / N_Omega divided by the variance."""
         return len(self.target.x) / (self.x.shape[-1] * self.target.variance)
 
     def _residual(self, theta: Array) -> Array:

@@ -25,7 +25,7 @@ class LogisticRegression:
     Parameters
     ----------
     features
-        a, shape (N, D); a constant column, if there is to be an intercept, is the caller's.
+        a, shape (N, D), with a constant column if the model has an intercept.
     labels
         y, zeros and ones, shape (N,).
     prior_variance
@@ -82,7 +82,7 @@ class LogisticRegression:
         )
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
-        """Draw at a tenth of the prior's width, so that few predictions are certain."""
+        """Draw w at a tenth of the prior's width, so that few predictions are nearly certain."""
         theta = noise(
             rng, namespace(self.features).empty((*chains, self.size), self.features.dtype)
         )
@@ -101,7 +101,7 @@ class LogisticRegression:
 
 
 def sigmoid(z: Array) -> Array:
-    """Compute 1 / (1 + exp(-z)) in place of z; uses tanh, which does not overflow."""
+    """Return 1 / (1 + exp(-z)), which overwrites z; tanh, which is used, does not overflow."""
     z *= 0.5
     namespace(z).tanh(z, out=z)
     z += 1.0
@@ -110,7 +110,7 @@ def sigmoid(z: Array) -> Array:
 
 
 class LogisticPotential(NamedTuple):
-    """U of a minibatch of points per chain, or of points shared by all chains."""
+    """U of a minibatch of points for each chain, or of all points, which the chains share."""
 
     target: LogisticRegression
     # features, labels: shapes (*chains, n, D) and (*chains, n), or (N, D) and (N,).
@@ -157,13 +157,13 @@ class LogisticPotential(NamedTuple):
         return self.weight * squares + 1 / self.target.prior_variance
 
     def metric(self, theta: Array) -> Dense:
-        r"""Fisher information of all data and the prior, and its slope.
+        r"""Return the Fisher information of all data and the prior, with its slope.
 
         .. math:: G = \sum_n \pi_n (1 - \pi_n)\, a_n a_n^\top + \frac{I}{v}, \qquad
            \frac{\partial G}{\partial w_k} =
            \sum_n \pi_n (1 - \pi_n)(1 - 2\pi_n)\, a_{nk}\, a_n a_n^\top.
 
-        For a few dozen weights: time and memory N D^2 and D^3.
+        For a few dozen weights at most: it takes time N D^3, and memory N D^2 + D^3.
         """
         xp = namespace(theta)
         a, size = self.target.features, self.target.size

@@ -4,7 +4,7 @@ r"""Mean and precision of a normal distribution: a posterior that is known exact
    p(\mu, \tau) \propto \mathcal{W}(\tau \mid 1, 1) \propto \tau^{-1/2} e^{-\tau/2}.
 
 A Wishart law of one degree of freedom and scale 1 is, in one dimension, Gamma with shape 1/2 and
-rate 1/2. The paper's posterior has no prior of mu: it is flat, and the posterior proper. With N
+rate 1/2. The paper has no prior of mu: this prior is flat, but the posterior is proper. With N
 points of mean m and sum of squared deviations S,
 
 .. math:: \tau \sim \mathrm{Gamma}\!\left(\tfrac{N}{2},\, \tfrac{1 + S}{2}\right), \qquad
@@ -80,7 +80,7 @@ class NormalWishart:
         self.variance: Any = xp.asarray([2 * rate / (n * (n - 2)), n / 2 / rate**2], dtype=x.dtype)
 
     def unpack(self, theta: Array) -> tuple[Array, Array]:
-        """Return mu and tau, each of shape (*chains,)."""
+        """Return mu and tau at theta, each of shape (*chains,)."""
         xp = namespace(theta)
         return theta[..., 0], xp.exp(xp.minimum(theta[..., 1], LOG_LIMIT))
 
@@ -94,7 +94,7 @@ class NormalWishart:
         return theta
 
     def draw_exact(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
-        """Draw from the posterior, shape (*chains, 2)."""
+        """Draw (mu, log tau) from the posterior, shape (*chains, 2)."""
         xp = namespace(self.x)
         n, dtype = len(self.x), self.x.dtype
         tau = rng.standard_gamma(n / 2, chains, dtype=dtype) * (2 / (1 + self.scatter))
@@ -141,10 +141,10 @@ class NormalWishartPotential(NamedTuple):
         return namespace(theta).stack([self.n * tau, energy], -1)
 
     def metric(self, theta: Array) -> Diagonal:
-        r"""Fisher information of all data, minus the Hessian of the log prior.
+        r"""Return the Fisher information of all data, minus the Hessian of the log prior.
 
-        :math:`\mathrm{diag}(N\tau,\; N/2 + \tau/2)`. The paper takes the observed information,
-        which is indefinite where :math:`N(\mu - m)^2 > 1 + S`; this is its expectation.
+        It is :math:`\mathrm{diag}(N\tau,\; N/2 + \tau/2)`. The paper takes the observed
+        information, indefinite where :math:`N(\mu - m)^2 > 1 + S`; this is its expectation.
         """
         xp = namespace(theta)
         tau = self.target.unpack(theta)[1]

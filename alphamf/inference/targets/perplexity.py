@@ -14,7 +14,7 @@ from alphamf.tools.arrays import Array
 
 
 def split(rng: Any, counts: Any, share: float = 0.8) -> tuple[Any, Any]:
-    """Split tokens of documents (`TopicModel`) at random: a `share`, rounded down, and the rest."""
+    """Return a random `share` of each document's tokens, rounded down, and the rest: CSR arrays."""
     from scipy.sparse import csr_array
 
     words, offsets = tokens(counts)
@@ -32,11 +32,11 @@ def split(rng: Any, counts: Any, share: float = 0.8) -> tuple[Any, Any]:
 
 
 class Perplexity(Kept):
-    r"""A record of how well held-out words of documents are predicted from their other words.
+    r"""A record of how well held-out words of documents are predicted from their observed words.
 
     For each kept state, phi is drawn, `sweeps` Gibbs sweeps move the topics of the observed words
-    with phi and r fixed, and theta_kn ~ Gamma(r_k + x_kn, scale p_n), p_n ~ Beta(a_0 + L_n, b_0 +
-    s). Over the kept states m (and chains), and the counts y of the held-out words,
+    with phi and r fixed, and the factors theta_kn ~ Gamma(r_k + x_kn, scale p_n) are drawn with
+    p_n ~ Beta(a_0 + L_n, b_0 + s). With kept states m (and chains), and counts y of held-out words,
 
     .. math:: \exp\!\Big(-\frac{1}{\sum y} \sum_{vn} y_{vn} \log f_{vn}\Big), \qquad
        f_{vn} = \frac{\sum_m \sum_k \phi^m_{vk} \vartheta^m_{kn}}
@@ -45,7 +45,7 @@ class Perplexity(Kept):
     (Zhou & Carin, IEEE TPAMI 37 (2015), section 6).
     """
 
-    sweeps: int  # Gibbs sweeps per kept state; the observed topics stay from one to the next
+    sweeps: int  # Gibbs sweeps per kept state; they start from the topics of the kept state before
     seed: int  # Seed of the draws, together with the step
 
     def __init__(

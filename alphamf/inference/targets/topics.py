@@ -19,11 +19,11 @@ series), and their total is Gamma(alpha gamma, c).
 
 Here gamma atoms stand in each of R rounds, K = R gamma in all. The mean of the total,
 :math:`\tfrac{\alpha\gamma}{c} (1 - (\tfrac{\alpha}{1+\alpha})^R)`, is that of the process but for
-the rounds cut off; its variance is smaller, as the numbers of atoms do not vary. The law of the
+the omitted rounds; its variance is smaller, as the numbers of atoms do not vary. The law of the
 process depends on alpha and gamma by their product alone, so gamma is held fixed, while alpha and c
 have Exp(1) priors: choices of ours, as are eta, a_0 and b_0, since the paper states none.
 
-Roychowdhury & Parthasarathy, NIPS 2017, section 4.3; Zhou & Carin, IEEE TPAMI 37 (2015).
+See Roychowdhury & Parthasarathy, NIPS 2017, section 4.3; Zhou & Carin, IEEE TPAMI 37 (2015).
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from alphamf.inference.ranges import POSITIVE, check_range
 from alphamf.tools.arrays import LOG_LIMIT, Array, parts
 
 CHUNK = 200_000
-"""Entries of the table tokens x topics that are held at once, so that it stays in cache."""
+"""Number of entries of the table of tokens by topics that are held at once, to fit in cache."""
 
 
 def tokens(counts: Any) -> tuple[Array, Array]:
-    """Return the word of each token, document by document, and where each document starts."""
+    """Return each token's word, by documents, and where documents start and end, (N + 1,)."""
     if getattr(counts, "format", None) != "csr":
         raise AlphaMFError(f"counts must be a scipy.sparse CSR array, not {type(counts).__name__}")
     number = counts.data.astype(np.int64)
@@ -86,13 +86,13 @@ def count_table(rows: Array, topics: Array, count: int, rank: int) -> Array:
 
 
 def flat_index(rows: Array, topics: Array, shape: tuple[int, ...]) -> Array:
-    """Index of each token of `count_table` in the flattened table, whose shape is `shape`."""
+    """Return the index of each token of `count_table` in the flattened table of shape `shape`."""
     chains = np.arange(int(np.prod(shape[:-2]))).reshape(*shape[:-2], 1) * (shape[-2] * shape[-1])
     return (chains + rows.astype(np.int64) * shape[-1] + topics).reshape(-1)
 
 
 def tails_of(x: Array) -> Array:
-    """Count documents with more than j tokens of a topic: (*chains, N, K) to (*chains, K, J)."""
+    """Count documents with > j tokens of a topic, j from 0: (*chains, N, K) to (*chains, K, J)."""
     most = max(1, int(x.max(initial=0)))
     cells = np.arange(int(np.prod(x.shape[:-2])) * x.shape[-1]).reshape(*x.shape[:-2], 1, -1)
     flat = (cells * (most + 1) + x).reshape(-1)
@@ -102,7 +102,7 @@ def tails_of(x: Array) -> Array:
 
 
 class TopicWeights(NamedTuple):
-    """The parts of theta, of shapes (*chains, K) and (*chains, 1), with log r = log E - T."""
+    """T, E, alpha and c, whose logarithms are theta, with log r = log E - T."""
 
     # t, e: T and E, shape (*chains, K).
     t: Array
@@ -114,7 +114,7 @@ class TopicWeights(NamedTuple):
 
     @property
     def r(self) -> Array:
-        """Weights of the topics."""
+        """Weights of the topics, shape (*chains, K)."""
         return np.exp(np.minimum(self.log_r, LOG_LIMIT))
 
 
@@ -129,15 +129,15 @@ class TopicModel:
     .. math:: U = \sum_n \left[\log \frac{\Gamma(a_0 + b_0 + L_n + s)}{\Gamma(b_0 + s)}
        - \sum_k \log \frac{\Gamma(r_k + x_{kn})}{\Gamma(r_k)}\right] - \log p(\theta).
 
-    Held fixed instead, the factors would tie r down, and those of a small r_k, near
-    :math:`e^{-1/r_k}`, underflow. The second sum over documents is one over j, of
+    If the factors were fixed instead, r could hardly move, and those of a small r_k, which are near
+    :math:`e^{-1/r_k}`, would underflow. The second sum is one over j instead of documents, of
     :math:`\log(r_k + j)` times the number of documents with x_kn > j.
 
     `draw` makes one sweep of Gibbs steps over the tokens of a minibatch of documents: phi given
     all tokens' topics (Dirichlet), the factors given the document's (Gamma, up to a scale that
     cancels), then each token's topic, with probability proportional to phi_vk theta_kn. Each is
     exact, so a draw leaves the posterior of the topics given theta as it is, for any minibatch:
-    only the gradient is a stochastic estimate. Topics of the other documents rest.
+    only the gradient is a stochastic estimate. Topics of other documents do not change.
 
     One sweep costs (tokens read) K + V K, by one gather of rows per factor, a cumulative sum and
     one uniform number per token. Memory: a table of V K counts and two bytes per token, for each
@@ -148,15 +148,15 @@ class TopicModel:
     counts
         Number of times each word stands in each document: a scipy.sparse CSR array of shape (N, V).
     rank
-        K, a multiple of `rounds`.
+        K, the number of topics, a multiple of `rounds`.
     rounds
-        R.
+        R, the number of rounds of the gamma process.
     concentration
-        eta.
+        eta, the parameter of the prior of phi.
     beta
-        (a_0, b_0).
+        a_0 and b_0, the parameters of the prior of p_n.
     batch
-        Number of documents that a draw reads, distinct ones. None: all.
+        Number of documents that a draw reads, without repetition. None: all.
     dtype
         Dtype of theta.
 
@@ -219,7 +219,7 @@ class TopicModel:
         self.latents: dict[str, Array] = {}
 
     def unpack(self, theta: Array) -> TopicWeights:
-        """Return T, E, alpha and c at theta, and log r."""
+        """Return T, E, alpha, c and log r at theta."""
         k = self.rank
         t, e, alpha, c = (
             np.exp(np.minimum(part, LOG_LIMIT))
@@ -228,7 +228,7 @@ class TopicModel:
         return TopicWeights(t, e, alpha, c, theta[..., k:-2] - t)
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
-        """Draw T and E from their priors at alpha = c = 1, and then the topics from their priors.
+        """Draw T and E from their priors at alpha = c = 1, then topics given both and a flat phi.
 
         Topics that are uniform in every document would imply that all r are infinite.
         """
@@ -286,7 +286,7 @@ class TopicPotential:
     r"""U of a minibatch of documents given the topics of their tokens."""
 
     tails: Array  # Number of documents with more than j tokens of topic k, shape (*chains, K, J)
-    # lengths, repeats: lengths of documents, and how many have each.
+    # lengths, repeats: lengths of documents, and number of documents of each length.
     lengths: Array
     repeats: Array
 
@@ -336,14 +336,14 @@ class TopicPotential:
         return mean, slope.astype(r.dtype)
 
     def metric(self, theta: Array) -> Diagonal:
-        r"""Fisher information given the tables, plus the prior's expected and observed information.
+        r"""Return the Fisher information, plus the prior's expected and observed information.
 
         The tokens of topic k in a document sit at Poisson(:math:`-r_k \log(1 - p_n)`) tables of a
         Chinese restaurant, whose number alone depends on r. So the information in log r_k is
         :math:`F_k = r_k \Lambda`, with :math:`\Lambda = \sum_n E[-\log(1 - p_n)] = \sum_n
         \psi(a_0 + b_0 + L_n + s) - \psi(b_0 + s)` over all documents. The prior's second
         derivatives vanish where T and E do; their expectations do not, and the sum of both bounds
-        the step on either side. In the order of theta the metric is
+        the step on either side. In the order of theta, with i the topics' rounds, the metric is
 
         .. math:: F T^2 + \alpha T + i, \quad F + c E + 1, \quad
            \alpha \Big(1 + \sum_k T_k\Big) + 1 + \sum_k i_k, \quad

@@ -3,7 +3,7 @@ r"""A positive posterior in unbounded coordinates, so that any sampler can be us
 .. math:: \theta = \frac c4\, \zeta(u)^2, \qquad \zeta(u) = \log(1 + e^u).
 
 Far from zero :math:`u = 2 \sqrt{\theta / c}`, in which the metric of `SGRLD` is the identity; near
-zero :math:`2 u = \log \theta` but for a constant, so that the wall lies at minus infinity. The law
+zero :math:`2 u = \log \theta` up to a constant, so that the wall lies at minus infinity. The law
 of u has the potential
 
 .. math:: V(u) = U(\theta(u)) - \log \theta'(u), \qquad
@@ -23,8 +23,8 @@ from alphamf.inference.protocols import FactorPotential, Parts, Target
 from alphamf.tools.arrays import Array, namespace
 
 LOWEST = -20.0
-"""Coordinate below which theta stays as it is, 1e-18 c: smaller ones would become subnormal, whose
-products are slow. The gradient is at its limit by then."""
+"""Coordinate below which theta stays at 1e-18 c: smaller values would become subnormal, which
+makes products slow. The gradient has reached its limit there."""
 
 FLAT = -8.0
 """Coordinate below which V is a straight line, to single precision: theta is below 1e-7 c there."""
@@ -96,13 +96,13 @@ class UnboundedTarget:
         return self.coordinates(self.target.start(rng, chains))
 
     def draw(self, rng: Any, theta: Array) -> UnboundedPotential:
-        """Draw from the target at coordinates theta, and return the potential of these."""
+        """Draw from the target, with `theta` as coordinates u, and return the potential V."""
         potential, parts = draw_parts(self.target, rng, self.position(theta))
         return UnboundedPotential(self, potential, theta, parts)
 
 
 class UnboundedPotential(NamedTuple):
-    """The potential V at a fixed minibatch and latents."""
+    """The potential V of coordinates u at a fixed minibatch and latents."""
 
     space: UnboundedTarget
     potential: Any  # A `FactorPotential`; some have a value, too
@@ -111,9 +111,9 @@ class UnboundedPotential(NamedTuple):
     known: Parts
 
     def value(self, theta: Array) -> Array:
-        """V up to a constant, shape (*chains,); the target's potential must have a value.
+        """Return V up to a constant, shape (*chains,); the target's potential must have a value.
 
-        Below `FLAT` the value goes on along the line, for priors floor a theta that is too small.
+        Below `FLAT` it continues as a straight line, as priors raise a theta that is too small.
         """
         xp = namespace(theta)
         bounded = xp.maximum(theta, FLAT)

@@ -33,23 +33,23 @@ class JobRecord(NamedTuple):
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table or figure of a paper."""
+    """How the jobs, the table and the figure that reproduce a result of a paper are made."""
 
     name: str  # As on the command line
     paper: str  # The paper, and its tables and figures
     minutes: tuple[float, float]  # About how long the quick and the full form take on two cores
     # ``jobs(full, seed)`` lists the jobs; `seed` shifts the seeds of all jobs.
     jobs: Callable[[bool, int], list[Job]]
-    # ``work(job)`` runs one; a function at the top of its module, which writes no files.
+    # ``work(job)`` runs a job; it is a function at the top level of a module, and writes no files.
     work: Callable[[Job], Numbers]
     # ``table(records)`` returns the rows, dicts with the same keys, among them the paper's own
-    # figures where it prints them.
+    # numbers if it prints them.
     table: Callable[[list[JobRecord]], list[dict[str, Any]]]
     figure: Callable[[list[JobRecord]], Any]  # ``figure(records)`` returns a matplotlib figure
     data: tuple[str, ...] = ()  # Names of the corpora that it reads
-    # ``over_ranks(job, ranks, checkpoint)`` does this rank's part of a job where ``mpiexec``
-    # started several ranks, resuming from the folder `checkpoint`; rank 0 returns the numbers.
-    # None: the experiment is for one process.
+    # ``over_ranks(job, ranks, checkpoint)`` does this rank's part of a job if ``mpiexec`` started
+    # several ranks, resumes from the folder `checkpoint`, and returns numbers, of which those of
+    # rank 0 are used. None: the experiment is for one process.
     over_ranks: Callable[[Job, Ranks, Path], Numbers] | None = None
 
 
@@ -57,7 +57,7 @@ class Experiment:
 def in_numpy() -> Iterator[None]:
     """Make all samplers step in NumPy: compiled leaps, which only some have, would distort times.
 
-    It decorates each function that measures a time.
+    Used as a decorator of functions that measure times.
     """
     with patch.object(leaps, "COMPILED", False):
         yield
@@ -76,7 +76,7 @@ def blank_panels(width: float, height: float, *grid: int, **more: Any) -> tuple[
 
 
 def job_key(job: Job) -> str:
-    """Return the text that identifies a job."""
+    """Return the text that identifies a job: its settings as JSON with sorted keys."""
     return json.dumps(job, sort_keys=True)
 
 

@@ -33,6 +33,6 @@ class RatingSplit:
         return BPMF(*self.train, shape=self.shape, **{"offset": mean, **settings})
 
     def rmse(self, predicted: Array, clip: bool = True) -> float:
-        """Root mean square error of predictions of the test ratings, clipped to [1, 5] or not."""
+        """Return the RMSE of predictions of the test ratings, clipped to [1, 5] first if `clip`."""
         predicted = predicted.clip(1, 5) if clip else predicted
         return float(np.sqrt(np.mean((predicted - self.test[2]) ** 2)))

@@ -28,14 +28,14 @@ from alphamf.tools import jobs
 from alphamf.tools.files import atomic_file, printable_name, refuse_links
 
 Each = Callable[[Experiment, Sequence[Job]], Iterable[JobRecord]]
-"""Does jobs of an experiment, and yields the record of each as soon as it is there."""
+"""Runs jobs of an experiment, and yields the record of each job as soon as the job ends."""
 
 Progress = Callable[[int, int], None]
-"""Takes the number of jobs done, and of all."""
+"""Function that is called with the number of jobs done, and the number of all jobs."""
 
 
 def run_in_turn(experiment: Experiment, todo: Sequence[Job]) -> Iterator[JobRecord]:
-    """Run jobs one after the other, in this process."""
+    """Run jobs one after the other in this process, and yield their records."""
     return (JobRecord(job, experiment.work(job)) for job in todo)
 
 
@@ -48,11 +48,11 @@ def run(
     each: Each = run_in_turn,
     progress: Progress | None = None,
 ) -> list[dict[str, Any]]:
-    """Run the jobs that have no result in `output` yet, and write table and figure.
+    """Run the jobs without a result in `output`; write table and figure; return the table's rows.
 
     Writes ``NAME.jsonl`` (a line per job), ``NAME.csv``, ``NAME.md`` and ``NAME.png``, or
     ``NAME-full.*`` in the full form. Numbers of another version of alphamf are not used again.
-    If ``mpiexec`` started several ranks, they share each job, and rank 0 writes.
+    If ``mpiexec`` started several ranks, they share each job; rank 0 writes, others return no rows.
     """
     stem = output / (f"{experiment.name}-full" if full else experiment.name)
     ranks = launched_ranks()
@@ -76,11 +76,11 @@ def _run(
     each: Each,
     progress: Progress | None,
 ) -> list[dict[str, Any]]:
-    """Run the jobs without results, and write the files; all names start with `stem`."""
+    """Run the jobs without results, write the files `stem` with a suffix, and return the rows."""
 
     def do(left: Sequence[Job]) -> Iterator[JobRecord]:
         if left:
-            # Here, so that the processes find what was downloaded.
+            # Downloaded here, so that worker processes find the files.
             for name in experiment.data:
                 find(name)
         done = len(todo) - len(left)
@@ -96,7 +96,7 @@ def _run(
     with file.lock(f"another run is writing to {printable_name(file.path)}", made):
         for _ in jobs.run(file, todo, do, key=job_key, known=file.last_results()):
             pass
-        # From the file, so that a resumed run has the same numbers: JSON has null for infinities.
+        # Read from the file, so that a resumed run has the same numbers: JSON turns inf into null.
         records = file.last_results()
         return _write(experiment, stem, [records[job_key(job)] for job in todo])
 
@@ -140,7 +140,7 @@ def _write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
 def _lead(
     experiment: Experiment, jobs: Sequence[Job], ranks: Ranks, checkpoints: Path
 ) -> Iterator[JobRecord]:
-    """Run jobs with the ranks that call `_follow`; delete each job's checkpoint after it."""
+    """Run jobs with the ranks that call `_follow`, yield records, and delete the checkpoints."""
     lost = (
         "a rank was lost or the run was stopped; run the same command again to "
         f"continue from the last checkpoint in {printable_name(checkpoints)}"

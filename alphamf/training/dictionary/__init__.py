@@ -1,1 +1,1 @@
-"""Training of dictionaries of speech spectra, and the choice of their rank and alpha."""
+"""Training of dictionaries of speech spectra, and of their rows for the bands above 7.5 kHz."""

@@ -53,13 +53,13 @@ RATES = (4000, 48000)
 """Lowest and highest sampling rate of a dictionary, in Hz."""
 
 MOST_RANK = 10_000
-"""Maximum number of spectra of a dictionary: 160 times the default."""
+"""Maximum number of spectra of a dictionary; the default is 60."""
 
 MOST_CONTEXT = 1000
-"""Maximum number of frames stacked in a column: 16 s, 300 times the default."""
+"""Maximum number of frames stacked in a column, which is 16 s; the default is 3."""
 
 MOST_SECONDS = 24 * 3600
-"""Maximum number of seconds that are taken of a voice: a day."""
+"""Maximum length of speech that is used per voice, in seconds: a day."""
 
 MOST_CELLS = 125_000_000
 """Maximum number of cells of the speech's spectrogram, each of which takes 40 bytes: 5 GB."""
@@ -111,17 +111,17 @@ class TrainingSettings:
 
 
 def check_seconds(seconds: float) -> float:
-    """Return seconds of a voice; less than a window and more than a day are refused."""
+    """Return the seconds per voice; raise an AlphaMFError below a window or above a day."""
     return real_number("seconds", seconds, OVERLAP * HOP_SECONDS, MOST_SECONDS)
 
 
 __all__ = ["Progress", "train"]
 
 WARM_UP_STEPS = 50
-"""Steps of EM before those of a sampler."""
+"""Number of steps of EM before the steps of a sampler other than EM."""
 
 OBJECTIVE_COLUMNS = 1000
-"""Columns of which the objective is computed."""
+"""Maximum number of columns over which the objective is computed."""
 
 
 TRIED, TRIED_SNR = 4, 5.0
@@ -131,17 +131,17 @@ TRIED, TRIED_SNR = 4, 5.0
 class Progress(NamedTuple):
     """State of a training run."""
 
-    # step, steps: steps made, and in all.
+    # step, steps: numbers of steps made so far, and of all steps.
     step: int
     steps: int
     objective: float  # Mean log density of a cell, in nats
 
 
 ProgressCallback = Callable[[Progress], None]
-"""Called after every step."""
+"""A function that receives the `Progress` after every step."""
 
 SkipCallback = Callable[[str], None]
-"""Called with one sentence for each file that cannot be used and is skipped."""
+"""A function that receives one sentence for each file that cannot be used and is skipped."""
 
 
 class Speech(NamedTuple):
@@ -174,8 +174,8 @@ def train(
     scaled to the same power, and the first `seconds` of each voice are used.
 
     All speech is held in memory: its spectrogram has ``context * (0.032 rate + 1)`` rows and 62.5
-    columns per second, and takes 40 bytes a cell. At most 5 GB are taken, which are 43 minutes of
-    speech at 8 kHz and 21 at 16 kHz; if there is more, voices are drawn at random.
+    columns per second, and takes 40 bytes a cell. At most 5 GB are used: by default 43 minutes of
+    speech at 8 kHz, and 21 at 16 kHz. If there may be more, voices are drawn at random.
 
     Parameters
     ----------
@@ -201,12 +201,12 @@ def train(
     voices
         Rule by which files belong to one voice; see `alphamf.training.dictionary.speech`.
     seed
-        The same seed gives the same bits.
+        Seed of the random numbers. The same seed gives the same dictionary.
     progress
-        Called after every step.
+        Called with the `Progress` after every step.
     skipped
-        Called with one sentence for each file that cannot be used and is skipped. None: the first
-        one raises.
+        Called with one sentence for each file that cannot be used and is skipped. None, or if only
+        one file is given: such a file raises an error.
 
     Returns
     -------
@@ -215,8 +215,8 @@ def train(
     Raises
     ------
     AlphaMFError
-        There are no files, one cannot be read or has too low a rate, all are silent, an argument
-        is out of range, or the chain diverged.
+        There are no files, a file cannot be read or has too low a rate, all files are silent, an
+        argument is out of range, or the chain diverged.
 
     Examples
     --------
@@ -249,7 +249,7 @@ def train(
 
 
 def hold_back(voices: Sequence[Voice]) -> tuple[list[str], list[str]]:
-    """Return files to train on, and a file of each voice of the last fifth, at most `TRIED`."""
+    """Return files to train on, and one per held-back voice: the last fifth, at most `TRIED`."""
     count = min(TRIED, len(voices) // 5)
     others, tried = voices[: len(voices) - count], voices[len(voices) - count :]
     return [file for voice in others for file in voice.files], [voice.files[0] for voice in tried]
@@ -260,7 +260,7 @@ def gains_over_shipped(
 ) -> dict[str, list[float]]:
     """Return the changes of SI-SDR in dB against the shipped model, by preset.
 
-    Each list has one value per usable voice, measured on 5 s of the voice in noise.
+    Each list has one value per usable voice, measured on up to 5 s of the voice in noise.
     """
     changes: dict[str, list[float]] = {"plain": [], "fast": []}
     for k, file in enumerate(files):
@@ -334,7 +334,7 @@ def _train(
 def _speech(
     voices: Sequence[Voice], settings: TrainingSettings, skipped: SkipCallback | None
 ) -> Speech:
-    """Read the first speech of each voice; of voices at random if there are too many."""
+    """Read the first speech of each voice; in random order if all together may be too long."""
     spectra, seconds, unusable = [], 0.0, 0
     if len(voices) * settings.seconds > settings.most_seconds:
         order = generator(settings.seed, Key.VOICE_ORDER).permutation(len(voices))
@@ -364,7 +364,7 @@ def _speech(
 
 
 def _scaled_basis(theta: Floats, target: AlphaMF) -> Floats:
-    """Return W with columns that sum to one; the scale is moved to H."""
+    """Return a copy of W whose columns are scaled to sum to one."""
     basis = target.unpack(theta)[0][0]
     return basis / basis.sum(axis=-2, keepdims=True)
 

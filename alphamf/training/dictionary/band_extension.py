@@ -1,8 +1,8 @@
 """Learn the rows of a dictionary above its band from full-band speech.
 
-The dictionary itself is unchanged. Its columns below the band's end determine the activations; with
-these held fixed, the sampler `em` fits the rows of the bands above (`alphamf.learnt.bands`),
-band by band. A voice is used for the bands that its recording contains.
+The existing rows are unchanged and determine the activations. With these held fixed, the sampler
+`em` fits the rows of the bands above (`alphamf.learnt.bands`), band by band. A recording is used
+only for the bands in which it has sound.
 """
 
 from collections import deque
@@ -26,15 +26,15 @@ from alphamf.training.dictionary.api import check_seconds
 from alphamf.training.dictionary.speech import read_beginning
 
 STEPS, KEEP = 80, 30
-"""Steps of EM, and how many of the last are averaged."""
+"""Number of steps of EM, and how many of the last steps are averaged."""
 
 
 class _Speech(NamedTuple):
-    """Data that is stored per voice."""
+    """Activations and band powers of one recording."""
 
-    gains: Floats  # Activations of the columns of W, shape (columns, rank)
-    power: Floats  # Power of the bands, shape (context * bands.ABOVE, columns)
-    sounding: int  # Up to which band there is sound
+    gains: Floats  # Activations of the dictionary, transposed: shape (stacked frames, rank)
+    power: Floats  # Power of the bands, shape (context * bands.ABOVE, stacked frames)
+    sounding: int  # Number of bands up to the highest one with sound
 
 
 def extend(
@@ -45,7 +45,7 @@ def extend(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Dictionary:
-    """Return a copy of a dictionary with rows for the bands above 7.5 kHz."""
+    """Return a copy of a dictionary with rows for the bands above 7.5 kHz, learned from `paths`."""
     check_seconds(seconds)
     if dictionary.rate != 16000:
         raise AlphaMFError(
@@ -71,7 +71,7 @@ def _voices(
     seed: int,
     progress: Callable[[int, int], None] | None,
 ) -> Iterator[_Speech]:
-    """Compute the activations of the dictionary for each file that is not silent."""
+    """Yield the activations and band powers of each file that is not silent."""
     if not paths:
         raise AlphaMFError("no files were given, so there is no speech to train on")
     for k, path in enumerate(paths):
@@ -97,7 +97,7 @@ def _speech(dictionary: Dictionary, spectra: Spectra, seed: int, chain: int) -> 
 def _fitted(
     voices: Sequence[_Speech], band: int, dictionary: Dictionary, seed: int, chain: int
 ) -> Floats:
-    """Fit a band's rows of W, shape (context, rank)."""
+    """Return the rows of W that fit a band, shape (context, rank)."""
     gains = np.concatenate([voice.gains for voice in voices])
     rows = slice(band, None, bands.ABOVE)
     # Transposed, the activations are the basis that rests, and W is what moves.
@@ -108,7 +108,7 @@ def _fitted(
 
 
 def _gains(power: Floats, basis: Floats, alpha: float, seed: int, chain: int) -> Floats:
-    """Return the mean of H over the last steps, shape (K, J), with W fixed."""
+    """Return the mean of H over the last `KEEP` steps, with W fixed, shape (rank, columns)."""
     record = Mean(lambda theta, target: theta.reshape(basis.shape[1], -1), burn_in=STEPS - KEEP)
     target = AlphaMF(power, [Source(alpha, basis.shape[1], basis)])
     deque(run(target, kernel("em"), steps=STEPS, seed=seed, chain=chain, record=record), maxlen=0)

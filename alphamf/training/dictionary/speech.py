@@ -1,4 +1,4 @@
-"""Speech for training: files by speaker; one channel at one rate, trimmed at both ends."""
+"""Speech for training: files grouped by speaker, and read as trimmed mono sound at one rate."""
 
 import math
 import os
@@ -24,8 +24,8 @@ VoiceRule = Literal["file", "folder", "prefix"]
 """The names in `RULES`, for type checkers."""
 
 RULES: tuple[str, ...] = get_args(VoiceRule)
-"""Rules for the speaker of a file: each file is one; the first folder below the common one of all
-paths; or the file's name up to the first ``-`` or ``_``."""
+"""What identifies a file's speaker: the file itself; the first folder below the folder that all
+files share; or the file's name up to the first ``-`` or ``_``."""
 
 
 def check_rule(rule: str) -> None:
@@ -47,7 +47,7 @@ def group(paths: Sequence[str | os.PathLike[str]], rule: str = "file") -> list[V
     """Group files by voice, in the order of each voice's first file.
 
     LibriSpeech is ``SPEAKER/CHAPTER/SPEAKER-CHAPTER-N.flac``: both ``folder``, given the folder of
-    the speakers, and ``prefix`` find its speakers.
+    the speakers, and ``prefix`` find its speakers. If all are one voice, an AlphaMFError is raised.
     """
     check_rule(rule)
     if isinstance(paths, str | bytes | os.PathLike) or not isinstance(paths, Iterable):
@@ -76,14 +76,14 @@ def group(paths: Sequence[str | os.PathLike[str]], rule: str = "file") -> list[V
 
 
 QUIET_DB = 40.0
-"""Level relative to a recording's peak below which sound counts as silence, in dB."""
+"""Number of dB below a recording's peak at which sound counts as silence."""
 
 
 def read_beginning(path: str | os.PathLike[str], rate: int, frame: Frame, seconds: float) -> Floats:
-    """Return the first speech in a file; empty if the file is silent.
+    """Return the first `seconds` of speech in a file, at `rate`; empty if the file is silent.
 
-    `frame`: frame of the model, in samples: the resolution at which silence is cut off. Returns:
-    the mean of the channels, shape (samples,), float32.
+    `frame`: window and hop in samples, with which silence is found and cut off at both ends.
+    Returns: mean of the channels, shape (samples,), float32. A lower rate raises an AlphaMFError.
     """
     with open_reader(path) as reader:
         reader.require_whole()
@@ -100,7 +100,7 @@ def read_beginning(path: str | os.PathLike[str], rate: int, frame: Frame, second
 
 
 def spectrum(sound: Floats, frame: Frame) -> Floats | None:
-    """Return |X|^2 in units of its mean, shape (bins, frames); None for digital silence."""
+    """Return the power of each cell over the mean, shape (bins, frames); None if all are zero."""
     # Scaled first, so that squares neither overflow nor vanish.
     peak = np.abs(sound).max(initial=0)
     if not peak > 0:
@@ -114,9 +114,9 @@ RATES = (16000, 8000)
 
 
 def common_rate(files: Sequence[str]) -> int:
-    """Return the first rate of `RATES`, or the second if the header of a file says a lower one.
+    """Return 16000 Hz, or 8000 Hz if the header of a file says that its rate is below 16000 Hz.
 
-    Pipes, and files that cannot be read, are left out.
+    Pipes, and files that cannot be read, are ignored.
     """
     for file in files:
         if os.path.isfile(file):

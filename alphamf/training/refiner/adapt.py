@@ -19,46 +19,46 @@ from alphamf.training.refiner.run import NETWORK, Run, check_installed, prepare_
 from alphamf.training.refiner.scores import Scores
 
 KINDS = {"recorded": 0.8, "events": 0.1, "babble": 0.1}
-"""Kinds of noise: almost all are the user's own."""
+"""Probabilities of the kinds of noise, which are mostly the user's own recordings."""
 
 STEP_SIZE = 2e-4
-"""A fifth of the step size for a new network."""
+"""Step size of AdamW after the warm-up, which is lower than for the shipped refiners."""
 
 MIXING, FITTING = 0.35, 0.45
-"""Parts of the time for the mixtures and for the steps; the rest is for reading and scores."""
+"""Shares of the time for making mixtures and for steps; the rest is for reading and scoring."""
 
 DEV_CLIPS, MOST_CLIPS, LEAST_STEPS = 40, 20000, 20
-"""Mixtures of the held-out files; most to train on; least steps."""
+"""Number of mixtures of held-out files; maximum number to train on; minimum number of steps."""
 
 TIMED = 4
-"""Number of steps that are timed to determine the total number."""
+"""Number of trial steps, all but the first of which are timed to plan the number of steps."""
 
 READ, MEASURED, MIXED = 0.05, 0.15, 0.5
-"""Shares of the whole time after which the recordings are read, a step is timed, and all mixtures
-are made."""
+"""Shares of the work that are reported as done once the recordings are read, once a step is timed,
+and once all mixtures are made."""
 
 TIE = 1e-3
-"""Change of a score that counts as none: scores of the same mixtures differ by as much."""
+"""Largest change of a score that counts as none: scores of the same mixtures differ by as much."""
 
 TellStage = Callable[[str, float], None]
 """Receives what is being done, as a sentence, and the share of the whole that is done."""
 
 
 class FineTuningResult(NamedTuple):
-    """The result of fine-tuning."""
+    """A fine-tuned refiner, with scores from before and after."""
 
-    refiner: Refiner  # The adapted one
-    # before, after: scores of the shipped refiner and of the adapted one on mixtures of held-out
+    refiner: Refiner  # The fine-tuned refiner
+    # before, after: scores of the shipped refiner and of the fine-tuned one on mixtures of held-out
     # recordings.
     before: Scores
     after: Scores
-    # clips, steps: mixtures and steps of the training.
+    # clips, steps: numbers of mixtures and of steps of the training.
     clips: int
     steps: int
 
     @property
     def worse(self) -> list[str]:
-        """Names of the scores that fell; of all, if none rose; empty for a better network."""
+        """Names of the scores that fell by more than `TIE`; of all finite scores if none rose."""
         pairs = zip(Scores._fields, self.before, self.after, strict=True)
         changes = {name: after - before for name, before, after in pairs if math.isfinite(after)}
         fell = [name for name, change in changes.items() if change < -TIE]
@@ -72,10 +72,10 @@ class FineTuningSettings(NamedTuple):
     # clean, noise: files, folders or patterns.
     clean: Sequence[str]
     noise: Sequence[str]
-    rate: int  # 8000 or 16000: which of the shipped refiners
-    minutes: float  # How long it may take
-    jobs: int  # Processes and threads
-    seed: int  # The same seed and the same number of steps make the same network
+    rate: int  # Rate of the shipped refiner in Hz, 8000 or 16000
+    minutes: float  # How long the run may take
+    jobs: int  # Number of processes, and of threads
+    seed: int  # The same seed and numbers of clips and steps make the same network
 
 
 class _Stages:
@@ -93,7 +93,7 @@ class _Stages:
         self._tell(sentence, start)
 
     def line(self, text: str) -> None:
-        """Count a line of the run."""
+        """Count a line of the run, and report the share of the work that is done."""
         self._count += 1
         part = min(1.0, self._count / self._lines)
         self._tell(self._sentence, self._start + (self._end - self._start) * part)
@@ -153,7 +153,7 @@ def _configuration(wish: FineTuningSettings) -> Config:
         codec=0.0,
         kinds=KINDS,
     )
-    # All of the way, with weights of its own for every bin.
+    # The result is the trained network (moved=1), with separate weights per bin (bands=0).
     network = replace(base.network, bands=0, exponent=shipped.exponent, start=name, moved=1.0)
     schedule = replace(base.schedule, step_size=STEP_SIZE, muon=0.0, warm_up=20, seed=wish.seed)
     return Config(

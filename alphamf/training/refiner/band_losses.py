@@ -18,23 +18,23 @@ from alphamf.training.refiner.clips import BandClip
 from alphamf.training.refiner.torch_layers import outputs
 
 FAINT = 1e-3
-"""Energy of the speech relative to the mixture below which errors of a band count equally."""
+"""Share of the mixture's energy that is added to the speech's energy, the divisor of an error."""
 
 LOST = 2.0
-"""Weight of 1 dB too little relative to 1 dB too much, so that sibilants are preserved."""
+"""Weight of an output 1 dB too soft relative to one 1 dB too loud, to preserve sibilants."""
 
 
 class NetworkBandGains(NamedTuple):
     """The output of the network for clips."""
 
     gain: Tensor  # Gain of the bands above, shape (clips, bands.ABOVE, frames)
-    clips: BandClip  # With the energies
+    clips: BandClip  # The clips, stacked, with the energies of mixture and speech
 
 
 def run_band_network(
     parameters: Mapping[str, Tensor], clips: BandClip, exponent: float = 1.0, *, causal: bool
 ) -> NetworkBandGains:
-    """Run the high-band network on clips.
+    """Run the high-band network on clips, and return its gains.
 
     `parameters`: as `alphamf.learnt.network.shapes` names them.
     """
@@ -45,7 +45,7 @@ def run_band_network(
 
 
 def losses(made: NetworkBandGains, wanted: Collection[str]) -> dict[str, Tensor]:
-    """Compute terms of the objective, each a mean over clips.
+    """Return terms of the objective by name, each a mean over clips.
 
     `wanted`: ``distortion`` is the log of a band's squared error over its speech's energy, which
     saturates at 30 dB; ``distance`` is the log-spectral distance in dB (root mean square over

@@ -1,6 +1,6 @@
-"""Training clips of both stages: a mixture, and the results of alpha-MF and the refiner for it.
+"""Training clips: a mixture and its speech, with what alpha-MF and earlier networks make of them.
 
-Sounds are stored as samples, not as spectra, which takes half of the space.
+Sounds are stored as samples, not as spectra, which halves the space.
 """
 
 from typing import Any, NamedTuple
@@ -52,8 +52,8 @@ maximum of that part: the refiner leaves more of noises that are unlike those in
 
 
 UNHEARD = np.float32(3e-5)
-"""Energy of the upper bands that is barely audible, relative to the speech in all cells: -60 dB in
-a band of 1 kHz, with speech that pauses half of the time."""
+"""Barely audible energy per cell of an upper band, relative to the speech's mean energy per cell: a
+band of 1 kHz with this energy is about 60 dB softer than the speech."""
 
 
 class FirstStageClip(NamedTuple):
@@ -89,8 +89,8 @@ class CausalSecondStageClip(NamedTuple):
     noisy: Any
     first: Any
     clean: Any
-    # Log of the online chain's level when a frame of the second stage is corrected, as the mean
-    # power of a cell of that frame, shape (frames,).
+    # Log of the online chain's level at the time when each frame is corrected, converted to the
+    # mean power of a cell in the second stage's windows, shape (frames,).
     log_level: Any
 
 
@@ -100,8 +100,8 @@ class CausalClip(NamedTuple):
     # noisy, clean: sounds, shape (samples,).
     noisy: Any
     clean: Any
-    # gain, gain_std, log_speech, log_noise, log_power: what the online chain found of each frame,
-    # and its power; the powers in units of the chain's level.
+    # gain, gain_std, log_speech, log_noise, log_power: the online chain's posterior, and the log of
+    # the mixture's power; powers and variances are in units of the chain's level.
     gain: Any
     gain_std: Any
     log_speech: Any
@@ -114,8 +114,8 @@ class BandClip(NamedTuple):
 
     # Input of the network, shape (frames, bands.COUNT, `network.FEATURES`), in half precision.
     features: Any
-    # noisy, common, clean: energies of the mixture, of what it has in common with the speech, and
-    # of the speech, in units of each band's mean energy of the mixture; shape (bands.ABOVE,
+    # noisy, common, clean: energy of the mixture, inner product of mixture and speech, and energy
+    # of the speech, in units of the mixture's mean energy in each band; shape (bands.ABOVE,
     # frames).
     noisy: Any
     common: Any
@@ -128,17 +128,17 @@ TrainingClip = FirstStageClip | SecondStageClip | CausalSecondStageClip | Causal
 
 
 class Maker(NamedTuple):
-    """Everything that is needed to make clips."""
+    """The recipe, recordings and networks from which training clips are made."""
 
     recipe: Mixtures  # Recipe of the mixtures
     recordings: SplitRecordings  # At the rate of the mixtures
     # Dictionary of alpha-MF, and the networks that run before the one to train: for a second stage
-    # a refiner, for the bands above both networks below, for a refiner none.
+    # a refiner, for a high-band network a refiner and perhaps a second stage, for a refiner none.
     weights: Weights
     kind: Kind
 
     def clip(self, stream: int, number: int) -> TrainingClip:
-        """Make a clip; the result does not depend on the number of clips."""
+        """Make clip `number` of a split; `stream` is the split's index in `recordings.SPLITS`."""
         rng = np.random.default_rng([self.recipe.seed, stream, number])
         dictionary = self.weights.dictionary
         rate = self.kind.rate(dictionary)
@@ -187,7 +187,7 @@ def _first_stage(clean: Floats, noisy: Floats, power: Floats, posterior: Posteri
 
 
 def _causal(clean: Floats, noisy: Floats, dictionary: Dictionary, seed: int) -> TrainingClip:
-    """Run the online chain on a mixture, frame by frame."""
+    """Make a clip by running the online chain on a mixture, frame by frame."""
     read = _read(_engine(dictionary.rate, dictionary, CHAIN_ALONE, seed), noisy)[:, :, 0]
     power, gain, gain_std, speech, noise = read.transpose(1, 2, 0)
     logs = (np.log(each + SILENT) for each in (speech, noise, power))
@@ -204,7 +204,7 @@ def _bands(
     *,
     until_edge: bool,
 ) -> BandClip:
-    """Make a clip for the high-band network; `until_edge`: not above the sound of `clean`."""
+    """Make a high-band clip; with `until_edge`, bands above the sound of `clean` have no energy."""
     network: Any = weights.second_stage
     (found,) = sample_gains(
         [noisy.sound], noisy.rate, weights, settings, key, np, lambda steps: None, [None]
@@ -230,7 +230,7 @@ def _engine(rate: int, dictionary: Dictionary, networks: CausalNetworks, seed: i
 
 
 def _read(engine: Engine, sound: Floats, *, bands: bool = False) -> Floats:
-    """Return `Engine.read` of each hop of a sound, shape (hops, 5, 1, cells)."""
+    """Return `Engine.read` of each whole hop of a sound, shape (hops, 5, 1, cells)."""
     rows = []
     for block in sound[: len(sound) // engine.hop * engine.hop].reshape(-1, engine.hop, 1):
         engine.process(block)
@@ -241,7 +241,7 @@ def _read(engine: Engine, sound: Floats, *, bands: bool = False) -> Floats:
 def _causal_second_stage(
     clean: Floats, noisy: Floats, weights: Weights, seed: int, share: float
 ) -> TrainingClip:
-    """Run low latency on a mixture, hop by hop; `share` of what it removes is added again."""
+    """Make a clip by low-latency denoising; `share` of the removed sound is added again."""
     networks = CausalNetworks(weights.causal)
     engine = _engine(weights.dictionary.rate, weights.dictionary, networks, seed)
     hop = engine.hop
@@ -262,7 +262,7 @@ def _causal_second_stage(
 def _causal_bands(
     clean: Spectra, noisy: Spectra, weights: Weights, seed: int, *, until_edge: bool
 ) -> BandClip:
-    """Run low latency on a mixture, frame by frame, up to the input of the high-band network."""
+    """Make a clip by low-latency denoising up to the input of the high-band network."""
     rate, dictionary = noisy.rate, weights.dictionary
     values = layers.start(np.random.default_rng(0), bands.COUNT, layers.Sizes(1, 1, 1, 2, 1, 0))
     reader = CausalHighBand(values, dictionary.rate, frame_of(dictionary.frame))
@@ -282,7 +282,7 @@ def _causal_bands(
 def _band_clip(
     features: Floats, mixed: Complexes, speech: Complexes, grid: Grid, count: int
 ) -> BandClip:
-    """Return a clip, given the spectra of mixture and speech; `count` bands have sound."""
+    """Return a clip from the spectra of mixture and speech; the lowest `count` bands have sound."""
     pool = high_bands.high_pooling(grid)
     squares: list[Any] = [np.abs(mixed) ** 2, (mixed.conj() * speech).real, np.abs(speech) ** 2]
     energies = [pool(each) for each in squares]

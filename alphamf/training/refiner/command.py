@@ -74,7 +74,7 @@ def _tell(line: str) -> None:
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command ``python -m alphamf.training``; exit with status 2 after an AlphaMFError."""
     end_on_signals()
     asked = _arguments()
     try:

@@ -24,10 +24,10 @@ CHAINS = {
     "12+12": Settings(warm_up=12, steps=12, keep=8, alpha_noise=2.0),
 }
 """Chains that may produce a clip's posterior: EM that stops early, which is cheap, so that there
-may be many mixtures; and the chain of the preset `fast`, by its steps of EM and of the sampler."""
+may be many mixtures; and the chain of the preset `fast` but for `coarse`, named by its steps."""
 
 NARROW = 64
-"""Bins whose weights are tied to no others: up to 1 kHz in windows of 64 ms."""
+"""Number of the lowest bins, up to 1 kHz in windows of 64 ms, whose weights are not tied."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class _AnyKind:
 
     @property
     def earlier_networks(self) -> tuple[str, ...]:
-        """Networks that run before this one."""
+        """Names or files of the networks that run before this one."""
         of: str = getattr(self, "of", "")
         return (of,) if of else ()
 
@@ -88,8 +88,8 @@ class CausalKind(_AnyKind):
 class SecondStageKind(_AnyKind):
     """The second stage, which corrects the output of a refiner in short windows."""
 
-    of: str  # The refiner
-    taps: bool = False  # Whether its coefficients are complex, and of three frames
+    of: str  # Name or file of the refiner
+    taps: bool = False  # Whether the network's outputs are complex coefficients of three frames
 
     name: ClassVar[str] = "second-stage"
     network: ClassVar[type[TrainedNetwork]] = SecondStage
@@ -102,7 +102,7 @@ class SecondStageKind(_AnyKind):
 
 @dataclass(frozen=True)
 class DereverberatorKind(SecondStageKind):
-    """The second stage that removes echo, too; its mixtures are without late reverberation."""
+    """The second stage that also removes echo; its targets have no late echo (`Mixtures.echo`)."""
 
     taps: bool = True
 
@@ -114,7 +114,7 @@ class DereverberatorKind(SecondStageKind):
 class CausalSecondStageKind(_AnyKind):
     """The second stage at low latency, which corrects the output of a causal refiner."""
 
-    of: str = ""  # The causal refiner; empty: that of the package
+    of: str = ""  # Name or file of the causal refiner; empty: that of the package
 
     name: ClassVar[str] = "causal-second-stage"
     network: ClassVar[type[TrainedNetwork]] = CausalSecondStage
@@ -124,16 +124,16 @@ class CausalSecondStageKind(_AnyKind):
 class HighBandKind(_AnyKind):
     """The network of the bands above 7.5 kHz, which runs after a refiner and a second stage."""
 
-    after: tuple[str, ...] = ()  # The refiner and the second stage; empty: those of the package
-
-    # As in `alphamf.training.refiner.band_losses`.
+    # Names or files of the refiner and the second stage; empty: those of the package.
+    after: tuple[str, ...] = ()
+    # Terms that the objective may have (`alphamf.training.refiner.band_losses`).
     losses: ClassVar[tuple[str, ...]] = ("distortion", "distance")
     name: ClassVar[str] = "high-band"
     network: ClassVar[type[TrainedNetwork]] = HighBand
 
     @property
     def earlier_networks(self) -> tuple[str, ...]:
-        """Networks that run before this one."""
+        """Names or files of the networks that run before this one."""
         return self.after
 
     def rate(self, dictionary: Dictionary) -> int:
@@ -166,7 +166,7 @@ NETWORKS = {kind.name: kind for kind in get_args(Kind)}
 class Network:
     """The network to train."""
 
-    model: str  # Dictionary that the mixtures are read with; it gives the rate and the window
+    model: str  # Name or file of the dictionary, which determines the rate and the window
     # width, hidden, blocks, maps, local, deep: as in `alphamf.learnt.network.Sizes`.
     width: int
     hidden: int
@@ -179,14 +179,14 @@ class Network:
     bands: int = 0
     exponent: float = 1.0  # As in `alphamf.learnt.network_file.TrainedNetwork`
     start: str = ""  # Network to start from; empty: a new one
-    # How far the network goes from there to what training finds, 1: all the way. On sound unlike
-    # that of the mixtures a network between the two is often better than either (Wortsman et al.,
-    # "Robust fine-tuning of zero-shot models", CVPR 2022).
+    # Weight of the trained parameters in their mean with those of `start`, which is the result; 1:
+    # trained ones only. On sound unlike the mixtures such a mean is often better than either
+    # (Wortsman et al., "Robust fine-tuning of zero-shot models", CVPR 2022).
     moved: float = 1.0
 
     @property
     def sizes(self) -> Sizes:
-        """The sizes in the form of `alphamf.learnt.network`."""
+        """The sizes of the network, with the numbers of features and outputs per cell."""
         each = (self.width, self.hidden, self.blocks, self.maps, self.local, self.deep)
         return Sizes(*each, *self.kind.cell_shape)
 
@@ -210,11 +210,11 @@ class Data:
     unscored: tuple[str, ...] = ()
     # Maximum number of files per speaker, evenly spaced; 0: all. The manifest names the speakers.
     most: int = 0
-    # Take voices only whose quietest tenth of frames lies at least so many dB below the loudest
+    # Take only voices whose quietest tenth of frames lies at least this many dB below the loudest
     # tenth, by the manifest's columns level_p10_db and level_p90_db; 0: all.
     quiet: float = 0.0
     # Whether the targets are the voices without their own hiss (`alphamf.denoising.gain`).
-    # Mixtures keep it, so that it counts as noise.
+    # The mixtures keep this hiss, so that it counts as noise.
     floorless: bool = False
 
 
@@ -222,37 +222,37 @@ class Data:
 class Mixtures:
     """The recipe of the mixtures: how many and how long, then probabilities and ranges."""
 
-    # clips, dev_clips: how many there are, to train on and to score with.
+    # clips, dev_clips: numbers of mixtures to train on and to score with.
     clips: int
     dev_clips: int
-    seconds: float  # Length of one
+    seconds: float  # Length of a mixture
     seed: int  # The same seed makes the same mixtures
     snr: tuple[float, ...]  # Range of the signal-to-noise ratio in dB
-    nearly_clean: float  # Share that has 20 to 50 dB instead
+    nearly_clean: float  # Share whose signal-to-noise ratio is 20 to 50 dB instead
     level: tuple[float, ...]  # Range of the peak in dBFS
-    layers: tuple[float, ...]  # Probabilities of a second layer of noise, and of a third
-    rumble: float  # Share with rumble below the voice
+    layers: tuple[float, ...]  # Probability of each layer of noise beyond the first
+    rumble: float  # Share with rumble, at frequencies below the voice
     pauses: float  # Share in which the noise pauses
-    # rooms, made_up_rooms: shares in which the voice is in a recorded room, and in one of decaying
-    # noise; the target is the voice in the room.
+    # rooms, made_up_rooms: shares in which the voice gets the response of a recorded room, or
+    # decaying noise as response; the target is the voice in the room.
     rooms: float
     made_up_rooms: float
-    # telephone, band: shares that come by telephone, and by a microphone of a narrower band.
+    # telephone, band: shares with the band of a telephone, and with a random narrower band.
     telephone: float
     band: float
-    codec: float  # Share that went through a codec
+    codec: float  # Share that is encoded by a lossy codec and decoded
     clipped: float  # Share whose peaks are cut off
-    kinds: dict[str, float]  # Probabilities of the kinds of a layer of noise
-    # Probabilities of the chains that read a mixture; a causal network has none but the online
-    # chain.
+    kinds: dict[str, float]  # Relative probabilities of the kinds of a layer of noise
+    # Relative probabilities of the `CHAINS` that sample a mixture's posterior; empty for a causal
+    # network, which uses the online chain.
     chains: dict[str, float] = field(default_factory=dict)
     # Share in which the voice, and most noises, are in a room (`draw_room`), and the target
     # is the voice's early part; only for a dereverberator.
     echo: float = 0.0
     sibilant: float = 0.0  # Share whose voice is chosen for strong sibilants
     late: float = 0.0  # Share in which the voice begins after a pause
-    # Whether nothing is learned from above the end of the voice's band, which may be that of MP3;
-    # only for the high-band networks.
+    # Whether bands above the highest sound of the voice, which MP3 may have cut, are left out of
+    # the losses; only for the high-band networks.
     until_edge: bool = False
 
 
@@ -260,17 +260,17 @@ class Mixtures:
 class Schedule:
     """Settings of the training loop: optimisers, batch size, and how often to report."""
 
-    # steps, batch: steps in all, and clips of a step.
+    # steps, batch: numbers of steps, and of clips per step.
     steps: int
     batch: int
     # Step size of AdamW after the warm-up; it falls to a hundredth along half a cosine.
     step_size: float
-    warm_up: int  # Steps in which it rises
+    warm_up: int  # Number of first steps, in which the step size rises
     # weight_decay, largest_gradient: weight decay of both optimisers; norm to which a gradient is
     # clipped.
     weight_decay: float
     largest_gradient: float
-    # Decay of the running mean of the parameters, which is what is scored and kept.
+    # Decay of the running mean of the parameters; this mean is scored and saved.
     averaging: float
     precision: str  # Precision of products: ``bfloat16`` or ``float32``
     seed: int  # Seed of the first parameters, the order of the clips and the random equalisers
@@ -288,9 +288,9 @@ class Ladder:
     """Loss that a short run of the configuration must reproduce at a given step."""
 
     step: int  # Where the run is compared: a multiple of `Schedule.report_every`
-    # Objective recorded there, mean since the line of the log before; NaN: not yet known.
+    # Objective recorded for this line of the log, a mean over its steps; NaN: not yet known.
     loss: float = math.nan
-    within: float = 0.0  # Largest difference
+    within: float = 0.0  # Largest difference from `loss` that passes
 
 
 @dataclass(frozen=True)

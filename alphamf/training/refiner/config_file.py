@@ -35,11 +35,11 @@ SHORTEST = 0.5
 """Minimum length of a clip, in seconds: a segment of ESTOI lasts 0.4 s."""
 
 SHARES = tuple(each.name for each in fields(Mixtures) if each.type is float)[1:]
-"""Keys of `Mixtures` that are probabilities: all numbers but the first, the length."""
+"""Keys of `Mixtures` that are probabilities: all fields of type float but the first, `seconds`."""
 
 
 def load(path: Path) -> Config:
-    """Read a configuration; a key that is missing, unknown or out of range is an AlphaMFError."""
+    """Read a configuration; raise an AlphaMFError if it is unreadable or a key is wrong."""
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -51,7 +51,7 @@ def load(path: Path) -> Config:
 
 
 def parse_config(table: dict[str, Any]) -> Config:
-    """Make a configuration from parsed TOML or JSON."""
+    """Make a configuration from parsed TOML or JSON; raise an AlphaMFError if a key is wrong."""
     sections = {"network": Network, "data": Data, "mixtures": Mixtures, "schedule": Schedule}
     unknown = set(table) - {*sections, "losses", "ladder"}
     if unknown:
@@ -70,7 +70,7 @@ def parse_config(table: dict[str, Any]) -> Config:
 
 
 def _section(name: str, kind: Any, table: Any) -> Any:
-    """Make the dataclass of a section."""
+    """Make the dataclass `kind` from the section `name` of a file."""
     if not isinstance(table, dict):
         raise AlphaMFError(f"[{name}] must be a section")
     hints = get_type_hints(kind)
@@ -87,7 +87,7 @@ def _section(name: str, kind: Any, table: Any) -> Any:
 
 
 def _value(name: str, value: Any, hint: Any) -> Any:
-    """Convert a value to the type of a field."""
+    """Convert a value to the type of a field, or raise an AlphaMFError."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if hint == Kind and isinstance(value, dict):
         return _kind(value)

@@ -13,7 +13,7 @@ WINDOW = 0.0256
 """Length of an analysis window in seconds; they overlap by half."""
 
 SEGMENT, STEP = 30, 3
-"""Frames of a segment of the envelope, and between the starts of two; ESTOI's step is one."""
+"""Number of frames per segment of the envelope, and between the starts of two (1 in ESTOI)."""
 
 LOWEST, BANDS = 150.0, 15
 """Centre of the lowest third-octave band in Hz, and largest number of bands."""
@@ -36,7 +36,7 @@ def third_octaves(bins: int, rate: int) -> Floats:
 
 
 def estoi(clean: Tensor, estimate: Tensor, rate: int) -> Tensor:
-    """Correlate third-octave envelopes over segments of 384 ms, as ESTOI does, shape (clips,).
+    """Return ESTOI: correlations of third-octave envelopes in segments of 384 ms, shape (clips,).
 
     Envelopes are centred and divided by their norm over the frames of a segment and then over the
     bands, and multiplied (Jensen and Taal, IEEE/ACM TASLP 24, 2016, equations 3 to 7). Unlike in
@@ -69,7 +69,7 @@ def estoi(clean: Tensor, estimate: Tensor, rate: int) -> Tensor:
 
 
 def _analysed(sounds: Tensor, rate: int) -> Tensor:
-    """Return powers, shape (clips, frames, bins)."""
+    """Return the power spectra of sounds, shape (clips, frames, bins)."""
     length = round(WINDOW * rate)
     window = spectra.constant(np.hanning(length + 2)[1:-1].astype(np.float32), sounds)
     blocks = spectra.blocks(sounds, length, length // 2)

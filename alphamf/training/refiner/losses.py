@@ -1,4 +1,4 @@
-"""Losses of both networks: distances between their output and the clean speech."""
+"""Losses of refiners and second stages: distances between their output and the clean speech."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from alphamf.training.refiner.pesq import BEST_OPINION, opinion, rough_disturban
 from alphamf.training.refiner.torch_layers import outputs
 
 RESOLUTIONS = (0.008, 0.02, 0.05)
-"""Windows of the loss ``resolutions``, in seconds; they overlap by half."""
+"""Lengths of the windows of the loss ``resolutions``, in seconds; windows overlap by half."""
 
 COMPRESSED = 0.3
-"""Power of the magnitudes in `compression` and `resolutions`: it weights faint cells nearly as much
-as loud ones."""
+"""Exponent of the magnitudes in the losses ``compression`` and ``resolutions``, with which faint
+cells count nearly as much as loud ones."""
 
 RARELY_HEARD, NEVER_HEARD = 1e-3, 1e-5
-"""Powers, relative to the clean speech's mean, below which a cell of it is faint, and below which
-what is left in such a cell does not count: some 60 and 80 dB below the loudest cell of speech."""
+"""Powers, relative to the mean of clean speech, below which a cell of speech is faint, and below
+which the output in faint cells does not count: some 60 and 80 dB below speech's loudest cell."""
 
 FAINT = 1e-7
 """Power that is added to a cell before taking a root, to bound the gradient: -70 dB relative to the
@@ -43,8 +43,8 @@ class TrainingGrid(NamedTuple):
 
     frame: Frame  # Window and hop in samples
     rate: int
-    causal: bool = False  # Whether the network's taps all lie in the past
-    # Whether the windows are those of `alphamf.audio.stft`.
+    causal: bool = False  # Whether the network reads no later frames
+    # Whether the windows are the asymmetric ones of `alphamf.audio.stft.windows`.
     asymmetric: bool = False
 
     def forward(self, sounds: Tensor) -> Tensor:
@@ -64,16 +64,16 @@ class BatchPart(NamedTuple):
     """The part of the clips that a step uses, with a random equaliser."""
 
     frames: slice  # Frames to read
-    # Log power added to what the network reads, of a shape that broadcasts to (clips, bins,
-    # frames). The true gain does not depend on it.
+    # Log power added to the powers that the network reads, of a shape that broadcasts to (clips,
+    # bins, frames). The true gain does not depend on this addition.
     levels: Any = 0.0
 
 
 class NetworkSpeech(NamedTuple):
     """The output of a network for clips, and the clean target."""
 
-    # clean, estimate: spectra in units of the mixture's mean power, shape (clips, bins, frames),
-    # complex.
+    # clean, estimate: complex spectra in units in which the mixture's mean power is 1, shape
+    # (clips, bins, frames).
     clean: Tensor
     estimate: Tensor
 
@@ -85,7 +85,7 @@ def run_network(
     part: BatchPart,
     exponent: float = 1.0,
 ) -> NetworkSpeech:
-    """Run the network of either stage on clips.
+    """Run a refiner or a second stage on the `part` of clips, and return its output.
 
     `parameters`: as `alphamf.learnt.network.shapes` names them.
     """
@@ -145,7 +145,7 @@ def _in_units_of_first(each: list[Tensor]) -> list[Tensor]:
 
 
 def losses(found: NetworkSpeech, grid: TrainingGrid, wanted: Collection[str]) -> dict[str, Tensor]:
-    """Compute terms of the objective, each a mean over clips.
+    """Return terms of the objective by name, each a mean over clips.
 
     `wanted`: names of terms. ``distortion`` is the log of the squared error over the clean
     speech's power, and saturates at 30 dB.

@@ -1,7 +1,7 @@
 """Mixtures of speech and noise for training networks, made from the recipe of a configuration.
 
-Functions that take a pair process the speech and the mixture in the same way, so that the speech is
-the ideal output of a denoiser, which should not remove rooms or telephones.
+Functions that take a pair process speech and mixture alike, except for clipping and rounding, so
+that the speech is the ideal output of a denoiser, which should not remove rooms or telephones.
 """
 
 import io
@@ -36,7 +36,7 @@ from alphamf.training.refiner.shaping import (
 )
 
 EARLY_SECONDS = 0.05
-"""Seconds after the direct sound in which reflections count as voice: they make it clearer."""
+"""Seconds after the direct sound in which reflections count as voice, which they make clearer."""
 
 RT60, DISTANCE = (0.1, 1.2), (0.3, 5.0)
 """Ranges of the reverberation time in seconds, and of the distance of the voice in metres."""
@@ -45,26 +45,26 @@ SMALLEST, LARGEST = (2.5, 2.0, 2.2), (10.0, 8.0, 4.5)
 """Ranges of the room's sides in metres."""
 
 REFLECTIONS = 40
-"""The most reflections at walls that a path has; all others are 50 dB below the direct sound."""
+"""Maximum number of wall reflections of a path; longer paths are 50 dB below the direct sound."""
 
 MOVED = 0.05
-"""Largest random shift of each image, in metres: walls that are not perfectly straight give no
-sweeping echoes (De Sena et al., IEEE/ACM TASLP 23, 2015)."""
+"""Largest random shift of each image source along an axis, in metres: without shifts, perfect walls
+would give sweeping echoes (De Sena et al., IEEE/ACM TASLP 23, 2015)."""
 
 WALL = 0.3
 """Least distance of noise and microphone from walls and each other, in metres; half for a voice."""
 
 RECORDED, NOISE_OUTSIDE = 0.15, 0.3
-"""Shares of recorded rooms, and of noises that are heard without the room."""
+"""Fractions of rooms that are recorded, and of noises that are outside of the voice's room."""
 
 
 class Room(NamedTuple):
-    """Responses of a room, from the direct sound of the voice on."""
+    """Impulse responses of a room."""
 
-    # voice, early: response of the voice's place, and its first `EARLY_SECONDS`; shape (n,).
+    # voice, early: response from the voice's place, and its part up to `EARLY_SECONDS`; shape (n,).
     voice: Reals
     early: Reals
-    noise: Reals  # Response of another place, or of another recorded room; shape (m,)
+    noise: Reals  # Response from another place, or of another recorded room; shape (m,)
 
     def heard(self, voice: Reals) -> Reals:
         """Return a voice's early part and the whole voice in the room, shape (2, samples)."""
@@ -77,7 +77,7 @@ class Room(NamedTuple):
 
 
 def draw_room(rng: Rng, rate: int, recorded: Sequence[Floats]) -> Room:
-    """Draw a room of the image method, or a recorded one."""
+    """Draw a room by the image method, or from `recorded`, if any, with probability `RECORDED`."""
     if len(recorded) and rng.random() < RECORDED:
         voice, noise = (np.array(pick(rng, recorded), float) for _ in range(2))
         return _from_direct(voice, noise, int(np.abs(voice).argmax()), rate)
@@ -137,7 +137,7 @@ def _move_images(rng: Rng, room: Any) -> None:
 
 
 def image_method() -> Any:
-    """Return the package of the image method."""
+    """Return the package of the image method; raise an AlphaMFError if it is not installed."""
     try:
         import pyroomacoustics
     except ImportError as error:
@@ -149,7 +149,7 @@ def image_method() -> Any:
 
 
 def _from_direct(voice: Reals, noise: Reals, direct: int, rate: int) -> Room:
-    """Cut what is before the direct sound, and scale the direct sound to one."""
+    """Return a room whose voice response begins 1 ms before the direct sound, scaled to one."""
     before = rate // 1000  # the rise of the direct sound
     start = max(direct - before, 0)
     voice = voice[start:] / np.abs(voice[direct])
@@ -159,10 +159,10 @@ def _from_direct(voice: Reals, noise: Reals, direct: int, rate: int) -> Room:
 
 
 MOST_CLIPPED = 9.0
-"""Largest overshoot of a clipped mixture's peak over full scale, in dB."""
+"""Largest overshoot of a mixture's peak over the level at which it is clipped, in dB."""
 
 CODED_PEAK = 0.5
-"""Peak level before encoding, because codecs are made for usual levels."""
+"""Amplitude of a mixture's peak while it is encoded, because codecs are made for usual levels."""
 
 LONGEST_TAIL = 1.5
 """Maximum length of a room's response, in seconds; the rest is cut off."""
@@ -171,12 +171,12 @@ LONGEST_TAIL = 1.5
 class LossyCodec(NamedTuple):
     """An audio codec of libsndfile."""
 
-    # container, subtype: libsndfile's names of both.
+    # container, subtype: libsndfile's names of the file format and of the codec.
     container: str
     subtype: str
-    # Range of its compression, from 0 to 1; None if it has none.
+    # Range of the compression level, within 0 to 1; None if the codec has no such setting.
     compression: tuple[float, float] | None = None
-    narrow: bool = False  # Whether it is for telephones alone, so that wider sound is resampled
+    narrow: bool = False  # Whether sound is resampled to 8 kHz, as the codec is for telephones
 
 
 CODECS = (
@@ -187,14 +187,14 @@ CODECS = (
     (0.10, LossyCodec("WAV", "ULAW", narrow=True)),
     (0.05, LossyCodec("WAV", "IMA_ADPCM")),
 )
-"""Codecs, and how often each is drawn."""
+"""Pairs of the relative frequency with which a codec is drawn, and the codec."""
 
 
 def recorded_room(rng: Rng, sound: Reals, rate: int, response: Reals) -> Reals:
-    """Convolve a sound with a recorded room response, keeping its level.
+    """Convolve a sound with a room response whose tail gets up to 12 dB softer; keep the level.
 
     `sound`, `rate`: shape (..., samples), and its sampling rate in Hz. `response`: response of the
-    room, shape (n,), at that rate; it begins with the direct sound.
+    room, shape (n,), at that rate; its peak is the direct sound.
     """
     response = np.array(response[: int(LONGEST_TAIL * rate)], float)
     direct = int(np.abs(response).argmax())
@@ -205,7 +205,7 @@ def recorded_room(rng: Rng, sound: Reals, rate: int, response: Reals) -> Reals:
 
 
 def band(rng: Rng, pair: tuple[Reals, Reals], rate: int) -> tuple[Reals, Reals]:
-    """Limit the band of both sounds as a microphone does, at its low or high end."""
+    """Limit the band of both sounds as a microphone does, at random low and high frequencies."""
     samples = len(pair[0])
     frequencies = np.fft.rfftfreq(samples, 1 / rate)
     low, high = log_uniform(rng, 20, 250), log_uniform(rng, 0.2 * rate, 0.6 * rate)
@@ -232,7 +232,7 @@ def apply_codec(rng: Rng, pair: tuple[Reals, Reals], rate: int) -> tuple[Reals, 
 def encode_and_decode(
     sound: Reals, rate: int, codec: LossyCodec, compression: float | None
 ) -> Floats:
-    """Encode and decode a sound; rate and length are kept, and the delay is removed.
+    """Encode and decode a sound; rate and length are kept, and libsndfile removes the delay.
 
     `sound`, `rate`: shape (samples,), below full scale, and its sampling rate in Hz.
     """
@@ -263,7 +263,7 @@ def encode_and_decode(
 def quantize_mixture(
     rng: Rng, pair: tuple[Reals, Reals], level: tuple[float, ...], clipped: bool
 ) -> tuple[Floats, Floats]:
-    """Scale the mixture to a random peak, sometimes above full scale, and round to 16 bits.
+    """Scale the mixture to a random peak and round it to 16 bits; if `clipped`, cut off its peaks.
 
     `pair`: speech and mixture, shape (samples,). `level`: range of the peak in dBFS. Returns
     `clean, noisy`: float32; the speech is not cut off and not rounded.
@@ -288,8 +288,8 @@ SIBILANT, PIECES = 4000.0, 4
 voice from which the one with most sibilants is chosen, if sibilants are requested."""
 
 FILTERED, FLOOR, FAR_END = 0.5, 0.3, 0.85
-"""Fractions of voices that are filtered, of mixtures with a faint noise floor, and of telephones
-that are in the noise."""
+"""Fractions of voices that are filtered, of mixtures with a faint noise floor, and of telephone
+mixtures whose noise is filtered by the telephone, too."""
 
 
 def mixture(
@@ -360,7 +360,7 @@ def _voice(
 
 
 def _sibilance(speech: Reals, rate: int) -> float:
-    """Return the fraction of a piece's energy in sibilants; at 8 kHz, above 2 kHz."""
+    """Return the share of a piece's energy above `SIBILANT`, or above `rate` / 4 if lower."""
     speech = spoken(speech)
     energy = np.abs(np.fft.rfft(speech)) ** 2
     above = np.fft.rfftfreq(len(speech), 1 / rate) > min(SIBILANT, rate / 4)

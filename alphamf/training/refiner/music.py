@@ -19,7 +19,7 @@ from alphamf.training.refiner.shaping import (
 )
 
 TABLE = 2048
-"""Samples of a table."""
+"""Number of samples in a wavetable."""
 
 SCALES = (
     (0, 2, 4, 5, 7, 9, 11),
@@ -28,13 +28,13 @@ SCALES = (
     (0, 3, 5, 7, 10),
     tuple(range(12)),
 )
-"""Semitones of the scales: major, minor, both with five notes, and chromatic."""
+"""Semitones of the scales: major, minor, major pentatonic, minor pentatonic, and chromatic."""
 
 BEATS = (0.25, 0.5, 0.5, 1.0, 1.0, 2.0, 4.0)
-"""Lengths of a rhythm's notes; those that are listed twice are twice as frequent."""
+"""Lengths of a rhythm's notes in beats; those that are listed twice are twice as frequent."""
 
 DRUMS = 0.5
-"""Fraction of the music that has drums."""
+"""Fraction of the music with instruments that also has drums."""
 
 STRUCK = 0.6
 """Fraction of the instruments whose tones start to fade immediately."""
@@ -43,15 +43,15 @@ STRUCK = 0.6
 class Instrument(NamedTuple):
     """The timbre of an instrument."""
 
-    # bright, dark: tables of one period, whose last sample is the first again, by octaves: their
-    # harmonics end at the highest frequency of sound. Shape (octaves, `TABLE` + 1).
+    # bright, dark: wavetables of one period, one per octave of pitch, without harmonics that would
+    # alias; the first sample is repeated at the end. Shape (octaves, `TABLE` + 1).
     bright: Reals
     dark: Reals
     seconds: float  # Time in which a struck tone fades by a factor of e
-    darkening: float  # How many times as fast what is bright fades
-    attack: float  # Time in s in which a tone begins
+    darkening: float  # How many times as fast the bright table of a struck tone fades
+    attack: float  # Rise time of a tone in s
     vibrato: tuple[float, float]  # Depth, as a share of the pitch, and rate in Hz
-    breath: float  # Amplitude of noise beside the tone
+    breath: float  # Level of the breath noise relative to the tone's
     struck: bool  # Whether tones fade from their beginning on
 
 
@@ -75,7 +75,7 @@ def music(rng: Rng, samples: int, rate: int) -> Reals:
 
 
 def _part(rng: Rng, samples: int, rate: int, beat: float, scale: Reals) -> Reals:
-    """Play an instrument: a rhythm of one bar, and a walk through the scale."""
+    """Return the sound of one instrument: a repeated rhythm, on a random walk through the scale."""
     instrument = _instrument(rng, rate)
     rhythm = rng.choice(BEATS, int(rng.integers(1, 7))) * beat
     octave, voices = rng.uniform(1, 4), int(rng.integers(1, 5))
@@ -104,7 +104,7 @@ def _heard(rng: Rng, sound: Reals) -> Reals:
 
 
 def _instrument(rng: Rng, rate: int) -> Instrument:
-    """Draw an instrument."""
+    """Draw an instrument at random; `rate` limits the harmonics in its wavetables."""
     struck = bool(rng.random() < STRUCK)
     slope = rng.uniform(0.3, 1.8)
     colour = rng.normal(0, rng.uniform(0, 8), TABLE // 2)
@@ -127,7 +127,7 @@ def _instrument(rng: Rng, rate: int) -> Instrument:
 
 
 def _tables(slope: float, colour: Reals, phases: Reals, rate: int) -> Reals:
-    """Return wavetables for pitches of 27.5 Hz times powers of two, without aliasing."""
+    """Return wavetables for nine octaves from 27.5 Hz up, without aliasing, as in `Instrument`."""
     harmonic = np.arange(1, TABLE // 2 + 1)
     spectrum = harmonic**-slope * 10 ** (colour / 20) * np.exp(1j * phases)
     found = []
@@ -139,7 +139,7 @@ def _tables(slope: float, colour: Reals, phases: Reals, rate: int) -> Reals:
 
 
 def _tone(rng: Rng, instrument: Instrument, pitch: float, samples: int, rate: int) -> Reals:
-    """Play a tone of a given length, plus the decay of a struck one."""
+    """Return a tone of `samples` samples; a struck tone is longer, by its time of decay."""
     if instrument.struck:
         samples += int(instrument.seconds * rate)
     clock = np.arange(samples) / rate
@@ -164,7 +164,7 @@ def _tone(rng: Rng, instrument: Instrument, pitch: float, samples: int, rate: in
 
 
 def _drums(rng: Rng, samples: int, rate: int, beat: float) -> Reals:
-    """Play two to five drums, each with a repeated rhythm of sixteen steps."""
+    """Return the sound of two to five drums, each with a repeated rhythm of sixteen steps."""
     step = beat / float(rng.choice([2, 3, 4]))
     first = -rng.uniform(0, 16 * step)
     result = np.zeros(samples)
@@ -181,7 +181,7 @@ def _drums(rng: Rng, samples: int, rate: int, beat: float) -> Reals:
 
 
 def _drum(rng: Rng, rate: int) -> Reals:
-    """Draw a drum: a membrane with falling pitch and snare noise, or a cymbal or shaker."""
+    """Draw a drum's stroke: a membrane of falling pitch with a snare, or a cymbal or shaker."""
     samples = int(rate * log_uniform(rng, 0.05, 0.8))
     clock = np.arange(samples) / rate
     fade = np.exp(-clock / (samples / rate) * rng.uniform(4, 8))

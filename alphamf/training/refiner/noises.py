@@ -1,7 +1,7 @@
 """Noises for training mixtures: synthetic, of events, of voices, or of recorded sounds.
 
-All functions return shape (samples,), float64. Every maker of a synthetic sound of an event takes a
-generator and the `Span` to fill.
+All functions that make a sound return shape (samples,), float64. Those in `SYNTHETIC`, which make
+the sound of one event, take a generator and the `Span` to fill.
 """
 
 from collections.abc import Callable, Sequence
@@ -73,7 +73,7 @@ def chime(rng: Rng, span: Span) -> Reals:
 def cry(rng: Rng, span: Span) -> Reals:
     """Draw a cry: a harmonic tone of gliding pitch with some breath noise.
 
-    Half of them swell like a howl; the others start abruptly and have resonances like a bark.
+    Half of the cries swell like a howl; the others start abruptly, with resonances, like a bark.
     """
     clock, envelope, rate = span
     seconds = len(clock) / rate
@@ -133,7 +133,7 @@ def _envelope(rng: Rng, clock: Reals, seconds: float) -> Reals:
 def _resonances(
     rng: Rng, sound: Reals, rate: int, count: int, between: tuple[float, float], width: float
 ) -> Reals:
-    """Return the sum of a sound's responses in `count` resonances, each about `width` Hz wide."""
+    """Return the sum of `count` resonances' responses to a sound; `between`, `width`: in Hz."""
     result: Reals = np.zeros(len(sound))
     for _ in range(count):
         frequency = log_uniform(rng, between[0], min(between[1], 0.45 * rate))
@@ -143,7 +143,7 @@ def _resonances(
 
 
 def _resonance(sound: Reals, rate: int, frequency: float, width: float) -> Reals:
-    """Filter by a resonance, `frequency` and `width` in Hz; white noise keeps its level."""
+    """Filter by a resonance, `frequency` and `width` in Hz; noise is about as loud at any width."""
     from scipy.signal import lfilter
 
     radius = np.exp(-np.pi * width / rate)
@@ -155,17 +155,17 @@ SPEEDS = tuple(range(60, 165, 5))
 """Playing speeds of a recording in per cent, which scale its pitch as well."""
 
 Maker = Callable[[Rng, Span], Reals]
-"""Makes a short sound."""
+"""A function that draws a short sound of the length of a span."""
 
 SYNTHETIC: tuple[Maker, ...] = (knock, burst, burst, chime, cry, cry, cough, creak)
 """Makers, one of which is drawn at random; those that are listed twice are twice as frequent."""
 
 
 def events(rng: Rng, samples: int, rate: int, sounds: Sequence[Reals]) -> Reals:
-    """Make events of one kind: 0.4 to 25 per second, each lasting 4 to 500 ms.
+    """Make events of one kind, 0.4 to 25 per second, of one or two parts of 4 to 500 ms each.
 
-    Knocks, bursts, chimes, cries, coughs, creaks, pieces of recordings or crosses of two, some of
-    two parts; at random times, regular or in bouts; all alike, variations of one, or all different.
+    A part is a sound of `SYNTHETIC`, a piece of a recording, or a piece with another's envelope.
+    Times are random, regular or in bouts; events are copies, filtered copies or new random draws.
 
     `samples`, `rate`: length, and sampling rate in Hz. `sounds`: recordings at `rate`, float32 of
     shape (n,) each, of any length. Returns: shape (samples,), float64.
@@ -187,7 +187,7 @@ def events(rng: Rng, samples: int, rate: int, sounds: Sequence[Reals]) -> Reals:
 def crackle(rng: Rng, samples: int, rate: int) -> Reals:
     """Make crackle (fires, records, gravel, keyboards): clicks of 1 to 60 ms, 3 to 600 per second.
 
-    Clicks have one to four kinds; their rate varies, and their amplitudes have a heavy tail.
+    There are one to four kinds of clicks. Their rate varies; their amplitudes have a heavy tail.
 
     Returns: shape (samples,), float64.
     """
@@ -246,7 +246,7 @@ def _event_maker(rng: Rng, rate: int, sounds: Sequence[Reals]) -> Callable[[], R
 
 
 def _times(rng: Rng, seconds: float) -> list[float]:
-    """Draw onsets in s: at random, regular, or in bouts, even, slowing or accelerating."""
+    """Draw onsets in s: random, equally spaced, or in bouts, which may speed up or slow down."""
     per_second = log_uniform(rng, 0.4, 25)
     count = max(1, int(rng.poisson(per_second * seconds)))
     kind = rng.random()
@@ -278,7 +278,7 @@ def _level(sound: Reals, rate: int) -> Reals:
 
 
 IN_A_ROOM = 0.3
-"""Fraction of the layers that have reverberation."""
+"""Fraction of the layers of noise to which reverberation is added."""
 
 
 def noise(
@@ -289,11 +289,11 @@ def noise(
     sounds: Sequence[Reals],
     recipe: Mixtures,
 ) -> Reals:
-    """Draw a noise of one to three layers of eight kinds, sometimes with reverberation.
+    """Draw a noise of layers of eight kinds, some with reverberation, and sometimes rumble.
 
     `samples`, `rate`: length, and sampling rate in Hz. `voices`, `sounds`: recordings at `rate`,
-    float32 of shape (n,) each, of any length: speech for babble, and sounds that are used as they
-    are. Returns: shape (samples,), float64.
+    float32 of shape (n,) each, of any length: speech for babble, and other sounds for events and
+    recorded noise. Returns: shape (samples,), float64.
     """
     makers: dict[str, Callable[[], Reals]] = {
         "place": lambda: place_noise(rng, samples, rate, voices),
@@ -320,7 +320,7 @@ def noise(
 
 
 def rumble(rng: Rng, samples: int, rate: int) -> Reals:
-    """Make the low-frequency noise of wind and handling, with almost no energy above 80 Hz."""
+    """Make the noise of wind and handling: white noise through a low-pass filter of 12 to 80 Hz."""
     frequencies = np.fft.rfftfreq(samples, 1 / rate)
     top = log_uniform(rng, 12, 80)
     gain = 1 / (1 + (frequencies / top) ** rng.uniform(2, 8))
@@ -335,7 +335,7 @@ def coloured_noise(rng: Rng, samples: int, rate: int) -> Reals:
 
 
 def hum(rng: Rng, samples: int, rate: int) -> Reals:
-    """Make the hum of engines or mains: a steady tone of 45 to 900 Hz with harmonics."""
+    """Make the hum of engines or mains: a slightly drifting tone of 45 to 900 Hz with harmonics."""
     from scipy.signal import lfilter
 
     frequency = log_uniform(rng, 45, 900)
@@ -352,7 +352,7 @@ def hum(rng: Rng, samples: int, rate: int) -> Reals:
 
 
 def place_noise(rng: Rng, samples: int, rate: int, voices: Sequence[Reals]) -> Reals:
-    """Make the noise of a hall or a street: many speakers and steady noise, in a room.
+    """Make the noise of a hall or a street: many speakers and steady noise, often in a room.
 
     `voices`: recordings of speech at `rate`, float32 of shape (n,) each.
     """
@@ -384,9 +384,9 @@ def babble(
 
 
 def recorded_noise(rng: Rng, samples: int, rate: int, sounds: Sequence[Reals]) -> Reals:
-    """Cut a piece of a recorded noise, at a random speed; half of them are filtered.
+    """Cut a piece of a recorded noise, played at a random speed; half of the pieces are filtered.
 
-    Sounds are drawn in proportion to their lengths.
+    The recording is drawn with a probability proportional to its length.
 
     `sounds`: recordings at `rate`, float32 of shape (n,) each.
     """

@@ -85,7 +85,7 @@ class Fit:
         self._optimisers = _optimisers(self.parameters, config.schedule)
 
     def advance(self, clips: Sequence[TrainingClip]) -> dict[str, float]:
-        """Make one step; return the losses before it by name, their weighted sum as ``loss``."""
+        """Make one step; return the batch's losses by name, and their weighted sum as ``loss``."""
         schedule = self.config.schedule
         which = _batch(schedule.seed, self.step, schedule.batch, len(clips))
         batch = stack_clips(clips, which, self._device)
@@ -111,7 +111,7 @@ class Fit:
         return _numbers({"loss": total} | terms)
 
     def result(self) -> dict[str, Any]:
-        """Return the parameters: `moved` of the way from the start to their running mean."""
+        """Return the result's parameters, interpolated from the start to their running mean."""
         return {name: value.cpu() for name, value in self._result().items()}
 
     def _result(self) -> dict[str, Any]:
@@ -122,7 +122,7 @@ class Fit:
     def validate(self, clips: Sequence[TrainingClip]) -> tuple[dict[str, float], Scores | None]:
         """Return mean losses and scores of the network on dev clips.
 
-        There are no scores for clips without sound, such as those of the high-band network.
+        The scores are None for clips without sound, such as those of the high-band network.
         """
         found_losses: list[dict[str, float]] = []
         parameters = self._result()
@@ -148,7 +148,7 @@ class Fit:
         return mean, scores(pairs, self.grid.rate) if pairs else None
 
     def save(self, path: Path, rows: list[dict[str, float]]) -> None:
-        """Write a checkpoint completely or not at all."""
+        """Write a checkpoint with the `rows` of the log, completely or not at all."""
         state = {
             "step": self.step,
             "parameters": {name: value.detach() for name, value in self.parameters.items()},
@@ -162,7 +162,7 @@ class Fit:
             file.write(packed.getbuffer())
 
     def load(self, path: Path) -> list[dict[str, float]]:
-        """Resume from a checkpoint; return the rows of the log."""
+        """Load a checkpoint and return the log's rows; raise an AlphaMFError if it does not fit."""
         try:
             state = torch.load(path, self._device, weights_only=True)
             with torch.no_grad():
@@ -207,7 +207,7 @@ class Fit:
         return losses(made, self.grid, self.config.losses)
 
     def _part(self) -> BatchPart:
-        """Draw the part of the clips for this step, and the equalisers."""
+        """Draw which frames of the clips this step uses, and an equaliser per clip."""
         schedule, mixtures = self.config.schedule, self.config.mixtures
         samples = int(self.grid.rate * mixtures.seconds)
         hop = self.grid.frame.hop_length
@@ -253,7 +253,7 @@ def _grid(config: Config, dictionary: Dictionary) -> TrainingGrid:
 
 
 def step_size(config: Config, step: int) -> float:
-    """Return the step size after `step` steps: a linear rise, then half a cosine."""
+    """Return the step size after `step` steps: a linear rise, then a fall along half a cosine."""
     schedule = config.schedule
     rise = min(schedule.warm_up, schedule.steps // 2)
     if step < rise:
@@ -278,7 +278,7 @@ def equaliser(rng: np.random.Generator, clips: int, bins: int) -> Floats:
 def stack_clips(
     clips: Sequence[TrainingClip], which: Iterable[int], device: str = "cpu"
 ) -> TrainingClip:
-    """Stack clips as tensors on a device: each array has them as its first axis."""
+    """Stack the clips with the indices `which` as tensors on a device, along a new first axis."""
     chosen = [clips[k] for k in which]
     each = (torch.from_numpy(np.stack(arrays)).to(device) for arrays in zip(*chosen, strict=True))
     kind: Any = type(chosen[0])
@@ -286,7 +286,7 @@ def stack_clips(
 
 
 def _batch(seed: int, step: int, size: int, count: int) -> list[int]:
-    """Return the clips of a step: in order in the first pass, then in random order.
+    """Return the indices of a step's clips: in order in the first pass, then in random order.
 
     A short run therefore needs only the first clips.
     """
@@ -302,6 +302,6 @@ def _weighted(terms: Mapping[str, Tensor], weights: Mapping[str, float]) -> Tens
 
 
 def _numbers(terms: Mapping[str, Tensor]) -> dict[str, float]:
-    """Return scalars as numbers, with one wait for the device."""
+    """Return scalar tensors as floats, with one synchronisation of the device."""
     values = torch.stack([value.detach() for value in terms.values()]).tolist()
     return dict(zip(terms, values, strict=True))

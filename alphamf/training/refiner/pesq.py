@@ -1,8 +1,8 @@
 """PESQ as a differentiable loss.
 
-The steps are those of PESQ for speech that is not delayed, without its search for bad intervals.
+The steps are those of PESQ for speech that is not delayed, without PESQ's search for bad intervals.
 Formulas replace its tables: Zwicker's for the Bark scale, Terhardt's for the threshold of hearing.
-In noise the predicted opinion is within .1 of PESQ's (a test shows it).
+In noise the predicted score is within .1 of PESQ's, which a test shows.
 
 References
 ----------
@@ -31,19 +31,19 @@ WINDOW = 0.032
 """Length of a window in seconds; they overlap by half."""
 
 FIRST, SECOND, WIDER = 0.157, 0.318, 1.0132
-"""Widths of the lowest two bands in Bark, and how much wider each band is than the one below."""
+"""Lower edge and width of the lowest band in Bark, and ratio of a band's width to the one below."""
 
 LEVEL_BAND, LEVEL = (325.0, 3375.0), 1e7
 """Range of frequencies in Hz in which both sounds get the same mean power, and this power."""
 
 LEAST = 1e-5
-"""Power that is added there, in units of the sounds, to bound the gradient in silence."""
+"""Power added to that in `LEVEL_BAND`, in units of the sounds, to bound the gradient in silence."""
 
 POWER = 2.16e-4
-"""Power of a band 1 Bark wide, per power of its cells in a window of 512 samples."""
+"""Power of a band 1 Bark wide, relative to the sum of its bins' power in windows of 512 samples."""
 
 SILENT = 1e7
-"""Power of a frame of speech below which it does not count for the frequency response."""
+"""Power below which a frame of speech does not count for the frequency response."""
 
 HANDSET = (
     (0, -200), (50, -40), (100, -20), (125, -12), (160, -6), (200, 0), (250, 4), (300, 6), (350, 8),
@@ -53,42 +53,42 @@ HANDSET = (
 
 WIDE_BAND, WIDE_RATE = (2.740826, 1.9444777, 0.94597794), 16000
 """The high-pass filter of wide band: gain, both coefficients of the denominator, and the sampling
-rate in Hz that they are for. Nothing is heard above half of it."""
+rate in Hz that they are for. Frequencies above half this rate are left out."""
 
 LOUDNESS, LOUDNESS_POWER = 0.187, 0.23
-"""Factor of the loudness, and Zwicker's power."""
+"""Scale factor of the loudness, and Zwicker's exponent."""
 
 MEMORY, GAINS = 0.2, (3e-4, 5.0)
-"""Share of the last frame's gain in a frame's gain, and the range of these gains, which lead from
-the level of the estimate's frame to the level of the speech."""
+"""Share of the last frame's gain in a frame's gain, and the range of these gains, by which a frame
+of the estimate gets the level of the speech."""
 
 MASKED = 0.25
-"""Part of the softer loudness below which a difference is not heard."""
+"""Share of the softer of two loudnesses below which their difference is not heard."""
 
 ASYMMETRY, LEAST_RATIO, LARGEST = 1.2, 3.0, 12.0
-"""Exponent of the ratio of both powers in the asymmetric disturbance, the value of that power below
-which nothing counts as added, and its largest value."""
+"""Exponent of the power ratio of estimate and speech in PESQ's asymmetry factor, the factor below
+which it is set to 0, and its largest value."""
 
 WORST = 45.0
 """Maximum disturbance of a frame."""
 
 SYMMETRIC, ASYMMETRIC = 0.1, 0.0309
-"""Weights of both disturbances."""
+"""Weights of the symmetric and the asymmetric disturbance in the result."""
 
 NARROW_BAND = 8000
-"""Sampling rate in Hz up to which sounds are heard through a handset."""
+"""Sampling rate in Hz up to which a handset's response and the narrow-band score are used."""
 
 NARROW_OPINION, WIDE_OPINION = (1.4945, 4.6607), (1.3669, 3.8224)
-"""Slope and place of the curve from PESQ to a mean opinion score, in narrow and in wide band."""
+"""Slope and offset of the logistic curve from PESQ to opinion score, in narrow and in wide band."""
 
 BEST_OPINION = 4.64
-"""Opinion of the clean speech itself, in wide band."""
+"""Mean opinion score of the clean speech itself, in wide band."""
 
 
 class Ear(NamedTuple):
-    """Constants that depend on the sampling rate."""
+    """Bands of PESQ and their constants, which depend on the sampling rate."""
 
-    inside: Floats  # Power of each band by the power of each bin, shape (bins, bands)
+    inside: Floats  # Factors that lead from the power of bins to that of bands, shape (bins, bands)
     # threshold, exponent, width: power at the threshold of hearing, exponent of the loudness, and
     # width in Bark of each band.
     threshold: Floats
@@ -98,7 +98,7 @@ class Ear(NamedTuple):
 
 @cache
 def ear(rate: int) -> Ear:
-    """Return the bands of hearing at a sampling rate in Hz."""
+    """Return PESQ's bands, and their constants, at a sampling rate in Hz."""
     length = round(WINDOW * rate)
     hertz = np.arange(length // 2 + 1) * (rate / length)
     edges = FIRST + np.cumsum(np.r_[0, SECOND * WIDER ** np.arange(60)])
@@ -131,7 +131,7 @@ def _bark(hertz: Reals) -> Reals:
 
 
 def opinion(clean: Tensor, estimate: Tensor, rate: int) -> Tensor:
-    """Predict the mean opinion score of PESQ, from 1 to 4.64.
+    """Predict the mean opinion score of PESQ, from 1 to 4.64; at most 4.55 in narrow band.
 
     `clean`, `estimate`: sounds, shape (clips, samples). Returns `Tensor`: shape (clips,).
     """
@@ -141,7 +141,7 @@ def opinion(clean: Tensor, estimate: Tensor, rate: int) -> Tensor:
 
 
 def disturbance(clean: Tensor, estimate: Tensor, rate: int) -> Tensor:
-    """Return how far PESQ, before it becomes a mean opinion score, is below 4.5."""
+    """Return 4.5 minus PESQ's raw score, before the mapping to opinion scores, shape (clips,)."""
     inside, threshold, exponent, width = (spectra.constant(each, clean) for each in ear(rate))
     ours, theirs = (_powers(each, inside, rate) for each in (clean, estimate))
     ours = ours * _response(ours, theirs, threshold)
@@ -164,7 +164,7 @@ def disturbance(clean: Tensor, estimate: Tensor, rate: int) -> Tensor:
 
 
 def _powers(sounds: Tensor, inside: Tensor, rate: int) -> Tensor:
-    """Return the power of bands, filtered and at one level, shape (clips, frames, bands)."""
+    """Return band powers of sounds at one level after `_filter`, shape (clips, frames, bands)."""
     size = 2 * sounds.shape[-1]
     hertz = np.fft.rfftfreq(size, 1 / rate)
     whole = torch.fft.rfft(sounds, size)
@@ -185,7 +185,7 @@ def band_powers(sounds: Tensor, inside: Tensor, rate: int) -> Tensor:
 
 
 def heard_difference(loud: Tensor, other: Tensor) -> Tensor:
-    """Return how much louder `other` is than `loud` (negative: softer), less what is masked."""
+    """Return how much louder `other` is than `loud` (negative: softer), above the masked part."""
     difference, masked = other - loud, MASKED * torch.minimum(loud, other)
     return difference - torch.clamp(difference, -masked, masked)
 
@@ -211,7 +211,7 @@ def _audible(power: Tensor, threshold: Tensor, times: float) -> Tensor:
 
 
 def _response(ours: Tensor, theirs: Tensor, threshold: Tensor) -> Tensor:
-    """Return the power ratio of two sounds per band, which PESQ does not count as a disturbance."""
+    """Return the power of `theirs` over `ours` per band, which PESQ does not count as an error."""
     speech = (_audible(ours, threshold, 100) > SILENT)[..., None]
     means = (
         (each * (speech & (each > 100 * threshold))).mean(1, keepdim=True) + 1e3
@@ -230,14 +230,14 @@ def _smoothed(gain: Tensor) -> Tensor:
 
 
 def mean_of_spurts(frames: Tensor) -> Tensor:
-    """Return the mean over time of sixth-power means, which emphasise short disturbances."""
+    """Return the root mean square of sixth-power means over 20 frames: short peaks count more."""
     several = min(20, frames.shape[1])
     spurts = (frames.unfold(1, several, max(1, several // 2)) + 1e-6) ** 6
     return torch.sqrt((spurts.mean(2) ** (1 / 3)).mean(1))
 
 
 BARK = 0.5
-"""Width of a band in Bark."""
+"""Width of a band of `rough_disturbance` in Bark."""
 
 SPEECH_DB = 70.0
 """Level of the clean sound in dB above the threshold's reference (20 microPascal)."""
@@ -270,8 +270,8 @@ def bands(bins: int, rate: int) -> tuple[Floats, Floats]:
 def rough_disturbance(clean: Tensor, estimate: Tensor, rate: int) -> Tensor:
     """Measure how much worse an estimate sounds than the clean speech.
 
-    `clean`, `estimate`: sounds, shape (clips, samples). Returns `Tensor`: shape (clips,), from 0; 1
-    is about what PESQ scores in the middle of its scale.
+    `clean`, `estimate`: sounds, shape (clips, samples). Returns `Tensor`: shape (clips,), at least
+    0, and about 1 in the middle of PESQ's scale.
     """
     length = round(WINDOW * rate)
     inside, threshold = (spectra.constant(each, clean) for each in bands(length // 2 + 1, rate))
@@ -289,13 +289,13 @@ def rough_disturbance(clean: Tensor, estimate: Tensor, rate: int) -> Tensor:
 
 
 def _at_speech_level(power: Tensor, least: Tensor) -> Tensor:
-    """Scale band powers to `SPEECH_DB` on average; those of a nearly silent sound stay below."""
+    """Scale band powers to a mean level of `SPEECH_DB`; a nearly silent sound stays below it."""
     level = power.sum(2, keepdim=True).mean(1, keepdim=True)
     return power * (10 ** (SPEECH_DB / 10) / (level + least))
 
 
 def _linear_response(ours: Tensor, theirs: Tensor) -> Tensor:
-    """Return the linear frequency response between two sounds, which the loss does not penalise."""
+    """Return the power of `theirs` over `ours` per band in loud frames, which the loss ignores."""
     whole = ours.sum(2, keepdim=True)
     loud = (whole > LOUD * whole.mean(1, keepdim=True)).to(ours.dtype)
     means = [(loud * each).mean(1, keepdim=True) + 1e3 for each in (ours, theirs)]

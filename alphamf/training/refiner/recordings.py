@@ -38,14 +38,14 @@ EDGE, END = 7600, 20000
 
 PLACES = (7500.0, 9000.0, 11250.0, 14250.0, 18000.0)
 DROPS = ((0.0, 0.0), (6.0, 20.0), (0.0, 10.0), (4.0, 14.0), (8.0, 20.0))
-"""Frequencies in Hz, and the drop in dB of a loud frame from the frequency before."""
+"""Frequencies in Hz, and ranges in dB by which a loud frame drops from the frequency before."""
 
 FOLLOWING = (0.7, 1.05)
-"""Drop of the band in dB per dB that `KNOWN` drops."""
+"""Range of the drop of the synthetic band in dB, per dB by which `KNOWN` drops."""
 
 LOWER = (2000, 5000)
-"""In Hz: just below `KNOWN`. A frame that is louder in `KNOWN` than here is a sibilant, and real
-ones have nearly as much at 9 kHz as in `KNOWN`."""
+"""Band just below `KNOWN` in Hz. A frame that is softer in it than in `KNOWN` is a sibilant, and
+real sibilants have nearly as much power at 9 kHz as in `KNOWN`."""
 
 USUAL, TILTED = -10.0, (-20.0, 15.0)
 """Level of `KNOWN` over `LOWER` in dB that leaves the band unchanged, and the range of levels that
@@ -62,9 +62,9 @@ def widen_band(rng: Rng, sound: Floats, rate: int, tilts: Sequence[float] = (0.0
     smallest and the largest slope, in dB of the band per dB of `KNOWN` relative to `LOWER`, which
     is high in sibilants; 0 to 0.9 in most of the full-band voices used for training.
 
-    Above 8 kHz a voice is noise, whose level follows that from 5 to 7.5 kHz. How much softer it is
-    in each band, how closely it follows, and how much louder it is in sibilants are drawn at random
-    from ranges that a regression on those full-band voices gave.
+    Above 8 kHz a voice is noise, whose level follows the level from 5 to 7.5 kHz. How much softer
+    the noise is in each band, how closely it follows, and how much louder it is in sibilants are
+    drawn at random from ranges that a regression on full-band voices gave.
     """
     wide = resample(sound, rate, FULL_BAND)
     frequencies = Grid(FULL_BAND, FRAME).frequencies
@@ -88,7 +88,7 @@ def widen_band(rng: Rng, sound: Floats, rate: int, tilts: Sequence[float] = (0.0
 
 
 def _wandering(rng: Rng, frames: int) -> Floats:
-    """Return a first-order autoregressive process, in dB."""
+    """Draw a first-order autoregressive process in dB, shape (frames,)."""
     from scipy.signal import lfilter
 
     steps = rng.standard_normal(frames) * WANDERING * np.sqrt(1 - MEMORY**2)
@@ -98,7 +98,7 @@ def _wandering(rng: Rng, frames: int) -> Floats:
 SPLITS = ("train", "dev")
 
 LEVELS = ("level_p10_db", "level_p90_db")
-"""Columns of the levels of a recording's quietest and loudest tenth of frames."""
+"""Manifest columns: percentiles 10 and 90 of the levels of a recording's frames, in dB."""
 
 RECORDED = ("voices", "sounds", "rooms")
 """Fields of `SplitRecordings` that are decoded from files."""
@@ -110,8 +110,8 @@ HELD_OUT = 5
 class SplitFile(NamedTuple):
     """A file of a split."""
 
-    path: str  # Its path
-    part: tuple[float, float] = (0.0, 1.0)  # Part of it to read, in fractions of its length
+    path: str  # Path of the file
+    part: tuple[float, float] = (0.0, 1.0)  # Start and end of what is read, in parts of the file
 
 
 class SplitRecordings(NamedTuple):
@@ -122,7 +122,7 @@ class SplitRecordings(NamedTuple):
     voices: Sequence[Floats]
     sounds: Sequence[Floats]
     rooms: Sequence[Floats]
-    # The voices without their own hiss, in the same order; empty: the voices are the targets.
+    # The voices without their background hiss, in the same order; empty: `voices` are the targets.
     targets: Sequence[Floats] = ()
 
 
@@ -157,7 +157,7 @@ def sources(name: str, split: str, most: int = 0, quiet: float = 0.0) -> list[Sp
 
 
 def _depth(folder: Path, row: dict[str, str]) -> float:
-    """Return by how many dB pauses lie below the speech; -1 if the manifest does not say."""
+    """Return the difference of the two `LEVELS` in dB, -1 if the manifest does not give both."""
     try:
         low, high = (float(row[column] or "nan") for column in LEVELS)
     except ValueError as error:
@@ -169,7 +169,7 @@ def _depth(folder: Path, row: dict[str, str]) -> float:
 
 
 def _few(rows: list[dict[str, str]], most: int) -> list[dict[str, str]]:
-    """Return at most `most` rows per speaker, in order."""
+    """Return at most `most` evenly spaced rows per speaker, speaker by speaker."""
     speakers: dict[str, list[dict[str, str]]] = {}
     for row in rows:
         speakers.setdefault(row["speaker"], []).append(row)
@@ -195,7 +195,7 @@ def prepare_recordings(data: Data, rate: int, folder: Path, jobs: int = 1) -> No
 
     Existing files are not created again.
 
-    `rate`: sampling rate in Hz; files of a lower one are refused.
+    `rate`: sampling rate in Hz; files of a lower rate are refused, except those of `Data.narrow`.
     """
     for split in SPLITS:
         for kind in RECORDED:
@@ -260,7 +260,7 @@ def _decoded(
 
 
 def _decode(source: SplitFile, rate: int) -> Floats:
-    """Return the mean of the channels of a part of a file at a rate, shape (samples,)."""
+    """Read part of a file, and return the mean of its channels at `rate`, shape (samples,)."""
     sound, found = read(source.path)
     if found < rate:
         raise AlphaMFError(
@@ -272,7 +272,7 @@ def _decode(source: SplitFile, rate: int) -> Floats:
 
 
 def _write(target: Path, sounds: Iterator[Floats]) -> int:
-    """Write all samples as float32, then the lengths and their number as 64-bit integers."""
+    """Write all samples as float32, then lengths and their number as int64; return the number."""
     lengths = []
     with atomic_file(target, within=target.parent.parent) as part, part.open("wb") as file:
         for sound in sounds:

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 CHECKPOINT, NETWORK, CONFIGURATION = "checkpoint.pt", "network.npz", "config.json"
 TABLE = "curves.csv"
-"""Files of a run's folder."""
+"""Names of the files in a run's folder."""
 
 Tell = Callable[[str], None]
 """Receives a line about the progress of the run."""
@@ -132,7 +132,7 @@ def _write_table(folder: Path, rows: Sequence[Mapping[str, float]]) -> None:
 
 
 def check(run: Run) -> str:
-    """Train for the steps of the configuration's ladder, and compare the losses with it."""
+    """Train to the step of the `Ladder`; return its loss in words, or raise an AlphaMFError."""
     ladder = run.config.ladder
     if ladder is None:
         raise AlphaMFError("the configuration has no [ladder] section to compare with")
@@ -149,7 +149,7 @@ def check(run: Run) -> str:
 def network_of(
     config: Config, dictionary: Dictionary, parameters: Mapping[str, Array], about: dict[str, Any]
 ) -> TrainedNetwork:
-    """Return the network of a configuration with these parameters, as for denoising."""
+    """Return the network of a configuration with these parameters, in the class for denoising."""
     values = {name: np.asarray(value) for name, value in parameters.items()}
     wanted = config.network
     frame = wanted.kind.frame(dictionary)
@@ -181,7 +181,7 @@ def _start(config: Config, dictionary: Dictionary) -> dict[str, Array] | None:
 
 
 def _check_before(trained: Kind, dictionary: Dictionary) -> None:
-    """Check the preceding networks, if any: a refiner and a second stage, or a causal refiner."""
+    """Raise an AlphaMFError if an earlier network has another rate or window than `dictionary`."""
     wanted: list[type[TrainedNetwork]] = [Refiner, SecondStage]
     if isinstance(trained, CausalHighBandKind | CausalSecondStageKind):
         wanted = [CausalRefiner]
@@ -194,7 +194,7 @@ def _check_before(trained: Kind, dictionary: Dictionary) -> None:
 
 
 def keep_lowest_bins(found: TrainedNetwork, wanted: TrainedNetwork) -> TrainedNetwork:
-    """Return a network cut to the bins of a lower rate; unchanged if windows last differently."""
+    """Return a network cut to the bins of a lower rate, or as it is if window durations differ."""
     if found.frame.n_fft * wanted.rate != wanted.frame.n_fft * found.rate:
         return found
     p, bins, known = found.parameters, wanted.frame.bins, found.sizes
@@ -237,7 +237,7 @@ def _claimed(run: Run) -> Iterator[None]:
 
 
 def prepare_clips(run: Run, last: int) -> tuple[Clips, Clips]:
-    """Make missing clips for the steps up to `last`, on a GPU in a thread; return both splits."""
+    """Make the clips up to step `last`, in a thread if training is on a GPU; return both splits."""
     config = run.config
     count = min(config.mixtures.clips, last * config.schedule.batch)
     sets = {"train": config.mixtures.clips, "dev": config.mixtures.dev_clips}
@@ -257,7 +257,7 @@ def prepare_clips(run: Run, last: int) -> tuple[Clips, Clips]:
 def _stretch(
     run: Run, fit: Fit, clips: Clips, dev: Clips, rows: Sequence[Mapping[str, float]]
 ) -> dict[str, float]:
-    """Run the steps up to the next row of the log; score and save the network when it is due."""
+    """Run the steps up to the next row of the log, and return it; score and save when it is due."""
     schedule = run.config.schedule
     began, before = time.perf_counter(), rows[-1]["seconds"] if rows else 0.0
     recent = [fit.advance(clips)]

@@ -10,7 +10,7 @@ from alphamf.scores.score import pesq, si_sdr, stoi
 from alphamf.tools.arrays import Floats
 
 DECIMALS = 4
-"""Decimals of the scores."""
+"""Number of decimals to which scores are rounded."""
 
 
 class Scores(NamedTuple):
@@ -22,7 +22,7 @@ class Scores(NamedTuple):
 
 
 def scores(pairs: Iterable[tuple[Floats, Floats]], rate: int) -> Scores:
-    """Score pairs of clean speech and estimate, shape (samples,) each."""
+    """Return the mean scores of pairs of clean speech and estimate, shape (samples,) each."""
     rows = [
         (
             _known(si_sdr, clean, found),

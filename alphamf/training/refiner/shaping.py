@@ -16,7 +16,7 @@ TELEPHONE_RATE = 8000
 """Sampling rate in Hz of telephones."""
 
 KNOTS = 9
-"""Frequencies at which a filter's level is drawn; between them it is linear in octaves."""
+"""Number of frequencies with a random filter level; between two, the level is linear in octaves."""
 
 LOWEST = 40.0
 """Frequency in Hz below which a filter's level does not change."""
@@ -31,9 +31,9 @@ def rms(sound: Reals) -> float:
 
 
 def spoken(sound: Reals) -> Reals:
-    """Return the voice: the last row of a sound of shape (rows, samples), after the target.
+    """Return the voice: the last row of a sound whose first row is the target of training.
 
-    A sound of shape (samples,) is returned as it is.
+    `sound`: shape (rows, samples), or (samples,), which is returned as it is.
     """
     return sound[-1] if sound.ndim > 1 else sound
 
@@ -54,9 +54,9 @@ def pick(rng: Rng, sounds: Sequence[Reals]) -> Reals:
 
 
 def change_speed(rng: Rng, sound: Reals, speeds: Sequence[int]) -> Reals:
-    """Change the speed of a sound, and its pitch with it.
+    """Change the speed of a sound, and its pitch with it, by a random choice of `speeds`.
 
-    `sound`: shape (..., samples), float32.
+    `sound`: shape (..., samples), float32. `speeds`: in per cent.
     """
     speed = int(rng.choice(speeds))
     return sound if speed == 100 else resample(sound.T, 100, 10000 // speed).T
@@ -86,7 +86,7 @@ def put(result: Reals, sound: Reals, start: int) -> None:
 
 
 def cut_loud_piece(rng: Rng, sound: Reals, samples: int, fraction: float) -> Reals:
-    """Cut a piece above `fraction` of the sound's level, or the last one of `TRIES`."""
+    """Cut a random piece above `fraction` of the sound's level, or the last of `TRIES` pieces."""
     for _ in range(TRIES):
         piece = cut_piece(rng, sound, samples)
         if rms(spoken(piece)) > fraction * rms(spoken(sound)):
@@ -104,7 +104,7 @@ def shape_spectrum(
     """Apply a random smooth filter to a sound.
 
     `sound`, `rate`: shape (..., samples), and its sampling rate in Hz. `spread`: standard deviation
-    of the filter's level at each of `KNOTS` frequencies, in dB. `slope`: range, in `DB_PER_OCTAVE`.
+    of the level at `KNOTS` frequencies, in dB. `slope`: range of the slope, in `DB_PER_OCTAVE`.
     """
     samples = sound.shape[-1]
     frequencies = np.fft.rfftfreq(samples, 1 / rate)
@@ -117,7 +117,7 @@ def shape_spectrum(
 
 
 def modulate(rng: Rng, sound: Reals, rate: int, deepest: float = 7.0) -> Reals:
-    """Vary a sound's level randomly over 0.06 to 2 s, in one to five bands.
+    """Vary a sound's level randomly, every 0.06 to 2 s, in one to five bands.
 
     `deepest`: largest standard deviation of the level in dB.
     """
@@ -152,14 +152,14 @@ def room(rng: Rng, sound: Reals, rate: int) -> Reals:
 
 
 def convolved(sound: Reals, response: Reals) -> Reals:
-    """Convolve sounds of shape (..., samples) with one response, of shape (n,)."""
+    """Convolve sounds, shape (..., samples), with one response, shape (n,), in full length."""
     from scipy.signal import fftconvolve
 
     return fftconvolve(sound, response.reshape((1,) * (sound.ndim - 1) + (-1,)), axes=-1)
 
 
 def filter_telephone(rng: Rng, sound: Reals, rate: int) -> Reals:
-    """Filter a sound like a telephone: pass from 150-350 Hz to 3-3.7 kHz."""
+    """Filter a sound like a telephone: pass a band with random ends, 150-350 Hz and 3-3.7 kHz."""
     samples = sound.shape[-1]
     frequencies = np.fft.rfftfreq(samples, 1 / rate)
     low, high = rng.uniform(150, 350), rng.uniform(3000, 3700)
@@ -169,7 +169,7 @@ def filter_telephone(rng: Rng, sound: Reals, rate: int) -> Reals:
 
 
 def begin_late(rng: Rng, sound: Reals, rate: int) -> Reals:
-    """Silence a voice before the quietest moment within 0.1 s of a random time; fade in 20 ms.
+    """Silence a voice before the quietest moment within 0.1 s of a random time; fade in over 20 ms.
 
     The random time is 0.3 to 1.5 s after the start, but not after the middle.
     """
@@ -184,7 +184,7 @@ def begin_late(rng: Rng, sound: Reals, rate: int) -> Reals:
 
 
 def add_pauses(rng: Rng, sound: Reals, rate: int) -> Reals:
-    """Insert pauses of 0.2 to 1.5 s into a sound, with fades of 5 to 100 ms."""
+    """Attenuate a sound in pauses of 0.2 to 1.5 s, by 15 to 60 dB, with fades of 5 to 100 ms."""
     from scipy.ndimage import uniform_filter1d
 
     heard = np.ones(len(sound))

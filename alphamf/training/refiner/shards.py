@@ -1,6 +1,6 @@
 """Training clips on disk, a hundred in a file, so that a stopped run can be resumed.
 
-Training reads them from there, so that they need not fit into memory.
+Training reads clips from these files one by one, so that they need not fit into memory.
 """
 
 import json
@@ -40,10 +40,10 @@ from alphamf.training.refiner.config import (
 )
 
 KINDS: dict[Any, type[TrainingClip]] = {kind._fields: kind for kind in get_args(TrainingClip)}
-"""Types of clips by the names of their arrays, which a file has as well."""
+"""Types of clips by the names of their arrays, which are also the field names in a file."""
 
 SIZE = 100
-"""Clips in a file."""
+"""Number of clips per file."""
 
 POLL = 0.05
 """Time between two checks for a file that another thread or run makes, in seconds."""
@@ -52,10 +52,10 @@ POLL = 0.05
 class Shard(NamedTuple):
     """A file of clips."""
 
-    config: Config  # Config of the run
+    config: Config  # Configuration of the run
     folder: Path  # Folder of the mixtures; decoded recordings lie in ``recordings/`` there
-    split: str  # One of `recordings.SPLITS`, which the clips are made of
-    # first, clips: number of its first clip, and how many there are.
+    split: str  # One of `recordings.SPLITS`: that of the recordings in the clips
+    # first, clips: index of the first clip, and number of clips.
     first: int
     clips: int
 
@@ -74,7 +74,7 @@ def plan(config: Config, folder: Path, split: str, clips: int) -> list[Shard]:
 
 
 class Making(threading.Thread):
-    """Make the files of clips that are missing, perhaps while the first ones are read."""
+    """A thread that makes the missing files of clips; the first ones can be read meanwhile."""
 
     def __init__(self, shards: Sequence[Shard], jobs: int, tell: Callable[[str], None]) -> None:
         super().__init__(daemon=True)
@@ -82,7 +82,7 @@ class Making(threading.Thread):
         self._error: AlphaMFError | None = None
 
     def run(self) -> None:
-        """Make the files; `check` raises what went wrong."""
+        """Make the files; if that fails, `check` and `wait` raise the error."""
         folder = self._shards[0].folder
         busy = f"another run is making mixtures in {printable_name(folder)}"
         make_folder(folder / "file", folder)
@@ -169,7 +169,7 @@ def _make(shard: Shard, update: object) -> None:
 
 @cache
 def _weights(network: Network) -> Weights:
-    """Load the models for making clips, once per process."""
+    """Return the models for making clips, which are loaded once per process."""
     before = network.kind.earlier_networks
     if isinstance(network.kind, CausalHighBandKind | CausalSecondStageKind):
         choice = before[0] if before else "auto"

@@ -52,7 +52,7 @@ def inverse(spectra: Tensor, frame: Frame) -> Tensor:
 
 
 def causal_forward(sounds: Tensor, hop: int) -> Tensor:
-    """Compute spectra of complete hops in the windows of `alphamf.audio.stft`.
+    """Compute spectra of complete hops in the analysis window of `alphamf.audio.stft.windows`.
 
     `sounds`: shape (clips, samples). `hop`: in samples. Returns `Tensor`: shape (clips, bins,
     frames), complex.
@@ -64,7 +64,7 @@ def causal_forward(sounds: Tensor, hop: int) -> Tensor:
 
 
 def causal_inverse(spectra: Tensor, hop: int) -> Tensor:
-    """Reconstruct sound from `causal_forward`, without the incomplete ends.
+    """Reconstruct sound from spectra of `causal_forward`, without the incomplete ends.
 
     `spectra`: shape (clips, bins, frames), complex. `hop`: in samples. Returns `Tensor`: shape
     (clips, (frames - SYNTHESIS_HOPS + 1) * hop).
@@ -76,7 +76,7 @@ def causal_inverse(spectra: Tensor, hop: int) -> Tensor:
 
 
 def _added(found: Tensor, hop_length: int) -> Tensor:
-    """Overlap-add blocks, shape (clips, blocks, length), shifted by whole hops."""
+    """Overlap-add blocks, shape (clips, blocks, length), every hop; return (clips, samples)."""
     parts = found.unflatten(-1, (-1, hop_length))
     several = parts.shape[2]
     total = functional.pad(parts[:, :, 0], (0, 0, 0, several - 1))

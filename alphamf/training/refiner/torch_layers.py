@@ -13,7 +13,7 @@ from alphamf.learnt.network import Block, Correlation
 
 
 def outputs(p: Mapping[str, Tensor], features: Tensor, causal: bool = False) -> Tensor:
-    """Return the network's outputs for every cell, as `layers.outputs` does.
+    """Return the network's outputs for every cell, as `alphamf.learnt.layers.outputs` does.
 
     `p`: parameters with the names and shapes of `network.shapes`. `features`: shape (clips, frames,
     bins, features). Returns `Tensor`: shape (clips, frames, bins, outputs), float32.

@@ -1,10 +1,10 @@
 """Training with tied weights: neighbouring bins share the weights of the stack.
 
-Up to `NARROW` bins, the harmonics of a voice, every bin has its own weights. Above, there are bands
-at equal distances on a logarithmic axis, and a bin's weights are interpolated between those of the
-two nearest bands. So the stack depends less on single bins, has a quarter of these weights to learn
-at 16 kHz, and generalises better to unknown voices and noises (docs/quality.md). The result is an
-ordinary network.
+Each of the lowest `NARROW` bins, where the harmonics of a voice are, has its own weights. Above,
+there are bands at equal distances on a logarithmic axis, and a bin's weights are interpolated
+between those of the two nearest bands. So the stack depends less on single bins, has a quarter of
+these weights at 16 kHz, and generalises better to unknown voices and noises (docs/quality.md). The
+result is an ordinary network.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from alphamf.training.refiner.config import NARROW
 
 
 def band_shares(bins: int, bands: int) -> Floats:
-    """Return the share of each bin in each band, shape (bins, bands); those of a bin sum to 1."""
+    """Return each bin's weights for the bands, shape (bins, bands); each row sums to 1."""
     above = np.geomspace(NARROW, bins - 1, bands - NARROW)
     centres = np.concatenate([np.arange(NARROW), above])
     shares = [np.interp(np.arange(bins), centres, row) for row in np.eye(bands)]

@@ -2,12 +2,12 @@ r"""``distributed-mf``: factorise film ratings in blocks, one after the other or
 
 Simsekli et al. (ICML 2016), section 4.3 and figure 5: MovieLens-1M on a grid of 4 x 4 blocks, all
 three variances one, a constant step size, 100 samples of burn-in. Rank 50 in the paper's first
-version and 10 in the printed one; both are run. Where they differ from the paper:
+version and 10 in the printed one; both are run. The runs differ from the paper as follows:
 
-- The ratings are taken about their mean. In the paper's model the factors have to find it, which
-  takes about a hundred steps, after which the chains hardly move for hundreds.
-- Users are the rows, and the films travel, which are fewer. The test ratings are the published
-  probe split, a tenth as well.
+- The mean rating is subtracted. In the paper's model the factors have to find it, which takes
+  about a hundred steps, after which the chains hardly move for hundreds of steps.
+- Users are the rows; the factors of the films, which are fewer, move between ranks. The test
+  ratings are the published probe split, a tenth as well.
 - W and H start as normal noise of width 0.1; the paper's start is not printed.
 - Predictions are not clipped. A test rating is predicted when its part of the data is drawn.
 
@@ -35,7 +35,7 @@ SEGMENT = 200
 """Steps between checkpoints."""
 
 STEPS = {10: 3000, 50: 1200}
-"""Number of steps by rank, in the full form."""
+"""Number of steps by rank K of W and H, in the full form."""
 
 PRINTED = {"DSGLD": 1e-4, "PSGLD": 1e-3, "PSGLD, lagged": 1e-3, "HAMCMC": 3e-4}
 SEARCHED = {
@@ -124,7 +124,7 @@ def _run(job: Job, walk: Walk, checkpoint: Path | None) -> Numbers:
 
 
 GOAL = {10: 0.9, 50: 0.95}
-"""Test RMSE by rank to which times are compared."""
+"""Test RMSE, by rank K, up to which iterations and seconds are counted."""
 
 ORDER = {
     10: {"HAMCMC": "first", "PSGLD, lagged": "as DSGLD", "DSGLD": "last"},
@@ -159,7 +159,7 @@ def table(records: list[JobRecord]) -> list[dict[str, Any]]:
 
 
 def _to_goal(results: list[Numbers], rank: int, column: int) -> str | None:
-    """Return iterations or seconds until the goal is reached; None if it is not."""
+    """Return iterations or seconds until the goal is reached; None if any run does not reach it."""
     found = []
     for numbers in results:
         reached = [point[column] for point in numbers["curve"] if point[2] <= GOAL[rank]]

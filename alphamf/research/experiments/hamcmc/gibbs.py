@@ -12,7 +12,7 @@ up. A sweep draws, in this order,
 - with `collapsed`, Phi given X, with s integrated out: component after component, a Metropolis
   move with the prior as proposal, under the variance of the whole cell;
 - s given X: a Gaussian, by drawing :math:`\tilde s` without regard to X and then adding
-  :math:`v_k / \sigma^2 (X - \sum_l \tilde s_l)`;
+  :math:`v_k / \sigma^2 (X - \sum_l \tilde s_l)`, where :math:`\sigma^2` is the cell's variance;
 - without `collapsed`, Phi given s: a Metropolis move with the prior as proposal;
 - :math:`y = H_{kj}^{2/\alpha}` given s and Phi: inverse-Gamma of shape I and scale
   :math:`\sum_i |s_{ijk}|^2 / (\Phi_{ijk} W_{ik}^{2/\alpha})`, and W the same way, where it is free.
@@ -20,14 +20,14 @@ up. A sweep draws, in this order,
   scale. Under any other prior p, the draw is a proposal x' that is accepted with probability
   :math:`\min(1, p(x') x' / (p(x) x))`.
 
-Time and memory are those of I x J x K numbers a sweep, where a gradient needs I x J and a product
-of matrices.
+A sweep needs the time and memory of I x J x K numbers, a gradient those of I x J numbers and of a
+product of matrices.
 
 References
 ----------
-Simsekli, Liutkus, Cemgil, "Alpha-stable matrix factorization", IEEE SPL 22 (2015), by whose law the
-augmentation goes. Simsekli et al. (ICML 2016, section 4.2) call its sampler partially collapsed;
-`collapsed` is the reading of that name: what the draw of s follows at once is moved without s.
+Simsekli, Liutkus, Cemgil, "Alpha-stable matrix factorization", IEEE SPL 22 (2015), for the law of
+the augmentation. Simsekli et al. (ICML 2016, section 4.2) call its sampler partially collapsed;
+`collapsed` is our reading of that name: Phi, moved just before s is drawn, is moved without s.
 """
 
 from dataclasses import dataclass
@@ -48,9 +48,9 @@ from alphamf.tools.arrays import Array, namespace
 
 
 class Gibbs:
-    """A chain of sweeps.
+    """A chain of Gibbs sweeps over the sources s, Phi, W and H.
 
-    `theta`: starting value, shape (D,). `phi`: one array of shape (K, I, J) per source.
+    `theta`: starting position, shape (D,). `phi`: one array of shape (K, I, J) per source.
     `collapsed`: whether Phi moves with s integrated out.
     """
 
@@ -67,7 +67,7 @@ class Gibbs:
         ]
 
     def _variances(self) -> list[Array]:
-        """Return (W H)^(2/alpha) component by component, without Phi: shape (K, I, J) each."""
+        """Return (W_ik H_kj)^(2/alpha), the variances without Phi: shape (K, I, J) per source."""
         found = []
         for source, (w, h) in zip(self.target.sources, self._factors(), strict=True):
             power = 2 / source.alpha
@@ -93,7 +93,7 @@ class Gibbs:
             self._move_phi_given_x(rng, bare)
         powers = self._draw_sources(rng, bare)
         for s, source in enumerate(self.target.sources):
-            # |s|^2 / (W H)^(2/alpha), then also without Phi: exponential at stationarity.
+            # |s|^2 / (W H)^(2/alpha), below also divided by Phi: exponential at stationarity.
             scaled = powers[s]
             scaled /= bare[s]
             if source.alpha < 2 and not self.collapsed:
@@ -112,7 +112,7 @@ class Gibbs:
                 continue
             for phi, part in zip(phis, c, strict=True):
                 proposed = positive_stable(rng, source.alpha, np.empty_like(phi))
-                # The rest of the cell cannot be negative, whatever rounding makes of it.
+                # The other components' variance is not negative, but rounding may make it so.
                 rest = np.maximum(sigma2 - phi * part, FLOOR)
                 other = rest + proposed * part
                 rise = np.log(other / sigma2) + power / other - power / sigma2
@@ -207,8 +207,8 @@ class Interleaved:
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient",)
 
-    step_size: Schedule  # h, a number or a function of the step index; HAMCMC's times its gamma.
-    memory: int = 2  # M
+    step_size: Schedule  # h, a number or a function of the step index; as HAMCMC's h times gamma
+    memory: int = 2  # M, the number of chains
 
     def init(self, rng: Any, theta: Array) -> InterleavedState:
         """Return the state whose chains all start at theta, of shape (*chains, D)."""

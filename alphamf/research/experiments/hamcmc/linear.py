@@ -1,7 +1,7 @@
 r"""``linear-gaussian``: the samplers on a Gaussian posterior that is known exactly.
 
 Simsekli et al. (ICML 2016), section 4.1: eq. 14 with :math:`\sigma_x^2 = 10`, N_Omega = N / 100,
-T = 20 000 samples, steps :math:`(a / t)^{0.51}`, the a of the paper's table 1. Its step is ours,
+T = 20 000 samples, steps :math:`(a / t)^{0.51}`, the a of the paper's table 1. They are used here
 without a factor of two. N and the law of the regressors are not printed. Here N = 1000; regressors
 are Gaussian with correlation r^|i - j|, r = 0.9 at D = 2, for the narrow ellipse of fig. 1, and 0.5
 above (docs/experiments/searches.md).
@@ -41,7 +41,7 @@ QUARTIC = "2, quartic"
 STEP_SIZES = (0.08, 0.04, 0.02)
 
 ON_QUARTIC: dict[str, tuple[Any, int]] = {
-    # With the number of steps in which every position moves once.
+    # The sampler by step size, and the number of steps in which every position moves once.
     "SGLD": (SGLD, 1),
     "HAMCMC, M = 2": (lambda h: HAMCMC(h, 2, 1.0, 1.0), 2),
     "HAMCMC, M = 3": (lambda h: HAMCMC(h, 3, 1.0, 1.0), 3),
@@ -50,7 +50,7 @@ ON_QUARTIC: dict[str, tuple[Any, int]] = {
 
 
 class Quartic:
-    """exp(-|theta|^4 / 4) in the plane, where E |theta|^2 = 2 / sqrt(pi)."""
+    """The density exp(-|theta|^4 / 4) in the plane, where E |theta|^2 = 2 / sqrt(pi)."""
 
     size = 2
     positive = False
@@ -60,7 +60,7 @@ class Quartic:
         self.latents: dict[str, Array] = {}
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
-        """Draw exactly: |theta|^4 / 2 is chi-square with one degree, the direction uniform."""
+        """Draw exactly: |theta|^4 / 2 is chi-square (one degree of freedom), direction uniform."""
         radius = np.sqrt(np.abs(rng.standard_normal((*chains, 1)) * math.sqrt(2)))
         angle = 2 * np.pi * rng.random((*chains, 1))
         return radius * np.concatenate([np.cos(angle), np.sin(angle)], -1)
@@ -115,7 +115,7 @@ POINTS = 1000
 """N, the number of observations."""
 
 CHAINS = 4
-"""Chains on each data set, from different starts, the same for every method."""
+"""Number of chains per data set; their starts differ, but are the same for every method."""
 
 CORRELATION = {2: 0.9, 10: 0.5, 100: 0.5}
 
@@ -166,11 +166,11 @@ METHODS: dict[str, Callable[[int], Any]] = {
     "HAMCMC, M = 2, searched": lambda size: SEARCHED[size][3],
     "HAMCMC, M = 3, searched": lambda size: SEARCHED[size][4],
 }
-"""Samplers by D, at the printed settings unless searched."""
+"""Functions from D to a sampler, at the printed settings unless the name says searched."""
 
 
 def target_of(size: int, seed: int) -> LinearGaussian:
-    """Draw a data set from the generative model."""
+    """Return the posterior given a data set drawn from the generative model."""
     rng = generator(seed, size)
     a = rng.standard_normal((POINTS, size))
     r = CORRELATION[size]
@@ -255,7 +255,7 @@ def _covariance_error(draws: Array, target: LinearGaussian) -> float:
 
 @in_numpy()
 def _microseconds(target: LinearGaussian, sampler: Any, steps: int) -> float:
-    """Return the time of one step of a single chain: the minimum of five runs."""
+    """Return the microseconds per step of a single chain: the minimum over five parts of a run."""
     length = min(500, steps // 10)
     begun, times = 0.0, []
     for state in run(target, sampler, steps=6 * length, seed=0):
@@ -332,7 +332,7 @@ def _time(found: list[JobRecord], name: str = "microseconds") -> float:
 
 
 def figure(records: list[JobRecord]) -> Any:
-    """Draw fig. 1, fig. 2 with the error of the covariance, and the biases."""
+    """Draw fig. 1, fig. 2 with the error of the covariance, and the biases on the quartic."""
     drawn = blank_figure(12, 12)
     parts: Any = drawn.subfigures(2, 1, height_ratios=(1, 2.6))
     scatter, errors = parts

@@ -3,19 +3,19 @@ r"""``alpha-mf-speech``: samplers of alpha-MF, compared by the SDR of the denois
 Simsekli et al. (ICML 2016), section 4.2: NOIZEUS, test sentences in 8 noises at 5 dB; W of 100
 single frames at alpha 1.2, trained on clean speech of other sentences, and 5 free noise spectra at
 alpha 1.89; a tenth of the rows a step, 2500 steps, the last 200 averaged. The printed steps
-:math:`(a / t)^{0.51}`, with the a of the paper's table 2, are ours without a factor of two; PSGLD's
-damping goes with the mean gradient over the I J cells.
+:math:`(a / t)^{0.51}`, with the a of the paper's table 2, are used here without a factor of two;
+PSGLD's damping is relative to the mean gradient over the I J cells.
 
-Not printed, and chosen here: the window (512 samples, hop 128, which makes I = 257); a random start
-near zero, the same for every method; and Gamma priors of shape one, the same for every method,
-whose gradients are bounded. Nor is the unit of :math:`|X|^2`, so the printed steps are run in two:
-a power of mean one in each bin, and 1e4 of that.
+Not printed, and chosen here: the window (512 samples, hop 128, which makes I = 257); and, the same
+for every method, a random start near zero and Gamma priors of H, of shape one for speech and 30 for
+noise. The unit of :math:`|X|^2` is not printed either, so the printed steps are run in two units:
+a mean power of one in each bin, and of 1e4.
 
-*Tuned* rows have the best of as many trials for every method (``alpha-mf-speech-search``). They
+*Tuned* rows have the best of equally many trials for each method (``alpha-mf-speech-search``). They
 are run for 2500 steps, and for as many as take HAMCMC's CPU time. EM and the Gibbs samplers read
-all rows, and make 250 passes over the data, as 2500 steps on a tenth do; at a tenth of a second a
-sweep the Gibbs samplers have the first `SWEPT` clips only, and with 2500 sweeps the first
-`SWEPT_LONG`.
+all rows, and make 250 passes over the data, as 2500 steps on a tenth do. A Gibbs sweep takes a
+tenth of a second, so Gibbs samplers are run on the first `SWEPT` clips only, and with 2500 sweeps
+on the first `SWEPT_LONG`.
 """
 
 from typing import Any, NamedTuple
@@ -32,13 +32,13 @@ from alphamf.research.experiments.hamcmc import speech_search
 from alphamf.research.experiments.hamcmc.speech_search import sampler_of
 
 CLIPS = 80
-"""Test clips: all."""
+"""Number of test clips, which is all."""
 
 SWEPT, SWEPT_LONG = 6, 1
-"""Clips of the Gibbs samplers, and of those with as many sweeps as the others have steps."""
+"""Number of clips for the Gibbs samplers, and for those with 2500 sweeps."""
 
 CELLS = 256 * 140
-"""I J of the paper, over which PSGLD's mean gradient goes."""
+"""I J of the paper, the number of cells over which PSGLD's gradient is averaged."""
 
 PRINTED: dict[str, Any] = {
     "SGLD": SGLD(Polynomial(1e-6)),
@@ -47,7 +47,7 @@ PRINTED: dict[str, Any] = {
     "HAMCMC": HAMCMC(Polynomial(1e-8), memory=5, gamma=0.01, trust=1000.0),
     "HAMCMC, gamma 100": HAMCMC(Polynomial(1e-8), memory=5, gamma=100.0, trust=1000.0),
 }
-"""Samplers at the paper's table 2; the last has the inverse of its gamma."""
+"""Samplers with the settings of the paper's table 2; the last has the inverse of its gamma."""
 
 TUNED: dict[str, dict[str, Any]] = {
     "SGLD": {"unit": 440.0, "step_size": 0.000883},
@@ -62,7 +62,7 @@ TUNED: dict[str, dict[str, Any]] = {
     },
     "HAMCMC without pairs": {"unit": 108.0, "step_size": 0.000184, "memory": 2},
 }
-"""The best trial of each method: docs/benchmarks/alpha-mf-speech-search.csv."""
+"""Hyperparameters of each method's best trial (docs/benchmarks/alpha-mf-speech-search.csv)."""
 
 SAME_TIME = {
     "SGLD": 6200,
@@ -74,7 +74,7 @@ SAME_TIME = {
 
 
 class SpeechMethod(NamedTuple):
-    """A row: sampler (None for Gibbs), unit, row blocks, steps and number of clips."""
+    """A row: sampler (None: Gibbs or no sampler), unit of |X|^2, row blocks, steps and clips."""
 
     sampler: Any
     unit: float = 1.0
@@ -84,7 +84,7 @@ class SpeechMethod(NamedTuple):
 
 
 PASSES = speech_search.SETTINGS.steps // speech_search.SETTINGS.blocks
-"""Passes over the data of 2500 steps."""
+"""Number of passes over the data that 2500 steps make."""
 
 METHODS: dict[str, SpeechMethod] = {
     "noisy": SpeechMethod(None, steps=0),
@@ -184,7 +184,7 @@ def table(records: list[JobRecord]) -> list[dict[str, Any]]:
 
 
 def _method(row: str) -> str:
-    """Return the paper's method of a row."""
+    """Return the name of the method in a row, without ``printed``, ``tuned`` or its sweeps."""
     for added in (", printed", ", tuned", ", 2500 sweeps"):
         row = row.partition(added)[0]
     return row
@@ -196,7 +196,7 @@ def _over(records: list[JobRecord], found: list[JobRecord]) -> list[float]:
 
 
 def figure(records: list[JobRecord]) -> Any:
-    """Draw fig. 3: the gain over the input of each method."""
+    """Draw fig. 3: each method's gain in SDR over the input."""
     drawn, axes = blank_panels(8, 6)
     for place, name in enumerate(METHODS):
         values = _over(records, [r for r in records if r.job["method"] == name])

@@ -2,8 +2,8 @@ r"""``alpha-mf-speech-search``: tune hyperparameters, with equal trials per meth
 
 Each trial draws all hyperparameters of its method at random, uniformly in their logarithms, and
 runs as many steps as the table on the tuning clips, which are neither in W's training set nor in
-the test. c is the unit of :math:`|X|^2`; ranges are stated for c = 1, and go along
-with it as the speech's gains do:
+the test. c is the unit of :math:`|X|^2`; a range is for c = 1, and is multiplied by the power of c
+in the last column:
 
 ========================  =======================  ======================
 hyperparameter            range                    unit
@@ -21,7 +21,7 @@ PSGLD's alpha is the .9 that is printed.
 
 The paper's step sizes depend on the unit of :math:`|X|^2`, which it does not print. In a unit c the
 factors of a source are :math:`c^{\alpha/2}` times as large: H of the speech, whose W is fixed; W
-and H of the noise by half of the exponent each. Priors and starting values go along, so that the
+and H of the noise by half of the exponent each. Priors and starting values are scaled alike, so the
 posterior is the same: the unit is a hyperparameter of the samplers alone.
 
 W is trained on the clean speech of 17 train sentences, hyperparameters are chosen on noisy clips of
@@ -65,7 +65,7 @@ signals: docs/experiments/searches.md."""
 SETTINGS = replace(PRESETS["paper"], warm_up=0, prior_speech=SPEECH_PRIOR)
 
 KEPT = SETTINGS.keep / SETTINGS.steps
-"""Part of the steps that is averaged: the last 200 of 2500."""
+"""Proportion of the steps that is averaged: the last 200 of 2500."""
 
 
 class Start(NamedTuple):
@@ -148,7 +148,7 @@ Pair = tuple[str, str]
 def test_clips() -> list[Pair]:
     """List the 80 noisy files at 5 dB of the test sentences, with their clean ones, shuffled.
 
-    Shuffled, so that any part of the list has different sentences and noises.
+    They are shuffled so that any part of the list has different sentences and noises.
     """
     chosen = sorted(_pairs(lambda row: row["split"] == "test"))
     return [chosen[k] for k in np.random.default_rng(0).permutation(len(chosen))]
@@ -177,7 +177,7 @@ def waves(pair: Pair) -> tuple[Floats, Floats]:
 
 @cache
 def dictionary() -> Dictionary:
-    """Train 100 spectra of single frames at alpha 1.2, once per process."""
+    """Return a dictionary of 100 single frames at alpha 1.2, trained once per process."""
     paths = [find("noizeus") / path for path in training_files()]
     return train(paths, rate=8000, rank=100, alpha=1.2, context=1, seed=0)
 
@@ -227,7 +227,7 @@ def settings(method: str, trial: int, seed: int) -> dict[str, Any]:
 
 
 def sampler_of(method: str, chosen: dict[str, Any]) -> Any:
-    """Return a method's sampler at its hyperparameters, the unit aside."""
+    """Return a method's sampler with its `chosen` hyperparameters, except the unit."""
     rest = {name: value for name, value in chosen.items() if name != "unit"}
     if method == "SGLD":
         return SGLD(**rest)
@@ -254,7 +254,7 @@ def jobs(full: bool, seed: int) -> list[Job]:
 
 
 def work(job: Job) -> Numbers:
-    """Denoise and score the tuning clips at the settings of a trial."""
+    """Denoise and score the tuning clips at the settings of a trial; `FAILED` if it diverges."""
     sampler = sampler_of(job["method"], job["settings"])
     model = dictionary()
     scores, seconds = [], 0.0

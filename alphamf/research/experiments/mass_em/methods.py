@@ -31,8 +31,8 @@ ADAPTIVE = ("HMC", "SGHMC", "SG-NPHMC", "SGNHT")
 """Samplers with an adaptive mass in the paper; the others have a metric."""
 
 EM, BOTH, POSITIONS = "-EM", "-EM (Q)", " (positions)"
-"""Endings of a method's name: a mass adapted to momenta, as in the paper, also with the mass Q of
-the thermostat, or to positions."""
+"""Endings of a method's name: its mass is adapted to momenta, as in the paper; so are its mass and
+the mass Q of its thermostat; or its mass is adapted to positions."""
 
 METHODS = tuple(
     name + ending
@@ -41,12 +41,12 @@ METHODS = tuple(
     if ending != BOTH or name == "SG-NPHMC"
 )
 """The rows of the paper's tables 1 to 3 in order, with a third row for each adaptive sampler, and
-one for SG-NPHMC-EM that learns Q."""
+a row for SG-NPHMC-EM that adapts Q as well."""
 
 
 @dataclass(frozen=True)
 class LearntMass:
-    """A mass adapted by `learner`; a subclass has `inverse`, which modifies the result."""
+    """A base for masses that `learner` adapts; a subclass defines `inverse`, which changes M^-1."""
 
     learner: MassEM
 
@@ -73,8 +73,8 @@ class PositionMass(LearntMass):
     """
 
     # Approximate variance of the positions. The learner adds samples that agree with the present
-    # mass, which begins as this times I: with 1 they would outweigh those of a posterior of width
-    # 0.01.
+    # M^-1, which begins as `variance` times I: with 1 they would outweigh those of a posterior of
+    # width 0.01.
     variance: float = 1.0
 
     def init(self, theta: Array) -> MassEMState:
@@ -125,7 +125,7 @@ def sampler(
 def milliseconds(
     target: Any, samplers: Sequence[Any], start: Array, iterations: int
 ) -> list[list[float]]:
-    """Return the time per iteration of each sampler with one chain, in five parts of its run.
+    """Return the milliseconds per iteration of each sampler with one chain, in five parts of a run.
 
     The parts alternate between the samplers, so that other load affects all of them alike.
 
@@ -148,7 +148,7 @@ def milliseconds(
 def condition(sampler: Any, state: Any) -> float | None:
     """Return the condition number of an adapted mass, geometric mean over chains; or None."""
     mass = getattr(state, "mass", None)
-    mass = getattr(mass, "mass", mass)  # of the two that learn with Q
+    mass = getattr(mass, "mass", mass)  # If Q is adapted, too, the state holds both masses
     if not isinstance(mass, MassEMState):
         return None
     inverse = sampler.mass.inverse(mass)
@@ -157,5 +157,5 @@ def condition(sampler: Any, state: Any) -> float | None:
 
 
 def ratio(own: Sequence[float] | None, plain: Sequence[float] | None) -> str | None:
-    """Return the time of an adaptive method over its plain form's; None if either is missing."""
+    """Return the time of a method over its plain form's, as text; None if either is missing."""
     return f"{np.mean(own) / np.mean(plain):.2f}" if own and plain else None

@@ -33,11 +33,11 @@ NORMAL: dict[str, dict[str, Any]] = {
     "SGR-NPHMC": {"step_size": 0.1, "fixed_points": 1, "thermostat_friction": 0.01},
     "SGNHT": {"step_size": 1e-4, "diffusion": 1.0},
 }
-"""Printed: HMC's step, SGHMC's and SGNHT's A, SGR-NPHMC's A, one fixed-point iteration.
+"""The paper prints HMC's step, A of SGHMC, SGNHT and SGR-NPHMC, and one fixed-point iteration.
 
-The other steps are not: docs/experiments/searches.md. SGNHT's friction must become A + h V / 2,
-and h times that must stay below 2, which excludes 1e-2. In RHMC and SGR-NPHMC a step of 0.1 is a
-tenth of the posterior's width.
+For the other steps see docs/experiments/searches.md. SGNHT's friction becomes A + h V / 2, with V
+the variance of the gradient's noise, and h times it must be below 2, which excludes h = 1e-2. In
+RHMC and SGR-NPHMC a step of 0.1 is a tenth of the posterior's width.
 """
 
 LOGISTIC: dict[str, dict[str, Any]] = {
@@ -48,19 +48,19 @@ LOGISTIC: dict[str, dict[str, Any]] = {
     "SGR-NPHMC": {"step_size": 0.1, "fixed_points": 2, "thermostat_friction": 0.01},
     "SGNHT": {"step_size": 1e-2, "diffusion": 1.0},
 }
-"""From the paper's grids: steps 1e-2, 1e-4, 1e-6 and noise terms 0.001 to 10."""
+"""From the paper's grids (steps 1e-2, 1e-4, 1e-6; noise terms .001 to 10), except steps of 0.1."""
 
 SAMPLES = {"SG-NPHMC": 200}
-"""S_count at the start where it differs from 300; printed for table 2, and used for table 1."""
+"""S_count at the start if it is not 300; printed for table 2, and used for table 1, too."""
 
 LEAPS, BATCH = 10, 100
 
 TRUE = {"normal-1d": (0.0, 1.0), "logistic-2d": (1.0, -1.0)}
-"""mu and tau, and the weights."""
+"""True values: mu and tau, and the weights."""
 
 
 def normal_jobs(full: bool, seed: int) -> list[Job]:
-    """List one job per method: one chain per random stream, and the time of one chain."""
+    """List one job per method, which runs several chains and measures the time of one chain."""
     iterations = 5000 if full else 500
     return [_job("normal-1d", method, NORMAL, seed, iterations, full) for method in methods.METHODS]
 
@@ -104,7 +104,7 @@ def _job(
 
 
 def work(job: Job) -> Numbers:
-    """Run a method, and measure its error and its time."""
+    """Run a method, and return its errors and its times; only times if no iteration is kept."""
     target, start = _problem(job)
     numbers = times(job, target, start)
     if not job["keep"]:
@@ -135,7 +135,7 @@ def work(job: Job) -> Numbers:
 
 
 def times(job: Job, target: Any, start: Array) -> Numbers:
-    """Return the time per iteration of a method and of its plain form.
+    """Return the milliseconds per iteration of a method and, if it is another, of its plain form.
 
     `start`: shape (chains, D).
     """
@@ -185,15 +185,15 @@ def draw_synthetic(rng: Any, points: int) -> tuple[Array, Array]:
 
 
 def _parameters(theta: Array, target: Any) -> Array:
-    """Return mu and tau, or the weights."""
+    """Return mu and tau, or the weights, shape (*chains, 2)."""
     return np.stack(target.unpack(theta), -1) if isinstance(target, NormalWishart) else theta
 
 
 def exact_moments(target: Any) -> tuple[Array, Array, float]:
     """Return the mean, the variance and the covariance's condition number of a posterior.
 
-    In closed form, or on a grid about the mode. The condition number is that of theta's covariance,
-    with log tau in the normal law.
+    They are computed in closed form, or on a grid around the mode. The condition number is that of
+    theta's covariance, which has log tau in the normal law.
     """
     if isinstance(target, NormalWishart):
         of_theta = target.variance / [1.0, target.mean[1] ** 2]
@@ -241,7 +241,7 @@ PAPER: dict[str, dict[str, tuple[str, ...]]] = {
         "SGNHT-EM": ("0.1983", "0.1729", "0.306", "0.251", "0.175"),
     },
 }
-"""RMSE of both parameters, and milliseconds of an iteration."""
+"""The paper's RMSE of both parameters, and milliseconds per iteration on each data set."""
 
 EXACT = "posterior"
 """Name of the first row: the posterior itself, by its moments."""

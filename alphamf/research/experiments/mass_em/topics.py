@@ -5,13 +5,13 @@ once. Adaptive masses are I for log E and diagonal otherwise, and S_count is fix
 but for the diagonal, since 100 momenta cannot determine a matrix of 100 rows. The mass is frozen
 after the burn-in.
 
-The paper's 2000 words are not known. Ours are 1995 lemmas, and the words of some documents differ,
+The paper's 2000 words are not known. Here are 1995 lemmas, and the words of some documents differ,
 so the methods can be compared with each other, but not with the printed column. The perplexity of a
 uniform distribution over the words is their number.
 
-The paper's second corpus, RCV1 with 804 414 documents, cannot be had. In its place stands
-Reuters-21578, 21 577 articles of 1987 from the same agency, with as many words (10 000) and split
-60 to 40 by date as there; its perplexities are not comparable with the printed ones either.
+The paper's second corpus, RCV1 with 804 414 documents, is not freely available. It is replaced by
+Reuters-21578, 21 577 articles of 1987 from the same agency, with as many words (10 000) and the
+same split by date, 60 to 40; its perplexities are not comparable with the printed ones either.
 """
 
 import time
@@ -39,7 +39,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "SGR-NPHMC": {"step_size": 0.1, "fixed_points": 1, "thermostat_friction": 0.01},
     "SGNHT": {"step_size": 1e-3, "diffusion": 100.0},
 }
-"""Chosen on training documents (docs/experiments/searches.md); the paper's are in a supplement."""
+"""Settings chosen on training documents (docs/experiments/searches.md), not the paper's."""
 
 FIXED = "theta at rest"
 """An additional row: Gibbs moves of the topics alone, with theta fixed at its start."""
@@ -54,7 +54,7 @@ METHODS = (
 )
 
 SAMPLES = {"SG-NPHMC": 50}
-"""S_count where it differs from 100."""
+"""S_count of the samplers for which it is not 100, in the full form."""
 
 LEAPS = 10
 
@@ -63,7 +63,7 @@ LEAPS = 10
 class PartlyAdaptiveMass(methods.LearntMass):
     """An adaptive diagonal mass, except for log E, which has mass I."""
 
-    rank: int  # Number of topics, of theta = (log T, log E, log alpha, log c)
+    rank: int  # Number of topics; theta is (log T, log E, log alpha, log c)
 
     def inverse(self, state: MassEMState) -> Metric:
         """Return M^-1, with ones for log E."""
@@ -98,11 +98,11 @@ class OneBatch:
 
 
 BURN_IN = {"newsgroups": 1500, "reuters": 2500}
-"""Iterations that are dropped."""
+"""Number of iterations that are dropped, in the full form."""
 
 
 def reuters_jobs(full: bool, seed: int) -> list[Job]:
-    """List one job per method and seed for the second corpus."""
+    """List one job per method and seed for the Reuters corpus."""
     burn_in = BURN_IN["reuters"] if full else 150
     return [{**job, "corpus": "reuters", "burn_in": burn_in} for job in jobs(full, seed)]
 
@@ -170,7 +170,7 @@ def work(job: Job) -> Numbers:
 def _sample(
     job: Job, target: TopicModel, sampler: Any, start: Array, record: Perplexity
 ) -> tuple[Any, float, list[list[float]], list[float]]:
-    """Return the last state, the seconds, and a point and the total weight for each kept state."""
+    """Return the last state, the CPU seconds, and a curve point and total weight per kept state."""
     spent = after = 0.0
     curve: list[list[float]] = []
     totals = []
@@ -196,7 +196,7 @@ def _sample(
 
 
 def corpus(documents: int | None, name: str = "newsgroups") -> tuple[Any, Any]:
-    """Return word counts to train on, of at most `documents`, and to test on, of a like share."""
+    """Return word counts of training texts (at most `documents`) and test texts, thinned alike."""
     from scipy.sparse import csr_array
 
     with np.load(corpora.find(name)) as file:

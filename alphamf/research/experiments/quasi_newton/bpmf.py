@@ -5,7 +5,7 @@ that it leaves out "follow from the demo code" of Salakhutdinov and Mnih, which 
 at the MAP estimate, averages predictions, and clips them to [1, 5]; so do we. Its training and
 probe ratings are the split used here. A gradient reads all 900 000 ratings.
 
-Priors are N(0, v I) with v fixed, but in the row `HYPER`, which has the demo's: means and
+Priors are N(0, v I) with v fixed, except in the row `HYPER`, which has the demo's: means and
 precisions of W and H with a Gaussian-Wishart law, drawn given W and H at each step, and a precision
 of the ratings of 2 (`alphamf.inference.targets.bpmf`).
 
@@ -48,14 +48,14 @@ METHODS: dict[str, str | None] = {
 }
 
 WIDER = 1.1
-"""Width of the noise at the start, in standard deviations."""
+"""Width of the noise at the start, in standard deviations of the posterior at its mode."""
 
 VARIANCE_X = 0.7
 VARIANCE = 0.1
 """Variances of the ratings, and of the prior of W and H."""
 
 GAMMA = {"QNHMC": 0.7, "HMC-BFGS": 0.3}
-"""Scale of the initial inverse Hessian: docs/experiments/searches.md."""
+"""Scale of the initial inverse Hessian, from a search (docs/experiments/searches.md)."""
 
 
 def jobs(full: bool, seed: int) -> list[Job]:
@@ -76,7 +76,7 @@ def jobs(full: bool, seed: int) -> list[Job]:
 
 
 def burn_in(job: Job) -> int:
-    """Return the number of discarded samples, during which QNHMC adapts C."""
+    """Return the number of discarded samples, during which QNHMC adapts its inverse Hessian C."""
     return int(job["samples"]) // 5
 
 
@@ -86,7 +86,7 @@ def sampler_of(job: Job) -> Any:
 
 
 def work(job: Job, hold_out: float = 0.0) -> Numbers:
-    """Find the MAP estimate, and run the sampler from there."""
+    """Find the MAP estimate, run the sampler from a point near it, and return RMSE and times."""
     ratings = RatingSplit(job["users"], hold_out)
     target = ratings.target(
         rank=RANK,

@@ -31,7 +31,7 @@ from alphamf.tools.arrays import Array
 
 LAGS = 500
 ENSEMBLE = 5
-"""Members of HMC-BFGS, the paper's K."""
+"""Number of chains in the ensemble of HMC-BFGS, the paper's K."""
 
 METHODS: dict[str, str | None] = {
     # Sum of |autocorrelations|, seconds of burn-in, ESS and ESS per second of table 1.
@@ -42,11 +42,11 @@ METHODS: dict[str, str | None] = {
 }
 
 FAR = 10.0
-"""Starts are normal with this deviation: at 25 times the typical set's squared distance."""
+"""Standard deviation of the starts, at 25 times the squared distance of the typical set."""
 
 
 class Gaussian:
-    """N(0, 11' + 4I), given by its precision matrix."""
+    """The target N(0, 1 1' + 4 I), given by its precision matrix."""
 
     positive = False
 
@@ -56,7 +56,7 @@ class Gaussian:
         self.precision: Array = np.linalg.inv(np.ones((size, size)) + 4 * np.eye(size))
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
-        """Draw far from the mode, shape (*chains, D)."""
+        """Draw starts far from the mode, shape (*chains, D)."""
         return FAR * rng.standard_normal((*chains, self.size))
 
     def draw(self, rng: Any, theta: Array) -> Gaussian:
@@ -64,11 +64,11 @@ class Gaussian:
         return self
 
     def grad(self, theta: Array) -> Array:
-        """Gradient, shape (*chains, D)."""
+        """Return the gradient of U, shape (*chains, D)."""
         return theta @ self.precision
 
     def value(self, theta: Array) -> Array:
-        """U, shape (*chains,)."""
+        """Return U, shape (*chains,)."""
         return 0.5 * (self.grad(theta) * theta).sum(-1)
 
 
@@ -83,14 +83,14 @@ def sampler_of(job: Job, **quasi: Any) -> Any:
 
 
 def ess_of_chains(draws: Array, method: str) -> list[Array]:
-    """Return the effective sample size of each chain of draws, shape (draws, chains, ...)."""
+    """Return the effective sample sizes by chain; `draws` has the shape (draws, chains, ...)."""
     count = ENSEMBLE if method == "HMC-BFGS" else 1
     chains = (draws[:, [c]] for c in range(draws.shape[1]))
     return [diagnostics.ess(diagnostics.separate_chains(each, count)) for each in chains]
 
 
 def jobs(full: bool, seed: int) -> list[Job]:
-    """List one job per method; seeds are chains run in one array."""
+    """List one job per method; its chains, in the place of seeds, run in one array."""
     sizes = {"size": 100, "leaps": 10, "samples": 100_000 if full else 4000}
     return [
         {
@@ -146,7 +146,7 @@ def work(job: Job) -> Numbers:
 
 @in_numpy()
 def seconds_per_step(target: Any, sampler: Any, steps: int, warm: int = 20) -> float:
-    """Return the CPU time of one step of a single chain."""
+    """Return the CPU seconds per step of a single chain, after `warm` steps that do not count."""
     states = run(target, sampler, steps=warm + steps, seed=0)
     for _ in range(warm):
         next(states)
@@ -201,7 +201,7 @@ def _time(numbers: Numbers) -> float:
 
 
 def figure(records: list[JobRecord]) -> Any:
-    """Draw fig. 1: the distance from the mode against the iteration."""
+    """Draw fig. 1: the first chain's squared distance from the mode against the iteration."""
     drawing, axes = blank_panels(6, 4)
     for job, numbers in records:
         axes.loglog(*zip(*numbers["energy"], strict=True), label=job["method"])

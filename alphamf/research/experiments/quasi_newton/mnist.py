@@ -2,7 +2,7 @@
 
 Fu, Luo & Zhang (UAI 2016), section 5.2: 784 pixels, no intercept, 5 leaps, step 0.1, L-BFGS with 7
 pairs, and a "weakly informative" prior after Girolami & Calderhead, who take a variance of 100, and
-whose code standardises features. Ours are centred, and the variance is 1
+whose code standardises features. Here features are centred, and the variance is 1
 (docs/experiments/searches.md).
 
 The printed step has no scale: the largest curvature of U is 1e4. So all three samplers take it with
@@ -11,8 +11,8 @@ an inverse mass, or an initial inverse Hessian, of gamma I; for HMC that is a st
 the chain has another law.
 
 GD is gradient descent on U, from zero, with the step 1 / L, where L bounds the curvature of U, and
-as many gradients as a sampler takes. How far it has come, the row "optimum" shows: L-BFGS, run
-until it stands still.
+as many steps as a sampler draws samples. The row "optimum" has the minimum of U for comparison,
+found by L-BFGS.
 """
 
 import time
@@ -51,7 +51,7 @@ METHODS: dict[str, str | None] = {
 def data(rows: int | None = None) -> tuple[Array, Array, Array, Array]:
     """Return training pixels and labels (the first `rows` of them), and those of the test set.
 
-    Pixels of both are from 0 to 1, less the means of the training ones.
+    Pixels, shape (digits, 784), are scaled to 0 to 1, less the training means. Labels: 1 for a 9.
     """
     with np.load(find("mnist-7v9")) as file:
         x, x_test = (
@@ -64,7 +64,7 @@ def data(rows: int | None = None) -> tuple[Array, Array, Array, Array]:
 
 
 def jobs(full: bool, seed: int) -> list[Job]:
-    """List one job per method; seeds are chains run in one array."""
+    """List one job per method; its chains, in the place of seeds, run in one array."""
     sizes = {
         "rows": None if full else 3000,
         "samples": 1024 if full else 256,
@@ -107,7 +107,7 @@ def work(job: Job) -> Numbers:
         energies[state.step - 1] = target.draw(None, state.theta).value(state.theta)
         if 2 * state.step > samples:
             weights.append(state.theta)
-        # Averages over the latter half of the samples so far, at the powers of two.
+        # At each power of two: the prediction averaged over the latter half of the samples so far.
         predicted += target.predict(state.theta, x_test)
         if state.step & (state.step - 1) == 0:
             wrong = (predicted > predicted.dtype.type(state.step - state.step // 2) / 2) != y_test
@@ -132,10 +132,10 @@ def work(job: Job) -> Numbers:
 def descend(target: LogisticRegression, steps: int) -> Array:
     """Run gradient descent on U for a number of steps of 1 / L from zero; return the end point.
 
-    U's curvature is nowhere above L = |X|^2 / 4 + 1 / v, with the spectral norm of the features, so
-    that U falls at every step.
+    L = |X|^2 / 4 + 1 / v bounds the curvature of U, with the spectral norm of the features X and
+    the prior's variance v, so that U falls at every step.
 
-    Returns: shape (D,).
+    The end point has the shape (D,).
     """
     w: Array = np.zeros(target.size, target.features.dtype)
     potential = target.draw(None, w)

@@ -1,13 +1,13 @@
 r"""``richardson-mf``: film ratings with SGLD and SGRRLD, against time.
 
 Durmus et al. (NIPS 2016), section 5.2 and figure 5: MovieLens-1M, rank 10, all three variances one,
-no offset, step 2e-6, a tenth of the ratings a gradient; 10 500 iterations of SGLD, 500 of them
+no offset, step 2e-6, a tenth of the ratings per gradient; 10 500 iterations of SGLD, 500 of them
 burn-in, and half as many of SGRRLD, whose two chains run in parallel there. Their SGLD moves by
 :math:`-\gamma \nabla U + \sqrt{2 \gamma} Z`, as ours does. The test ratings are the published probe
 split, a tenth as well; theirs were drawn at random. Predictions are not clipped.
 
 The paper's start is not printed. From small factors the first thousands of steps only reach the
-mean rating; so all entries of W and H start near one value, whose product is the mean rating of the
+mean rating; so all entries of W and H start near the value at which W H is the mean rating of the
 training data, with noise of a tenth of the prior's width.
 """
 
@@ -27,7 +27,7 @@ from alphamf.tools.arrays import Array
 
 GAMMA = 2e-6
 STEPS, BURN_IN = 10_500, 500
-"""Steps of SGLD, all and before averaging; SGRRLD makes half of both."""
+"""Steps of SGLD, in all and dropped before averaging; SGRRLD has half of both."""
 
 EVERY = 10
 """Predictions are averaged over every tenth iteration of SGLD, and every fifth of SGRRLD."""
@@ -46,11 +46,11 @@ class TimedTarget:
         self.times: list[float] = []
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
-        """Draw a start from the target."""
+        """Return a start of the target."""
         return self.target.start(rng, chains)
 
     def draw(self, rng: Any, theta: Array) -> Any:
-        """Draw a minibatch of the target."""
+        """Record the time, and draw a minibatch of the target."""
         self.times.append(time.perf_counter())
         return self.target.draw(rng, theta)
 
@@ -73,7 +73,7 @@ def jobs(full: bool, seed: int) -> list[Job]:
         {
             "method": method,
             "users": None if full else 1500,
-            # Fewer steps on fewer ratings need larger ones to get anywhere.
+            # Fewer steps on fewer ratings must be larger to reach a low error.
             "gamma": GAMMA if full else 25 * GAMMA,
             "steps": STEPS // short // (1 if method == "SGLD" else 2),
             "burn_in": BURN_IN // short // (1 if method == "SGLD" else 2),

@@ -14,10 +14,10 @@ Figures "step", "dimension" and "momentum" are of the variance that a chain of t
 estimates, over 100 runs from random starts: 21 000 steps, or 10 500 of two chains, less 1000 or 500
 of burn-in. At small steps the bias is that of the start, and of a run that is too short. "slope"
 starts at the posterior and takes second moments about the true mean, so that only the
-step's bias remains. Figure 1 (a) is of the first run of "step" at gamma = 1e-3, its bias in time of
-those runs at several lengths. In the place of figure 3, which has K = 1e6 steps at many exponents,
-an hour of one core, stand the runs of "step" at these lengths, and at each the step size with the
-least mean square error.
+step's bias remains. Figure 1 (a) shows the first run of "step" at gamma = 1e-3; the bias in time is
+that of all these runs, cut at several lengths. Figure 3 (``richardson-rate``) takes an hour: in its
+place are the runs of "step", cut at these lengths, each with the step size of least mean square
+error.
 """
 
 import time
@@ -40,8 +40,8 @@ SCALE = float(np.sqrt(PRIOR_VARIANCE))
 DATA = 1000
 
 FRICTION = 20.0
-"""A of SGHMC, not printed in the main text: about the posterior's frequency, 500^(1/2), at which
-momenta decay as fast as positions oscillate."""
+"""Friction A of SGHMC, not printed in the main text: about the posterior's frequency, 500^(1/2), at
+which momenta decay as fast as positions oscillate."""
 
 
 def model(size: int, seed: int = 0, batch: int | None = DATA // 10) -> LinearGaussian:
@@ -73,8 +73,8 @@ def law(target: LinearGaussian, sampler: Any) -> float:
 
     .. math:: S = \mathrm{E}[T S T^\top] + \mathrm{Var}(\tilde g)\, u u^\top + v v^\top.
 
-    A cross term does not arise, since z has mean zero. For the pairs of chains it is twice the
-    variance at half the step, less that at the step.
+    Here z is e, or (e, p) with momenta; z has mean zero, so there is no cross term. For the pairs
+    of chains the result is twice the variance at half the step, less the variance at the step.
     """
     h = float(sampler.step_size)
     if isinstance(sampler, SGRRLD):
@@ -90,7 +90,7 @@ def law(target: LinearGaussian, sampler: Any) -> float:
     if target.batch is None:
         spread, heat = 0.0, 0.0
     else:
-        # Minibatches of B draws with replacement: variances of N / B times their sums.
+        # Minibatches are B draws with replacement: these are variances of their sums times N / B.
         most = len(x) ** 2 / target.batch
         spread = most * float((a * a).var()) / target.variance**2
         heat = most * float((a * (a * target.mean[0] - x)).var()) / target.variance**2
@@ -177,7 +177,7 @@ def work(job: Job) -> Numbers:
     estimates = np.stack(record.covariances) - exact
     if job["figure"] == "slope":
         estimates = (PRIOR_VARIANCE * record.second / record.count - exact)[None]
-    # Of the first run, in theta: the mean and variance of figure 1 (a).
+    # The mean and variance of theta in the first run, for figure 1 (a).
     mean = SCALE * (target.mean + np.asarray(record.first)[0] / record.count)
     variance = float(np.trace(record.covariances[-1][0])) / job["size"]
     square = (estimates**2).sum((-2, -1))
@@ -196,9 +196,9 @@ def work(job: Job) -> Numbers:
 
 
 class ErrorMoments:
-    """Records the mean of e = phi - mu and of e e' per chain, extrapolated for pairs of chains.
+    """A record of the sums of e = phi - mu and of e e' by chain, extrapolated for pairs of chains.
 
-    `covariances`: of theta, after each number of kept steps in `steps`, shape (*chains, D, D).
+    `covariances`: of theta, one per number of kept steps in `steps`, shape (*chains, D, D).
     """
 
     def __init__(self, target: Any, burn_in: int, steps: int) -> None:
@@ -297,7 +297,7 @@ def _row(what: str, **values: Any) -> dict[str, Any]:
 
 
 def lowest_errors(records: list[JobRecord], method: str) -> list[tuple[float, float]]:
-    """Return the lowest MSE over the step sizes, for each number of kept steps."""
+    """Return pairs: a number of kept steps, and the lowest MSE over the step sizes."""
     own = [n for job, n in records if (job["figure"], job["method"]) == ("step", method)]
     return [(float(k), min(n["mse"][i] for n in own)) for i, k in enumerate(own[0]["kept"])]
 

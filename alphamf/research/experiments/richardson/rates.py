@@ -1,11 +1,11 @@
-r"""``richardson-rate``: figure 3, the bias and the error of SGRRLD for steps that fall with K.
+r"""``richardson-rate``: figure 3, bias and error of SGRRLD for step sizes that fall with K.
 
 Durmus et al. (NIPS 2016), section 5.1: K = 1e6 iterations with a constant step
 :math:`\gamma_b K^{-\alpha}` for the bias of the estimated variance, and
 :math:`\gamma_M K^{-\alpha}` for its mean square error, at several exponents. By theorem 2 the best
 are 1/3 and 1/5; the constants are the paper's, 2e-3 and 1e-3. The exponents are not printed; these
 have the best one in their middle. The model and the runs are those of ``richardson``, 100 of them
-from random starts, with the same part of burn-in.
+from random starts, with the same proportion of burn-in.
 """
 
 from fractions import Fraction
@@ -15,13 +15,13 @@ from alphamf.research.experiments.base import Job, JobRecord, Numbers, blank_pan
 from alphamf.research.experiments.richardson import gaussian
 
 ITERATIONS = 1_000_000
-"""K, burn-in included."""
+"""The number of iterations K, burn-in included."""
 
 CONSTANTS = {"bias": 2e-3, "mse": 1e-3}
-"""gamma_b and gamma_M."""
+"""The paper's constants gamma_b and gamma_M."""
 
 BEST = {"bias": Fraction(1, 3), "mse": Fraction(1, 5)}
-"""Exponents of theorem 2."""
+"""The best exponents by theorem 2."""
 
 EXPONENTS = {"bias": (0.2, 4 / 15, 1 / 3, 0.4, 7 / 15), "mse": (0.1, 0.15, 0.2, 0.25, 0.3)}
 
