@@ -231,13 +231,10 @@ that a damaged file could lose sound without a warning."""
 SUFFIXES = tuple(dict.fromkeys(suffix for form in FORMATS.values() for suffix in form.suffixes))
 """File name endings of the formats that can be written."""
 
-READ_SUFFIXES = tuple(
-    f".{ending}"
-    for ending in (
-        "3gpp ac3 ape avi dts eac3 f4v flv gsm ismv latm m2ts m2v mp2 mpc mpeg mpg mts mxf nut ogv "
-        "ogx ra rm spx tak ts tta vob weba wtv wv"
-    ).split()
-)
+READ_SUFFIXES = (
+    ".3gpp .ac3 .ape .avi .dts .eac3 .f4v .flv .gsm .ismv .latm .m2ts .m2v .mp2 .mpc .mpeg .mpg "
+    ".mts .mxf .nut .ogv .ogx .ra .rm .spx .tak .ts .tta .vob .weba .wtv .wv"
+).split()
 """File name endings of formats that can only be read, by FFmpeg; outputs for them are WAV."""
 
 

@@ -13,20 +13,14 @@ _START = re.compile(b"OggS")
 _HEADER = 27
 """Bytes of a page before its table of lengths."""
 
-ORDER = {
-    3: [0, 2, 1],
-    5: [0, 2, 1, 3, 4],
-    6: [0, 2, 1, 5, 3, 4],
-    7: [0, 2, 1, 6, 5, 3, 4],
-    8: [0, 2, 1, 7, 5, 6, 3, 4],
-}
-"""Place in Vorbis and Opus of each channel of a WAV file, by their number (Vorbis I, 4.3.9)."""
+# Channels of Vorbis and Opus in WAV's order, by their number (Vorbis I, 4.3.9)
+ORDER = {3: "021", 5: "02134", 6: "021534", 7: "0216534", 8: "02175634"}
 
 
-def order(head: bytes, channels: int) -> list[int] | None:
-    """Return the places of WAV's channels in a file, given its first bytes; None if they agree."""
-    placed = head[28:35] == b"\x01vorbis" or (head[28:36], head[46:47]) == (b"OpusHead", b"\1")
-    return ORDER.get(channels) if placed else None
+def order(channels: int, head: bytes = b"") -> list[int] | None:
+    """Return WAV's order of channels in a file, given its first bytes; None if it is the same."""
+    placed = head[28:36] != b"OpusHead" or head[46:47] == b"\1"
+    return [*map(int, ORDER[channels])] if placed and channels in ORDER else None
 
 
 def check(data: Scan) -> Extent:

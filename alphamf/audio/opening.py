@@ -154,7 +154,8 @@ class Sound:
         # soundfile seeks after each read where it can, which makes the MP3 decoder lose its bit
         # reservoir at every block. Reading in order needs no seeks.
         file.seekable = lambda: False
-        self._order = ogg.order(head, file.channels)
+        if file.format == "OGG":
+            self._order = ogg.order(file.channels, head)
         return file
 
     def _next(self, frames: int, dtype: str) -> NDArray[Any]:

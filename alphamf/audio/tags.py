@@ -17,12 +17,6 @@ from alphamf.errors import AlphaMFError
 _STALE = "----:com.apple.iTunes:iTunSMPB"
 """Field with the numbers of samples that the input's encoder added before and after the sound."""
 
-_COMMON = (
-    "title", "artist", "album", "albumartist", "date", "genre", "tracknumber", "discnumber",
-    "composer", "copyright", "comment", "description", "isrc", "language",
-)  # fmt: skip
-"""Fields that mean the same in all formats, by mutagen's easy names."""
-
 _ASF = {
     "title": "Title", "artist": "Author", "album": "WM/AlbumTitle",
     "albumartist": "WM/AlbumArtist", "date": "WM/Year", "genre": "WM/Genre",
@@ -30,7 +24,7 @@ _ASF = {
     "copyright": "Copyright", "comment": "Description", "isrc": "WM/ISRC",
     "language": "WM/Language",
 }  # fmt: skip
-"""ASF's own names of these fields; mutagen has no easy names for them."""
+"""Fields that mean the same in all formats, by mutagen's easy names, and ASF's names of them."""
 
 _LONGEST = 1 << 20
 """Maximum number of characters of a field that is copied into another format."""
@@ -121,7 +115,7 @@ def _replace(old: Any, new: Any) -> str | None:
 def _translate(old: Any, new: Any) -> str | None:
     """Copy the common fields between files of different types; return a note on those lost."""
     lost = []
-    for name in _COMMON:
+    for name in _ASF:
         try:
             values = [str(value) for value in old.tags[_key(old, name)]]
         except (KeyError, ValueError):  # it is not there, or has no name

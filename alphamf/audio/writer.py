@@ -248,7 +248,7 @@ def open_writer(
                 f"cannot write {name} as {format} {subtype} with {channels} channels at {rate} Hz"
             ) from error
         with file:
-            order = ogg.ORDER.get(channels) if format == "OGG" else None
+            order = ogg.order(channels) if format == "OGG" else None
             writer = Writer(file, sink, name, gain, order)
             yield writer
         stack.close()

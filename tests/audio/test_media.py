@@ -1,5 +1,6 @@
 """Media files: what is heard when, what is copied bit for bit, and what is refused."""
 
+import shutil
 import struct
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from alphamf.audio.reader import Reader, open_reader, read
 from alphamf.audio.writer import destination, open_writer
 from alphamf.errors import AlphaMFError
-from tests.support import claps
+from tests.support import claps, odd_files
 from tests.support.claps import Sound
 
 
@@ -384,3 +385,13 @@ def test_whatever_ffmpeg_decodes_is_read_and_written_as_wav(
         found = destination(str(tmp_path / f"o.{suffix}"), reader, derived=True)
     assert found.path.endswith("o.wav")
     assert found.note is not None and " is written as WAV PCM_" in found.note
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("ffmpeg"), reason="ffmpeg is not installed")
+def test_files_of_each_kind_are_read_and_copied(tmp_path):
+    found = odd_files.results(tmp_path)
+    assert len(found) > 200
+    kinds = {what: [each.path.name for each, it in found if it == what] for _, what in found}
+    assert "WRONG" not in kinds, kinds["WRONG"]
+    assert {name.rpartition(".")[2] for name in kinds.get("refused", [])} <= {"voc", "aptx"}

@@ -20,7 +20,6 @@ from alphamf.denoising.late_reverberation import (
 )
 from alphamf.factorization.stable import positive_stable
 from alphamf.scores.score import si_sdr
-from tests.support.echoes import echoing
 from tests.support.places import DATA
 
 RATE = 8000
@@ -31,6 +30,16 @@ def heavy(rng, shape):
     """Draw isotropic complex Cauchy numbers (alpha = 1): a Gaussian over a scaled Gaussian."""
     parts = rng.standard_normal((*shape, 3))
     return (parts[..., 0] + 1j * parts[..., 1]) / np.abs(parts[..., 2])
+
+
+def echoing(innovations, factors):
+    """Make frames that repeat their past with these factors, from `DELAY` frames on."""
+    made = np.array(innovations)
+    for t in range(made.shape[-1]):
+        for k, factor in enumerate(factors):
+            if t >= DELAY + k:
+                made[..., t] += factor * made[..., t - DELAY - k]
+    return made
 
 
 def relative_error(found, truth):

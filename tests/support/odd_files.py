@@ -1,7 +1,4 @@
-"""Recordings of each kind that ffmpeg writes, and what becomes of them.
-
-`python -m tests.support.odd_files FOLDER` prints the table of docs/media.md.
-"""
+"""Files of all kinds: `python -m tests.support.odd_files FOLDER` prints docs/media.md's table."""
 
 import subprocess
 import sys
@@ -60,16 +57,13 @@ OPTIONS = {
 
 
 class Odd(NamedTuple):
-    """A file, and ffmpeg's own decoding of it, shape (samples, channels)."""
-
     group: str
     path: Path
     rate: int
-    decoded: np.ndarray
+    decoded: np.ndarray  # By ffmpeg, shape (samples, channels)
 
 
 def make(folder: Path) -> list[Odd]:
-    """Write the files into a folder that exists; leave out what this ffmpeg cannot write."""
     wanted = []
     for ending, codecs in CODECS.items():
         for codec in codecs.split():
@@ -113,7 +107,6 @@ def _made(
 
 
 def verdict(odd: Odd, output: Path) -> str:
-    """Return what became of a file, given where its copy by alphamf is."""
     try:
         sound, rate = read(odd.path)
     except AlphaMFError:
@@ -135,14 +128,12 @@ def verdict(odd: Odd, output: Path) -> str:
 
 
 def alike(one: np.ndarray, other: np.ndarray) -> float:
-    """Return the highest correlation of two sounds over shifts of up to 1200 samples."""
     size = min(len(one), len(other))
     found = correlate(one[:size], other[:size], method="fft")[size - 1200 : size + 1200].max()
     return float(found / np.linalg.norm(one[:size]) / np.linalg.norm(other[:size]))
 
 
 def results(folder: Path) -> list[tuple[Odd, str]]:
-    """Make the files, copy them by `alphamf denoise`, and return what became of each."""
     (folder / "in").mkdir()
     files = make(folder / "in")
     words = ["denoise", folder / "in", "--output-dir", folder / "out", "--strength", "0", "-q"]
@@ -152,7 +143,6 @@ def results(folder: Path) -> list[tuple[Odd, str]]:
 
 
 def table(found: list[tuple[Odd, str]]) -> str:
-    """Count what became of the files, by group."""
     kinds = ["to the sample", "with padding", "refused", "WRONG"]
     counts = Counter((each.group, what) for each, what in found)
     rows = [

@@ -149,9 +149,7 @@ class ConfinedMuxer:
             self._process = ConfinedProcess(asked, files, f"{output} cannot be written")
         try:
             found = self._process.facts(self._process.answer())
-            self.omitted_tracks: tuple[str, ...] = tuple(
-                printable_name(str(words)) for words in found
-            )
+            self.omitted_tracks: tuple[str, ...] = tuple(map(_name, found))
         except BaseException:
             self._process.close()
             raise

@@ -163,7 +163,6 @@ DONE, REFUSED, UNDECODABLE, INVALID, MEMORY = b"=", b"!", b"?", b"v", b"m"
 """Answers: the result; the message of an AlphaMFError, a DecodingError or a ValueError; and that
 there is not enough memory."""
 
-
 Wait = Callable[[bool], None]
 """Function that returns when a channel can be written to (given True) or read from (False)."""
 
@@ -368,8 +367,4 @@ class ConfinedProcess:
         )
 
 
-_ERRORS: dict[bytes, type[Exception]] = {
-    REFUSED: AlphaMFError,
-    UNDECODABLE: DecodingError,
-    INVALID: ValueError,
-}
+_ERRORS = {REFUSED: AlphaMFError, UNDECODABLE: DecodingError, INVALID: ValueError}

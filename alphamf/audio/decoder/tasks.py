@@ -18,11 +18,8 @@ from alphamf.audio.media.track import About
 from alphamf.audio.opening import Sound
 from alphamf.errors import AlphaMFError
 
-FACTS = (
-    "samplerate", "channels", "frames", "format", "subtype", "media", "count", "spare", "cut",
-)  # fmt: skip
+FACTS = "samplerate channels frames format subtype media count spare cut".split()
 """Attributes of a `Sound` that are known when it is opened."""
-
 
 Step = Callable[[bytes, int], Any]
 """Function that returns the answer to a request, given the kind and the number of the request."""
