@@ -39,7 +39,8 @@ def run_main(main: Callable[..., Any] | Mapping[str, Callable[..., Any]]) -> Non
         named = parser.add_subparsers(dest="part", required=True)
         for name, part in parts.items():
             text = part.__doc__ or ""
-            _add_arguments(named.add_parser(name, description=text, help=text.split(".")[0]), part)
+            first = text.partition("\n")[0].rstrip(".")
+            _add_arguments(named.add_parser(name, description=text, help=first), part)
     else:
         _add_arguments(parser, main)  # type: ignore[arg-type]
     words = vars(parser.parse_args())

@@ -74,7 +74,7 @@ class _Faded:
             rise = (place - self._lead + 0.5) / max(self._fade, 1)
             weight = np.where(place < self._lead, 0, np.clip(rise, 0, 1) if self._fade else 1)
         if at_end:
-            weight *= np.clip((count - 0.5 - np.arange(count)) / self._length, 0, 1)
+            weight *= np.clip((count - 0.5 - np.arange(count)) / min(self._length, count), 0, 1)
         self._position += count
         column = weight[:, None]
         mixed = np.where(column == 1, segment.audio, given + column * (segment.audio - given))

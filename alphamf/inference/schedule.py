@@ -56,7 +56,7 @@ class Polynomial:
     b: float = 0.51
 
     def __post_init__(self) -> None:
-        check_ranges(self, a=FINITE)
+        check_ranges(self, a=FINITE, b=FINITE)
 
     def __call__(self, step: int) -> float:
         """Return the step size of step `step` (0 for the first)."""

@@ -1,7 +1,7 @@
 /* The engine as plug-ins: LADSPA and LV2, of one channel and of two; VST 3 is in vst3.c.
  *
- * `alphamf plugin install` appends the weights to a copy of this library: those for 16 kHz and more,
- * those for less, and `struct trailer`. Each instance maps that file, so that all instances share
+ * `alphamf plugin install` appends the weights to a copy of this library: those for rates
+ * above 8 kHz, those for lower ones, and `struct trailer`. Each instance maps that file, so that all instances share
  * its memory. What follows of the two interfaces is what a plug-in of this kind has of them, as in
  * ladspa.h 1.1 and lv2/core/lv2.h.
  */
