@@ -22,7 +22,7 @@ from alphamf.audio.reader import open_reader
 from alphamf.audio.stft import Frame
 from alphamf.audio.writer import Destination, Writer, destination, open_writer
 from alphamf.batch.inputs import STREAM, Job, would_overwrite
-from alphamf.batch.part import denoise_part, first_sample
+from alphamf.batch.part import copied, denoise_part, first_sample
 from alphamf.batch.request import Observer, Request
 from alphamf.batch.trim import Trimmer
 from alphamf.denoising.grids import native_grid
@@ -173,14 +173,11 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
 
 
 def _open_input(source: str, request: Request) -> AbstractContextManager[Recording]:
-    options: dict[str, Any] = {
-        "max_channels": request.options.max_channels,
-        "track": request.track,
-    }
+    most, track = request.options.max_channels, request.track
     if source != STREAM:
-        return open_reader(source, **options)
+        return open_reader(source, max_channels=most, track=track)
     whole = request.whole or bool(request.noise_from)
-    return open_binary(sys.stdin.buffer, whole=whole, **options)
+    return open_binary(sys.stdin.buffer, whole=whole, max_channels=most, track=track)
 
 
 def _weights(rate: int, request: Request) -> Weights:
@@ -277,8 +274,11 @@ def _denoise(
     def denoised(blocks: Iterable[Samples]) -> Iterator[Segment]:
         return request.estimate(blocks, reader.rate, options)
 
-    blocks = observer.watch(reader.blocks(exact=request.part is not None))
-    if request.part is None:
+    unchanged = options.settings.dry == 1
+    blocks = observer.watch(reader.blocks(exact=unchanged or request.part is not None))
+    if unchanged:
+        segments = copied(blocks, denoised)
+    elif request.part is None:
         segments = denoised(blocks)
     else:
         segments = denoise_part(blocks, reader, request.part, frame, denoised)
@@ -310,13 +310,12 @@ def _notes(
     of_segments: list[str],
 ) -> str | None:
     """Return what the user should know about the result, or None."""
+    omitted = ", ".join(writer.omitted_tracks)
     notes = [
         reader.cut,
         reader.note,
         target.note,
-        f"{target.format} cannot hold {', '.join(writer.omitted_tracks)}"
-        if writer.omitted_tracks
-        else None,
+        omitted and f"{target.format} cannot hold {omitted}",
         writer.lost,
         narrow_recording_note(weights, reader.rate),
         missing_refiner_note(weights, request.refiner)

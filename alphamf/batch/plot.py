@@ -131,11 +131,8 @@ class Picture:
             total = frame_count(self._frames, frame)
             self._found = [Columns(rows, total) for rows in (frame.bins, frame.bins, 3)]
         power = powers(audio, frame, gain.shape[2])
-        found = (
-            (gain**2 * power).mean(0).T,
-            (gain_std**2 * power).mean(0).T,
-            levels(power, gain, gain_std),
-        )
+        means = ((each**2 * power).mean(0).T for each in (gain, gain_std))
+        found = *means, levels(power, gain, gain_std)
         for columns, values in zip(self._found, found, strict=True):
             columns.add(values)
 
@@ -160,10 +157,7 @@ class Picture:
             speech, error, level = (each.means().T for each in self._found)
             self._doubts(panels[2], speech, error)
             self._levels(panels[3], level)
-        with (
-            file_errors(path, "written"),
-            atomic_file(path, mode=mode, replace=replace) as part,
-        ):
+        with file_errors(path, "written"), atomic_file(path, mode=mode, replace=replace) as part:
             figure.savefig(part, format="png")
         figure.clear()
 

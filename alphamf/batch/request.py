@@ -32,9 +32,7 @@ class Observer(Protocol):
 
 
 Observe = Callable[[Recording, Frame, ExitStack, int], Observer]
-"""Creates the observer of a file, given the frame of the gain in samples of the input and the
-permissions of the files that it writes; the stack closes the files that it opens."""
-
+"""Makes the observer of a file, given the gain's frame, a stack for its files, and permissions."""
 
 Estimator = Callable[[Iterable[Any], int, StreamOptions], Iterator[Segment]]
 """Function of blocks of sound, a rate in Hz and options that yields denoised segments."""

@@ -73,6 +73,8 @@ def test_the_rest_is_copied_to_the_bit(subtype, start, end):
     # It fades: no step at either end.
     for place in {first, last} - {0, len(before)}:
         assert np.abs((after - before)[place - 4 : place + 4]).max() < 0.1
+    denoise("--strength", "0")  # as is all where nothing is to be removed
+    np.testing.assert_array_equal(exact("b.wav"), before)
 
 
 def test_both_fades_are_straight_and_mirror_images():
