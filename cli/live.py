@@ -214,8 +214,8 @@ def live(
         str | None,
         typer.Option(
             metavar="FOLDER|FILE",
-            help="Record the sound before and after denoising: as FILE.wav and "
-            "FILE.denoised.wav, or in a folder, named after the time of the recording.",
+            help="Record the sound before and after denoising: as talk.wav and talk.denoised.wav "
+            "if talk.wav is given; otherwise in a folder, named after the time of the recording.",
         ),
     ] = None,
     virtual_mic: Annotated[

@@ -153,7 +153,7 @@ def user_errors(*, as_json: bool = False) -> Iterator[None]:
 
 
 def error(source: str, sentence: str, *, as_json: bool = False) -> None:
-    """Print an error on standard error as one sentence that names the file."""
+    """Print an error that names the file on standard error; `as_json`: also on standard output."""
     name, sentence = printable_name(source), with_options(sentence)
     if name not in sentence and source != STREAM:
         sentence = f"{name}: {sentence}"

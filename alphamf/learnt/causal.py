@@ -25,7 +25,7 @@ BIAS = 128
 """Number that is added to the entries of a matrix, which lie between -127 and 127."""
 
 FAINTEST = 1e-30
-"""A column with no larger absolute value becomes zero, since its unit might be zero."""
+"""A matrix column with no larger absolute value becomes zero: no division by a tiny unit."""
 
 MATRICES = ("in.weight", "map.weight", ".up", ".down")
 """Ends of the names of the parameters that whole frames are multiplied by."""

@@ -49,7 +49,7 @@ class Playout:
     is taken. If more than twice as many remain for a second, because the input's clock is fast or
     after a temporary delay, all but `margin` are dropped, or the sound would stay late.
 
-    `margin`: number of samples; not less than a block that is put or taken.
+    `margin`: number of samples; below the size of a block, gaps become likely.
     """
 
     def __init__(self, rate: int, channels: int, margin: int, lost: LostSound) -> None:

@@ -117,7 +117,7 @@ class Downloads:
     async def _file(self, recording: ServerRecording, mix: Mix, stack: AsyncExitStack) -> Download:
         """Return the file of a result; write it first if `mix` differs from the denoised file.
 
-        The file is kept until `stack` is closed. Raises an HTTPException if it cannot be written.
+        The file is kept until `stack` is closed. An HTTPException says why there is no file.
         """
         report, about = recording.result, recording.about
         if report is None or about is None:

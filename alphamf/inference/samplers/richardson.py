@@ -22,7 +22,7 @@ from alphamf.tools.arrays import Array, namespace
 
 
 class SGRRLDState(NamedTuple):
-    """Both chains after one step."""
+    """Both chains after a number of steps."""
 
     theta: Array  # The fine chain's newest position, shape (*chains, D)
     step: int  # Number of steps made, each with three gradients
@@ -190,7 +190,7 @@ def move_by(
 
 
 MOST = 8
-"""Largest number of levels; their weights alternate in sign and grow with this number."""
+"""Largest number of levels R; what `weights` returns alternates in sign and grows with R."""
 
 
 class SGRRMLDState(NamedTuple):

@@ -201,7 +201,7 @@ def _time(numbers: Numbers) -> float:
 
 
 def figure(records: list[JobRecord]) -> Any:
-    """Draw fig. 1: the first chain's squared distance from the mode against the iteration."""
+    """Draw fig. 1: x' Sigma^-1 x of each method's first chain against the iteration."""
     drawing, axes = blank_panels(6, 4)
     for job, numbers in records:
         axes.loglog(*zip(*numbers["energy"], strict=True), label=job["method"])

@@ -82,7 +82,7 @@ def sampler_of(job: Job) -> Any:
 
 
 def work(job: Job) -> Numbers:
-    """Run one method on the training digits, and count its errors on the test digits."""
+    """Run one method on the training digits, and return its errors on the test digits."""
     x, y, x_test, y_test = data(job["rows"])
     target = LogisticRegression(x, y, prior_variance=job["variance"])
     if job["method"] in ("GD", "optimum"):
