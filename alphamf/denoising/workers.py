@@ -269,7 +269,7 @@ class Workers:
         number: int,
         seconds: float,
     ) -> list[ChannelEstimate]:
-        """Estimate the speech of a piece; channels that share a voice are sampled as one alpha-MF."""
+        """Estimate a piece's speech; channels that share a voice are sampled as one alpha-MF."""
         settings, xp = self._settings, self._xp
         noises = [None] * len(sounds)
         first = self._sample(weights, sounds, number, 0, 0, noises, late, FIRST)
