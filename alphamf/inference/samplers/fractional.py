@@ -215,8 +215,7 @@ class FULD:
         spread = ((1 - keep**self.alpha) / self.alpha) ** (1 / self.alpha)
         for _ in range(self.leaps):
             middle = theta + (h / 2) * velocity(v, self.alpha)
-            kick = draw_gradient(target, rng, middle)[1]
-            kick *= -h / 2
+            kick = draw_gradient(target, rng, middle)[1] * (-h / 2)
             v = keep * (v + kick)
             v += spread * stable_noise(rng, self.alpha, theta)
             v += kick

@@ -95,8 +95,8 @@ class SGRLD:
             drift *= theta
             drift += shape
         else:
-            _, drift = draw_gradient(target, rng, theta)
-            drift *= -theta
+            drift = -theta
+            drift *= draw_gradient(target, rng, theta)[1]
             drift += 1.0
         # What no minibatch has read yet has no scale, and rests.
         unbiased = mean / xp.where(weight > 0, weight, 1)

@@ -26,7 +26,7 @@ from alphamf.inference.samplers.sgnphmc import SGNPHMC, SGRNPHMC
 from alphamf.inference.samplers.sgrld import EM, SGRLD
 from tests.support.momenta import INVERSE_MASS, PRECISION, FixedMass, Normal
 from tests.support.posteriors import MIXED, Curved, CurvedOrthant, Orthant, plane, space
-from tests.support.states import check_alone, check_pure, check_resume
+from tests.support.states import check_alone, check_pure, check_resume, equal_states
 
 RIGHT_ANGLED = np.diag([2.0, 0.5])
 DIAGONAL = FixedMass([1.5, 0.3])
@@ -170,6 +170,39 @@ def test_dtype_shape_and_sign_stay(sampler, make, dtype, chains):
     assert state.theta.shape == (*chains, target.size)
     assert state.step == 8
     assert (state.theta >= 0).all() or not target.positive
+
+
+class Itself(Line):
+    """The standard normal law: its gradient is theta, the array itself or a copy of it."""
+
+    copied = False
+
+    def draw(self, rng, theta):
+        return self
+
+    def grad(self, theta):
+        return theta.copy() if self.copied else theta
+
+    def value(self, theta):
+        return 0.5 * (theta**2).sum(-1)
+
+    def hessian_diagonal(self, theta):
+        return np.ones_like(theta)
+
+    def metric(self, theta):
+        return Diagonal(np.ones_like(theta), np.zeros((*theta.shape, 2)))
+
+
+@pytest.mark.parametrize("sampler", [each for each, make in CASES if make in (few, SPACE)])
+def test_a_gradient_may_be_theta_itself(sampler):
+    ends = []
+    for copied in (False, True):
+        target = Itself(PRECISION)
+        target.copied, state = copied, sampler.init(generator(0), target.start(generator(0), (3,)))
+        for number in range(5):
+            state = sampler.step(generator(number), state, target)
+        ends.append(state)
+    equal_states(*ends)
 
 
 @pytest.mark.parametrize(
