@@ -2,7 +2,7 @@
 
 
 class AlphaMFError(ValueError):
-    """The error of a request that cannot be met; its message names the argument and the value.
+    """The error of a request that cannot be met; its message says in a sentence what is wrong.
 
     The command line prints the message and exits with code 2. Where the message has an argument in
     backquotes, the command line prints the option for this argument instead.

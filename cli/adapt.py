@@ -67,9 +67,9 @@ def adapt(
 ) -> None:
     """Fine-tune the shipped network on your own voices and noises.
 
-    One fifth of the recordings is held out. Mixtures of these are scored before and after; the
+    About a fifth of the recordings is held out. Mixtures of these are scored before and after; the
     network is written only if no score falls and at least one rises.
-    Needs PyTorch (0.7 GB without CUDA): install the extra 'alphamf[learn]'.
+    Needs PyTorch (0.8 GB without CUDA): install the extra 'alphamf[learn]'.
     """
     from alphamf.tools.pool import cores
     from alphamf.training.refiner.adapt import FineTuningSettings

@@ -31,7 +31,7 @@ ELSEWHERE = "a cluster of other machines"
 class Conflict(NamedTuple):
     """An option or condition, those that it cannot be combined with, and the error message.
 
-    With a value, such as ``device=cuda``, it stands for the option with that value only.
+    A name with a value, such as ``device=cuda``, means the option with that value only.
     """
 
     option: str

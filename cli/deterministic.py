@@ -31,7 +31,7 @@ sine are not the same on all processors with AVX2 and FMA."""
 
 
 def restart_early() -> None:
-    """Restart this command if its environment variables are not set; only on x86-64 and POSIX.
+    """Restart this command unless its environment variables are right; on x86-64 and POSIX only.
 
     Call it as early as possible, so that little is imported twice.
     """

@@ -188,7 +188,7 @@ def evaluate(
 def _clips(
     clean: str | None, noisy: Sequence[str], pairs: str | None, output: Path
 ) -> Sequence[Pair]:
-    """Return the pairs of noisy and clean clips; files in `output` are ignored."""
+    """Return the pairs of noisy and clean clips; without `pairs`, files in `output` are ignored."""
     from alphamf.evaluation.pairs import find_pairs, read_pairs
 
     if pairs is None:
@@ -243,7 +243,7 @@ def _each(
 
 
 def _report(result: Result, reported: set[tuple[str, str]], *, as_json: bool) -> None:
-    """Print a result; print an error of a clip only once, not once per method."""
+    """Print a result as JSON if `as_json`; print an error of a clip once, not once per method."""
     if as_json:
         report.json_line(result.to_json())
     if result.error is None or (result.noisy, result.error) in reported:

@@ -88,7 +88,7 @@ def _recording(reader: Reader, as_json: bool) -> None:
 
 
 def _measured(reader: Reader) -> dict[str, Any]:
-    """Return the properties of a recording as numbers; the level of digital silence is None."""
+    """Return the properties of a recording for JSON; the level of digital silence is None."""
     return {
         "file": reader.name,
         "format": reader.format,
@@ -116,7 +116,7 @@ def _room(reader: Reader) -> RoomEstimate:
 
 
 def _described(room: RoomEstimate) -> dict[str, str]:
-    """Describe the acoustics of the room in words, with intervals in brackets."""
+    """Describe the acoustics of the room as text by heading, with intervals in parentheses."""
     if room.reason:
         return {"room": f"unknown: {room.reason}"}
 
@@ -133,7 +133,7 @@ def _described(room: RoomEstimate) -> dict[str, str]:
 
 
 def _as_numbers(room: RoomEstimate) -> dict[str, Any]:
-    """Return the acoustics of the room as numbers; unknown ones are None."""
+    """Return the acoustics of the room for JSON; unknown numbers are None."""
 
     def number(estimate: Estimate | None) -> dict[str, float] | None:
         return estimate._asdict() if estimate else None

@@ -132,7 +132,7 @@ def panel(monitor: Monitor, lost: LostSound, *, keys: bool) -> Any:
 def live_display(
     monitor: Monitor, lost: LostSound, *, quiet: bool, keys: bool
 ) -> Iterator[Callable[[], None]]:
-    """Yield a function that shows the current state on standard output; call it frequently."""
+    """Yield a function to call often, which shows the state on standard output unless `quiet`."""
     if quiet:
         yield lambda: None
     elif sys.stdout.isatty():
@@ -160,7 +160,7 @@ DEFAULTS = {"--channels": 1, "--buffer": 40}
 """Default values of options that `_virtual_microphone` refuses, except those that are None."""
 
 STEP = 0.1
-"""Change of the strength, from 0 to 1, per key press."""
+"""Change of the strength per key press; the strength is from 0 to 1."""
 
 
 def live(
@@ -189,7 +189,7 @@ def live(
         int | None,
         option(
             DEVICES,
-            "Sampling rate in Hz; if a device does not support it, another one is chosen.",
+            "Sampling rate in Hz; if a device does not support it, another rate is used.",
             metavar="HZ",
             show_default="the input's own",
         ),
@@ -303,7 +303,7 @@ def _run(
     *,
     quiet: bool,
 ) -> None:
-    """Run until q, Ctrl-C or an error; then print how much sound was lost."""
+    """Run until q or Ctrl-C; then print how much sound was lost, unless `quiet`."""
     from alphamf.denoising.stream import Stream
     from alphamf.live.duplex import Duplex
     from alphamf.live.monitor import Monitor, MonitorThread, Take

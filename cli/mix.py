@@ -30,7 +30,7 @@ def mix(
         typer.Option(
             metavar="NOISE",
             help="Noise: a file, folder or pattern; can be repeated. The kind of a noise is the "
-            "name of its subfolder below the given folder, otherwise the file's name.",
+            "name of its innermost folder below the given one, otherwise the file's name.",
             show_default=False,
         ),
     ],

@@ -134,7 +134,7 @@ def parse_share(option: str, text: str) -> float:
 
 
 def choose_device(wanted: str, *, quiet: bool) -> Literal["cpu", "cuda"]:
-    """Return ``cpu`` or ``cuda``; print a note if the automatic choice is the CPU."""
+    """Return ``cpu`` or ``cuda``; print a note, unless `quiet`, if ``auto`` means the CPU."""
     from alphamf.tools.arrays import module
 
     found: Literal["cpu", "cuda"] = "cpu" if module(wanted).__name__ == "numpy" else "cuda"

@@ -140,7 +140,7 @@ def say(text: str, *, err: bool = False) -> None:
 
 @contextmanager
 def user_errors(*, as_json: bool = False) -> Iterator[None]:
-    """Print an AlphaMFError or MemoryError as one sentence on stderr, and exit with code 2."""
+    """Print an AlphaMFError or MemoryError on stderr (`as_json`: also stdout); exit with code 2."""
     try:
         yield
     except (AlphaMFError, MemoryError) as error:
@@ -258,7 +258,7 @@ def progress(quiet: bool, unit: str = "s", items: int = 1) -> Iterator[Update | 
 def continued_later(
     *, quiet: bool, sentence: str = "The same command continues."
 ) -> Iterator[None]:
-    """On Ctrl-C in this block, print how to continue the work, and raise the interrupt again."""
+    """On Ctrl-C in this block, print `sentence` unless `quiet`, and raise the interrupt again."""
     try:
         yield
     except KeyboardInterrupt:

@@ -39,7 +39,7 @@ def train(
         typer.Option(
             metavar="file|folder|prefix",
             help="What identifies a voice: the file, the first folder in which the paths "
-            "differ, or the part of the file's name before - or _.",
+            "differ, or the file's name up to the first - or _.",
         ),
     ] = "file",
     seconds: Annotated[

@@ -28,7 +28,7 @@ class EvenStream:
         self._heard, self._cleaned = late, late
 
     def process(self, data: bytes | memoryview, strength: float) -> Samples:
-        """Return as many samples as `data` (interleaved channels) has, as (samples, channels)."""
+        """Return as many denoised samples as `data` (interleaved) has, as (samples, channels)."""
         samples = np.frombuffer(data, np.int16)
         if len(samples) % self.channels:
             raise AlphaMFError(f"{len(samples)} samples are not {self.channels} channels")

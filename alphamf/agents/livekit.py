@@ -18,7 +18,7 @@ class AlphaMFProcessor(rtc.FrameProcessor[rtc.AudioFrame]):  # type: ignore[misc
     Raises
     ------
     AlphaMFError
-        The strength, or, at the first frame, the sampling rate is out of range.
+        The strength, or, at the first frame, the rate or number of channels is out of range.
     """
 
     def __init__(self, strength: float = STRENGTH) -> None:

@@ -25,7 +25,7 @@ class AlphaMFFilter(BaseAudioFilter):  # type: ignore[misc]  # its types are not
     Raises
     ------
     AlphaMFError
-        The strength, or, in `start`, the sampling rate is out of range.
+        A strength, or, in `start`, the sampling rate or number of channels is out of range.
     """
 
     def __init__(self, strength: float = STRENGTH, channels: int = 1) -> None:
@@ -52,7 +52,7 @@ class AlphaMFFilter(BaseAudioFilter):  # type: ignore[misc]  # its types are not
             self._strength = check_strength(frame.settings["strength"])
 
     async def filter(self, audio: bytes) -> bytes:
-        """Return the samples of 40 ms ago, denoised, as many as given; before `start`, `audio`."""
+        """Return as many samples of 40 ms ago, denoised if enabled; without a stream, `audio`."""
         if self._stream is None:
             return audio
         return self._stream.process(audio, self._wanted).tobytes()

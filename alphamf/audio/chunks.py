@@ -1,4 +1,4 @@
-"""Files made of chunks (WAV, RF64, AIFF, W64, CAF): find their end, and clear time stamps."""
+"""Files made of chunks (WAV, RF64, AIFF, W64, CAF): check lengths, and edit some fields."""
 
 import struct
 from collections.abc import Iterator
@@ -15,26 +15,26 @@ _SAMPLES = (b"data", b"SSND", b"BODY")
 """Kinds of the chunk that holds the samples: in RIFF, in AIFF and in SVX."""
 
 _STARTS = (b"RIFF", b"RIFX", b"RF64", b"FORM", b"caff")
-"""First bytes of a file that may follow, which are no chunk."""
+"""First bytes of another file that may follow the last chunk; they are not a chunk's name."""
 
 _AFTER = (b"LIST", b"id3 ", b"ID3 ", b"bext", b"JUNK", b"cue ", b"fact", b"PEAK", b"iXML", b"ANNO")
-"""Chunks that often follow the samples; if one is truncated, the file ends there."""
+"""Names of chunks that often follow the samples, which are accepted even if truncated."""
 
 MOST = 50_000
-"""Maximum number of chunks of a file."""
+"""Maximum number of chunks that are read from a file."""
 
 _MOST = 0xFFFFFFFE
-"""Maximum number of bytes of samples that 32 bits count."""
+"""Largest even number of bytes that a 32-bit size can hold."""
 
 _UNKNOWN = 2**62
-"""A size of 64 bits that is this or more means "not known yet"."""
+"""A 64-bit size of this value or more means "not known yet"."""
 
 
 def check(data: Scan, *, order: Order) -> Extent:
-    """Check that a RIFF or AIFF file has as many bytes of samples as its header promises.
+    """Return a RIFF, AIFF or SVX file's extent; its `cut` says if bytes of samples are missing.
 
     If a program wrote to a pipe and left the size open, or if a size above 4 GiB has wrapped
-    around, the actual size is used.
+    around, the actual size is used. A file without a chunk of samples raises an AlphaMFError.
     """
     for found in walk(data, order):
         if found.kind in _SAMPLES:
@@ -43,7 +43,7 @@ def check(data: Scan, *, order: Order) -> Extent:
 
 
 class Chunk(NamedTuple):
-    """A chunk: kind, position of its contents, their length in bytes by the header, byte order."""
+    """A chunk: kind, position of its contents, their length in bytes by its header, byte order."""
 
     kind: bytes
     start: int
@@ -53,7 +53,7 @@ class Chunk(NamedTuple):
 
 
 def walk(data: Scan, order: Order) -> Iterator[Chunk]:
-    """Yield the chunks of a RIFF or AIFF file."""
+    """Yield the chunks of a RIFF or AIFF file, `MOST` at most; the last one may be incomplete."""
     at, long_at = 12, 0
     for _ in range(MOST):
         header = data.get(at, 8)
@@ -70,7 +70,7 @@ def walk(data: Scan, order: Order) -> Iterator[Chunk]:
 
 
 def _measure(data: Scan, found: Chunk) -> Extent:
-    """Return the extent of a file, with pieces from which libsndfile reads all samples."""
+    """Return the extent of a file with the chunk of samples `found`; pieces correct its size."""
     start, promised, order, size = found.start, found.length, found.order, data.size
     there = size - start
     end = end_of_chunks(data, start + promised, order)
@@ -90,7 +90,7 @@ def _measure(data: Scan, found: Chunk) -> Extent:
 
 
 def _sized(data: Scan, length: int, found: Chunk) -> tuple[int, Pieces | None]:
-    """Return where a file ends for libsndfile, and its pieces, if it has `length` bytes of samples.
+    """Return the end and the pieces of a file for libsndfile, given `length` bytes of samples.
 
     From 4 GiB on, RIFF becomes RF64; AIFF and RIFX have no such form, so a part is left out.
     """
@@ -107,20 +107,20 @@ def _sized(data: Scan, length: int, found: Chunk) -> tuple[int, Pieces | None]:
 
 
 def count_spare_bytes(data: Scan, at: int) -> int:
-    """Return how many bytes follow the samples and chunks of WAV; 0 if these are zeros or tags."""
+    """Return how many bytes follow the WAV chunks from `at` on; 0 if they are zeros or a tag."""
     at = end_of_chunks(data, at, "<")
     return data.size - at if at < data.size and data.holds_sound(at) else 0
 
 
 def check_bw64(data: Scan) -> Extent:
-    """Check a BW64 file, which libsndfile knows as RF64."""
+    """Return the extent of a BW64 file, with pieces that let libsndfile read it as RF64."""
     extent = check(data, order="<")
     first, *others = extent.pieces or (range(extent.end),)
     return extent._replace(pieces=(b"RF64", range(4, len(first)), *others))
 
 
 def codec(data: Scan) -> int | None:
-    """Return the codec number of a WAV file, or None if it has none."""
+    """Return the codec number of a WAV file, or None if no format chunk precedes its samples."""
     for chunk in walk(data, "<"):
         if chunk.kind == b"fmt ":
             return int.from_bytes(data.get(chunk.start, 2), "little")
@@ -148,7 +148,7 @@ def copy_mask(source: Path, output: Path) -> None:
 
 
 def check_w64(data: Scan) -> Extent:
-    """Check a Sony Wave64 file as in `check`; chunk sizes include the chunk headers."""
+    """Return a Sony Wave64 file's extent, like `check`; sizes of chunks include their headers."""
     at, size = 40, data.size
     for _ in range(MOST):
         header = data.get(at, 24)
@@ -165,7 +165,7 @@ def check_w64(data: Scan) -> Extent:
 
 
 def check_caf(data: Scan) -> Extent:
-    """Check a Core Audio file as in `check`; a size of -1 means "not known yet".
+    """Return a Core Audio file's extent, like `check`; a size of -1 means "not known yet".
 
     libsndfile refuses -1 and sizes beyond the end of the file, so it gets the actual size.
     """
@@ -194,7 +194,7 @@ def _without_samples(name: str) -> AlphaMFError:
 
 
 def end_of_chunks(data: Scan, at: int, order: Order, *, long: bool = False) -> int:
-    """Return the end of the last complete chunk from `at` on; `long`: 64-bit sizes, as in CAF."""
+    """Return the position after all chunks from `at` on; `long`: 64-bit sizes, as in CAF."""
     size, bytes_of = data.size, 12 if long else 8
     for _ in range(MOST):
         header = data.get(at, 13)
@@ -217,12 +217,12 @@ def end_of_chunks(data: Scan, at: int, order: Order, *, long: bool = False) -> i
 
 
 def is_placeholder(size: int) -> bool:
-    """Return whether a size means "not known yet": 2^32 - 1 (ffmpeg), about 2^31 (SoX)."""
+    """Return whether a size means "not known yet": about 2^32 (ffmpeg) or about 2^31 (SoX)."""
     return size >= 2**32 - 2**12 or 2**31 - 2**13 <= size <= 2**31
 
 
 def clear_peak_time(path: Path, order: Order) -> None:
-    """Set the time stamp in the PEAK chunk to zero, so that outputs are reproducible."""
+    """Clear the time stamp of a PEAK chunk before the samples, so that outputs are reproducible."""
     with path.open("r+b") as file:
         for chunk in walk(Scan(file), order):
             if chunk.kind == b"PEAK":

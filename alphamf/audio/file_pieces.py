@@ -1,4 +1,4 @@
-"""Files as decoders see them: bytes by position, pieces of a file as one, where recordings end."""
+"""Read files by position or as joined pieces, describe their recordings, and keep write errors."""
 
 import io
 import os
@@ -13,7 +13,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.tools.files import reason
 
 Pieces = Sequence[bytes | range]
-"""The file that a decoder reads: ranges of the original's bytes, and replacements of others."""
+"""Contents of the file that a decoder reads: ranges of the original's bytes, and new bytes."""
 
 
 class Extent(NamedTuple):
@@ -23,11 +23,11 @@ class Extent(NamedTuple):
     # Pieces that the decoder has to read; None: the bytes as they are.
     pieces: Pieces | None = None
     stops: bool = True  # Whether the decoder stops there, so that it leaves out sound that follows
-    # Samples per channel that the recording must have, where the decoder does not know the number
-    # in the header, or would report a wrong one; None: what the decoder says.
+    # Samples per channel that the recording must have at least, where the decoder would report no
+    # number or a wrong one; None: the decoder's number.
     frames: int | None = None
-    md5: bytes | None = None  # MD5 sum of the samples in the header of FLAC; None: not known
-    cut: str | None = None  # What is missing, to follow the file's name; otherwise None
+    md5: bytes | None = None  # MD5 sum of the samples, from a FLAC header; None: not known
+    cut: str | None = None  # What is missing, in words to put after the file's name, or None
 
 
 class FilePart(NamedTuple):
@@ -42,8 +42,8 @@ class Layout(NamedTuple):
     """The recordings in a file, and what is wrong with it."""
 
     parts: Sequence[FilePart] = (FilePart(),)  # Its recordings
-    spare: int = 0  # Bytes after them that may be sound, and that no decoder reads
-    cut: str | None = None  # What is missing, to follow the file's name; otherwise None
+    spare: int = 0  # Number of bytes after them that may be sound, and that no decoder reads
+    cut: str | None = None  # What is missing, in words to put after the file's name, or None
 
 
 class DecodingError(Exception):
@@ -51,7 +51,7 @@ class DecodingError(Exception):
 
 
 class OmissionError(DecodingError):
-    """Error for sound that is left out; the message is to follow the file's name."""
+    """Error for sound that is left out; the message is to be put after the file's name."""
 
 
 LEAST = 0.01
@@ -67,7 +67,7 @@ def excess_sentence(name: str, duration: float, spare: float) -> str:
 
 
 def replace_bytes(end: int, position: int, data: bytes) -> Pieces:
-    """Return pieces: the first `end` bytes of a file, with `data` at `position` instead."""
+    """Return the first `end` bytes of a file as pieces, `data` replacing those at `position`."""
     after = min(position + len(data), end)
     return (range(min(position, end)), data[: max(0, end - position)], range(after, end))
 
@@ -81,7 +81,7 @@ def too_few_bytes(promised: int, there: int) -> str:
 
 
 class Handle:
-    """An open file that can be opened again, each time at its start, without its name."""
+    """An open file that can be opened again, each time at its start, without its path."""
 
     def __init__(self, descriptor: int, name: str) -> None:
         self._descriptor, self._name = descriptor, name
@@ -143,7 +143,7 @@ class Sink(io.FileIO):
         super().__init__(file, "x+" if new else "w+")
 
     def write(self, data: Any) -> int:
-        """Write all of `data`, and return its length."""
+        """Write all of `data` unless there is an error; return the length of `data` in any case."""
         left = memoryview(data)
         try:
             while len(left) and self._error is None:
@@ -153,7 +153,7 @@ class Sink(io.FileIO):
         return len(data)
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Move to a position, and return it; after an error, return 0."""
+        """Move to a position, and return it; if this fails, return 0."""
         try:
             return super().seek(offset, whence)
         except OSError as error:
@@ -161,7 +161,7 @@ class Sink(io.FileIO):
             return 0
 
     def tell(self) -> int:
-        """Return the position."""
+        """Return the position, or 0 if it cannot be determined."""
         return self.seek(0, os.SEEK_CUR)
 
     def check(self) -> None:
@@ -173,7 +173,7 @@ class Sink(io.FileIO):
 
 _BLOCK = 1 << 16
 _KEPT = 4
-"""Number of blocks in memory; a scan reads the next frame before it moves on."""
+"""Maximum number of blocks in memory; a scan also reads a little ahead of its position."""
 
 
 class Scan:
@@ -186,7 +186,7 @@ class Scan:
         self._blocks: dict[int, bytes] = {}
 
     def rest(self, at: int) -> Self:
-        """Return the bytes from a position on."""
+        """Return a `Scan` of the bytes from a position on."""
         new = type(self)(self._file, self.name, self.size - at)
         new._start, new._blocks = self._start + at, self._blocks
         return new
@@ -230,7 +230,7 @@ class Scan:
         return data
 
     def holds_sound(self, at: int) -> bool:
-        """Return whether the bytes from a position on are neither a tag nor zeros."""
+        """Return whether the bytes from a position on begin with no tag and are not all zeros."""
         if is_tag(self.get(at, 8)):
             return False
         return self.find(_NOT_ZERO, 1, at) >= 0
@@ -247,8 +247,8 @@ def is_tag(head: bytes) -> bool:
 class PiecedFile(NamedTuple):
     """Pieces of a file as one file, which can be opened more than once."""
 
-    source: Any  # The file: a path, or anything else that opens like one
-    pieces: Pieces  # Pieces to read
+    source: Any  # The file: a path, or another object with such an `open` method
+    pieces: Pieces  # Pieces to read, in their order
 
     def open(self, mode: Literal["rb"] = "rb", /) -> BinaryIO:
         """Open the pieces as one file; closing it also closes the underlying file."""

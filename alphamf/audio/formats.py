@@ -1,6 +1,6 @@
 """The supported audio formats, one record each; to add a format, add a record.
 
-FFmpeg's muxers write media containers; `alphamf.audio.media.kinds` reads them.
+FFmpeg's muxers write media containers; `alphamf.audio.media.kinds` checks those that are read.
 Decoders read as much as they find and do not report truncated files, so this module checks the
 length in the header if the format has one.
 """
@@ -21,7 +21,7 @@ from alphamf.errors import AlphaMFError
 class Subtype(NamedTuple):
     """A sample format, such as 16-bit PCM or a lossy codec."""
 
-    name: str  # As libsndfile names it
+    name: str  # As libsndfile names it, or as alphamf does if FFmpeg decodes it
     # Bits of an integer that `alphamf.audio.writer` rounds to; 0 where it does not round.
     bits: int = 0
     size: int = 1  # Bytes of a sample in a file, where it is not compressed
@@ -65,14 +65,14 @@ def subtype_named(name: str) -> Subtype:
 class Header(NamedTuple):
     """The magic bytes of a file format, and the function that checks the length in the header."""
 
-    # start, kind: bytes 0 to 3, and bytes from 8 on.
+    # start, kind: the file's bytes from 0 on and from 8 on; empty: any bytes.
     start: bytes
     kind: bytes
     check: Callable[[Scan], Extent]  # Returns where the recording ends, and what is missing
 
 
 class Encoding(NamedTuple):
-    """libsndfile's names of a format and a subtype."""
+    """Names of a format, as in `FORMATS`, and of one of its subtypes."""
 
     format: str
     subtype: str
@@ -82,7 +82,7 @@ class Encoding(NamedTuple):
 class Format:
     """A file format: how alphamf writes it, and checks its length."""
 
-    name: str  # As libsndfile names it
+    name: str  # As libsndfile names it, or as alphamf does if it is a media container
     # Subtypes that libsndfile 1.2.2 gives back with the length they were written with and no delay,
     # the default first; tests/audio/test_writer.py checks each. Left out: ADPCM, GSM and 8-bit
     # AIFF, whose length is rounded up, and ALAC of more than 16 bits, whose noise-like packets come
@@ -105,7 +105,7 @@ class Format:
     muxer: str | None = None
 
     def encoding(self, subtype: str, *, samples: int = 0) -> Encoding:
-        """Return the best encoding in this format for a subtype and a number of samples."""
+        """Return the best encoding in this format for a subtype and `samples` in all channels."""
         if subtype not in self.subtypes:
             fine = "PCM_24" if subtype_named(subtype).fine else "PCM_16"
             exact = subtype in SUBTYPES and fine in self.subtypes
@@ -118,7 +118,7 @@ _4_GB = 2**32 - 2**16
 _RIFF = ("PCM_16", "PCM_24", "PCM_U8", "PCM_32", "FLOAT", "DOUBLE", "ULAW", "ALAW")
 _PCM = ("PCM_16", "PCM_24", "PCM_S8", "PCM_32", "FLOAT", "DOUBLE", "ULAW", "ALAW")
 _FRAME = 8192
-"""Samples by which media files may be shorter than promised: a packet, and an encoder's delay."""
+"""Samples per channel that media files may lack: those of a packet and of an encoder's delay."""
 
 _PLAIN = ("PCM_16", "PCM_24", "PCM_32", "FLOAT")
 _MP4 = ("AAC", "ALAC_16", "ALAC_24", "MP3", "AC3", "EAC3", "OPUS", "FLAC_16", "FLAC_24")
@@ -219,10 +219,10 @@ FORMATS = {
     )
 }
 """The formats that can be written, by name. Of two with the same ending, the first is the default;
-libsndfile reads more."""
+libsndfile and FFmpeg read more."""
 
 READ_ONLY = (Header(b"FORM", b"8SVX", _big), Header(b"FORM", b"16SV", _big))
-"""IFF files, which are read and not written, and whose length is checked as AIFF's is."""
+"""Headers of IFF files, which are only read; their length is checked as in AIFF."""
 
 UNCHECKED = frozenset({"AVR", "MAT4", "MAT5", "MPC2K", "SDS", "VOC", "WVE"})
 """Formats that libsndfile reads but alphamf refuses: the length in their headers is not checked, so
@@ -235,7 +235,7 @@ READ_SUFFIXES = (
     ".3gpp .ac3 .ape .avi .dts .eac3 .f4v .flv .gsm .ismv .latm .m2ts .m2v .mp2 .mpc .mpeg .mpg "
     ".mts .mxf .nut .ogv .ogx .ra .rm .spx .tak .ts .tta .vob .weba .wtv .wv"
 ).split()
-"""File name endings of formats that can only be read, by FFmpeg; outputs for them are WAV."""
+"""More endings that are searched for; outputs are WAV if the format itself cannot be written."""
 
 
 def get(name: str) -> Format:
@@ -254,7 +254,7 @@ MOST = 10_000
 
 
 def check(data: Scan) -> Layout:
-    """Return the recordings in a file, and what is missing according to its headers."""
+    """Return a file's recordings, the bytes after them, and what its headers say is missing."""
     size, parts = data.size, list[FilePart]()
     at, stops, known, cut = 0, False, None, None
     while at < size and not cut and (not parts or data.holds_sound(at)):

@@ -9,14 +9,14 @@ from alphamf.audio.file_pieces import Extent, Scan, replace_bytes, too_few_bytes
 
 
 def check_au(data: Scan, *, order: Literal["<", ">"]) -> Extent:
-    """Return where an AU file's samples end, and whether fewer are there than its header says."""
+    """Return an AU file's extent; its `cut` says if the header promises more bytes than exist."""
     size = data.size
     start, promised = struct.unpack(f"{order}II", data.get(4, 8).ljust(8, b"\0"))
     if promised == 0xFFFFFFFF:  # not known
         return Extent(size)
     if promised > size - start:
         return Extent(size, cut=too_few_bytes(promised, size - start))
-    # There is nothing but samples after the header, so that more of them are read, too.
+    # Only samples follow the header, so those beyond the promised length are read, too.
     pieces = replace_bytes(size, 8, b"\xff\xff\xff\xff") if promised < size - start else None
     return Extent(start + promised if promised else size, pieces, stops=False)
 
@@ -45,7 +45,7 @@ _FIRST = re.compile(b"fLaC[\0\x80]\0\0\x22")
 """Start of a FLAC file, with the header of its first metadata block, whether the last or not."""
 
 _COUNT = 2**36 - 1
-"""Bits of the number of samples, in the eight bytes of the header that end with it."""
+"""Mask of the number of samples: the lower 36 bits of the header's bytes 18 to 25."""
 
 
 def check_flac(data: Scan) -> Extent:

@@ -56,7 +56,7 @@ class Spool:
         self._asked: Stopwatch | None = None
 
     def copy(self, pipe: int) -> None:
-        """Read a pipe to its end and close its descriptor; runs in a thread."""
+        """Copy a pipe to `path` until its end, and close the descriptor; runs in a thread."""
         try:
             with self.path.open("wb", buffering=0) as file:
                 while data := os.read(pipe, 1 << 16):
@@ -74,7 +74,7 @@ class Spool:
             self._changed.notify()
 
     def wait(self, size: float) -> int:
-        """Wait for `size` bytes, the end or Ctrl-C; return the number of bytes read so far."""
+        """Wait for `size` bytes, the end, or 1 s after Ctrl-C; return how many bytes there are."""
         with self._changed:
             while self._size < size and not (self._ended or self._given_up()):
                 self._changed.wait(_WAKE)
@@ -113,19 +113,19 @@ SIMPLE = ("PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE", "ULAW", "AL
 """Uncompressed subtypes of WAV."""
 
 _MOST = 2**32 - 2**20
-"""Maximum number of bytes of samples: the limit of a WAV file."""
+"""Maximum number of bytes of samples that are read if the header does not give it."""
 
 
 class WavHeader(NamedTuple):
     """The header of a WAV file."""
 
     data: bytes  # The bytes before the first sample
-    # Bytes of samples; None if that was not known when the header was written.
+    # Number of bytes of samples; None if it was not known when the header was written.
     promised: int | None
 
 
 class LiveRecording:
-    """A recording that is still being written, with the interface of a `Reader`."""
+    """A recording that is still being written, with the members of `Reader` that denoising uses."""
 
     name: str = NAME
     track: None = None
@@ -153,7 +153,7 @@ class LiveRecording:
         return self.frames / self.rate
 
     def blocks(self, *, exact: bool = False) -> Iterator[Any]:
-        """Yield the samples as they arrive, shape (n, channels), float32.
+        """Yield the samples as they arrive, shape (n, channels), float32; set `cut` at the end.
 
         `exact`: whether to yield float64 where float32 does not hold the samples.
         """
@@ -196,7 +196,7 @@ class LiveRecording:
 
 
 Recording = Reader | LiveRecording
-"""An opened recording."""
+"""An open recording: of a file, or of a pipe that may still be written to."""
 
 
 @contextmanager
@@ -207,10 +207,10 @@ def open_binary(
     max_channels: int | None = None,
     track: int | None = None,
 ) -> Iterator[Recording]:
-    """Yield a recording from a binary stream: WAV from a pipe as it arrives, others at the end.
+    """Yield a recording from a stream; uncompressed WAV from a pipe is yielded before its end.
 
-    `whole`: wait for the end of WAV, too. While a pipe is open, a first Ctrl-C ends the recording
-    there, so that what was read can be finished.
+    `whole` or `track`: wait for the end of WAV, too. While a pipe is open, a first Ctrl-C ends the
+    recording, so that what was read so far can be processed.
     """
     if not _is_pipe(stream):
         with open_reader(stream, max_channels=max_channels, track=track) as file:
@@ -232,7 +232,7 @@ def open_binary(
 
 
 def _is_pipe(stream: BinaryIO) -> bool:
-    """Return whether a stream is a pipe or a device, so that it may still be written to."""
+    """Return whether a stream is a pipe or a device; False if it has no file descriptor."""
     try:
         return not stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
     except (OSError, ValueError):
@@ -240,7 +240,7 @@ def _is_pipe(stream: BinaryIO) -> bool:
 
 
 def _live(spool: Spool, header: WavHeader) -> LiveRecording | None:
-    """Return a `LiveRecording` for a header; None if its samples are compressed."""
+    """Return a `LiveRecording` for a header; None if that is invalid or samples are compressed."""
     try:
         live = LiveRecording(spool, header)
     except AlphaMFError:
@@ -249,7 +249,7 @@ def _live(spool: Spool, header: WavHeader) -> LiveRecording | None:
 
 
 def _header(spool: Spool) -> WavHeader | None:
-    """Return the header of a WAV file as soon as it has arrived; None for any other file."""
+    """Return the header of a WAV file as soon as it has arrived, or None, like `wav_header`."""
 
     def first(count: int) -> bytes | None:
         if spool.wait(count) < count:
@@ -261,7 +261,7 @@ def _header(spool: Spool) -> WavHeader | None:
 
 
 def wav_header(first: Callable[[int], bytes | None]) -> WavHeader | None:
-    """Return the header of a WAV file, up to 1 MiB; None for other files, or if it has no samples.
+    """Return a WAV file's header; None for other files, a header over 1 MiB, or a data size of 0.
 
     `first`: function that returns the first n bytes, or None if there are fewer.
     """
@@ -305,7 +305,7 @@ class SampleFormat(NamedTuple):
 
 
 def raw_kind(text: str) -> SampleFormat:
-    """Return the format that is given as RATE:CHANNELS:FORMAT, such as 48000:1:s16."""
+    """Return the format in RATE:CHANNELS:FORMAT, such as 48000:1:s16, or raise an AlphaMFError."""
     rate, _, rest = text.partition(":")
     channels, _, name = rest.partition(":")
     try:
@@ -342,14 +342,14 @@ class PipeStream:
         return self.header
 
     def _read(self, most: int = MOST) -> bytes:
-        """Return the next bytes, `most` of them at most; empty at the end or after Ctrl-C."""
+        """Return the next bytes, at most `most` or `MOST`; empty at the end or after Ctrl-C."""
         while not finish_requested():
             if os.name != "posix" or select.select([self._pipe], [], [], _CHECK)[0]:
                 return os.read(self._pipe, min(most, MOST))
         return b""
 
     def blocks(self) -> Iterator[Floats]:
-        """Yield samples as they arrive, shape (samples, channels), float32; refuse a cut file."""
+        """Yield float32 samples, shape (n, channels); a wrong total length is an AlphaMFError."""
         size, read, data = self.kind.size, 0, b""
         most = sys.maxsize if self._promised is None else self._promised
         while read < most and (new := self._read(most - read)):
@@ -366,7 +366,7 @@ class PipeStream:
         self._check_end((len(self.header) + most) % 2, read // size / self.kind.rate)
 
     def _check_end(self, odd: int, duration: float) -> None:
-        """Refuse sound after what the header promises; `odd`: 1 if that ends at an odd position."""
+        """Raise an AlphaMFError if sound follows; `odd`: 1 if the samples end at an odd byte."""
         rest, more = bytes(odd), 0
         while data := self._read():
             rest, more = (rest + data, more) if len(rest) < _TAIL else (rest, more + len(data))

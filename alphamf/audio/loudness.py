@@ -44,7 +44,7 @@ _BLOCKS = 1500
 """Approximate number of blocks per second, for powers, true peaks and the limiter's gain."""
 
 _OVER, _REACH = 4, 10
-"""Oversampling for true peaks, and samples that its filter reaches to each side."""
+"""Factor of oversampling for true peaks, and samples that its filter reaches to each side."""
 
 _CHUNK = 1 << 16
 
@@ -60,7 +60,7 @@ NAMED = {"podcast": "-16", "broadcast": "-23"}
 
 
 def target(text: str) -> float:
-    """Return the loudness in LUFS that a text such as ``-16LUFS`` or ``podcast`` names."""
+    """Return the LUFS in a text such as ``-16LUFS`` or ``podcast``, or raise an AlphaMFError."""
     found = _TARGET.fullmatch(NAMED.get(text.strip().lower(), text.strip()))
     if found is None or not -70 <= float(found[1]) <= 0:
         raise AlphaMFError(
@@ -93,7 +93,7 @@ def check(rate: int, channels: int) -> None:
 
 
 def measure(audio: Floats, rate: int) -> Levels:
-    """Return powers and true peaks of a recording, shape (samples, channels)."""
+    """Return the powers and true peaks of `audio`, shape (samples, channels), at `rate` Hz."""
     from pyloudnorm import Meter
     from scipy.signal import sosfilt
 
@@ -165,7 +165,7 @@ def _true_peaks(
 
 
 def parts(audio: Floats, size: int) -> Iterator[tuple[int, Floats]]:
-    """Yield the start of each part of a recording, and the part: blocks of `size` samples."""
+    """Yield each part's start and samples; all parts but the last are whole blocks of `size`."""
     length = _CHUNK // size * size
     for start in range(0, len(audio), length):
         yield start, audio[start : start + length]
@@ -198,7 +198,7 @@ class LoudnessChange(NamedTuple):
 
 
 def normalizing_gain(levels: Levels, wanted: float) -> LoudnessChange | None:
-    """Return the gain for a loudness in LUFS after the limiter; None if `loudness` gives None."""
+    """Return the change to `wanted` LUFS, with the limiter; None if `loudness` returns None."""
     before = loudness(levels)
     if before is None:
         return None
@@ -235,7 +235,7 @@ def amplified(
 
 
 class Normalizer:
-    """Accepts samples like a `Writer`, and writes them when the recording is complete.
+    """Buffer for samples, which `finish` passes to a `Writer` at the wanted loudness.
 
     The samples are stored in a temporary file, with four bytes per sample.
 
@@ -260,7 +260,7 @@ class Normalizer:
         self._shape = self._shape[0] + len(block), self._shape[1]
 
     def finish(self) -> dict[str, float] | None:
-        """Write the recording; return its loudness before and after, in LUFS, and true peak in dB.
+        """Write the recording; return loudness before and after in LUFS, and new true peak in dB.
 
         A recording that is too short to be measured, or silent, is written unchanged, and the
         result is None.

@@ -86,7 +86,7 @@ class _Chunk(NamedTuple):
 def keep_chunks(
     source: Path | None, output: Path, order: Literal["<", ">"], history: str | None
 ) -> None:
-    """Copy the metadata chunks of `source`, if any, to a file of its type; add a history line."""
+    """Copy the metadata chunks of `source`, if any, to `output`; add a line `history`, if any."""
     with (source or output).open("rb") as old, output.open("r+b") as new:
         before: list[ByteRange | bytes] = []
         after: list[ByteRange | bytes] = []
@@ -141,7 +141,7 @@ def _insert(
 def _chunks(file: BinaryIO, order: Literal["<", ">"]) -> Iterator[_Chunk]:
     """Yield the complete chunks; the samples' chunk may be truncated or of unknown length.
 
-    If that length is too short, other samples follow it; then no more chunks are yielded.
+    If its length in the header is too short, more samples follow; it is then the last chunk.
     """
     data = Scan(file)
     last = data.size
@@ -208,7 +208,7 @@ def keep_flac(source: Path, output: Path) -> None:
 
 
 def _blocks(file: BinaryIO) -> list[_Block]:
-    """Return the metadata blocks of a FLAC file; none if it is incomplete or another format."""
+    """Return the metadata blocks of a FLAC file; [] if one is incomplete, or for other formats."""
     size = file.seek(0, os.SEEK_END)
     at = mp3.tag_end(Scan(file))
     file.seek(at)
@@ -271,7 +271,7 @@ def family(format: str) -> str:
 
 
 def check(format: str, history: str | None) -> None:
-    """Raise an AlphaMFError if the format cannot store a history line."""
+    """Raise an AlphaMFError if `history` is given and the format cannot store it."""
     if history is not None and family(format) not in _NOTED:
         raise AlphaMFError(f"`tag` is not supported for {format}: it has no history field")
 
@@ -279,7 +279,7 @@ def check(format: str, history: str | None) -> None:
 def keep(
     source: Path | None, form: str, output: Path, format: str, history: str | None
 ) -> str | None:
-    """Copy an input's metadata, and add a line of history; return a note on losses, or None."""
+    """Copy an input's metadata and add `history`, if given; return a note on losses, or None."""
     kind = family(format)
     same = source is not None and family(form) == kind
     if kind in ("WAV", "AIFF"):

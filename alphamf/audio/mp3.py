@@ -44,7 +44,7 @@ class _Promise(NamedTuple):
 
 
 def check(data: Scan) -> Extent:
-    """Find the frames of a recording, and check that as many exist as its header counts.
+    """Return a recording's extent; its `cut` says if frames at its end are missing or incomplete.
 
     If another recording follows, with its own header or another sampling rate, this one ends there.
     libsndfile reads no more frames than the header counts, and fails at bytes that are no frame, so
@@ -108,7 +108,7 @@ def _header(data: Scan, at: int, frames: int) -> bytes:
 
 
 def first_frame(data: Scan) -> tuple[int, bool]:
-    """Return the position of the first frame, and whether the bit rate is variable."""
+    """Return the position after any ID3 tag, and whether a Xing header says the bit rate varies."""
     start = tag_end(data)
     frame = _frame(data.get(start, 4))
     return start, frame is not None and data.get(start + frame.xing, 4) == b"Xing"

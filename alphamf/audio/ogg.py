@@ -13,18 +13,18 @@ _START = re.compile(b"OggS")
 _HEADER = 27
 """Bytes of a page before its table of lengths."""
 
-# Channels of Vorbis and Opus in WAV's order, by their number (Vorbis I, 4.3.9)
+# Indices that put channels of Vorbis and Opus in WAV's order, by their number (Vorbis I, 4.3.9)
 ORDER = {3: "021", 5: "02134", 6: "021534", 7: "0216534", 8: "02175634"}
 
 
 def order(channels: int, head: bytes = b"") -> list[int] | None:
-    """Return WAV's order of channels in a file, given its first bytes; None if it is the same."""
+    """Return indices that sort a file's channels as in WAV; None: no change; `head`: its start."""
     placed = head[28:36] != b"OpusHead" or head[46:47] == b"\1"
     return [*map(int, ORDER[channels])] if placed and channels in ORDER else None
 
 
 def check(data: Scan) -> Extent:
-    """Return the extent of an Ogg recording; check its last page, and that its times increase."""
+    """Return an Ogg recording's extent; `cut` says if its last page is incomplete or too early."""
     at, end, time, clock = 0, data.size, _Time(), 0
     begun = False
     while at < data.size:
@@ -55,7 +55,7 @@ def check(data: Scan) -> Extent:
 
 
 class _Page(NamedTuple):
-    """A page: length in bytes, number of its stream, whether it is the first one, and its time."""
+    """A page: length in bytes, its stream's number, whether it begins that stream, and time."""
 
     length: int
     serial: int
@@ -83,7 +83,7 @@ def _page(data: Scan, at: int) -> _Page | None:
 
 
 def _clock(data: Scan, at: int) -> int:
-    """Return time units per second of the stream whose first page is at a position; 0: unknown."""
+    """Return time units per second of the stream that begins at a position; 0 if unknown."""
     head = data.get(at + _HEADER + 1, 64)
     if head.startswith(b"OpusHead"):
         return 48000

@@ -122,7 +122,7 @@ class Sound:
         self._sum = _Sum(self._file.subtype) if self._part.md5 else None
 
     def _open(self, part: FilePart) -> Any:
-        """Open a recording in libsndfile, or an audio track of a media file in PyAV."""
+        """Return a recording opened in libsndfile, or in PyAV if it is a track of a media file."""
         import soundfile
 
         source, name, track = self._source, self._name, self._track

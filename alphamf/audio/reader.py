@@ -1,7 +1,7 @@
 """Read audio files in blocks, after decoding them once completely.
 
-A file is decoded twice, and never held in memory as a whole: its peak, its length and a fault near
-its end must be known before it is denoised, as level and format of the output depend on them.
+A `Reader` decodes a file twice and never holds all of it in memory: peak, length and faults near
+the end must be known before it is denoised, as level and format of the output depend on them.
 """
 
 from __future__ import annotations
@@ -129,14 +129,14 @@ def _survey(
 
 
 def _bytes_per_second(path: Path, file: Sound | ConfinedSound, frames: int) -> float:
-    """Return the number of bytes per second of a file: exact if it is not compressed."""
+    """Return a file's bytes per second: exact if it is not compressed, otherwise an estimate."""
     if file.subtype in formats.SUBTYPES or not frames:
         return float(formats.subtype_named(file.subtype).size * file.channels * file.samplerate)
     return (path.stat().st_size - file.spare) * file.samplerate / frames
 
 
 def check_kind(name: str, rate: int, channels: int, max_channels: int | None) -> None:
-    """Refuse a rate in Hz outside `RATES`, and more than `max_channels` channels, if given."""
+    """Raise an AlphaMFError for a rate outside `RATES`, or over `max_channels` channels, if set."""
     if not RATES[0] <= rate <= RATES[1]:
         raise AlphaMFError(
             f"{name} has a sampling rate of {rate} Hz; supported rates are {RATES[0]} to "
@@ -150,7 +150,7 @@ def check_kind(name: str, rate: int, channels: int, max_channels: int | None) ->
 
 
 def check_samples(name: str, rate: int, samples: Samples) -> None:
-    """Refuse a file without samples, or with samples that are not finite."""
+    """Raise an AlphaMFError if a file has no samples, or samples that are not finite."""
     if not samples.frames:
         raise AlphaMFError(f"{name} has no samples")
     if samples.bad:
@@ -190,12 +190,12 @@ class _Bytes(NamedTuple):
 
 
 CHANNELS = 64
-"""Maximum number of channels by default: each costs as much as a mono recording."""
+"""Default maximum number of channels for denoising: each costs as much as a mono recording."""
 
 
 @dataclass(frozen=True)
 class Reader:
-    """A checked audio file."""
+    """An audio file that was decoded once to check it, with its properties."""
 
     name: str  # Its name in messages
     path: Path  # Path from which the samples are read (a temporary copy if the source is a pipe)
@@ -280,7 +280,7 @@ def open_reader(
 
 @contextmanager
 def _decodable_path(source: str | os.PathLike[str] | BinaryIO) -> Iterator[tuple[Path, str]]:
-    """Yield a path to decode, and the name of the source in messages; refuse an empty file.
+    """Yield a path to decode, and the source's name in messages; refuse folders and empty files.
 
     Streams and named pipes are copied to a temporary file, because decoding needs to seek.
     """
@@ -300,7 +300,7 @@ def _decodable_path(source: str | os.PathLike[str] | BinaryIO) -> Iterator[tuple
 
 
 def _unseekable(path: Path, name: str) -> BinaryIO | None:
-    """Return an open pipe or device, which has to be copied; None for a regular file."""
+    """Return an open pipe or device; None for a regular file; otherwise raise an AlphaMFError."""
     try:
         mode = path.stat().st_mode
         if not stat.S_ISDIR(mode):
@@ -331,8 +331,6 @@ def read(
 ) -> tuple[Floats, int]:
     """Return the samples of a file, float32 of shape (samples, channels), and its rate in Hz.
 
-    A file of which a part is missing is refused.
-
     Parameters
     ----------
     source, max_channels
@@ -341,7 +339,8 @@ def read(
     Raises
     ------
     AlphaMFError
-        The file cannot be read, is empty, cut or damaged, or has more than `max_channels`.
+        The file cannot be read, is empty, cut or damaged, has samples that are not finite, a rate
+        outside `RATES`, or more than `max_channels`.
 
     Examples
     --------

@@ -19,7 +19,7 @@ def resample(audio: Floats, rate_in: int, rate_out: int) -> Floats:
     Returns
     -------
     ndarray
-        ``round(samples * rate_out / rate_in)`` samples of the input's dtype.
+        ``round(samples * rate_out / rate_in)`` samples per channel; dtype as `audio`.
 
     Raises
     ------

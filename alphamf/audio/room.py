@@ -40,12 +40,12 @@ SLOPES = ((8, 5), (8, 50), (12, 5), (12, 50), (20, 5), (20, 50), (30, 50))
 """Lengths in frames of straight lines, and the percentile of the falling lines' slopes."""
 
 COUNTS = (12, 30)
-"""Lengths in frames of straight lines; the proportion of falling lines is a feature."""
+"""Lengths in frames of straight lines; the log of the proportion of falling ones is a feature."""
 
 FEATURES = len(DROPS) + len(SLOPES) + len(COUNTS) + 3
 
 PEAK, PEAK_TOP = 6, 15.0
-"""Frames on each side of a peak, at most 1.5 dB louder; maximum depth in dB below the loud part."""
+"""Frames on each side of a peak, at most 1.5 dB louder; its maximum dB below the loud part."""
 
 DEEPEST, LEAST = 60.0, 15.0
 """Depth in dB below the loud part to which lower levels are raised; least depth of the quiet part.
@@ -100,7 +100,7 @@ class RoomEstimate(NamedTuple):
 
     # RT60 in seconds by the centre of its octave band in Hz; None where it cannot be estimated.
     bands: dict[int, Estimate | None]
-    rt60: Estimate | None = None  # RT60 at 500 and 1000 Hz, or None
+    rt60: Estimate | None = None  # RT60 in seconds of both bands in `MIDDLE`, or None
     drr: Estimate | None = None  # Direct-to-reverberant ratio in dB, or None
     reason: str | None = None  # Why there is no estimate; otherwise None
 
@@ -123,7 +123,7 @@ class RoomMeter:
 
     @property
     def full(self) -> bool:
-        """Whether enough samples were added: more would not be used."""
+        """Whether at least `LONGEST` seconds were added, so that no more are needed."""
         return self.samples >= LONGEST * self.rate
 
     def add(self, audio: Floats) -> None:
@@ -221,7 +221,7 @@ def _features(levels: Reals) -> Reals:
 
 
 def _falling(levels: Reals, length: int, quiet: float) -> Reals:
-    """Return the slopes in dB per second of falling lines through `length` levels above `quiet`."""
+    """Return slopes in dB/s of falling lines through `length` levels `ABOVE` dB over `quiet`."""
     pieces = np.lib.stride_tricks.sliding_window_view(levels, length)
     time = (np.arange(length) - (length - 1) / 2) * STEP
     slopes = pieces @ (time / (time @ time))
@@ -230,9 +230,9 @@ def _falling(levels: Reals, length: int, quiet: float) -> Reals:
 
 
 def _predict(fit: Fit, found: Reals, widest: float, offset: float = 0.0) -> Estimate | None:
-    """Return an estimate from features, shape (pieces, bands, `FEATURES`); None if too uncertain.
+    """Return an estimate from features, shape (pieces, bands, `FEATURES`); None if unreliable.
 
-    Each piece is estimated from the mean of its bands' features; the estimates are averaged.
+    Each piece without NaN is estimated from its bands' mean features; the estimates are averaged.
     """
     pieces = found.mean(axis=1)
     pieces = pieces[np.isfinite(pieces).all(axis=1)]

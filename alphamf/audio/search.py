@@ -19,7 +19,7 @@ RESULT = ".denoised"
 class InputFile(NamedTuple):
     """An audio file that was named, or found in a folder or by a pattern."""
 
-    path: str  # Its path
+    path: str  # Path by which it can be opened
     relative: str  # Its path within the folder that was searched; its base name if it was named
     searched: bool = True  # Whether it was found in a folder or by a pattern, not named itself
 
@@ -27,10 +27,10 @@ class InputFile(NamedTuple):
 def expand(
     name: str, skipped: str | None = None, passed: set[str] | None = None
 ) -> Iterator[InputFile]:
-    """Yield the files of a name, folder or pattern; raise an AlphaMFError if there are none.
+    """Yield files by name, folder or pattern; raise an AlphaMFError on errors or if there are none.
 
-    Links to folders are followed; no folder is searched twice, and `skipped` never. Pipes, devices
-    and sockets are left out. `passed` receives the paths of recordings with an unknown extension.
+    Links to folders are followed, but not in circles. A subfolder `skipped`, pipes, devices and
+    sockets are left out. `passed` receives the paths of recordings with an unknown extension.
     """
     failed: list[OSError] = []
     if os.path.isdir(name):
@@ -82,7 +82,7 @@ def _check_length(name: str) -> None:
 
 
 def _walk(folder: str, skipped: str | None, failed: list[OSError]) -> Iterator[InputFile]:
-    """Yield the recordings below a folder, not in `skipped`; append listing errors to `failed`."""
+    """Yield recordings below a folder, but not below `skipped` in it; append errors to `failed`."""
     # The folder for the outputs may lie in that of the inputs.
     searched = {real_path(each) for each in (folder, skipped) if each}
     for parent, folders, names in os.walk(folder, onerror=failed.append, followlinks=True):
@@ -124,7 +124,7 @@ def _match(pattern: str, skipped: str | None, failed: list[OSError]) -> Iterator
 
 
 def _is_recording(path: str) -> bool:
-    """Return whether a visible file, not a result, is a recording, by its extension or start."""
+    """Return whether a file is visible, no result, and a recording by extension or first bytes."""
     name = os.path.basename(path)
     if name.startswith(".") or os.path.splitext(name)[0].endswith(RESULT) or is_special(path):
         return False

@@ -97,7 +97,7 @@ def forward(audio: Floats, frame: Frame, window: Floats | None = None) -> Comple
     Raises
     ------
     AlphaMFError
-        ``n_fft`` is below 2, the windows overlap by less than half, or `window` has another length.
+        ``n_fft`` is below 2, the hop is outside 1 to ``n_fft // 2``, or `window` has another shape.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def inverse(
     spectrum
         Spectrum, shape ``(n_fft // 2 + 1, frames)``.
     frame, window
-        As given to `forward`.
+        As given to `forward`, with the same AlphaMFErrors.
     samples
         Length of the signal that is returned.
 

@@ -30,7 +30,7 @@ _LONGEST = 1 << 20
 """Maximum number of characters of a field that is copied into another format."""
 
 _RATIO = 16
-"""Maximum factor by which a compressed frame may grow: text shrinks to a tenth at best."""
+"""Maximum factor by which a compressed ID3 frame may grow; for text, ten suffices."""
 
 _SECONDS = 5
 """Maximum processor time, in seconds, for reading the tags of a file, and for writing them."""
@@ -89,7 +89,7 @@ def _copied(
 
 
 def save(file: Any, output: BinaryIO) -> None:
-    """Write tags to the file that they were read from."""
+    """Write tags to the file that they were read from; raise an AlphaMFError if this fails."""
     output.seek(0)
     third = getattr(file.tags, "version", (0, 0))[:2] == (2, 3)
     try:
@@ -185,7 +185,7 @@ def _limited_time() -> Iterator[None]:
 
 
 class _BoundedZlib(threading.local):
-    """Replaces zlib in mutagen, and refuses frames that would become many times larger."""
+    """Replacement of zlib in mutagen that refuses frames that would become many times larger."""
 
     error = zlib.error
     has_refused = False
@@ -205,7 +205,7 @@ _zlib = _BoundedZlib()
 
 @cache
 def prepare() -> None:
-    """Load all of mutagen, name the common fields that it does not name, and bound its zlib."""
+    """Load all of mutagen, register common fields that it lacks, and limit its decompression."""
     import mutagen
     from mutagen.easyid3 import EasyID3
     from mutagen.easymp4 import EasyMP4Tags

@@ -27,7 +27,7 @@ from alphamf.tools.files import atomic_file, file_errors, printable_name
 def compression(
     original: Recording | None, format: str, subtype: str, rate: int, channels: int
 ) -> dict[str, Any]:
-    """Return options of `soundfile.SoundFile` to keep the bit rate of MP3 or Opus; otherwise {}."""
+    """Return `soundfile.SoundFile` options to keep an original's bit rate of MP3 or Opus, or {}."""
     if original is None or (original.format, original.subtype) != (format, subtype):
         return {}
     size = original.path.stat().st_size
@@ -59,11 +59,11 @@ def _level(kilobits: float, least: int, most: int) -> float:
 class Destination(NamedTuple):
     """Path, encoding and gain of an output."""
 
-    path: str  # The file, or ``-``
-    # format, subtype: as libsndfile names them.
+    path: str  # Path of the file, or ``-`` for standard output
+    # format, subtype: names as in `alphamf.audio.formats`.
     format: str
     subtype: str
-    # A sentence if these differ from the input's, or if the sound is lowered; otherwise None.
+    # A sentence if subtype or derived format differ from the input's, or sound is lowered; or None.
     note: str | None
     gain: float = 1.0  # Factor for the samples, so that those above full scale fit
 
@@ -71,7 +71,7 @@ class Destination(NamedTuple):
 def destination(
     path: str, reader: Recording, *, derived: bool = False, lower: bool = True
 ) -> Destination:
-    """Return how to write a recording to `path`, given by the user, or `derived` from the input."""
+    """Return how to write to `path` (`derived`: from the input); `lower`: lower too loud sound."""
     subtype = reader.subtype
     wanted: formats.Format | None
     if derived:
@@ -165,7 +165,7 @@ class Writer:
         return 20 * math.log10(self.highest)
 
     def write(self, block: Floats) -> None:
-        """Append samples, shape (n, channels).
+        """Append samples, shape (n, channels), multiplied by the gain of `open_writer`.
 
         Integer formats round to the nearest step. They and companded ones clip at full scale;
         floating-point and lossy formats keep larger values.
@@ -195,7 +195,7 @@ class Writer:
         self.frames += len(block)
 
     def _count(self, block: Floats) -> None:
-        """Count the samples above full scale, and update the highest peak."""
+        """Count the samples whose magnitude exceeds full scale, and update the highest peak."""
         magnitude = np.abs(block)
         self.clipped += int(np.count_nonzero(magnitude > 1))
         self.highest = max(self.highest, float(magnitude.max(initial=1)))
@@ -216,7 +216,7 @@ def open_writer(
     within: str | os.PathLike[str] | None = None,
     replace: bool = True,
 ) -> Iterator[Writer]:
-    """Yield a writer to a temporary file; on success, add the metadata and rename the file."""
+    """Yield a writer to a temporary file; on success, add metadata, and rename or copy the file."""
     import soundfile
 
     name = "standard output"
@@ -268,7 +268,7 @@ def open_writer(
 def _muxer(
     original: Original | None, sink: Sink, name: str, options: dict[str, Any]
 ) -> ConfinedMuxer | Muxer:
-    """Open a media file for writing, in a confined process if it copies tracks of `original`."""
+    """Open a media file for writing, in a confined process if possible and `original` is given."""
     if original is not None and sandbox.is_enabled():
         with suppress(NoSandboxError):
             return ConfinedMuxer(original, sink, name, options)
@@ -283,7 +283,7 @@ def _media(original: Recording | None) -> Original | None:
 
 
 def _verify(part: Path, name: str, frames: int) -> None:
-    """Read a file back, and raise an AlphaMFError if its length is not `frames`."""
+    """Read a file back; raise an AlphaMFError unless it has `frames` samples per channel."""
     try:
         with open_reader(part) as written:
             found = written.frames

@@ -51,7 +51,7 @@ PACKAGES = "numpy", "scipy", "soxr", "soundfile"
 
 
 def _about_run(weights: Weights, request: Request) -> dict[str, Any]:
-    """Return models, settings and environment of a run for its result, if `documented`."""
+    """Return the models, settings and environment of a run; {} unless `request` is `documented`."""
     if not request.documented:  # reading the environment takes a quarter of a second
         return {}
     networks = {name: getattr(weights, name) for name in NETWORKS}
@@ -71,9 +71,9 @@ def _about_run(weights: Weights, request: Request) -> dict[str, Any]:
 
 @cache
 def environment() -> dict[str, Any]:
-    """Return the processor, the compiled loops, the BLAS libraries, and versions.
+    """Return the processor, the variants of compiled loops, the BLAS libraries, and versions.
 
-    The dict can be printed as JSON. Equal inputs, settings and environments give equal bits.
+    The dict can be printed as JSON. Equal inputs, settings and environments give equal outputs.
     """
     import soundfile
     from threadpoolctl import threadpool_info
@@ -114,8 +114,8 @@ def _cpu() -> str | None:
 def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]:
     """Denoise one file, write the requested outputs, and return the result to report.
 
-    The denoised file is renamed to its name last, when everything else has worked. If the input was
-    found in a folder and its output exists from an earlier run, the file is skipped.
+    The denoised file gets its name only after all samples and results are computed. If the input
+    was found by a search and its output exists, it is skipped unless `overwrite` is set.
     """
     started = time.perf_counter()
     if job.searched and job.derived and would_overwrite(job.output) and not request.overwrite:
@@ -221,7 +221,7 @@ def _check_renamed(job: Job, target: Destination) -> None:
 
 
 def _check_trim(reader: Recording, target: Destination, request: Request) -> None:
-    """Raise an AlphaMFError if trimming would shift the sound against other tracks or chapters."""
+    """Raise an AlphaMFError if trimming could shift the sound against other tracks or chapters."""
     if request.trim and reader.track is not None and formats.get(target.format).muxer:
         raise AlphaMFError(
             f"`trim_silence` would shift the sound of {reader.name} against its other "
@@ -309,7 +309,7 @@ def _notes(
     trimmer: Trimmer | None,
     of_segments: list[str],
 ) -> str | None:
-    """Return what the user should know about the result, or None."""
+    """Return what the user should know about the result, as one text, or None."""
     omitted = ", ".join(writer.omitted_tracks)
     notes = [
         reader.cut,

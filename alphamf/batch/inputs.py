@@ -22,7 +22,7 @@ from alphamf.tools.files import (
 
 
 def derived_name(item: InputFile, output_dir: str | None, template: str | None = None) -> str:
-    """Return the output path: in a folder, or beside the input, by default with `RESULT` added."""
+    """Return the output path: in `output_dir`, or beside the input with `RESULT` by default."""
     place = item.path if output_dir is None else os.path.join(output_dir, item.relative)
     folder, name = os.path.split(place)
     stem, ext = os.path.splitext(name)
@@ -32,7 +32,7 @@ def derived_name(item: InputFile, output_dir: str | None, template: str | None =
 
 
 def check_template(template: str) -> None:
-    """Raise an AlphaMFError if a template is not valid."""
+    """Raise an AlphaMFError unless a template of {stem} and {ext} is a name that ends in {ext}."""
     try:
         plain = all(
             not conversion and (field in (None, "stem") or (field, spec) == ("ext", ""))
@@ -142,9 +142,9 @@ def plan(
 ) -> Plan:
     """Return the input files with an output name for each, and the inputs that cannot be used.
 
-    No output replaces an input, and no two outputs are the same file. If several outputs would have
-    the same name, the one with its input's extension gets it: inputs that cannot be written in
-    their own format become ``.wav``.
+    No output replaces an input or a `protected` file, and no two outputs are the same file. If
+    several outputs would have the same name, the one with its input's extension gets it: inputs
+    that cannot be written in their own format become ``.wav``.
     """
     if output is not None and output_dir is not None:
         raise AlphaMFError("`output` names a file and `output_dir` a folder; give only one of them")
@@ -184,7 +184,7 @@ def plan(
 
 
 def find(inputs: Iterable[str]) -> list[str]:
-    """Return the paths of the audio files that names refer to, or raise the first AlphaMFError."""
+    """Return the paths of the audio files that names refer to, or raise an AlphaMFError."""
     found, problems, _ = _find(inputs, None)
     if problems:
         raise AlphaMFError(problems[0].sentence)
@@ -192,7 +192,7 @@ def find(inputs: Iterable[str]) -> list[str]:
 
 
 def check_extra(outputs: Mapping[str, str | None], files: Plan, *, overwrite: bool) -> None:
-    """Raise an AlphaMFError for extra outputs of several inputs, of wrong name, or in conflict."""
+    """Raise an AlphaMFError if an extra output has a wrong name or conflict, or several inputs."""
     taken = {
         _identify(name)
         for job in files.jobs
@@ -317,7 +317,7 @@ def _identify(path: str) -> Identity:
 def _conflict(
     job: Job, taken: Mapping[Identity, str], guarded: Mapping[Identity, str], overwrite: bool
 ) -> str | None:
-    """Return an error message if a job's output conflicts with a file or is a link, or None."""
+    """Return an error message if an output conflicts with a file or lies behind a link, or None."""
     source = printable_name(job.source)
     if job.output == STREAM:
         return None

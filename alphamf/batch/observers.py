@@ -128,7 +128,7 @@ class Observers:
             self._picture = Picture(os.path.basename(reader.name), reader.frames, reader.rate)
 
     def watch(self, blocks: Iterable[Floats]) -> Iterator[Floats]:
-        """Yield the blocks of the input unchanged, shape (samples, channels) each; record them."""
+        """Yield the input's blocks, shape (samples, channels); add them to the picture, if any."""
         for block in blocks:
             if self._picture:
                 self._picture.before.add(block)
@@ -149,7 +149,7 @@ class Observers:
             self._activity.append(segment.activity)
 
     def finish(self) -> None:
-        """Write the remaining outputs."""
+        """Write the picture, the uncertainty and the speech ranges, as far as requested."""
         if self._picture and self._plot:
             self._picture.save(self._plot, mode=self._mode, replace=self._replace)
         if self._archive and self._uncertainty:

@@ -42,7 +42,7 @@ class _Input:
         return True
 
     def until(self, end: float) -> Iterator[Samples]:
-        """Yield the blocks before the sample `end`."""
+        """Yield the next blocks, up to but without the sample number `end`."""
         while self.position < end and self.more() and self._held is not None:
             count = int(min(len(self._held), end - self.position))
             block, self._held = self._held[:count], self._held[count:]
@@ -98,7 +98,7 @@ class _Faded:
 def copied(
     blocks: Iterable[Samples], denoised: Callable[[Iterable[Any]], Iterator[Segment]]
 ) -> Iterator[Segment]:
-    """Yield segments of a recording with its own samples, to the bit: nothing is to be removed."""
+    """Yield the segments of `denoised` with the input's samples, to the bit, and zero noise."""
     faded = _Faded(sys.maxsize, 1, at_start=False)
     for segment in denoised(faded.keep(blocks)):
         yield faded.segment(segment, at_end=False)
@@ -111,7 +111,7 @@ def denoise_part(
     frame: Frame,
     denoised: Callable[[Iterable[Any]], Iterator[Segment]],
 ) -> Iterator[Segment]:
-    """Yield segments of a recording, denoised in `part` only; raise an AlphaMFError if it is empty.
+    """Yield segments, denoised in `part` only; raise an AlphaMFError if the part has no samples.
 
     `blocks`: blocks of the recording, shape (samples, channels). `frame`: window and hop of the
     gain, in samples of the recording.

@@ -14,7 +14,7 @@ from alphamf.tools.stopping import finish_on_interrupt, finish_requested
 def run(
     pipe: int, write: Callable[[bytes], Any], options: StreamOptions, raw: SampleFormat | None
 ) -> tuple[float, list[str]]:
-    """Denoise a pipe to its end; return its length in seconds, and notes for the user."""
+    """Denoise a pipe to its end or Ctrl-C; return the length in seconds, and notes for the user."""
     with finish_on_interrupt():
         pipe_stream = PipeStream(pipe, raw)
         kind, samples = pipe_stream.kind, 0

@@ -17,10 +17,10 @@ COLUMNS = 1200
 """Maximum number of columns of a picture: about one per pixel."""
 
 _RANGE = 80.0
-"""Range of the spectrograms in dB, below the loudest time-frequency cell of the input."""
+"""Range of the picture in dB, below the input's loudest time-frequency cell or full scale."""
 
 _HEARD = 50.0
-"""Level in dB, relative to the speech's loudest cell, below which cells are drawn black."""
+"""Depth in dB below the loudest cell of the speech from which on cells are drawn black."""
 
 _SURE = -15.0
 """Error relative to the speech, in dB, up to which the speech is drawn as certain."""
@@ -36,7 +36,7 @@ _CHUNK = 256
 
 
 class Columns:
-    """Means of `total` rows of numbers, added in order, over columns of equal duration."""
+    """Means over columns of equal duration of `total` vectors of `rows` numbers, added in order."""
 
     added: int
 
@@ -49,19 +49,19 @@ class Columns:
         self._taken = 0
 
     def place(self, count: int) -> NDArray[np.intp]:
-        """Return the column indices of the next `count` rows."""
+        """Return the column index of each of the next `count` vectors."""
         index = self.added + np.arange(count)
         return np.minimum(index * self.count // self._total, self.count - 1)
 
     def add(self, rows: Reals) -> None:
-        """Add the next rows, shape (n, rows)."""
+        """Add the next n vectors, shape (n, rows)."""
         place = self.place(len(rows))
         np.add.at(self._sum, place, rows)
         np.add.at(self._rows, place, 1)
         self.added += len(rows)
 
     def complete_columns(self, *, end: bool = False) -> tuple[slice, NDArray[np.float64]]:
-        """Return the indices of the columns completed since the last call, and their means."""
+        """Return the columns completed since the last call (`end`: all others), and their means."""
         last = self.count if end else int(self.place(1)[0])
         part = slice(self._taken, max(last, self._taken))
         self._taken = part.stop

@@ -32,7 +32,7 @@ class Observer(Protocol):
 
 
 Observe = Callable[[Recording, Frame, ExitStack, int], Observer]
-"""Makes the observer of a file, given the gain's frame, a stack for its files, and permissions."""
+"""Function of a recording, the gain's frame, a stack and file permissions; returns an observer."""
 
 Estimator = Callable[[Iterable[Any], int, StreamOptions], Iterator[Segment]]
 """Function of blocks of sound, a rate in Hz and options that yields denoised segments."""
@@ -50,11 +50,11 @@ class Request:
     # refiner, second_stage: as for `alphamf.denoising.weights.find`; low latency has its own.
     refiner: str = "auto"
     second_stage: str = "auto"
-    overwrite: bool = False  # Whether outputs may be replaced
+    overwrite: bool = False  # Whether existing outputs may be replaced
     trim: bool = False  # Whether the sound before the first speech and after the last is cut off
-    # Loudness of the outputs in LUFS, with true peaks limited; None: it is left as it is.
+    # Loudness of the outputs in LUFS, with true peaks limited; None: unchanged loudness.
     loudness: float | None = None
-    part: Part | None = None  # The part of every file to denoise; None for all.
+    part: Part | None = None  # The part of every file to denoise; None: the whole file
     # Time ranges of every file with noise only, as from `alphamf.denoising.hints.check_ranges`.
     noise_from: TimeRanges = ()
     whole: bool = False  # Whether the length of a pipe must be known before it is denoised

@@ -82,7 +82,7 @@ class Trimmer:
         yield from self._until(self._given, min(self._taken, end))
 
     def _until(self, start: int, end: int) -> Iterator[Floats]:
-        """Yield the samples from `start` to `end`, then free the memory of all samples before."""
+        """Yield the samples from `start` to `end`, then free the memory of all before `end`."""
         if start >= end:
             return
         each = 4 * self._channels

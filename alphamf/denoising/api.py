@@ -2,8 +2,8 @@
 
 A segment of one channel goes through an STFT, alpha-MF and a sampler at the dictionary's rate; a
 small network may refine the posterior (`Settings.refine`). The resulting gain is applied to the
-STFT of the segment at its *own* rate. A second network then decides, in short windows, how much of
-the result and of the input is taken. Rate, length and alignment are those of the input.
+STFT of the segment at its *own* rate. A second network may then decide, in short windows, how much
+of the result and of the input is taken. Rate, length and alignment are those of the input.
 """
 
 from base64 import b64encode
@@ -206,7 +206,7 @@ class _Collected:
 def denoise_blocks(
     blocks: Iterable[ArrayLike], rate: float, options: StreamOptions
 ) -> Iterator[Segment]:
-    """Yield the denoised segments of blocks; raise an AlphaMFError if these have no samples."""
+    """Yield the denoised segments of blocks; raise an AlphaMFError if all blocks are empty."""
     check_instance("blocks", blocks, Iterable, "an iterable of arrays")
     samples = 0
     with open_stream(rate, None, options) as stream:
@@ -256,9 +256,9 @@ def denoise(
         How much of the denoising to apply, from 0 (none) to 1 (all); None: what the preset says.
     dereverb
         How much of the room's echo to remove, from 0 to 1 (all), or True for all; None: what the
-        preset says, which is 0.
+        preset says; each named preset has 0.
     max_attenuation
-        Largest attenuation of a time-frequency cell in dB; None: what the preset says: no limit.
+        Largest attenuation of a time-frequency cell in dB; None: as the preset (no limit if named).
     model
         A dictionary, its file, the name of a shipped one, or ``"auto"``: the one for the rate. The
         networks that fit it are loaded, too. Or `alphamf.Weights`: a dictionary and its networks.
@@ -267,8 +267,8 @@ def denoise(
     device
         Device for the sampling: ``"cpu"``, ``"cuda"`` or ``"auto"``.
     jobs
-        Segments to process side by side. On the CPU the result does not depend on it; on a GPU it
-        determines which segments share random numbers.
+        Number of segments or channels to process side by side. On the CPU the result does not
+        depend on it; on a GPU it determines which segments share random numbers.
     max_channels
         Maximum number of channels: each of them takes as long as a recording of one channel.
     channels_first

@@ -1,4 +1,4 @@
-r"""Channels that share a voice as one alpha-MF, that of their independent components.
+r"""Sample channels that share a voice in one alpha-MF, with independent components as its rows.
 
 In each bin, the channels :math:`x` have a covariance R of the speech and N of the noise. With
 :math:`N = L L^H` and the unitary U of eigenvectors of :math:`L^{-1} R L^{-H}`, the columns of
@@ -57,8 +57,8 @@ from alphamf.tools.arrays import Array, Floats, Reals, to_host
 from alphamf.tools.machine import one_thread
 
 LOADING = 1e-3
-"""Added to the diagonal of a covariance, in units of its mean; also the least share of the speech
-in a component, in units of the largest."""
+"""Added to the diagonal of a covariance, in units of the diagonal's mean; also the lower limit of
+the speech's variance in a component, as a fraction of the largest."""
 
 TINY = np.float32(1e-30)
 
@@ -66,8 +66,8 @@ TINY = np.float32(1e-30)
 class Basis(NamedTuple):
     """A common basis of the covariances of speech and noise, in each bin."""
 
-    # A, shape (bins, channels, components), with columns of norm one, by falling ratio of the
-    # speech to the noise.
+    # A, shape (bins, channels, components), with columns of norm one; the ratio of the speech to
+    # the noise falls from the first component to the last.
     columns: Complexes
     # speech, noise: variances of both sources in the components, shape (components, bins).
     speech: Reals
@@ -121,7 +121,7 @@ class ChannelGains:
         self._weights: Floats = (images / images.sum(axis=1, keepdims=True)).astype(np.float32)
 
     def posterior(self, found: Posterior) -> Posterior:
-        """Turn the components' posterior into that of the channels, and that of each chain, too.
+        """Turn the components' posterior, and each chain's own, into posteriors of the channels.
 
         Returns `Posterior`: gain and standard deviation of each channel, shape (channels, bins,
         frames); the variances of speech and noise remain those of the components.
@@ -143,7 +143,7 @@ class ChannelGains:
         return self._sum(self._weights, gain)
 
     def _variance(self, variance: Array) -> Floats:
-        """Return the channels' variances: weighted sums, as components are independent given H."""
+        """Return the channels' variances: sums with squared weights, for independent components."""
         return self._sum(self._weights**2, variance)
 
     def _sum(self, weights: Floats, values: Array) -> Floats:

@@ -1,8 +1,8 @@
 """Estimate the clean speech of segments of equal length through the chain of gains (`gain`).
 
-`sample_gains` applies links 1 and 2, channel by channel; `estimate_speech` applies links 3 to 5 to
-the channels of a segment, which may be linked. Without networks, and with long chains, link 1 is
-applied by `sample_groups` in place of `sample_gains`: channels that share a voice are one alpha-MF.
+`sample_gains` applies links 1 and 2 to each channel; `estimate_speech` applies links 3 to 5 to the
+channels of a segment, which may be linked. In some runs of 100 steps or more (`models_components`),
+channels get a first estimate, and `sample_groups` then samples those that share a voice together.
 """
 
 from collections.abc import Iterator, Sequence
@@ -55,8 +55,8 @@ class ChannelEstimate(NamedTuple):
 
     speech: Floats  # After link 5, shape (samples,), float32
     # gain, gain_std: gain of the speech, from 0 to 1, and its standard deviation: that of the
-    # posterior or, with a refiner, of `uncertainty`; shape (bins, frames). Without a second stage,
-    # the gain of linked channels is the one before the spatial filter.
+    # posterior or, with a refiner, the expected error (`uncertainty`); shape (bins, frames).
+    # Without a second stage, the gain of linked channels is the one before the spatial filter.
     gain: Floats
     gain_std: Floats
     # Proportion of accepted Phi proposals of speech and noise, and of moves of W and H if the
@@ -78,9 +78,9 @@ def sample_gains(
     progress: Progress,
     noises: Sequence[Reals | None],
 ) -> list[SegmentPosterior]:
-    """Sample the gains of sounds of equal length, with all chains in one array, and refine them.
+    """Sample the gains of sounds of equal length, together if possible; a network may refine them.
 
-    `sounds`: finite samples, float32, shape (samples,) each. `noises`: known spectra, or None.
+    `sounds`: finite samples, float32, shape (samples,) each. `noises`: known spectra or None, each.
     """
     machine.configure_allocator()
     # Powers of two, so that scaling is exact, and squares neither overflow nor vanish.
@@ -137,7 +137,7 @@ def _by_clip(array: Array, clips: int) -> Floats:
 def _known(
     noises: Sequence[tuple[Reals | None, np.float32]], model: Dictionary, settings: Settings
 ) -> Reals | None:
-    """Return the known noise spectra in the units of their scaled sounds; None if unknown."""
+    """Return the known noise spectra in the units of their scaled sounds; None if all are None."""
     known = [
         (lowest_rows(noise, model) * np.float64(scale) ** settings.alpha_noise).astype(np.float32)
         for noise, scale in noises
@@ -149,7 +149,7 @@ def _known(
 def _silent(
     spectra: Spectra, scale: np.float32, power: Floats, bins: int, moves: int
 ) -> SegmentPosterior:
-    """Return the result for digital silence: a gain of one; `moves` is the length of acceptance."""
+    """Return the result for digital silence: a gain of one; `moves`: length of its `acceptance`."""
     low, rows = power[:bins], power[bins:]
     gain_std, speech, noise = (np.zeros_like(rows) for _ in range(3))
     high = Posterior(np.ones_like(rows), gain_std, speech, noise, [1.0] * moves, draws=0)
@@ -158,7 +158,7 @@ def _silent(
 
 
 def models_components(settings: Settings) -> bool:
-    """Return whether channels that share a voice are sampled as one alpha-MF (`components`)."""
+    """Return whether channels that share a voice are sampled together (`components`)."""
     wanted = settings.channels == "linked" and not settings.refine and settings.steps >= LONG
     return wanted and bool(least_gain(settings) < 1)
 
@@ -214,7 +214,7 @@ def estimate_speech(
     xp: Any,
     groups: Sequence[Sequence[int]] | None = None,
 ) -> list[ChannelEstimate]:
-    """Estimate the speech in a segment's channels by links 3 to 5; `groups`: channels to link."""
+    """Estimate the speech by links 3 to 5; `groups`: channels to link; None: find the groups."""
     model = weights.dictionary
     gains = [native_gain(each, model) for each in channels]
     estimates: dict[int, ChannelEstimate] = {}

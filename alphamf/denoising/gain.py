@@ -1,7 +1,7 @@
 """The chain of gains: six links, in order, from a posterior to clean speech.
 
 1. `posterior_mean`: posterior mean of the speech's Wiener gain, and its standard deviation. Without
-   networks, and in long chains, channels that share a voice have one posterior (`components`).
+   networks, and with many steps, channels that share a voice are sampled together (`components`).
 2. `refine_gain`: a network (the refiner) reads the posterior and predicts a new gain.
 3. `native_gain`: interpolates the gain from the dictionary's grid to the recording's own. Above the
    dictionary's band, it is that of the wide bands (`high_bands`).
@@ -17,8 +17,8 @@ off before link 6. Where echo is removed, the late reverberation is taken away b
 link (`late_reverberation`), and link 5 has another network, the dereverberator.
 
 `estimate.sample_gains` applies links 1 and 2 to each channel, `estimate.estimate_speech` links 3 to
-5 to the channels of a segment, and `segments` link 6 after the crossfade. Training calls the same
-functions, so that a network is used on what it was trained on.
+5 to the channels of a segment, and `segments` link 6 after the crossfade (at low latency, `stream`
+does). Training calls the same functions, so that a network is used on what it was trained on.
 """
 
 from collections.abc import Sequence
@@ -81,7 +81,7 @@ def mean_around(power: Floats, count: int, axis: int) -> Floats:
 
 
 def floor_of(power: Floats) -> Floats:
-    """Return each bin's floor, its level in pauses, shape (bins, 1), of a power from `smoothed`."""
+    """Return each bin's floor (level in pauses), shape (bins, 1); `power`: as from `smoothed`."""
     return np.quantile(power, QUIET_SHARE, axis=1, keepdims=True)
 
 
@@ -109,7 +109,7 @@ def remove_floor(sound: Floats, rate: int) -> Floats:
 
 ABOVE = 2.0
 """Ratio of a cell's power to the floor at which `faint_noise_gain` keeps half of the amplitude. The
-mean power of steady noise is 1.4 times the floor, and such noise loses 9.5 dB."""
+mean power of steady noise is 1.4 times the floor; averaged over its cells, it loses 9.5 dB."""
 
 MOST_DB = 12.0
 """Largest attenuation of `faint_noise_gain` in dB, in addition to that by the networks."""
@@ -283,7 +283,7 @@ class SegmentPosterior(NamedTuple):
 
     @property
     def whole(self) -> Spectra:
-        """The segment as it came; if echo is removed, without that above the dictionary's band."""
+        """The scaled segment with its echo, except for removed echo above the dictionary's band."""
         return self.spectra if self.with_echo is None else self.with_echo
 
 

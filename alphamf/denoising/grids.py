@@ -46,7 +46,7 @@ def native_grid(model: Dictionary | TrainedNetwork, rate: int) -> Grid:
 
 
 def nearest_hop(length: float) -> int:
-    """Return the nearest hop length whose multiples have a fast FFT.
+    """Return the hop nearest to `length` whose prime factors are all in `KERNELS`.
 
     With a large prime factor the FFT takes several times as long: at 44.1 kHz, with hops of 706
     samples, or 353 at low latency, it would take a sixth of the total time.
@@ -84,9 +84,9 @@ def density(source: Grid, target: Grid) -> np.float32:
 
 
 def regrid(values: Floats, source: Grid, target: Grid, shape: tuple[int, ...]) -> Floats:
-    """Interpolate gains linearly; bins above the band of `source` get the mean of the band's top.
+    """Interpolate linearly; above `BAND_TOP` of the band of `source`, use the mean in that range.
 
-    `values`: gains of a model, shape (bins, frames) on `source`. `shape`: shape on `target`.
+    `values`: gains or power, shape (bins, frames) on `source`. `shape`: shape on `target`.
     """
     if source == target:
         return values

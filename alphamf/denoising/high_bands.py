@@ -1,8 +1,8 @@
 """Frequencies above the dictionary's band: power in wide bands for alpha-MF, and their gains.
 
-Up to 8 kHz the result is that for sound at 16 kHz. Above, alpha-MF continues in wide bands
+Up to 7.6 kHz the result is about that for sound at 16 kHz. Above, alpha-MF continues in wide bands
 (`alphamf.learnt.bands`): each adds one row of power, which the same activations explain. In windows
-of 16 ms, a small network reads the posterior of these bands and the result below them.
+of 16 ms, a small network may predict their gains from their posterior and the result below them.
 """
 
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ NARROW_RATE = 2.2 * NARROW_TOP
 
 TOP, SLOPE = (0.65, 0.85, 0.95), (0.25, 4.0)
 """Borders of two ranges at the top of a sound's band, as fractions of it, and limits of the ratio
-of their powers. Power above the band is set by it: the refiner was not trained on empty bands."""
+of their powers. This ratio sets the power above: the refiner was not trained on empty bands."""
 
 MOST_RAISED = np.float32(3.0)
 """Largest factor by which the first-stage speech is multiplied in a wide band."""
@@ -67,7 +67,7 @@ def count_sounding_bands(spectra: Spectra, dictionary: Dictionary) -> int:
 
 
 def is_narrow(sounds: Sequence[Floats], rate: int) -> bool:
-    """Return whether no sound has anything above the band of telephones; False if all are silent.
+    """Return whether all sounds end with the telephone band; False for low rates and silence.
 
     `sounds`: shape (samples,) each. `rate`: sampling rate in Hz.
     """
@@ -86,8 +86,8 @@ def is_narrow(sounds: Sequence[Floats], rate: int) -> bool:
 def _mean_power(sound: Floats, length: int, overlap: int) -> Reals:
     """Return the mean power of each bin over windows of `length` samples, shape (bins,).
 
-    The first and the last `length` samples are left out: there a segment may continue as its mirror
-    image (`segments`), and the corner in the sound has power at all frequencies.
+    The first and last `length` samples are left out if others remain: a segment may continue there
+    as its mirror image (`segments`), and the corner in the sound has power at all frequencies.
     """
     inner = sound[length:-length]
     sound = inner if len(inner) else sound

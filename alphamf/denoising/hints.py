@@ -28,7 +28,7 @@ LONGEST = 10.0
 """Maximum number of seconds of noise that spectra are learned from; the first ones are used."""
 
 ROUNDED = 0.01
-"""Seconds by which a time range may exceed a recording's length, which is shown rounded."""
+"""Seconds by which a time range may end after a recording, whose length is shown rounded."""
 
 NOISE_STEPS = 60
 """Steps of EM that learn the spectra of a known noise."""
@@ -51,7 +51,7 @@ class Hints(NamedTuple):
     noise_from: TimeRanges = ()
     speech_from: TimeRanges = ()
     # Sound of noise only, shape (samples, channels), float32, to learn the noise's spectra from;
-    # None: they are learned from each segment.
+    # None: they are learned from each segment only.
     noise: Floats | None = None
 
     def without_start(self, seconds: float) -> Hints:
@@ -63,7 +63,7 @@ class Hints(NamedTuple):
         return Hints(noise, speech, self.noise)
 
     def fade_curve(self, start: int, count: int, rate: int) -> Floats:
-        """Return a fade curve that is 0 in noise-only ranges and 1 elsewhere, shape (count,)."""
+        """Return `count` factors from sample `start` on: 0 in noise-only ranges (faded), else 1."""
         times = (start + np.arange(count)) / rate
         kept = np.ones(count)
         for first, last in self.noise_from:
@@ -107,7 +107,7 @@ def hints_of(
     """Return the hints for the given time ranges of a recording; None if there are none.
 
     `blocks`: the recording from its start, shape (samples, channels); only as many as needed are
-    read. `duration`: length of the recording in seconds; a range that ends later raises an error.
+    read. `duration`: length of the recording in seconds; a range may end `ROUNDED` later.
     """
     for name, each in zip(NAMES, ranges, strict=True):
         for start, end in each:
@@ -123,7 +123,7 @@ def hints_of(
 
 
 def _noise_of(blocks: Iterable[Floats], rate: int, ranges: TimeRanges) -> Floats | None:
-    """Return the first `LONGEST` seconds of sound in time ranges; None if it is silent."""
+    """Return the first `LONGEST` seconds of sound in time ranges; None if it is empty or silent."""
     found: list[Floats] = []
     left = round(LONGEST * rate)
     for piece in _cut(blocks, rate, ranges) if ranges else ():
@@ -149,7 +149,7 @@ def _cut(blocks: Iterable[Floats], rate: int, ranges: TimeRanges) -> Iterator[Fl
 
 
 def within(ranges: TimeRanges, times: Reals) -> NDArray[np.bool_]:
-    """Return a mask of the times in seconds that lie in some ranges."""
+    """Return a mask of the times in seconds that lie in one of the ranges, their ends excluded."""
     inside = np.zeros(len(times), bool)
     for start, end in ranges:
         inside |= (start <= times) & (times < end)

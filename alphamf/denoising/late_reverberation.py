@@ -58,7 +58,7 @@ VOICED = (250.0, 8000.0)
 """Range in Hz of the bins from which the amount of echo is estimated."""
 
 DRY = (0.5, 1.0)
-"""Limits in dB of how much its past explains of a recording: up to the first it is dry, from the
+"""Limits in dB of how much of a recording its past explains: up to the first it is dry, from the
 second on it is not. Dry voices of the split dev have a median of .3 to .4, and one in twenty has
 above .5 (.95 at 0 dB); in rooms with an RT60 of .3 s or more, one in twenty has below .8."""
 
@@ -72,7 +72,7 @@ BRIEF = (1.2, 2.1)
 from the second on it is removed. One word shows too little of its room (docs/quality.md)."""
 
 SILENT = np.float32(1e-6)
-"""Power, in units of the bin's mean, that is added to each cell: it bounds the precision."""
+"""Power, in units of the bin's mean, added to others before a division, as they may be zero."""
 
 TOGETHER = 8192
 """Number of cells that are computed at once, so that their arrays stay in the processor's cache."""
@@ -195,7 +195,7 @@ def _precision(innovation: Complexes) -> Reals:
 def mean_precision(power: Reals, dispersion: Reals | float) -> Reals:
     """Return the mean of 1 / Phi given |S|^2, up to a factor, for alpha = 1.
 
-    The law of S has the density 1 / (g + |S|^2)^(3/2) up to a factor, for the squared dispersion g;
-    the mean is -d log density / d |S|^2.
+    S has a density proportional to 1 / (g + |S|^2)^(3/2), where g, the squared dispersion, is given
+    as `dispersion`, and |S|^2 as `power`; the mean is -d log density / d |S|^2.
     """
     return 1 / (power + dispersion)

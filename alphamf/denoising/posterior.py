@@ -135,7 +135,7 @@ class _Summary:
             record.add(state, target)
 
     def needs_gain(self, step: int) -> bool:
-        """Return whether the draw of a step is to store the gain: if it is kept, but not step 1."""
+        """Return whether a step is to store the gain: if it is a kept step, but not step 1."""
         return step > 1 and self._gains[0].keeps(step)
 
     def posterior(self, level: Array, acceptance: list[float]) -> Posterior:
@@ -163,8 +163,8 @@ class _Summary:
 
 
 EDGES = np.geomspace(0.7, 70, 1001)
-"""Edges of the histogram of the cells' R-hat, half a per cent apart; larger values are counted in
-the last class."""
+"""Edges of the histogram of the cells' R-hat, half a per cent apart; values outside are counted in
+the first or the last class."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,7 +253,7 @@ class Agreement:
         return all(np.array_equal(one, two) for one, two in zip(own, others, strict=True))
 
     def __add__(self, other: Agreement) -> Agreement:
-        """Combine the agreement of two recordings that have the same number of chains."""
+        """Return the agreement over two sounds, whose numbers of chains and of draws are equal."""
         rhats = None
         if self._rhats is not None and other._rhats is not None:
             rhats = self._rhats + other._rhats

@@ -289,7 +289,7 @@ def sources(
 ) -> list[Source]:
     """Return the sources for power in units of `level`: speech, noise and the known noise, if any.
 
-    The speech's columns of W get a mean of one. Another alpha keeps the shape of their spectra.
+    The speech's columns of W get a mean of one; with another alpha, their spectra keep the shape.
 
     `level`: as from `bin_levels`, shape (..., bins, 1).
     """

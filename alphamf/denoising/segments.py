@@ -38,8 +38,8 @@ class Segment(NamedTuple):
         Proportion of accepted Phi proposals of speech and noise; and of moves of W and H, if the
         sampler accepts or rejects them, as ``"hmc-positive"`` does.
     activity
-        Probability of speech in each of these frames, in the channel where it is highest; shape
-        (frames,).
+        Probability of speech in each of these frames, shape (frames,): the highest of all channels
+        or, at low latency, that of the channel with the most speech.
     agreement
         How well several chains agree, over all channels; None for a single chain, and for digital
         silence.
@@ -73,7 +73,7 @@ class Segment(NamedTuple):
 class Cutter:
     """Cuts a stream into pieces of ``step + overlap`` samples.
 
-    The last piece has the remaining samples, from ``step / 2 + overlap`` to ``3 step / 2 +
+    The last piece has the remaining samples, over ``step / 2 + overlap`` and up to ``3 step / 2 +
     overlap``, so that none is too short to learn a noise from. A shorter stream is one piece.
     """
 

@@ -73,7 +73,7 @@ OFFERED = ("bounded gradient", "parts", "value")
 
 
 def kernel(name: str) -> Sampler[Any]:
-    """Return a sampler of `SAMPLERS`; raise an AlphaMFError if it cannot be used for denoising."""
+    """Return the sampler of a name; raise an AlphaMFError if it is unknown or cannot denoise."""
     if not isinstance(name, str) or name not in SAMPLERS:
         raise AlphaMFError(
             f"unknown `sampler` {shown_value(name)}; it must be a name in "
@@ -105,13 +105,13 @@ class Settings:
     steps, keep
         Steps of each chain, and how many of the last ones are averaged.
     thin
-        Distance between averaged steps.
+        Distance between the steps whose gains are averaged; `keep` if that is smaller.
     warm_up
         Steps of EM before those of the sampler.
     coarse
         The warm-up reads every `coarse`-th frame; in its last 3 steps, and in short segments, all.
     chains
-        Independent chains that are averaged.
+        Number of independent chains, whose results are averaged.
     blocks
         Number of blocks of rows: each step reads one of them, the minibatch.
     alpha_speech
@@ -127,7 +127,7 @@ class Settings:
         Whether the networks in `Weights` are used. They were trained on posteriors of 15 to 24
         steps, warm-up included; with far more steps the result may be worse than without networks.
         Without them, the gain is the posterior mean, and with 100 steps or more, linked channels
-        that share a voice are sampled as one alpha-MF (`components`).
+        that share a voice are sampled together (`components`) unless a noise is known.
     dry
         Proportion of the input in the output, from 0 to 1: 1 minus the strength.
     dereverb

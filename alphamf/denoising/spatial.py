@@ -35,13 +35,13 @@ TURN = 64
 """Number of frames, one second, in which the voice has one place: voices move, and take turns."""
 
 WHOLE = np.float32(0.04)
-"""Weight of the whole segment in the estimate of a place, for bins long without speech."""
+"""Weight of all frames in the estimate of R, for bins that have no speech for a long time."""
 
 ROUNDS = 2
 """Number of estimates of the matrices: first from the channels' gains, then from the speech."""
 
 APART = 0.02
-"""Fraction of the noise without coherence: otherwise a bin without noise has no inverse."""
+"""Fraction of the noise taken as incoherent between channels, so that its matrix has an inverse."""
 
 LOADING = np.float32(1e-4)
 """Added to the diagonal of the covariance, in units of the diagonal's mean."""
@@ -84,7 +84,7 @@ def coherence(spectra: Sequence[Complexes], gains: Sequence[Floats]) -> float:
 
 
 def _sums(spectra: Complexes, gains: Floats) -> tuple[Floats, Floats]:
-    """Return the magnitude of the cross spectrum and its upper bound, for each block."""
+    """Return the magnitude of the cross spectrum and its upper bound, shape (bins, blocks)."""
     power = _power(spectra)
     weight = _common(power, gains)
     starts = np.arange(0, spectra.shape[2], BLOCK)

@@ -86,8 +86,8 @@ class Stream:
     Raises
     ------
     AlphaMFError
-        The rate is out of range, there are more channels than `max_channels`, a setting or the
-        model cannot be used, or low latency is used with a GPU, several jobs, dereverb or hints.
+        The rate or the number of channels is out of range, a setting or the model cannot be used,
+        or low latency was not compiled or is used with a GPU, several jobs, dereverb or hints.
 
     Examples
     --------
@@ -356,7 +356,7 @@ class FrameDenoiser:
         self._blocks.append(block)
 
     def next(self, *, ended: bool) -> Segment | None:
-        """Return the output for the next block, or None; `ended` means that no block follows."""
+        """Return the output for the next block; without one, the rest if `ended`, else None."""
         if self._blocks:
             block = self._blocks.popleft()
             self._delayed = np.concatenate([self._delayed, block])
@@ -375,7 +375,7 @@ class FrameDenoiser:
         self._progress.stopped = True
 
     def _ready(self, block: Floats, most: int | None = None) -> Segment:
-        """Process samples, shape (samples, channels), and return the output that is ready."""
+        """Process samples, shape (samples, channels); return the output, up to `most` samples."""
         sound = np.concatenate([self._waiting, block])
         whole = len(sound) // self._engine.hop * self._engine.hop
         self._waiting = sound[whole:].copy()

@@ -116,7 +116,7 @@ class SoundProgress:
         self.__dict__.update(state)
 
     def advance(self, key: tuple[int, int], seconds: float, steps: float) -> None:
-        """Report that a task has done `steps` of `seconds` each, or raise a CancelledError."""
+        """Report `steps` of `seconds` each, of task `key`; raise a CancelledError if stopped."""
         if self.stopped or (self._cancel is not None and self._cancel.is_set()):
             raise CancelledError("the denoising was cancelled")
         if self._progress is not None:
@@ -125,7 +125,7 @@ class SoundProgress:
                 self._progress(sum(self._seconds.values()))
 
     def add(self, seconds: float) -> None:
-        """Record seconds of sound that were processed in order, as at low latency."""
+        """Report further seconds of sound, as at low latency; raise a CancelledError if stopped."""
         key = 0, 0
         self.advance(key, 1, self._seconds.get(key, 0) + seconds)
 
@@ -192,7 +192,7 @@ def check_channels(channels: int, most: int) -> int:
 
 
 def count_channels(shape: tuple[int, ...], most: int, *, channels_first: bool) -> int:
-    """Return the number of channels of a first chunk."""
+    """Return the number of channels of a first chunk; raise an AlphaMFError if over `most`."""
     check_orientation(shape, most, channels_first=channels_first)
     return check_channels(shape[1 - channels_first], most) if len(shape) == 2 else 1
 
@@ -220,7 +220,7 @@ def check_chunk(shape: tuple[int, ...], channels: int, *, channels_first: bool) 
 
 
 def to_float(array: Samples) -> Floats:
-    """Return samples as a new float32 array, 1 at full scale; they must be finite."""
+    """Return samples as a float32 copy, 1 at full scale; raise an AlphaMFError if not finite."""
     if array.dtype.kind in "iu":
         found: Floats = array.astype(np.float32)
         if array.dtype.name == "uint8":

@@ -79,7 +79,7 @@ def _by_rows(function: Callable[..., Floats], *arrays: Array) -> Floats:
 def faint_levels(hertz: Reals) -> Floats:
     """Return the power, relative to the mean, at which a cell counts half as faint.
 
-    `hertz`: frequencies of cells, of any shape.
+    `hertz`: frequencies of cells in Hz, of any shape.
     """
     return (CHOSEN.faint / (1 + (hertz / CHOSEN.bend) ** 4)).astype(np.float32)
 
@@ -132,7 +132,7 @@ RATIO = (-3.0, 3.0)
 """Range to which the natural log of a frame's speech power over its noise power is clipped."""
 
 LEVEL = (-8.0, 0.0)
-"""Limits of the log of a frame's speech power over that of the loudest fifth of frames."""
+"""Limits of the natural log of a frame's speech power over that of the loudest fifth of frames."""
 
 WEIGHTS = (0.72, 0.40, 1.99)
 """Weights of both features, and a constant: a logistic regression on ten voices of LibriSpeech,
@@ -142,7 +142,7 @@ LEAST = 0.5
 """Minimum probability of a frame that counts as speech."""
 
 PAUSE, SHORTEST = 0.3, 0.1
-"""Seconds: shorter pauses belong to the speech, and shorter speech is ignored."""
+"""Limits in seconds: shorter pauses belong to the speech, and shorter speech is ignored."""
 
 
 class SpeechRange(NamedTuple):

@@ -74,14 +74,14 @@ class Weights:
         Network of the wide bands above the second stage's band; None: the gain at the top of that
         band is used there.
     causal
-        Network that reads the online chain, at low latency; None: the gain is the chain's.
+        Network that predicts the gain from the chain at low latency; None: the gain is the chain's.
     causal_second_stage
         Network that corrects the result of low latency in windows of 16 ms; None for none.
     causal_high_band
         Network of the wide bands at low latency; None: the gain at the top of the dictionary's band
         is used there.
     narrow
-        Whether segments without sound above 4.4 kHz take the shipped weights for 8 kHz instead.
+        Whether segments without sound above 4.4 kHz may use the shipped weights for 8 kHz instead.
 
     Raises
     ------
@@ -137,7 +137,7 @@ class Weights:
         return CausalNetworks(self.causal, self.causal_second_stage, self.causal_high_band)
 
     def for_narrow_sound(self) -> Weights:
-        """Return the shipped 8 kHz weights, without a refiner or dereverberator that these lack."""
+        """Return the shipped 8 kHz weights, with a refiner and dereverberator if these have one."""
         refiner = "none" if self.refiner is None else "auto"
         return find(NARROW_RATE, refiner=refiner, dereverb=self.dereverberator is not None)
 
@@ -208,7 +208,7 @@ def find_online(
 
 
 def roles(networks: Sequence[str]) -> tuple[str, str]:
-    """Return the names of the refiner and second stage among some networks, for use in `find`."""
+    """Return refiner and second stage for `find` among networks; "auto" twice if there are none."""
     if not networks:
         return "auto", "auto"
     found: dict[type[TrainedNetwork], str] = {}
@@ -255,7 +255,7 @@ def _role(network: TrainedNetwork) -> str:
 
 
 def missing_refiner_note(weights: Weights, refiner: Choice) -> str | None:
-    """Return a note if no refiner is shipped for the dictionary, or None."""
+    """Return a note if `refiner` is "auto" but none fits the dictionary, or else None."""
     if weights.refiner is not None or str(refiner) != "auto":
         return None
     name = weights.dictionary.name
@@ -263,7 +263,7 @@ def missing_refiner_note(weights: Weights, refiner: Choice) -> str | None:
 
 
 def narrow_recording_note(weights: Weights, rate: int) -> str | None:
-    """Return a note if the dictionary has at least twice the rate of the sound in Hz, or None."""
+    """Return a note if the dictionary's rate is at least twice the sound's `rate`, or None."""
     dictionary = weights.dictionary
     if dictionary.rate < 2 * rate:
         return None

@@ -269,7 +269,7 @@ class Workers:
         number: int,
         seconds: float,
     ) -> list[ChannelEstimate]:
-        """Estimate a piece's speech; channels that share a voice are sampled as one alpha-MF."""
+        """Estimate the speech of a piece; sample channels that share a voice together."""
         settings, xp = self._settings, self._xp
         noises = [None] * len(sounds)
         first = self._sample(weights, sounds, number, 0, 0, noises, late, FIRST)
@@ -280,7 +280,7 @@ class Workers:
         return estimate_speech(channels, weights, settings, xp, groups)
 
     def _batch(self) -> None:
-        """Estimate the first waiting pieces that have the same length and weights, as a batch."""
+        """Estimate the first waiting pieces of equal length and weights, as a batch if possible."""
         _, group = next(groupby(self._waiting, key=lambda each: (len(each[0].audio), id(each[1]))))
         pieces, (weights, *_) = zip(*group, strict=True)
         del self._waiting[: len(pieces)]

@@ -75,7 +75,7 @@ def parse_extra(asr: str | None, transcripts: str | None, model: str | None) -> 
 
 
 def read_transcripts(path: str) -> dict[str, str]:
-    """Read a file that has a stem and its words per line, as LibriSpeech; return words by stem."""
+    """Return words by file stem, from a file with one stem and its words per line."""
     with file_errors(path, "read", ValueError):
         lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
     found = {}

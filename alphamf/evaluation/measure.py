@@ -37,7 +37,7 @@ class Cost(NamedTuple):
 
 
 def measure_cost(spec: str, clip: Clip) -> tuple[Floats, Cost]:
-    """Run a method on a clip; return its output, which has the shape of the clip, and its cost."""
+    """Run a method, warmed up once; return its output, of the clip's shape, and its cost."""
     run = method(spec).run
     if spec not in _warm:
         # Imports and preparations do not count as cost; a method that fails here fails again below.
@@ -104,7 +104,7 @@ def measure(
     *,
     stoppable: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Result:
-    """Run a job; errors in its files or its method are stored in the result.
+    """Run a job: write its sounds, and return its result, with the text of any AlphaMFError.
 
     Channels are averaged, for the method and for the scores.
     """
@@ -117,7 +117,7 @@ def measure(
 def scores(
     clean: Floats, noisy: Floats, estimate: Floats, rate: int
 ) -> tuple[dict[str, float | None], dict[str, str]]:
-    """Return the scores of an estimate by name, None if undefined, and the reasons for each None.
+    """Return the scores of an estimate by name, None if undefined, and the reason for each None.
 
     `clean`, `noisy`, `estimate`: shape (samples,).
     """
@@ -218,7 +218,7 @@ def _noisy(job: EvaluationJob, samples: int, rate: int) -> Floats:
 
 
 def _estimate(path: str, clip: Clip) -> Floats:
-    """Return the channel mean of another system's file, cut or padded to the clip's length."""
+    """Return the channel mean of another system's file, cut or padded by at most `MOST_SHORT`."""
     sound, rate = read(path)
     apart = abs(len(sound) - len(clip.noisy))
     if rate != clip.rate or apart > MOST_SHORT * rate:

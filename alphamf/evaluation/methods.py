@@ -31,7 +31,7 @@ class Folder:
     """Folder with the denoised files of another system.
 
     A clip's file has the noisy file's stem, or this stem and one of `ENDINGS`. Its file type may
-    differ. It lies in the same subfolders, in the last of them or in none; if unique, anywhere.
+    differ. It lies in the same subfolders, in the last few or none of them; if unique, anywhere.
     """
 
     def __init__(self, path: str) -> None:
@@ -50,7 +50,7 @@ class Folder:
             raise AlphaMFError(f"{printable_name(path)} contains no audio files")
 
     def file(self, noisy: str) -> tuple[str, str | None]:
-        """Return the file for a noisy file, and None; or an empty string, and why there is none."""
+        """Return the file for a noisy file, and None; if none or several fit, "" and the reason."""
         stem = PurePosixPath(noisy).stem
         *folders, _ = PurePosixPath(noisy).parts
         tails = ("/".join([*folders[k:], stem]) for k in range(len(folders) + 1))
@@ -173,7 +173,7 @@ def restore_entries(described: Mapping[str, Any]) -> list[Entry]:
 
 
 def method(spec: str) -> Method:
-    """Return the method for a spec that `resolve` accepted."""
+    """Return the method called NAME, for the spec ``NAME`` or ``NAME@MODEL``."""
     return all_methods()[spec.partition("@")[0]]
 
 

@@ -160,7 +160,7 @@ def describe_run(entries: Sequence[Entry], *, seed: int, command: str) -> dict[s
 
 
 def earlier_entries(output: Path, entries: Sequence[Entry]) -> list[Entry]:
-    """Return the methods named in ``settings.json`` of a folder, except those in `entries`."""
+    """Return the methods in ``settings.json`` that still exist, except those in `entries`."""
     try:
         settings = json.loads((output / "settings.json").read_text(encoding="utf-8"))
         described = dict(settings["methods"])
@@ -199,7 +199,7 @@ def write(output: Path, results: Sequence[Result], settings: dict[str, Any]) -> 
 
 
 def notes(entries: Sequence[Entry], results: Sequence[Result]) -> Iterator[str]:
-    """Yield a note for each dictionary whose rate is higher than that of some clips."""
+    """Yield a note per method with a dictionary, not ``auto``, of a higher rate than some clips."""
     from alphamf.learnt.dictionary import load
 
     for entry in entries:

@@ -86,8 +86,8 @@ class Pair(NamedTuple):
     # pipe or a device.
     noisy: str
     clean: str
-    # noisy_name, clean_name: the same paths, relative to the folders that the user named, with
-    # forward slashes.
+    # noisy_name, clean_name: the paths relative to a folder that contains all files of the kind,
+    # with forward slashes; `clean_name` is empty if no clean file was found.
     noisy_name: str
     clean_name: str
     # noise, snr: name of the noise and SNR in dB; None if unknown.
@@ -229,7 +229,7 @@ def _checked(pairs: list[Pair]) -> list[Pair]:
 
 
 def _root(argument: str, name: str) -> str:
-    """Return the folder to which names are relative: the input, or that of a file or pattern."""
+    """Return the real path of the folder `name`, or of the folder of the file or pattern `name`."""
     if os.path.isdir(name):
         return real_path(name)
     parts = Path(name).parts[:-1]

@@ -85,7 +85,7 @@ def plan(
 
 
 def lock_results(output: Path) -> AbstractContextManager[None]:
-    """Lock the folder of results against other runs; create it if needed."""
+    """Return a context manager that locks the folder of results, and creates it if needed."""
     sentence = f"another evaluation is writing to `output` {printable_name(output)}"
     return _file(output).lock(sentence, [output / name for name in MADE])
 
@@ -134,7 +134,7 @@ def run(
 
 
 def finished_results(todo: Sequence[EvaluationJob], output: Path) -> dict[str, Result]:
-    """Return the stored results of some jobs by key, except failed ones."""
+    """Return stored results by key, except failed ones and those whose sounds are missing."""
     known = _known(_file(output), todo)
     return {key: result for key, result in known.items() if _is_finished(output, result)}
 

@@ -22,7 +22,7 @@ class Result:
     version: str  # Version of alphamf
     key: str  # Hash of everything that the result depends on
     method: str  # As the user named it, ``NAME`` or ``NAME@MODEL``
-    # noisy, clean: files, relative to the folders that the user named, with forward slashes;
+    # noisy, clean: files, relative to a folder that contains all of the kind, with forward slashes;
     # ``clean`` is empty where no clean file belongs to the noisy one.
     noisy: str
     clean: str
@@ -46,7 +46,7 @@ class Result:
     # Peak resident memory of the process that ran the method, in 10^6 bytes; None if unknown, as
     # for a method that starts another process.
     peak_memory_mb: float | None = None
-    # Denoised file, relative to the folder of results, with forward slashes.
+    # Denoised file, relative to the folder of results, with forward slashes; None after an error.
     audio: str | None = None
     error: str | None = None  # Why there is no result, in one sentence; None if there is one
 
@@ -57,7 +57,7 @@ class Result:
 
     @classmethod
     def from_json(cls, item: Mapping[str, Any]) -> Result:
-        """Return the result for an object made by `to_json`; raise a TypeError for a wrong type."""
+        """Return the result in an object of `to_json`; raise a TypeError or KeyError for others."""
         for name, kind in get_type_hints(cls).items():
             if not _is(item[name], kind):
                 raise TypeError(f"{name} is not a {kind}")

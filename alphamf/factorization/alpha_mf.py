@@ -90,7 +90,7 @@ class AlphaMF(Model):
         self._host_rng: Any = None
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
-        """Draw initial factors, shape (*chains, *clips, D), and Phi from its prior."""
+        """Draw initial factors, (*chains, *clips, D), and Phi from its prior; reset the counts."""
         xp = namespace(self.power)
         theta: Array = xp.empty((*chains, *self.power.shape[:-2], self.size), self.power.dtype)
         rng.random(theta.shape, dtype=theta.dtype, out=theta)
@@ -142,7 +142,7 @@ class AlphaMF(Model):
         return potential, sums
 
     def _block(self, rng: Any) -> int:
-        """Draw a block of rows; synchronise with a GPU once per generator, not once per draw."""
+        """Draw a block's number; synchronise with a GPU once per generator, not once per draw."""
         if self.blocks == 1:
             return 0
         if namespace(self.power) is not np:
@@ -153,7 +153,7 @@ class AlphaMF(Model):
         return int(rng.integers(self.blocks))
 
     def potential(self, rows: slice = slice(None)) -> AlphaMFPotential:
-        """Return the potential of some or all rows at the current Phi."""
+        """Return the potential of `rows` at the current Phi, with the likelihood times `blocks`."""
         return AlphaMFPotential(self, self.latents, rows, self._workspace)
 
     def gain(self, theta: Array, source: int = 0) -> Array:
@@ -170,8 +170,8 @@ class AlphaMF(Model):
     def row_parts(self, theta: Array, source: int) -> tuple[Array, Array]:
         """Return the positive parts of the likelihood's derivative by a log gain per row of v.
 
-        Returns: sums over the columns of v dU/dv, its part from log sigma^2 and its part from |X|^2
-        / sigma^2, each of shape (*chains, *clips, I).
+        Returns: sums over the columns of v dU/dv, times `blocks`: the part from log sigma^2 and the
+        part from |X|^2 / sigma^2, each of shape (*chains, *clips, I).
         """
         return self.potential().row_parts(theta, source)
 

@@ -57,7 +57,7 @@ def states(rng: Any, alphas: Sequence[float]) -> list[Any]:
 
 
 def fill_stable(rng: Any, alpha: float, out: Array) -> Array:
-    """Fill an array with draws of Phi from its prior; see `positive_stable`."""
+    """Fill `out` with draws of Phi from its prior, and return it; see `positive_stable`."""
     return positive_stable(rng, alpha, out)
 
 
@@ -111,7 +111,7 @@ def evaluate(
 
 
 def _base(source: Cells) -> Array | None:
-    """Return v^(2/alpha - 1) with v clipped from below at `TINY`; None if it is one everywhere."""
+    """Raise v to at least `TINY` in place; return v^(2/alpha - 1), None if it is one everywhere."""
     xp = namespace(source.v)
     xp.maximum(source.v, TINY, out=source.v)
     if source.alpha == 1.0:
@@ -148,9 +148,9 @@ def _total(parts: Sequence[Array], but: int | None = None) -> Array:
 def _move(
     rng: Any, power: Array, source: Cells, base: Array | None, parts: list[Array], own: int
 ) -> Any:
-    """Move Phi of one source by Metropolis, with the prior as proposal; count the accepted.
+    """Move Phi of one source by Metropolis, proposed from its prior; return how many are accepted.
 
-    With q = |X|^2 / sigma^2 and t = sigma'^2 / sigma^2, a proposal is accepted when
+    With q = |X|^2 / sigma^2 and t = sigma'^2 / sigma^2, a proposal (sigma') is accepted when
     log u < -log t + q (1 - 1/t), that is log(u t) < q (1 - 1/t).
     """
     xp = namespace(power)

@@ -59,7 +59,7 @@ def log_density(power: Floats, dispersion: Floats, alpha: float) -> Floats:
     Returns
     -------
     ndarray
-        log p(X; v), of the dtype of `power`.
+        log p(X; v), of the common shape and dtype of `power` and `dispersion`.
 
     Raises
     ------
@@ -95,7 +95,7 @@ def log_density(power: Floats, dispersion: Floats, alpha: float) -> Floats:
 
 @lru_cache(maxsize=64)
 def _table(alpha: float) -> Floats:
-    """Return log p_1 at the log r^2 from LOWEST to HIGHEST, for alpha below 2."""
+    """Return log p_1 at log r^2 from `LOWEST` to `HIGHEST` in steps of `STEP`; alpha is below 2."""
     from scipy.interpolate import CubicSpline
 
     h = alpha / 2

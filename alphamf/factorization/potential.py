@@ -16,8 +16,8 @@ from alphamf.inference.protocols import Parts
 from alphamf.tools.arrays import Array, namespace
 
 CELLS = 80_000
-"""Maximum number of cells of a tile, except for longer rows: six arrays of this size take two
-megabytes."""
+"""Maximum number of cells of a tile on a CPU, except for longer rows: six arrays of this size take
+two megabytes in float32."""
 
 
 class Tile(NamedTuple):
@@ -133,7 +133,7 @@ OUTPUTS = {
 
 
 class AlphaMFPotential:
-    """U of a block of rows at fixed Phi, scaled up to the whole matrix."""
+    """U of some rows at fixed Phi, with their likelihood times the number of blocks."""
 
     def __init__(
         self,
@@ -156,7 +156,7 @@ class AlphaMFPotential:
         ]
 
     def _chains(self, array: Array, axes: int) -> Array:
-        """Return a view with a single axis of chains before the clips and the last axes."""
+        """Return a view with a single axis of chains before the clips and the last `axes` axes."""
         kept = array.ndim - axes - (self.model.power.ndim - 2)
         return array.reshape(-1, *array.shape[kept:])
 
@@ -169,7 +169,7 @@ class AlphaMFPotential:
         states: Sequence[Any] | None = None,
         counts: list[Any] | None = None,
     ) -> Iterator[tuple[Tile, list[tuple[Array, Array]], list[Cells], Array]]:
-        """Evaluate tile by tile; yield the tile, its factors, its cells, and its power."""
+        """Evaluate tile by tile; with `states`, move Phi; yield tile, factors, cells and power."""
         model, buffers, xp = self.model, self._workspace, self.model.xp
         flat = self._chains(theta, 1)
         every = model.unpack(flat)
@@ -230,7 +230,7 @@ class AlphaMFPotential:
     def _sums(
         self, theta: Array, want: CellOutput, notes: Notes | None = None, **moves: Any
     ) -> Array:
-        """Return slopes by theta, through v = W H, of each buffer: (0, 1 or 2, *theta.shape)."""
+        """Return the likelihood's slopes by theta, from each buffer: (0, 1 or 2, *theta.shape)."""
         xp = self.model.xp
         sums: Array = xp.zeros((OUTPUTS[want], *theta.shape), theta.dtype)
         flat = sums.reshape(len(sums), *self._chains(theta, 1).shape)
@@ -286,7 +286,7 @@ class AlphaMFPotential:
         return Parts(plus, minus, self.model.shape, self.model.exponent)
 
     def row_parts(self, theta: Array, source: int) -> tuple[Array, Array]:
-        """Return the positive parts by a log gain for this block's rows, as `AlphaMF.row_parts`."""
+        """Return the derivative's parts by a log gain of these rows, as `AlphaMF.row_parts`."""
         xp = self.model.xp
         rows = xp.zeros((2, *theta.shape[:-1], self.model.power.shape[-2]), theta.dtype)
         flat = rows.reshape(2, *self._chains(rows[0], 1).shape)
@@ -297,7 +297,7 @@ class AlphaMFPotential:
         return rows[0][..., self.rows], rows[1][..., self.rows]
 
     def _cells(self, theta: Array) -> tuple[Array, Array]:
-        """Return an array of the rows' cells, and a view with a single axis of chains."""
+        """Return a new array for the rows' cells, and a view of it with a single axis of chains."""
         rows = len(range(self.model.power.shape[-2])[self.rows])
         shape = (*theta.shape[:-1], rows, self.model.power.shape[-1])
         found: Array = self.model.xp.empty(shape, theta.dtype)

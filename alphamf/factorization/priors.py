@@ -201,7 +201,7 @@ class Model:
         return block
 
     def priors(self) -> Iterator[tuple[Source, Prior, slice]]:
-        """Yield each block of theta with its source and prior."""
+        """Yield the source, prior and slice of each block of theta: each free W and each H."""
         for source, (basis, gains) in zip(self.sources, self.layout, strict=True):
             if basis is not None:
                 yield source, source.prior_basis, basis

@@ -34,17 +34,17 @@ def positive_stable(rng: Any, alpha: float, out: Array) -> Array:
        \left(\frac{\sin((1-h)U)}{E}\right)^{(1-h)/h},
        \quad h = \alpha/2,\ U \sim \mathrm{Unif}(0, \pi),\ E \sim \mathrm{Exp}(1).
 
-    The HAMCMC paper (eq. 16) prints the scale as ``2 (cos(pi alpha) / 4)^(2/alpha)``; the scale
-    that gives the Laplace transform above is ``2 cos(pi alpha / 4)^(2/alpha)``, which is what
-    this draws (``tests/factorization/test_stable.py``). Draws are capped at ``exp(LOG_LIMIT)``,
-    which cuts off a probability of 3e-7 at alpha = 0.5 and of 7e-14 at alpha = 1.
+    The HAMCMC paper (eq. 16) prints the scale as ``2 (cos(pi alpha) / 4)^(2/alpha)``; this
+    draws with ``2 cos(pi alpha / 4)^(2/alpha)``, for which E exp(-t Phi) = exp(-(2t)^(alpha/2))
+    (``tests/factorization/test_stable.py``). Draws are capped at ``exp(LOG_LIMIT)``, which cuts off
+    a probability of 3e-7 at alpha = 0.5 and of 7e-14 at alpha = 1. Phi is 2 at alpha = 2.
 
     Parameters
     ----------
     rng
         Generator of `out`'s array module.
     alpha
-        Index of the symmetric law, from 0.5 to 2.
+        Index of the symmetric law, from 0.5 to 2; any other raises an AlphaMFError.
     out
         Buffer that receives the draws, any shape.
 
@@ -118,7 +118,7 @@ def symmetric_stable(
     rng
         Generator of `xp`.
     alpha
-        Index of the law, from 0.5 to 2.
+        Index of the law, from 0.5 to 2; any other raises an AlphaMFError.
     shape
         Shape of the draws.
     dtype

@@ -16,7 +16,7 @@ S = TypeVar("S")
 
 
 def fingerprint(part: object) -> str:
-    """Return the repr that identifies a sampler or record; raise if it has a memory address."""
+    """Return `part`'s repr as its identity; raise an AlphaMFError if it has a memory address."""
     text = repr(part)
     if re.search(r" at 0x[0-9a-f]+", text):
         raise AlphaMFError(
@@ -44,8 +44,8 @@ def load(
 ) -> S:
     """Return the state at `path`, and restore the latents and the record.
 
-    `template` is a state of the same sampler on the same target. A file that cannot be read, or
-    whose identity or arrays differ, raises an AlphaMFError.
+    `template` is a state of the same sampler on the same target. Raises an AlphaMFError if the file
+    cannot be read, or if its identity, or a name, shape or dtype of state or latents, differs.
     """
     arrays, saved = _read(path)
     check_identity(str(path), saved, identity)
@@ -70,7 +70,7 @@ def load(
 
 
 def check_identity(path: str, saved: dict[str, Any], identity: dict[str, Any]) -> None:
-    """Raise an AlphaMFError if the saved values show that a checkpoint is from another run."""
+    """Raise an AlphaMFError if a value of `identity` is not the saved one: it is another run."""
     for name, value in identity.items():
         if saved.get(name) != value:
             raise AlphaMFError(

@@ -33,11 +33,11 @@ CORRELATION_MOST = 0.3
 """Limit of the correlation of a run's end with its start; a run that reaches it is too short."""
 
 HALVINGS = (1, 2, 4)
-"""Divisors of the step size, one per run; the number of steps is multiplied by the same."""
+"""Divisors of the step size, one per run; its number of steps is multiplied by the same number."""
 
 TO_ZERO = ((1 / 3, -2.0, 8 / 3), (0.0, -1.0, 2.0))
-"""Weights of these runs in the bias extrapolated to h = 0: if it has linear and quadratic terms in
-h, or linear ones alone."""
+"""Weights of the runs of `HALVINGS` in the bias extrapolated to h = 0: if the bias has a linear and
+a quadratic term in h, and if it has a linear one alone."""
 
 CERTAIN = 1.65
 """A bias this many standard errors above the limit is found in 95 of 100 checks."""
@@ -59,10 +59,10 @@ class Bias(NamedTuple):
 
     step_size: float
     # bias: means, second moments and the mean of the variances, minus the target's; 0.05 is five
-    # per cent of a standard deviation or variance. error: their standard errors. Shapes (K,).
+    # percent of a standard deviation or variance. error: their K standard errors. Shapes (K,).
     bias: Array
     error: Array
-    correlation: float  # Largest correlation of a coordinate's end with its start
+    correlation: float  # Largest correlation of a coordinate's last value with its first
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Report:
         return "\n".join(lines)
 
     def figure(self) -> Any:
-        """Return a Matplotlib figure of the worst bias by step size; raise if none was measured."""
+        """Return a Matplotlib figure: the worst moment's bias by step size; raise if unmeasured."""
         if not self.biases:
             raise AlphaMFError("there is no figure without the order of the bias")
         Figure = extras.load_library("matplotlib.figure").Figure
@@ -150,12 +150,12 @@ def check(
         order less still passes.
     law
         Mean and covariance of the sampler's own law of theta at its step size, shapes (D,) and
-        (D, D).
+        (D, D). Tested only if the target has ``exact``; None: not tested.
     steps
-        Number of steps at the full step size, of which the second half counts; twice and four
-        times as many at h/2 and h/4. Give enough for the chains to forget their start.
+        Number of steps at the full step size h; twice and four times as many at h/2 and h/4. The
+        second half counts, or, in Geweke's test, the last step. Give enough to forget the start.
     chains
-        Number of chains; the errors fall with its square root.
+        Number of chains, except in the one-step test; the errors fall with its square root.
     seed
         Seed of the random streams.
 
@@ -277,7 +277,7 @@ def _long_run(
     rng: Any,
     every: int = 1,
 ) -> tuple[Array, float]:
-    """Return mean moments per chain over the second half, and the correlation of start and end."""
+    """Return chains' mean moments in the second half, and the largest start-to-end correlation."""
     state = sampler.init(rng, start.copy())
     total: Any = 0.0
     for step in range(steps):
@@ -328,7 +328,7 @@ def _forgotten(biases: tuple[Bias, ...]) -> Finding:
 
 
 def _order(biases: tuple[Bias, ...], order: float) -> Finding:
-    """Test whether the bias at the smallest step size is as small as the promised order demands."""
+    """Test whether the bias falls with the step size with an order of at least `order` - 1/2."""
     first, last = biases[0], biases[-1]
     share = (last.step_size / first.step_size) ** (order - 0.5)
     excess = np.abs(last.bias) - share * np.abs(first.bias)

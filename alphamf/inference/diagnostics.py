@@ -1,7 +1,7 @@
 """Convergence diagnostics: a thin interface to arviz-stats for plain arrays.
 
 Draws have shape (draws, chains, ...), as `records.Trace` keeps them for a theta with one chain
-axis; a single chain is ``draws[:, None]``. `ess`, `mcse`, `rhat` reduce the first two axes.
+axis; a single chain is ``draws[:, None]``. `ess`, `mcse`, `rhat` need at least `LEAST` draws.
 """
 
 from typing import Any, NamedTuple
@@ -107,7 +107,7 @@ def separate_chains(draws: Array, count: int) -> Array:
     Returns
     -------
     Array
-        Shape (draws // count, count * chains, ...).
+        Shape (draws // count, count * chains, ...); draws of an incomplete last round are dropped.
 
     Raises
     ------
@@ -201,7 +201,7 @@ class Moments(NamedTuple):
 
 
 def moments(draws: Array) -> Moments:
-    """Return the moments of draws, shape (draws, chains, ...)."""
+    """Return the moments of draws of shape (draws, chains, ...)."""
     return Moments(len(draws), draws.mean(0), draws.var(0))
 
 
@@ -216,14 +216,14 @@ def merge_moments(first: Moments, second: Moments) -> Moments:
 
 
 def split_rhat(first: Moments, second: Moments) -> Array:
-    r"""Return split R-hat: near 1 if chains agree with each other, and halves of a chain do.
+    r"""Return split R-hat, shape (...): near 1 if chains, and the halves of each chain, agree.
 
     .. math:: \hat R = \sqrt{\frac{n - 1}{n} + \frac{B}{n W}},
 
-    where W is the mean variance within the 2 C half-chains of n draws and B / n the variance of
-    their means (Gelman et al., Bayesian Data Analysis, 2013, section 11.4). The halves, `first`
-    and `second`, have two draws or more; n is their mean. R-hat is 1 if all draws are equal, and
-    infinite if only chains differ. It is not rank-normalised; `diagnostics.rhat` is.
+    where W is the mean variance within the half-chains and B / n the variance of their means
+    (Gelman et al., Bayesian Data Analysis, 2013, section 11.4). The halves, `first` and `second`,
+    have two draws or more per chain, on average n. R-hat is 1 if all draws are equal, and infinite
+    if only half-chains differ. It is not rank-normalised; `diagnostics.rhat` is.
     """
     halves = first, second
     n = (first.draws + second.draws) / 2

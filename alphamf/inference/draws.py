@@ -13,7 +13,7 @@ from alphamf.tools.arrays import Array
 
 
 def draw_gradient(target: Target[P], rng: Any, theta: Array) -> tuple[P, Array]:
-    """Draw a potential; return it and its gradient at theta, which the caller may overwrite."""
+    """Draw a potential; return it and its gradient at theta, an array that may be overwritten."""
     own = getattr(target, "draw_gradient", None)
     if own is not None:
         return own(rng, theta)
@@ -24,7 +24,7 @@ def draw_gradient(target: Target[P], rng: Any, theta: Array) -> tuple[P, Array]:
 def draw_parts(
     target: Target[FactorPotential], rng: Any, theta: Array
 ) -> tuple[FactorPotential, Parts]:
-    """Draw a potential; return it and its gradient's two positive parts, free to overwrite."""
+    """Draw a potential; return it and its gradient's positive parts at theta, free to overwrite."""
     own = getattr(target, "draw_parts", None)
     if own is not None:
         return own(rng, theta)
@@ -33,7 +33,7 @@ def draw_parts(
 
 
 def parts_of(potential: Any, theta: Array) -> Parts:
-    """Return the gradient's two positive parts; raise an AlphaMFError if `potential` has none."""
+    """Return the gradient in two positive parts; raise an AlphaMFError if `potential` has none."""
     return ask(potential, "parts", theta, "a sampler of positive factors")
 
 
@@ -43,7 +43,7 @@ def metric_of(potential: Any, theta: Array) -> Metric:
 
 
 def ask(potential: Any, method: str, theta: Array, asker: str) -> Any:
-    """Call a potential's method at theta; if it is missing, raise an error that names `asker`."""
+    """Call a potential's method at theta; if missing, raise an AlphaMFError that names `asker`."""
     if not hasattr(potential, method):
         raise AlphaMFError(
             f"{asker} needs a target whose potential has {method}(theta), "

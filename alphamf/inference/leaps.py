@@ -51,7 +51,7 @@ class Leap(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """Theta, the momentum and the thermostat after the leaps, as new arrays."""
+    """Theta, momentum and thermostat after the leaps: new arrays, or None for what is not used."""
 
     theta: Array
     momentum: Any
@@ -67,10 +67,10 @@ def leap_many(
     momentum: Array | None = None,
     thermostat: Array | None = None,
 ) -> Moved | None:
-    """Make `count` leaps in compiled code; return None, without a draw, if it does not apply.
+    """Make `count` leaps in compiled code; return None, without a draw, if it cannot do them.
 
-    `theta`: position, shape (*chains, D). `momentum`: p, of the shape of theta. `thermostat`: xi,
-    shape (*chains, 1), which follows the kinetic energy of p.
+    `theta`: position, shape (*chains, D). `momentum`: p, shape as theta; None: p is 0 at the start
+    of a leap, and `drift` is 1. `thermostat`: xi, shape (*chains, 1), follows p's kinetic energy.
     """
     # Only the target's own: a wrapper that forwards attributes draws in another way.
     data: Regression | None = getattr(target, "__dict__", {}).get("regression")

@@ -61,7 +61,7 @@ class Potential(Protocol):
 
 
 class ValuePotential(Potential, Protocol):
-    """A potential that also has a value, which only Metropolis samplers need."""
+    """A potential that also has a value, for samplers whose `needs` contain ``"value"``."""
 
     def value(self, theta: Array) -> Array:
         """Return U at theta up to a constant, shape ``theta.shape[:-1]``."""

@@ -34,7 +34,7 @@ class Key(IntEnum):
     and k for step k."""
 
     VOICE_ORDER = 1 << 28
-    """``(VOICE_ORDER,)`` draws the voices that W is trained on, if there are too many."""
+    """``(VOICE_ORDER,)`` draws the order of the voices for a dictionary, if not all may fit."""
 
     RATINGS = (1 << 29) + 2
     """``(RATINGS, 0, b)`` and ``(RATINGS, 1, j)``: factors of the rows and columns of synthetic
@@ -145,9 +145,9 @@ _BITS = {
 
 
 def uniform(rng: Any, out: Array) -> Array:
-    """Fill `out` with uniform draws from the open interval (0, 1), so that logarithms are finite.
+    """Fill `out` with uniform draws from the open interval (0, 1), without its ends; return `out`.
 
-    NumPy's are odd multiples of 2^-24 (float32) or 2^-53 (float64); CuPy's are clipped into it.
+    NumPy's are odd multiples of 2^-24 (float32) or 2^-53 (float64); CuPy's are clipped.
     """
     xp = namespace(out)
     if xp is not np:

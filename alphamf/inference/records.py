@@ -39,17 +39,17 @@ class Kept:
 class Mean(Kept):
     """Mean and standard deviation of a statistic, over kept steps and leading chain axes.
 
-    Steps after `burn_in` are kept, every `thin`-th of them. Both are updated by Welford's method,
-    in the statistic's dtype, or in float64 if it returns integers or Booleans.
+    Steps after `burn_in` are kept, every `thin`-th of them. Welford's method updates mean and
+    deviation, in the statistic's dtype, or in float64 if it returns integers or Booleans.
 
     Parameters
     ----------
     statistic
         Function of theta and the target, whose value has shape (*chains, ...).
     burn_in
-        Number of steps that are dropped first.
+        Number of steps that are dropped first; a negative one raises an AlphaMFError.
     thin
-        Distance between kept steps.
+        Distance between kept steps; one below 1 raises an AlphaMFError.
     apart
         Number of axes, the last before D, that are not averaged over: axes of clips, not of chains.
     weight
@@ -269,14 +269,14 @@ class Extrapolated(Kept):
 
 
 def terms_of(state: Any) -> tuple[tuple[float, Array], ...]:
-    """Return pairs of a weight and a position of a state, which the estimate adds up."""
+    """Return the positions of a state and their weights in `Extrapolated`: pairs, weight first."""
     if hasattr(state, "terms"):
         return state.terms
     return (1.0, state.middle), (1.0, state.theta), (-1.0, state.coarse)
 
 
 def _identified(statistic: Statistic) -> str:
-    """Return a statistic's name and, if it has code, its checksum: the same in every process."""
+    """Return a statistic's name and the checksum of its code, if any: the same in every process."""
     name = getattr(statistic, "__qualname__", type(statistic).__qualname__)
     code = getattr(statistic, "__code__", None)
     if code is None:

@@ -40,7 +40,7 @@ class Samples(NamedTuple):
     turns
         Number of series that one chain consists of; see `diagnostics.separate_chains`.
     tree
-        `draws` as a pytree like theta0, leaves of shape (kept, chains, ...); None for an array.
+        `draws` as a pytree like theta0, leaves (kept, chains, ...); None if theta0 is an array.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def sample(
     """Sample a posterior given by functions of NumPy, JAX or PyTorch.
 
     If the functions are `JaxDensity`, most samplers run wholly in JAX, with its random numbers. A
-    second call with the same `DensityTarget` and sampler compiles nothing again.
+    second call with the same `DensityTarget`, sampler, steps and shape of theta0 compiles nothing.
 
     Parameters
     ----------
@@ -244,7 +244,7 @@ def _drawn(key: Any, law: tuple[str, Any], shape: tuple[int, ...]) -> Any:
 def _run_in_jax(
     target: Any, sampler: Any, start: Array, steps: int, seed: int, burn_in: int, thin: int
 ) -> tuple[Array, Any]:
-    """Return the kept positions, shape (kept, chains, D), and the last state."""
+    """Run the steps in JAX; return the kept positions, shape (kept, chains, D), and last state."""
     import jax
     import jax.numpy as jnp
 

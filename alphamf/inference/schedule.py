@@ -11,9 +11,9 @@ from alphamf.inference.ranges import FINITE, SHARE, at_least, check_ranges
 
 
 def step_size_at(schedule: Schedule, step: int) -> float:
-    """Return the step size of step `step` (0 for the first); raise an error unless it is positive.
+    """Return the size of step `step` (0 for the first); raise an error unless positive and finite.
 
-    It is a Python float, which leaves an array's dtype as it is, or a value that JAX traces.
+    It is a Python float, which leaves an array's dtype as it is; JAX's traced values are unchecked.
     """
     size = schedule(step) if callable(schedule) else schedule
     # JAX traces sizes from a table, where they were checked; its other arrays are numbers.
@@ -26,7 +26,7 @@ def step_size_at(schedule: Schedule, step: int) -> float:
 
 
 def square_root(size: float) -> float:
-    """Return the square root of a step size, or of a multiple of it."""
+    """Return the square root of a step size or its multiple, which may be a value traced by JAX."""
     return size**0.5 if hasattr(size, "aval") else sqrt(size)
 
 
@@ -39,7 +39,7 @@ class Polynomial:
     Raises
     ------
     AlphaMFError
-        a is not a positive number.
+        a or b is not a positive, finite number.
 
     References
     ----------

@@ -125,7 +125,7 @@ def _whitened(draws: Array, scores: Array, covariance: Array | None) -> tuple[Ar
 
 
 def _kernel(z: Array, s: Array, others: Array, their_s: Array) -> Array:
-    """Return the kernel of samples `z`, with scores `s`, with the `others`, shape (some, n)."""
+    """Return the kernel of samples `z` and `others`, with scores `s` and `their_s`: (some, n)."""
     squares = (z * z).sum(-1)[:, None] + (others * others).sum(-1) - 2 * z @ others.T
     squares = np.maximum(squares, 0)
     q = 1 + squares

@@ -1,9 +1,9 @@
-"""Wide frequency bands of a full-band recording: above the dictionary's band and below it.
+"""Wide frequency bands of a full-band recording: some above 7.5 kHz, others below.
 
 A dictionary at 16 kHz ends below 8 kHz, and so do the networks. Sound above has no separate
 harmonics: bands with half the width of the ear's critical bands describe it up to the end of
-hearing, for a few per cent of the cost of the bins below. The top band also covers everything
-higher.
+hearing, for a few per cent of the cost of the bins below. The gain of the top band also
+applies to everything higher.
 
 References
 ----------
@@ -35,7 +35,7 @@ def _number(frequency: float | Reals) -> Any:
 
 
 def edges() -> Reals:
-    """Return all band edges in Hz, evenly spaced in ERB rate on either side, shape (COUNT + 1,)."""
+    """Return COUNT + 1 band edges in Hz, evenly spaced in ERB rate on each side of `FIRST_HZ`."""
     below = np.linspace(0, _number(FIRST_HZ), BELOW + 1)[:-1]
     above = np.linspace(_number(FIRST_HZ), _number(LAST_HZ), ABOVE + 1)
     return (10 ** (np.concatenate([below, above]) / 21.4) - 1) / 0.00437

@@ -19,13 +19,13 @@ ALIGNMENT = 64
 """Alignment in bytes: the start of every array is a multiple of it."""
 
 PANEL = 64
-"""Columns of a panel of a matrix, as in ``native/_panels.h``."""
+"""Number of columns in a panel of a matrix, as in ``native/_panels.h``."""
 
 BIAS = 128
 """Number that is added to the entries of a matrix, which lie between -127 and 127."""
 
 FAINTEST = 1e-30
-"""A matrix column with no larger absolute value becomes zero: no division by a tiny unit."""
+"""A matrix column becomes zero if its largest absolute value does not exceed this number."""
 
 MATRICES = ("in.weight", "map.weight", ".up", ".down")
 """Ends of the names of the parameters that whole frames are multiplied by."""
@@ -40,7 +40,7 @@ def pack(parameters: Mapping[str, Array]) -> bytes:
 
 
 def aligned(data: bytes) -> bytes:
-    """Return bytes with zeros behind them, up to a multiple of `ALIGNMENT`."""
+    """Return `data` with zeros appended, up to a multiple of `ALIGNMENT` bytes."""
     return data + bytes(-len(data) % ALIGNMENT)
 
 
@@ -82,8 +82,8 @@ def _layers(p: Mapping[str, Array]) -> Iterator[Array]:
 
 
 EDGE = (0.85, 0.9)
-"""Part of the band whose mean replaces everything above it. Most recordings were resampled once and
-end below their band; where they end varies, and is unrelated to the speech."""
+"""Fractions of the band: features above the second become the mean of those between both. Most
+recordings were resampled and end below their band, at a frequency unrelated to the speech."""
 
 
 def fill_band_end(features: Array, xp: Any) -> Array:
@@ -116,7 +116,7 @@ class CausalRefiner(CausalNetwork):
 
 
 class CausalSecondStage(CausalNetwork):
-    """A trained network that corrects the speech of low latency in windows of 16 ms.
+    """A trained network that corrects the speech at low latency in windows of 16 ms.
 
     As `second_stage.SecondStage`, it reads the sound and the speech, and predicts coefficients of
     both; these are real, and there are none for other frames.
@@ -144,7 +144,7 @@ class CausalNetworks(NamedTuple):
 
     refiner: CausalRefiner | None = None  # Predicts the gain; None: the gain is the chain's
     second_stage: CausalSecondStage | None = None  # Corrects the speech in short windows
-    # Predicts the gains of wide bands above the dictionary's; None: the gain at its top is used.
+    # Predicts gains of wide bands above the dictionary's band; None: the gain at its top is used.
     high_band: CausalHighBand | None = None
 
 

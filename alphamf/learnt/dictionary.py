@@ -169,7 +169,7 @@ class Dictionary:
         Parameters
         ----------
         count
-            From 0 (the dictionary as it is) to 18; above 0, the dictionary needs rows `above`.
+            From 0 (no bands appended) to 18; above 0, it raises an AlphaMFError if `above` is None.
 
         Examples
         --------
@@ -186,7 +186,7 @@ class Dictionary:
         return replace(self, basis=basis, above=None, bands=count)
 
     def save(self, path: str | os.PathLike[str], *, replace: bool = True) -> None:
-        """Save the dictionary as an ``.npz`` file, with W in half precision.
+        """Save a dictionary without `bands` as an ``.npz`` file, with W in half precision.
 
         Parameters
         ----------
@@ -288,7 +288,7 @@ def shipped_dictionaries() -> dict[str, Path]:
 def choose(model: str | os.PathLike[str], rate: int) -> Dictionary:
     """Return the dictionary `model`, or for ``"auto"`` the shipped one for audio at `rate` Hz.
 
-    Above 8 kHz, this is the one for 16 kHz: half of a sibilant's sound lies above 4 kHz.
+    At rates above 8 kHz, this is the one for 16 kHz: half of a sibilant's sound lies above 4 kHz.
     """
     if str(model) != "auto":
         return load(model)

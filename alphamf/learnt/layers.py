@@ -57,12 +57,12 @@ def variant() -> str:
 
 
 def supports(array: Array) -> bool:
-    """Return whether the functions of this module support this kind of array."""
+    """Return whether compiled layers exist and `array` is a NumPy array of float32."""
     return AVAILABLE and isinstance(array, np.ndarray) and array.dtype == np.float32
 
 
 def pack_matrix(matrix: Floats) -> Array:
-    """Return a matrix as the right side of `multiply`: in tiles of bfloat16, for many rows.
+    """Return a matrix as the right side of `multiply`: in tiles of bfloat16.
 
     The matrix stays in float32 if the processor is not fast at that, or if its sizes are no
     multiples of a tile's.
@@ -175,7 +175,7 @@ class CompiledNetwork:
         return cells_of(out, bins)
 
     def _planar(self, matrix: Array) -> Floats:
-        """Return a matrix whose columns, one per bin and channel, are in the order of planes."""
+        """Return a matrix with its columns, one per bin and channel, laid out in padded planes."""
         *rows, columns = matrix.shape
         bins = self._bins
         made = np.zeros((*rows, columns // bins, stride_of(bins)), np.float32)
@@ -277,7 +277,7 @@ def correlate(
 def correlate_dilated(x: Array, taps: Array, distance: int, xp: Any) -> Array:
     """Correlate each channel with its taps over frames; the ends are padded with zeros.
 
-    `x`: shape (..., frames, channels). `taps`: shape (taps, channels).
+    `x`: shape (..., frames, channels). `taps`: shape (taps, channels), `distance` frames apart.
     """
     near = frames_at_taps(x, len(taps), distance, -2, xp)
     return sum(frames * tap for frames, tap in zip(near, taps, strict=True))
@@ -298,5 +298,5 @@ def leaky_rectify(x: Array, xp: Any) -> Array:
 
 
 def logistic(logit: Array, xp: Any) -> Array:
-    """Return the gain with this logit; it is computed by tanh, because exp would overflow."""
+    """Return the gain with this logit; it is computed by tanh, because exp could overflow."""
     return 0.5 * (1 + xp.tanh(logit / 2))

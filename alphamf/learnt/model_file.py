@@ -24,7 +24,7 @@ from alphamf.tools.jsonlines import replace_infinite
 Model = TypeVar("Model")
 
 FORMAT = 1
-"""Format of the header; files with another format were written by another version."""
+"""Number of the header's format; files with another one were written by another version."""
 
 MOST_SHOWN = 40
 """Maximum number of characters of a file's text in an error message."""
@@ -77,7 +77,7 @@ class Origin:
 
     @cached_property
     def sha256(self) -> str:
-        """SHA-256 of the file; empty if the file has changed since the model was loaded."""
+        """SHA-256 of the file; empty if it has changed since it was loaded, or cannot be read."""
         import hashlib
 
         try:

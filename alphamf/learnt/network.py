@@ -1,4 +1,4 @@
-"""Architecture of the networks: input features and outputs per cell.
+"""Architecture of the networks, and their input features and outputs per cell.
 
 A network has two parts. A stack of residual blocks reads whole frames over a long time through
 dilated convolutions (as in Conv-TasNet), and computes a few feature maps; small convolutions over
@@ -37,7 +37,7 @@ LOGIT = 3.0
 SLOPE = 0.1
 """Slope of the leaky rectifiers below zero."""
 NORM_EPSILON = 1e-5
-"""Added to a frame's variance in the blocks' normalisation."""
+"""Number added to a frame's variance in the blocks' normalisation."""
 NARROWEST = 1e-3
 """Minimum distance of a gain from 0 and 1 before its logit is taken."""
 SILENT = 1e-10

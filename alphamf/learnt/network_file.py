@@ -34,7 +34,7 @@ class TrainedNetwork:
     """First part of the names of shipped files of this class: KIND-RATE.npz."""
 
     cell_shapes: ClassVar[tuple[tuple[int, int], ...]] = ((network.FEATURES, network.OUTPUTS),)
-    """Input features and outputs of a cell, as a network of this class may have them."""
+    """Numbers of input features and outputs per cell that a network of this class may have."""
 
     causal: ClassVar[bool] = False
     """Whether no tap reads later frames, so that the network can run frame by frame."""
@@ -189,7 +189,7 @@ def find(name: str) -> Path:
 
 
 def summary(model: Dictionary | TrainedNetwork) -> str:
-    """Return a line on a model: its rate, and its window, or its columns, frames and alpha."""
+    """Return a line: a model's rate, and a network's window or a dictionary's size and alpha."""
     if isinstance(model, TrainedNetwork):
         window = f"{1000 * model.frame.n_fft / model.rate:g} ms"
         return f"{model.rate} Hz, network for windows of {window}"
@@ -198,7 +198,7 @@ def summary(model: Dictionary | TrainedNetwork) -> str:
 
 
 def details(model: Dictionary | TrainedNetwork) -> dict[str, str]:
-    """Return the properties of a model, and the training details stored in its file.
+    """Return the properties of a model, and the training details in `about`, as text.
 
     Unprintable characters, such as terminal escapes, are escaped.
     """

@@ -13,7 +13,7 @@ from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.tools.arrays import Array, namespace
 
 OVERLAP = 0.15
-"""Minimum overlap of windows, as a fraction: a quarter takes a fifth longer, and is no better."""
+"""Minimum overlap of neighbouring windows, as a fraction of their length."""
 
 
 def apply_in_windows(
@@ -82,9 +82,9 @@ def raise_gain(
     around: int = AROUND,
     used: slice = slice(None),
 ) -> Array:
-    """Return a gain raised to an exponent per frame: `exponent` in speech, `in_pauses` in pauses.
+    """Return a gain raised to `exponent`, or, in pauses, to `in_pauses` if that is larger.
 
-    `gain`, `power`: predicted gain, and |X|^2, shape (..., bins, frames). `used`: bins that decide.
+    `gain`, `power`: gain and |X|^2, (..., bins, frames). `used`: bins in which pauses are found.
     """
     if exponent >= in_pauses:
         return gain**exponent

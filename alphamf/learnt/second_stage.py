@@ -97,7 +97,7 @@ class SecondStage(TrainedNetwork):
         return Coefficients(change * sound, change * speech + (1 - change), tuple(taps))
 
     def _coefficients(self, noisy: Array, first: Array) -> tuple[Array, ...]:
-        """Compute `coefficients` for one window, without damping the network's correction."""
+        """Compute `coefficients` for one window, at a `change` of 1."""
         xp: Any = namespace(noisy)
         unit = xp.sqrt(mean_level(noisy.real**2 + noisy.imag**2, xp))
         read = features(noisy / unit, first / unit, 0.0, xp)[..., : self.sizes.features]
@@ -188,7 +188,7 @@ def speech(noisy: Array, first: Array, factors: Coefficients, xp: Any) -> Array:
 
 
 def keep_sibilants(made: Array, noisy: Array, first: Array, hertz: Array) -> None:
-    """Undo in `made` a part of what it attenuates above `SIBILANTS`; more, if `first` keeps more.
+    """Above `SIBILANTS`, move `made` towards a louder `first` by the fraction |first| / |noisy|.
 
     `hertz`: frequency of each bin, shape (bins,). The others are spectra, shape (bins, frames).
     """

@@ -86,7 +86,7 @@ def default_device(kind: Kind) -> int:
 
 
 def find(wanted: str | None, kind: Kind) -> Device:
-    """Find a device by its number or by words of its name; None: the default, or the first one."""
+    """Find a device by its number or words of its name and API; None: the default or first one."""
     able = [device for device in devices() if device.max_channels(kind)]
     if wanted is None:
         number = default_device(kind)
@@ -193,7 +193,7 @@ _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux
 
 
 def run_virtual_microphone(plugin: bytes, strength: float, ready: Callable[[], None]) -> None:
-    """Run a virtual microphone, denoised, until an error; call `ready` when it has started."""
+    """Run a denoised virtual microphone, calling `ready` at its start; its end raises an error."""
     program = shutil.which("pipewire") if sys.platform == "linux" else None
     if program is None:
         raise AlphaMFError("a virtual microphone needs PipeWire (Linux), which is not installed")

@@ -47,7 +47,7 @@ class Playout:
 
     Playing starts, and starts again after a gap, when `margin` samples would remain after a block
     is taken. If more than twice as many remain for a second, because the input's clock is fast or
-    after a temporary delay, all but `margin` are dropped, or the sound would stay late.
+    after a delay, as many are dropped as were in excess of `margin` at all times of this second.
 
     `margin`: number of samples; below the size of a block, gaps become likely.
     """
@@ -69,7 +69,7 @@ class Playout:
             self._waiting = np.concatenate([self._waiting, block])
 
     def take(self, count: int) -> Floats:
-        """Return the next samples, shape (count, channels); silence where there are none."""
+        """Return the next samples, shape (count, channels); silence at first and in gaps."""
         with self._lock:
             out = np.zeros((count, self._waiting.shape[1]), np.float32)
             if not self._playing and len(self._waiting) < self.margin + count:
@@ -95,7 +95,7 @@ class Playout:
 class Duplex:
     """An input and an output device that run together; use it as a context manager.
 
-    `buffer`: latency to request from each device, in seconds.
+    `buffer`: latency to request from each device, in seconds; half of it is the playout's margin.
     """
 
     def __init__(self, source: Line, target: Line, channels: int, buffer: float) -> None:

@@ -35,7 +35,7 @@ class RecordingPaths(NamedTuple):
 
 
 def names(wanted: str) -> RecordingPaths:
-    """Choose both paths by a .wav file or a folder; raise an AlphaMFError if one exists."""
+    """Choose both paths by a .wav file or a folder, which is created; refuse existing files."""
     before = Path(wanted)
     ending, folder = before.suffix.lower(), os.path.isdir(before)
     if ending != ".wav" and ending in formats.SUFFIXES and not folder:
@@ -120,7 +120,7 @@ class Levels(NamedTuple):
 
     input: float  # Level of the sound that is recorded
     output: float  # Level of the sound that is played
-    noise: float  # Level of the noise that the stream has estimated, at any strength
+    noise: float  # Level of the noise that the stream has estimated, whatever the strength
 
     @property
     def reduction(self) -> float:
@@ -129,7 +129,7 @@ class Levels(NamedTuple):
 
 
 class Monitor:
-    """Denoises sound block by block, with a strength that can be changed, and records it."""
+    """Denoises sound block by block, at a strength that can be changed; records it with `take`."""
 
     def __init__(self, stream: Stream, strength: float = 1.0, take: Take | None = None) -> None:
         self.strength: float = strength

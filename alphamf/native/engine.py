@@ -189,7 +189,7 @@ class Engine:
 
     @property
     def acceptance(self) -> float:
-        """Proportion of proposed moves of Phi that were accepted in the last hop."""
+        """Proportion of accepted moves of Phi in the last hop with sound; 1 before there is one."""
         return float(_LIBRARY.alphamf_acceptance(self._engine))
 
     @property
@@ -206,8 +206,8 @@ class Engine:
     def read(self, *, bands: bool = False) -> Floats:
         """Return the inputs of the refiner, or of the network of bands, at the last hop of sound.
 
-        |X|^2, gain, its standard deviation, variances of speech and noise: shape (5, channels,
-        bins), with |X|^2 and variances in units of `level`; zeros before the first such hop.
+        |X|^2, gain, its standard deviation, variances of speech and noise: shape (5, channels, bins
+        or bands), with |X|^2 and variances in units of `level`; zeros before the first such hop.
         """
         shape = 5, self._channels, BANDS if bands else self._bins
         found = np.zeros(shape, np.float32)

@@ -22,11 +22,11 @@ if sys.platform == "linux":
     FILES["VST3"] = f"alphamf.vst3/Contents/{platform.machine()}-linux/{NAME}"
 TEXTS = "alphamf.lv2/manifest.ttl", "alphamf.lv2/alphamf.ttl"
 _URI, _LONGEST = b"urn:alphamf:", 1 << 16
-"""Start of the plug-ins' URIs in these texts, and number of bytes that are searched for it."""
+"""Start of the plug-ins' URIs in `TEXTS`, and number of bytes that are searched for it."""
 
 
 def plugin(wide: bytes, narrow: bytes) -> bytes:
-    """Return the plug-ins' file, as bytes; `wide`, `narrow`: weights above 8 kHz, and up to it."""
+    """Return the plug-ins' file; `wide`, `narrow`: weights for rates above 8 kHz, and up to it."""
     file = library_file()
     if file is None:
         raise no_compiler("plug-in")
@@ -35,7 +35,7 @@ def plugin(wide: bytes, narrow: bytes) -> bytes:
 
 
 def _folder(kind: str) -> Path:
-    """Return the user's folder for a kind of plug-in: first in ``KIND_PATH``, or the default."""
+    """Return the user's folder for a kind of plug-in: first in ``LV2_PATH`` etc., or a default."""
     if first := os.environ.get(f"{kind}_PATH", "").split(os.pathsep)[0]:
         return Path(first)
     try:

@@ -71,7 +71,7 @@ def bss_eval(reference: Reals, noise: Reals, estimate: Reals, taps: int = 512) -
 
 
 def sdr(reference: Reals, estimate: Reals, taps: int = 512) -> float:
-    """Signal-to-distortion ratio in dB, as in `bss_eval`; it does not depend on the noise.
+    """Return the signal-to-distortion ratio in dB, as in `bss_eval`; the noise is not needed.
 
     Only the effect of a filter of `taps` samples does not count as an error.
 
@@ -126,7 +126,7 @@ def energy_ratio_db(signal: Doubles, error: Doubles) -> float:
 
 
 def _projections(sources: Doubles, estimate: Doubles, taps: int) -> list[Doubles]:
-    """Return the projections on the delays of the first source, of the first two, and so on.
+    """Return the projections of `estimate` on the delays of the first source, first two, and so on.
 
     `sources`: shape (sources, samples). `estimate`: (samples,). Projections: (samples + taps - 1,).
     """

@@ -32,7 +32,7 @@ SCALES = (
 
 
 def check(path: str) -> None:
-    """Raise an AlphaMFError if a file is not a DNSMOS P.835 network."""
+    """Raise an AlphaMFError if a file is not a DNSMOS P.835 network or cannot be run."""
     given, found = _network(path).get_inputs(), _network(path).get_outputs()
     if len(given) != 1 or given[0].shape[-1] != SAMPLES or found[0].shape[-1] != len(SCALES):
         raise AlphaMFError(

@@ -21,7 +21,7 @@ from alphamf.tools.files import printable_name, reason
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text in lower case, without punctuation except apostrophes."""
+    """Return the words of a text in lower case, without punctuation except apostrophes in words."""
     return re.findall(r"[^\W_]+(?:'[^\W_]+)*", text.lower().replace("’", "'"))  # noqa: RUF001
 
 

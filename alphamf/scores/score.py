@@ -27,7 +27,7 @@ An utterance and the pause after it last at least .39 s, so that a clip of this 
 
 
 def si_sdr(reference: Reals, estimate: Reals) -> float:
-    r"""Scale-invariant signal-to-distortion ratio in dB; means are removed first.
+    r"""Return the scale-invariant signal-to-distortion ratio in dB; means are removed first.
 
     .. math:: 10 \log_{10} \frac{\|a s\|^2}{\|\hat s - a s\|^2}, \qquad
        a = \frac{\langle \hat s, s \rangle}{\langle s, s \rangle}.
@@ -58,7 +58,7 @@ def si_sdr(reference: Reals, estimate: Reals) -> float:
 
 
 def stoi(reference: Reals, estimate: Reals, rate: int, extended: bool = False) -> float:
-    """Short-time objective intelligibility, about 0 to 1, or its extended form ESTOI.
+    """Return the short-time objective intelligibility, about 0 to 1, or its extended form ESTOI.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def stoi(reference: Reals, estimate: Reals, rate: int, extended: bool = False) -
     Raises
     ------
     AlphaMFError
-        The clip holds less than .4 s of speech.
+        The signals hold less than .4 s of speech, differ in length, are silent or not finite.
 
     References
     ----------
@@ -103,7 +103,7 @@ def stoi(reference: Reals, estimate: Reals, rate: int, extended: bool = False) -
 
 
 def pesq(reference: Reals, estimate: Reals, rate: int) -> float:
-    """PESQ on its listening-quality scale, 1 to 4.6: narrow band at 8 kHz, wide band at 16 kHz.
+    """Return PESQ as listening quality, 1 to 4.6: narrow band at 8 kHz, wide band at 16 kHz.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def pesq(reference: Reals, estimate: Reals, rate: int) -> float:
     Raises
     ------
     AlphaMFError
-        The rate or the length does not fit, no speech is found, or the package pesq is absent.
+        The rate or a signal does not fit, no speech is found, or the package pesq is absent.
 
     References
     ----------

@@ -32,7 +32,7 @@ TYPES = {
 
 
 def build(store: Path, limits: Limits, jobs: int, ending: Callable[[], bool]) -> Starlette:
-    """Return the web application, which denoises `jobs` recordings at a time, in folder `store`."""
+    """Return the web application, which denoises up to `jobs` recordings at a time, in `store`."""
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -73,7 +73,7 @@ def _routes(recordings: Recordings, limits: Limits, ending: Callable[[], bool]) 
 
 
 def _static() -> dict[str, tuple[bytes, str]]:
-    """Return the content and type of each static file by URL path, so no URL is used as a path."""
+    """Return content and media type of each static file by its URL path; requests open no files."""
     folder = files("alphamf.serving")
     found = {f"/{each.name}": each for each in folder.joinpath("static").iterdir()}
     found["/"] = found.pop("/index.html")

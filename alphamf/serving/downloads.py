@@ -95,7 +95,7 @@ class Downloads:
             return _Held(answer, stack.pop_all())
 
     async def archive(self, request: Request) -> _Held:
-        """``GET /api/archive?id=...&dry=...``: several results in a zip archive."""
+        """``GET /api/archive?id=...&dry=...``: one or more results in a zip archive."""
         wanted = request.query_params.getlist("id")
         if not 0 < len(wanted) <= self.most:
             raise HTTPException(400, f"give 1 to {self.most} recordings as id=")
@@ -115,7 +115,7 @@ class Downloads:
             return _Held(answer, stack.pop_all())
 
     async def _file(self, recording: ServerRecording, mix: Mix, stack: AsyncExitStack) -> Download:
-        """Return the file of a result; write it first if `mix` differs from the denoised file.
+        """Return a result's name and file; the file is written first unless a run has written it.
 
         The file is kept until `stack` is closed. An HTTPException says why there is no file.
         """
@@ -142,7 +142,7 @@ class Downloads:
 def _sources(
     recording: ServerRecording, start: int, count: int
 ) -> tuple[str, list[tuple[Path, SoundShape, int]]]:
-    """Return the kind of the speech, and file, shape and first sample of input and speech."""
+    """Return which speech is ready, and file, shape and first sample of each sound to send."""
     whole, folder, ahead = recording.sound, recording.folder, recording.preview
     sources = [(folder / SOUND, whole, start)]
     if start + count <= recording.count_ready_samples():
@@ -163,7 +163,7 @@ def _check_echo_free(recording: ServerRecording) -> dict[str, Any]:
 
 
 def _mixes(request: Request, count: int) -> list[Mix]:
-    """Return the mix of each download; the query may give a value once, or `count` times."""
+    """Return the mix of each download; the query has each value at most once, or `count` times."""
 
     def each(name: str, otherwise: str) -> list[str]:
         given = request.query_params.getlist(name) or [otherwise]

@@ -24,7 +24,7 @@ POLICY = (
 )
 
 UNFRAMED = "; frame-ancestors 'none'"
-"""Added to the policy if there is a token: no other page may then show this one in a frame."""
+"""Text added to `POLICY` if there is a token: no page may then show this one in a frame."""
 
 HEADERS = {
     "content-security-policy": POLICY + UNFRAMED,
@@ -116,7 +116,7 @@ class Guard:
 
 
 def header_values(scope: Message, name: bytes) -> list[str]:
-    """Return all values of the header `name`, in lower case, of a request."""
+    """Return all values of a request's header; `name` is the header's name in lower case."""
     return [value.decode("latin-1") for key, value in scope["headers"] if key == name]
 
 

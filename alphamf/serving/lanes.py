@@ -28,7 +28,7 @@ class Ticket:
     task: Task  # The task to run
     # Called with seconds of sound done and seconds in all, in the lane's thread.
     progress: Callable[[float, float], None]
-    # Called with the outcome, in the lane's thread, unless the ticket was stopped.
+    # Called with the outcome, in the lane's thread, unless it was stopped or the lanes closed.
     done: Callable[[Outcome], None]
     started: Callable[[], None]  # Called in the lane's thread, before the task runs
     guest: str  # Visitor that the task is for
@@ -39,7 +39,7 @@ class Ticket:
 
 
 class Lanes:
-    """Lanes that run tasks of one queue; guests take turns, with at most `most` tasks at a time."""
+    """Lanes that run tasks of one queue; guests take turns, each with up to `most` at a time."""
 
     def __init__(self, count: int, *, prepared: bool = False, most: int | None = None) -> None:
         self._prepared, self._most = prepared, most or count
@@ -109,7 +109,7 @@ class Lanes:
             return ticket
 
     def _choose(self) -> Ticket | None:
-        """Return the ticket of the guest with fewest running tasks, served longest ago; or None."""
+        """Return a ticket of the guest with fewest running tasks (tie: served earliest) or None."""
         places = {guest: place for place, guest in enumerate(self._served, 1)}
         free = [each for each in self._queue if self._running[each.guest] < self._most]
         turn = [(self._running[each.guest], places.get(each.guest, 0)) for each in free]
@@ -148,7 +148,7 @@ class Lanes:
 
 
 def _given(ticket: Ticket, worker: Worker | None) -> Worker | None:
-    """Send a task to `worker` or to a new worker, and return it; None if none can be started."""
+    """Send a task to `worker` or a new one, and return this worker; None if none can be started."""
     try:
         worker = worker or Worker(work, True)
     except OSError as error:

@@ -17,9 +17,9 @@ class Limits:
     upload: int = 1000 * MB  # Largest upload in bytes
     # Maximum number of samples of a recording over all channels: two hours of stereo at 48 kHz.
     samples: int = 2 * 3600 * 48_000 * 2
-    jobs: int = 100  # Maximum number of recordings that are kept; more are refused
+    jobs: int = 100  # Maximum number of recordings that are kept at a time
     uploads: int = 8  # Maximum number of uploads that are received at a time
-    # Maximum number of connections; a new one may close the oldest without a request of a user.
+    # Maximum number of connections; a new one may close the oldest that serves no user.
     connections: int = 128
     # head, idle: longest wait for a request; and for the next part of an upload, or until a part of
     # an answer is sent; in seconds.
@@ -27,7 +27,7 @@ class Limits:
     idle: float = 20.0
     # Minimum rate of an upload in bytes per second, on average over every `idle` seconds.
     least_rate: float = 1000.0
-    # Longest time that reading a recording, a preview or a download may take, in seconds.
+    # Longest time of reading a recording, denoising a preview or writing a download, in seconds.
     short: float = 300.0
     # Longest time of denoising beyond `short`, in seconds per second of sound and channel.
     long: float = 100.0
@@ -40,7 +40,7 @@ class Limits:
     guests: bool = False
 
     def part(self, count: int) -> int:
-        """Return how many of `count` things a visitor may have: an eighth if `guests`, else all."""
+        """Return a visitor's part of `count`: an eighth, at least 1, if `guests`, otherwise all."""
         return max(1, count // 8) if self.guests else count
 
 
@@ -54,7 +54,7 @@ PUBLIC = Limits(
     guests=True,
     short=60.0,
 )
-"""Limits of a server that everybody may use: 10 minutes of stereo, deleted after 15 minutes."""
+"""Limits of a server that everybody may use; `samples`: 10 minutes of stereo at 48 kHz."""
 
 
 def has_room(folder: Path, size: int, spare: int) -> bool:

@@ -95,7 +95,7 @@ class SoundPicture:
 class Band:
     """Level of the speech and its range of uncertainty, written column by column.
 
-    `frames`: length of the recording in samples. `frame`: STFT frame of the gain, in samples.
+    `frames`: length of the recording in samples. `frame`: STFT window and hop of the gain.
     """
 
     def __init__(self, frames: int, frame: Frame, file: BinaryIO) -> None:

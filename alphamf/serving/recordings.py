@@ -115,7 +115,7 @@ class ServerRecording:
         }
 
     def error_message(self, outcome: Outcome) -> str:
-        """Return an outcome's error message without the server's paths; print any traceback."""
+        """Return an error message without server paths, or `FAULT` after printing a traceback."""
         if outcome.details:
             print(outcome.details, file=sys.stderr, end="")
             return FAULT
@@ -148,7 +148,7 @@ class Recordings:
         return self._all.get(name)
 
     def create(self, name: str, preset: str, seed: int, guest: str = "") -> ServerRecording:
-        """Create the folder and entry of an upload; raise an AlphaMFError if there are too many."""
+        """Return a new recording with its folder; raise an AlphaMFError if there are too many."""
         held, most = Counter(each.guest for each in self._all.values()), self._limits.jobs
         if self._limits.guests and len(self._all) >= most:
             self._make_room(held, held[guest])
@@ -176,7 +176,7 @@ class Recordings:
         self._put(self._short, recording, task, self._looked)
 
     def start_preview(self, recording: ServerRecording, start: int) -> None:
-        """Queue ten seconds from the sample `start`, to be denoised before the rest."""
+        """Queue up to ten seconds from the sample `start`, to be denoised before the rest."""
         recording.previewing = True
         spare = self._limits.spare
         task = PreviewTask(recording.folder, recording.sound, start, recording.seed, cores(), spare)
@@ -245,7 +245,7 @@ class Recordings:
             raise AlphaMFError("the recording was removed")
 
     def remove(self, recording: ServerRecording) -> None:
-        """Stop the tasks of a recording, and delete it."""
+        """Remove a recording; its tasks are stopped and its folder is deleted in the background."""
         if self._all.pop(recording.id, None) is None:
             return
         self._touch(recording)
@@ -286,7 +286,7 @@ class Recordings:
         *,
         first: bool = False,
     ) -> Ticket:
-        """Queue a task; its callbacks run in the event loop as long as the recording exists."""
+        """Queue a task and return its ticket; callbacks of a removed recording are not called."""
 
         def call(function: Callable[..., None], *arguments: Any) -> None:
             if recording.id in self._all:

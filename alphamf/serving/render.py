@@ -25,7 +25,7 @@ SOURCE, SOUND, SPEECH = "source", "input.f32", "speech.f32"
 """File names in a recording's folder: the upload, its samples, and the speech's samples."""
 
 ECHO_FREE = "echo-free"
-"""Folder in a recording's folder, for the same files of the speech without echo."""
+"""Name of the folder in a recording's folder for the results and pictures without echo."""
 
 INPUT_PICTURE, SPEECH_PICTURE, BAND = "input.picture", "speech.picture", "band.picture"
 
@@ -115,7 +115,7 @@ class RenderTask:
     derived: bool  # Whether the file has the input's format
     mix: Mix  # Format and processing of the download
     sound: SoundShape  # Shape of the recording's sound
-    # Number of samples of each segment; written segment by segment, as some encoders need it.
+    # Number of samples of each segment of the speech; the file is written segment by segment.
     segments: tuple[int, ...]
     spare: int  # As in `Limits`
 

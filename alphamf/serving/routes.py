@@ -29,11 +29,11 @@ from alphamf.tools.stopping import STEP, Stopwatch, elapsed_seconds
 FULL = 507, "the server's disk does not have enough free space for this file", {"retry-after": "2"}
 
 KINDS = ("audio/", "video/", "application/octet-stream", "application/ogg")
-"""Accepted content types; a request without one is accepted, too."""
+"""Beginnings of the accepted content types; a request without a type is accepted, too."""
 
 
 def check(request: Request, limits: Limits, store: Path) -> None:
-    """Raise an error (413, 415 or 507) if the headers of an upload are not acceptable."""
+    """Raise an error if an upload's type (415) or size (413) is refused or the disk full (507)."""
     kinds = request.headers.getlist("content-type")
     if not all(kind.lower().startswith(KINDS) for kind in kinds if kind):
         raise HTTPException(
@@ -56,7 +56,7 @@ def check_size(size: int, limits: Limits) -> None:
 
 
 async def receive(request: Request, path: Path, limits: Limits) -> None:
-    """Write a request's body to a new file; raise an error if it is empty, too large or slow."""
+    """Write a request's body to a new file; an HTTPException says why it cannot be accepted."""
     watch, before, size = Stopwatch(), 0, 0
     stream = request.stream()
     try:
@@ -191,7 +191,7 @@ class Api:
         return JSONResponse(find(self.recordings, request).as_json())
 
     async def remove(self, request: Request) -> Response:
-        """``DELETE /api/recordings/ID``: stop its tasks, and delete its files."""
+        """``DELETE /api/recordings/ID``: stop the recording's tasks, and delete its files."""
         self.recordings.remove(find(self.recordings, request))
         return Response(status_code=204)
 
@@ -203,7 +203,7 @@ class Api:
         return StreamingResponse(self._states(wanted), media_type="text/event-stream")
 
     async def preview(self, request: Request) -> Response:
-        """``POST /api/recordings/ID/preview``: denoise ten seconds from second ``start`` on."""
+        """``POST /api/recordings/ID/preview``: denoise up to ten seconds from second ``start``."""
         recording = find_decoded(self.recordings, request)
         if recording.previewing or recording.state not in ("waiting", "denoising"):
             raise HTTPException(409, "a preview already exists, or is not needed")

@@ -112,7 +112,7 @@ def protocol(allowed: Limits) -> type[asyncio.Protocol]:
 
 
 TOKEN = "ALPHAMF_TOKEN"
-"""Environment variable with the token, required if other machines can reach the server."""
+"""Environment variable with the token, required if a server for other machines is not public."""
 
 ONE = 0.5
 """Time within which several signals count as one, in seconds."""
@@ -143,7 +143,7 @@ class Serving:
 
 
 def serve(serving: Serving, ready: Callable[[str, Path], None]) -> None:
-    """Serve until a signal; call `ready` with the page's address and a file that opens it."""
+    """Serve until a signal comes; call `ready` with the page's address and a file that opens it."""
     token = _token(serving)
     with temporary_folder("alphamf-serve-") as store, _listen(serving) as listener:
         limits = serving.limits
@@ -180,7 +180,7 @@ def serve(serving: Serving, ready: Callable[[str, Path], None]) -> None:
 
 
 def write_entrance(folder: Path, address: str) -> Path:
-    """Write a private file that redirects to an address, which others must not see; return it."""
+    """Write a private file that redirects to a secret address, and return the file's path."""
     path = folder / "open.html"
     with system_errors("the file that opens the browser cannot be written"):
         # O_EXCL refuses whatever has that name, a link too.
@@ -198,7 +198,7 @@ def _end_with_terminal() -> None:
 
 
 def _token(serving: Serving) -> str:
-    """Return the token from the environment, or a new one for this machine; empty if public."""
+    """Return the valid token of the environment, a new one for this machine, or "" if public."""
     if serving.public:
         _check_named(serving)
         return ""
@@ -253,7 +253,7 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """On the first signal, end after the current requests; on the second, end immediately."""
+        """Let the first signal end the server after its requests, and a second one immediately."""
         asked = [0.0]
 
         def end(number: int, _: object) -> None:

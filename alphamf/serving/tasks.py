@@ -185,5 +185,5 @@ Task = ReadTask | PreviewTask | DenoiseTask | RenderTask
 
 
 def work(task: Task, update: Update | None) -> Any:
-    """Run a task in a worker process, and return its result."""
+    """Run a task and return its result; the worker processes call this function."""
     return task.run(update)

@@ -37,7 +37,7 @@ PATIENCE = 10.0
 
 @contextmanager
 def connect_client(address: str, workers: int) -> Iterator[Client]:
-    """Yield a client of the cluster at an address, or of a new local one, which stops with it."""
+    """Yield a client of the cluster at an address, or of a new local cluster for this block."""
     try:
         import dask
         from distributed import Client, LocalCluster
@@ -124,7 +124,7 @@ def describe(client: Client) -> str:
 
 
 _INTERVAL = 1.0
-"""Minimum time between two progress messages of a worker, in seconds: all pass one scheduler."""
+"""Minimum time in seconds between a worker's progress messages, except an item's last message."""
 
 
 class Task(NamedTuple):
@@ -166,7 +166,7 @@ def each(
 
 
 def _check(client: Client, task: Task) -> None:
-    """Raise an AlphaMFError if the scheduler or a worker cannot run the task."""
+    """Raise an AlphaMFError if a worker cannot run the task or the scheduler's version differs."""
     places = client.run(_unfit, task, on_error="return")
     found = {
         f"worker {address}": problem
@@ -185,7 +185,7 @@ def _check(client: Client, task: Task) -> None:
 
 
 def _other_version(task: Task) -> str | None:
-    """Return an error phrase if this machine has another version of alphamf, otherwise None."""
+    """Return an error phrase if alphamf's version here is not `task.version`, otherwise None."""
     found = version("alphamf")
     if found == task.version:
         return None
@@ -245,7 +245,7 @@ def _outcomes(
 
 
 def _attempt(packed: bytes, task: Task) -> Outcome:
-    """Process an item on a worker, in the user's folder; the outcome does not contain the item."""
+    """Process an item on a worker, in `task.folder`; the outcome does not contain the item."""
     from distributed import Reschedule, Status, get_worker
 
     worker = get_worker()

@@ -103,7 +103,7 @@ _lock = threading.RLock()
 
 
 def load_library(name: str) -> Any:
-    """Import a module of librosa or Matplotlib with the settings that the library ships with.
+    """Import and return a module of librosa or Matplotlib with the library's default settings.
 
     A library that the program has already imported keeps its settings.
     """

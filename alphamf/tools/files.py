@@ -270,7 +270,7 @@ def temporary_place() -> str:
 
 
 def make_folder(path: str | os.PathLike[str], within: str | os.PathLike[str] | None = None) -> None:
-    """Create the folder of a file that will be written, and flush its name to disk."""
+    """Create the folder of a file and flush its name to disk; see `refuse_links` for `within`."""
     folder = Path(path).parent
     if within is not None:
         refuse_links(folder, within)
@@ -282,7 +282,7 @@ def make_folder(path: str | os.PathLike[str], within: str | os.PathLike[str] | N
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Raise an AlphaMFError before the work starts if a file cannot be written."""
+    """Raise an AlphaMFError if a file cannot be created in its folder, or is a folder itself."""
     name = printable_name(path)
     if not os.access(os.path.dirname(path) or os.curdir, os.W_OK):
         raise AlphaMFError(
@@ -314,7 +314,7 @@ def is_special(path: str | os.PathLike[str]) -> bool:
 
 
 def is_file(path: Path) -> bool:
-    """Return whether a path is a regular file."""
+    """Return whether a path is a regular file; raise an AlphaMFError if the system does not say."""
     with file_errors(path, "opened"):
         return path.is_file()
 

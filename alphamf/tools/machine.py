@@ -84,7 +84,7 @@ def configure_allocator() -> bool:
 
 @contextmanager
 def keep_freed_memory() -> Iterator[bool]:
-    """Let the process keep all freed memory until the end of the block; yield whether it does.
+    """Let the process keep up to 2 GB of freed memory during the block; yield whether it does.
 
     Every training step allocates the same gigabyte. If it is returned to the system after each
     step, mapping its pages again takes a quarter of the time.

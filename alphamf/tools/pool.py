@@ -131,7 +131,7 @@ class _Crew:
             yield suspect, Outcome(self._items[suspect], error=sentence, code=1)
 
     def _finish(self) -> Iterator[tuple[int, Outcome]]:
-        """Yield places and outcomes of the remaining items; items of dead workers are suspects."""
+        """Yield places and outcomes of the remaining items; collect the items of dead workers."""
         from alphamf.tools.processes import wait_for_workers
 
         self._assign()
@@ -141,7 +141,7 @@ class _Crew:
             yield from filter(None, done)
 
     def _assign(self) -> None:
-        """Send items to idle workers."""
+        """Start workers if needed, and send items to those that are idle."""
         self._hire()
         for worker in self._workers:
             if worker.ready and worker.place is None and self._todo:
@@ -176,7 +176,7 @@ class _Crew:
         return sum(worker.place is None for worker in self._workers)
 
     def _lose(self, worker: Worker) -> None:
-        """Remove a worker that has died."""
+        """Remove a worker that has died, and note its item, if any, for a second attempt."""
         from alphamf.tools.processes import end
 
         self._workers.remove(worker)

@@ -28,7 +28,7 @@ from alphamf.tools.stopping import (
 )
 
 _INTERVAL = 0.1
-"""Minimum time between two progress messages of a worker, in seconds."""
+"""Minimum time in seconds between a worker's progress messages, except an item's last message."""
 
 _method = "spawn"
 _SAFE_PATH = "PYTHONSAFEPATH"

@@ -41,7 +41,7 @@ MANIFEST = "MANIFEST.csv"
 
 
 def read_manifest(folder: Path, columns: Sequence[str]) -> list[dict[str, str]]:
-    """Return the rows of a corpus's manifest; raise an AlphaMFError if one lacks a column."""
+    """Return a manifest's rows; raise an AlphaMFError if not readable or if a column is missing."""
     path = folder / MANIFEST
     with (
         file_errors(path, "read", AlphaMFError, UnicodeDecodeError, csv.Error),

@@ -16,8 +16,8 @@ the decision A of the frame before,
    G = \frac{\xi}{1 + \xi} \exp\left(\frac12 E_1(v)\right), \qquad
    v = \frac{\xi}{1 + \xi} \gamma, \qquad A = G |y|.
 
-The papers have d = .98 and, for steps of 16 ms, b = .8. Here d = .96 and b = .9 for 16 ms, chosen
-on the train sentences of NOIZEUS; :math:`\xi_0` is -25 dB, and G is limited to 1.
+The papers have d = .98 and b = .8, with steps of 16 ms. Here, with steps of 8 ms, d = .96 and
+b = .95, chosen on the train sentences of NOIZEUS; :math:`\xi_0` is -25 dB, and G is limited to 1.
 
 References
 ----------
@@ -42,7 +42,7 @@ OVERLAP = 4
 """Ratio of window and hop: windows of 32 ms every 8 ms."""
 
 START_FRAMES = 12
-"""Number of frames in the first tenth of a second, which count as noise."""
+"""Number of frames at the start that count as noise: about a tenth of a second."""
 
 PRESENT_SNR = 10**1.5
 """15 dB, the SNR of speech where it is present."""
@@ -54,7 +54,7 @@ LEAST_SNR = 10**-2.5
 """Minimum of the a-priori SNR: -25 dB."""
 
 SILENT = 1e-8
-"""Power, relative to the mean, up to which a frame is digital silence and is skipped."""
+"""Power relative to the mean: frames up to it are skipped; noise estimates are at least this."""
 
 
 def denoise(clip: Clip) -> Floats:

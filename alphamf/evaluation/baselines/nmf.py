@@ -1,7 +1,7 @@
 r"""Semi-supervised NMF: speech spectra from the dictionary, one noise spectrum learned.
 
 The spectrogram V of the recording is approximated by :math:`\hat V = W H`. W has the dictionary's
-columns, which stay fixed, and a column for the noise. It and H are fitted by the updates
+columns, which stay fixed, and a column for the noise. The latter and H are fitted by the updates
 
 .. math:: H \leftarrow H \left(\frac{W^\top (V \hat V^{\beta - 2})}{W^\top \hat V^{\beta - 1}}
    \right)^{1 / (2 - \beta)}, \qquad

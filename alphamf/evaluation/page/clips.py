@@ -48,7 +48,7 @@ class Sound(NamedTuple):
 
 
 def read(path: Path) -> Sound | None:
-    """Read the first `SECONDS` of a file as mono; return None if there is no finite sound."""
+    """Read the first `SECONDS` of a file as mono; None if unreadable, empty or not finite."""
     try:
         with open_sound(path, printable_name(path)) as file:
             rate = file.samplerate
@@ -147,7 +147,7 @@ class Sample(NamedTuple):
 
 
 def choose_clips(results: list[Result], method: str) -> list[tuple[str, Result]]:
-    """Return the clips with the best, median and worst SI-SDR gain of a method, if they exist."""
+    """Return title and result of a method's best, median and worst clips by SI-SDR gain, if any."""
     known = {
         (result.noisy, result.clean): (gain, result)
         for result in results

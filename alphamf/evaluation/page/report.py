@@ -94,7 +94,7 @@ def _parts(
     main: str | None,
     rival: str | None,
 ) -> dict[str, Any]:
-    """Return the tables, charts and samples of the sections."""
+    """Return tables, charts, samples, failures and reasons by their names in the template."""
     compared = tables.differences(results, found, rival) if rival else {}
     picked = clips.choose_clips(results, main) if main else []
     return {
@@ -186,7 +186,7 @@ class Reason(NamedTuple):
 
 
 def reasons(results: list[Result]) -> list[Reason]:
-    """Return the reasons for missing scores, most frequent first; numbers in them are ignored."""
+    """Return reasons for missing scores, most frequent first, merged if only numbers differ."""
     seen: Counter[tuple[str, str]] = Counter()
     example: dict[tuple[str, str], str] = {}
     for result in results:

@@ -113,7 +113,7 @@ DEFINITIONS = {
     "interval goes from the 2.5th to the 97.5th percentile of the mean differences (seed 0); not "
     "computed for fewer than 10 clips",
 }
-"""What each column means, in one line."""
+"""Meaning of the columns and signs in the tables, by name."""
 
 NONE = "\N{EN DASH}"
 """Text of a number that does not exist."""
@@ -161,7 +161,7 @@ class Protagonists(NamedTuple):
     """Names of the methods that the report compares; None where there is no such method."""
 
     main: str | None  # Best method of alphamf, or else the best method
-    rival: str | None  # Best of the other methods, or else the input
+    rival: str | None  # Best baseline, or else the input
     best: str | None  # Best of all methods except the input and oracles
 
 
@@ -209,7 +209,7 @@ def verdict(results: list[Result], styles: dict[str, Style]) -> str:
 
 
 def _ahead(results: list[Result], method: str, other: str) -> tuple[str, str]:
-    """Return, as texts, how much a method's SI-SDR is above another's, and the interval."""
+    """Return, as texts, how far a method's SI-SDR is above or below another's, and the interval."""
     mean, low, high, _ = paired_difference(results, method, other, "si_sdr")
     ahead = f"{number(abs(mean), 2)} dB {'less' if mean < 0 else 'more'}"
     interval = f" (95 % interval {number(low, 2)} to {number(high, 2)} dB)"
@@ -217,7 +217,7 @@ def _ahead(results: list[Result], method: str, other: str) -> tuple[str, str]:
 
 
 class Heading(NamedTuple):
-    """The heading of a column of scores, and how a click on it sorts."""
+    """The heading of a column of numbers, and how a click on it sorts."""
 
     # label, unit: text.
     label: str
@@ -226,7 +226,7 @@ class Heading(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """A score in a table, with its error and whether it is the best."""
+    """A number in a table, with its error or interval, sort key and mark."""
 
     # text, beside: the number, and its error or interval in small print.
     text: str
@@ -286,7 +286,7 @@ def _memory(results: list[Result]) -> Cell:
 
 
 def summary(results: list[Result], styles: dict[str, Style]) -> Table:
-    """Return the table of means, with a row per method; the best of each column is marked."""
+    """Return the table of means and costs, with a row per method; the best values are marked."""
     names = [name for name in SCORES if values(results, name)]
     total = clip_count(results)
     headings = [Heading("clips")]

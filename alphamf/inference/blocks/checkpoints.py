@@ -17,8 +17,8 @@ INDEX = "checkpoint.json"
 def save(folder: Path, walk: Any) -> None:
     """Save this rank's blocks to the step's folder; then rank 0 marks the folder as the latest.
 
-    Whenever a run is stopped, a complete checkpoint exists: that of an earlier step, or this
-    one.
+    Only then does rank 0 remove the blocks of earlier steps. So from the first checkpoint on, a
+    complete one exists whenever the run is stopped.
     """
     with file_errors(folder, "written"):
         latest = folder / str(walk.steps)
@@ -60,7 +60,7 @@ def _remove_older(folder: Path, walk: Any) -> None:
 
 
 def load(folder: Path, walk: Any) -> None:
-    """Load the latest checkpoint, if any, into a walk; raise an error if it is of another run."""
+    """Load the latest checkpoint, if any, into `walk`; raise if it is broken or of another run."""
     index_file = folder / INDEX
     if not index_file.exists():
         return
@@ -94,7 +94,7 @@ def _identity(walk: Any) -> dict[str, Any]:
 
 
 def _arrays(walk: Any, b: int) -> dict[str, Any]:
-    """Return the arrays of a row block: its rows, its column block, its sums of predictions."""
+    """Return a row block's arrays by name: its rows, its column block, its sums of predictions."""
     arrays = {}
     for chain in walk.chains:
         arrays[f"rows.{chain.number}"] = chain.rows[b]

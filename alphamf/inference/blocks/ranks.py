@@ -53,7 +53,7 @@ class SingleProcess:
         return own
 
     def collect(self, item: Any) -> list[Any] | None:
-        """Return the items of all ranks, that is, of this one."""
+        """Return a list of the items of all ranks: of this one alone."""
         return [item]
 
     def barrier(self) -> None:
@@ -161,7 +161,7 @@ class Ranks:
 
 
 def launched_ranks() -> Ranks | None:
-    """Return the ranks, or None if no MPI launcher started this process; raise without MPI."""
+    """Return the ranks, None if no MPI launcher started this process; raise if MPI is missing."""
     if not any(name in os.environ for name in LAUNCHERS):
         return None
     try:

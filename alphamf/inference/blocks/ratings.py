@@ -78,7 +78,7 @@ class ListedRatings:
         self._sorted = tuple(self._sort(*entries) for entries in (train, test))
 
     def _sort(self, rows: Array, columns: Array, values: Array) -> tuple[Entries, Array]:
-        """Sort entries block by block; return them, the start of each block, and the last end."""
+        """Sort entries by block; return them, and the array of block starts and the last end."""
         check_index("rows", rows, self.shape[0])
         check_index("columns", columns, self.shape[1])
         of_rows, of_columns = (bounds(n, self.blocks) for n in self.shape)
@@ -114,7 +114,7 @@ class SyntheticRatings:
     """
 
     shape: tuple[int, int]  # Number of rows and columns
-    count: int  # About how many ratings there are
+    count: int  # Approximate number of ratings, those for testing included
     _: KW_ONLY
     rank: int  # Number of factors
     blocks: int  # B, the number of row blocks and of column blocks

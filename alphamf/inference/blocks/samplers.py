@@ -29,7 +29,7 @@ class StateLayout(NamedTuple):
     # How many of these arrays, the first ones, are positions; the last of them is the newest.
     positions: int
     moves: int  # Number of parts of the data that a step draws; blocks of H move for each
-    sums: int  # Numbers that a block adds to the sums over all blocks in a step
+    sums: int  # Number of quantities that are summed over all blocks in a step
 
 
 def layout(sampler: Any) -> StateLayout:
@@ -93,9 +93,9 @@ def _elementwise(walk: Any, sampler: SGLD | PSGLD) -> None:
 
 
 def _sgrrld(walk: Any, sampler: SGRRLD) -> None:
-    """Move the fine chain twice and the coarse chain once, each on its own part of the data.
+    """Move the fine chain twice and the coarse chain once; each move draws a part of the data.
 
-    A block of H is on a different rank for each of the three gradients, so both noises of the fine
+    A block of H can be on another rank for each of the three gradients, so both noises of the fine
     chain are drawn again for the coarse chain.
     """
     fine, coarse = walk.chains
@@ -150,7 +150,7 @@ def _hamcmc(walk: Any, sampler: HAMCMC) -> None:
 
 
 def combination(products: Array, w: Array, h: float, gamma: float) -> Array:
-    r"""Return the weights a, b of S, Y in HAMCMC's move; only these need sums over all blocks.
+    r"""Return weights a, b of S, Y in HAMCMC's move, where H is the L-BFGS inverse Hessian.
 
     .. math:: -h H g + \sqrt{2h}\, \mathcal{N}(0, H)
        = -h \gamma g + \sqrt{2 h \gamma}\, z + S a + Y b.

@@ -77,7 +77,7 @@ def products(w: Array, h: Array, rows: Array, columns: Array, scratch: Scratch) 
 
 
 def owned_blocks(blocks: int, ranks: SingleProcess | Ranks) -> range:
-    """Return the row blocks that a rank owns."""
+    """Return the numbers of the row blocks that this rank owns."""
     each = blocks // ranks.size
     return range(ranks.rank * each, (ranks.rank + 1) * each)
 
@@ -190,7 +190,7 @@ class Predictions:
             self.visits[chain.number, chain.part] += 1
 
     def rmse(self, ranks: SingleProcess | Ranks) -> float | None:
-        """Return the RMSE of mean predictions; None if one is missing, or there are no tests."""
+        """Return the RMSE of mean predictions; None if one is missing, or without test ratings."""
         if self.visits.min() < 0:
             return None
         counts = self.visits.clip(1)
@@ -222,7 +222,7 @@ class Walk:
     model: FactorModel  # Model whose posterior is sampled
     sampler: Any  # SGLD, PSGLD, HAMCMC or SGRRLD of `alphamf.inference.samplers`
     seed: int  # Seed of the random streams
-    every: int  # Steps between points of the curve
+    every: int  # Steps between points of the curve of the RMSE
     # Ranks that share the run; each must make the same calls. By default, this process alone.
     ranks: SingleProcess | Ranks
     blocks: int
@@ -301,7 +301,7 @@ class Walk:
             )
 
     def _start(self, key: int, count: int) -> Array:
-        """Draw W or H around its level, with 0.1 of the prior's width; other state arrays are 0."""
+        """Draw W or H: level plus 0.1 of the prior's deviation times noise; other arrays are 0."""
         _, arrays, positions, _, _ = self.layout
         state = np.zeros((arrays, int(count), self.model.rank), np.float32)
         variance = self.model.variance_w if key < self.blocks else self.model.variance_h
@@ -310,7 +310,7 @@ class Walk:
         return state
 
     def stream(self, key: int, draw: int = 0) -> Any:
-        """Return the random stream of a block, or of all blocks, for this step."""
+        """Return the random stream of a block, or of all blocks together, for this step."""
         return generator(self.seed, 1 + self.steps, key, draw)
 
     def noise(self, key: int, shape: tuple[int, ...], draw: int = 0) -> Array:
@@ -345,7 +345,7 @@ class Walk:
     def run(
         self, steps: int, *, checkpoint: Path | None = None, segment: int = 100
     ) -> Iterator[int]:
-        """Load the checkpoint, if any; step until `steps` are made, and yield each number."""
+        """Load `checkpoint`, if any; yield each step up to `steps`; save every `segment` steps."""
         from alphamf.inference.blocks import checkpoints
 
         if checkpoint is not None:
@@ -373,7 +373,7 @@ class Walk:
             check_finite(total, self.sampler, self.steps + 1)
 
     def factors(self) -> list[tuple[Array, Array]] | None:
-        """Return W, (I, K), and H', (J, K), of each chain on rank 0; None on the others."""
+        """Return W, (I, K), and H', (J, K), of each chain, block by block, on rank 0; else None."""
         newest = self.layout.positions - 1
         own = [{key: x[newest] for key, x in chain.halves()} for chain in self.chains]
         found = self.ranks.collect(own)

@@ -33,8 +33,8 @@ FARTHEST = 1e6
 """Largest momentum in the table of velocities; larger ones get its velocity."""
 
 POINTS = 8192
-"""Number of points in the table of velocities, evenly spaced in asinh(v); linear interpolation
-between them is accurate to 1e-6."""
+"""Number of points in the table of velocities, evenly spaced in asinh of the momentum; linear
+interpolation between them is accurate to 1e-6."""
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,7 @@ class FULD:
 
 
 def velocity(v: Array, alpha: float) -> Array:
-    r"""Return G(v), the slope of the kinetic energy -log psi.
+    r"""Return G(v) of `FULD`, the slope of the kinetic energy -log psi; shape as v.
 
     Examples
     --------
@@ -243,7 +243,7 @@ def velocity(v: Array, alpha: float) -> Array:
 
 @lru_cache(maxsize=8)
 def _velocities(alpha: float) -> tuple[Array, Array]:
-    """Return asinh(v) on an even grid, and G(v)."""
+    """Return `POINTS` evenly spaced numbers asinh(v), and G(v) of `FULD` at each."""
     grid = np.linspace(0, np.arcsinh(FARTHEST), POINTS)
     v = np.sinh(grid)
     near = v < EXTENT

@@ -1,4 +1,4 @@
-r"""HAMCMC: Langevin moves preconditioned by the L-BFGS inverse Hessian; a naive baseline."""
+r"""HAMCMC, Langevin moves preconditioned by the L-BFGS inverse Hessian, and a naive baseline."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -29,7 +29,7 @@ class HAMCMCState(NamedTuple):
 
 @dataclass(frozen=True)
 class _QuasiNewton:
-    """Langevin moves from the sample `turns` steps back, preconditioned by H of recent pairs."""
+    """Langevin moves from the sample `turns` steps back, with L-BFGS's inverse Hessian."""
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient",)
 

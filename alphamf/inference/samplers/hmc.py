@@ -1,7 +1,7 @@
 r"""Hamiltonian Monte Carlo with a mass matrix (HMC) or with a metric of the position (RHMC).
 
 A step draws a momentum p, follows Hamilton's equations of H = U + kinetic energy, from H_0 to H_1,
-and accepts the end with probability min(1, exp(H_0 - H_1)). Potentials are of all data.
+and accepts the end with probability min(1, exp(H_0 - H_1)). Potentials must be of all data.
 """
 
 from collections.abc import Callable, Iterator
@@ -214,7 +214,7 @@ class HMC:
        p \leftarrow p - \tfrac{\epsilon}{2} \nabla U(\theta),
 
     the three updates `leaps` times. The posterior is invariant, exactly, at any step size, where M
-    does not adapt; rejections are of the order of eps^2. A step costs leaps + 1 gradients and two
+    does not adapt; rejections are O(epsilon^2). A step costs leaps + 1 gradients and two
     values.
 
     Attributes

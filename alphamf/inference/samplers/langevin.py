@@ -76,12 +76,12 @@ class SGLD:
 
 
 class PSGLDState(NamedTuple):
-    """Position, number of steps, v, and its derivative if the correction is on (otherwise 0)."""
+    """Position, number of steps, and v and w of `PSGLD`; w is 0 without the correction."""
 
     theta: Array  # Position, shape (*chains, D)
     step: int  # Number of steps made
     square: Array  # v, of the shape of theta
-    slope: Array | int  # Derivative of v, of the shape of theta; 0 without the correction
+    slope: Array | int  # w, about dv / dtheta, of the shape of theta; 0 without the correction
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class PSGLD:
     scale
         N, the number of data points that the gradient sums over.
     lagged
-        Whether G is made of the gradients before the current one; False with `correction`.
+        Whether G is made of the gradients before the current one; excludes `correction`.
     correction
         Whether to add Gamma, which needs ``hessian_diagonal(theta)`` of the potential, of a shape
         that broadcasts to (*chains, D).

@@ -13,7 +13,7 @@ from alphamf.tools.arrays import Array, dot, namespace, put
 
 
 def least_curvature(ss: Array, yy: Array, resolution: float | None = None) -> Array:
-    """Return the number that s'y of a pair must exceed, given s's and y'y, each of one shape.
+    """Return the number that s'y of a pair must exceed, given s's and y'y, both of one shape.
 
     `resolution`: relative precision of the vectors, 1e-7 for float32. None: that of `ss`.
     """
@@ -32,8 +32,8 @@ class CompactHessian(NamedTuple):
 
     .. math:: H = \gamma (I - P^\top Y^\top)(I - Y P) + P^\top D P.
 
-    So H g and a draw from N(0, H) are sums of the pairs, under weights made of their inner products
-    with g and with the noise (Byrd, Nocedal & Schnabel, Math. Programming 63, 1994, eq. 2.6).
+    So H g is gamma g plus a sum of s and y, and a draw from N(0, H) is noise plus a sum of s, under
+    weights made of inner products (Byrd, Nocedal & Schnabel, Math. Programming 63, 1994, eq. 2.6).
     """
 
     gamma: float  # H is gamma I where there are no pairs
@@ -67,7 +67,7 @@ class CompactHessian(NamedTuple):
 
 
 class Products(NamedTuple):
-    """Inner products of pairs; each step changes one row and one column."""
+    """Inner products of pairs; a new pair changes one row and one column."""
 
     # sy, yy: S'Y and Y'Y, shape (*chains, m, m).
     sy: Array
@@ -152,7 +152,7 @@ class InverseHessian(NamedTuple):
         return h
 
     def draw(self, z: Array, w: Array) -> Array:
-        """Return a draw from N(0, H) where z and w, shape (*chains, m), are standard normal."""
+        """Return a draw from N(0, H), from standard normal z, (*chains, D), and w, (*chains, m)."""
         x = _combine(self.s, self.form.noise(self.y @ z[..., None], w))
         x += sqrt(self.form.gamma) * z
         return x

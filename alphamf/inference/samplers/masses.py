@@ -29,7 +29,7 @@ class Mass(Protocol):
 
 
 class InverseMassState(NamedTuple):
-    """State of a constant mass: M^-1, shape (), (D,) or (D, D), in theta's dtype and device."""
+    """State of a constant mass: M^-1, shape (), (D,) or (D, D), of theta's dtype and device."""
 
     inverse: Array
 
@@ -79,7 +79,7 @@ class ConstantMass:
 
 
 class ForceTerms(NamedTuple):
-    """Sums over the subsamples of SGNHT's test function; of size 0 where another is used."""
+    """Sums, over the subsamples, for the test "sgnht" of `MassEM`; of size 0 for the other test."""
 
     # damped, outer: sums of xi p, shape (*chains, D), and of p p', of the shape of
     # `MassEMState.inverse`.
@@ -111,7 +111,7 @@ class MassEMState(NamedTuple):
     # (*chains, D).
     momentum: Array
     square: Array
-    terms: ForceTerms  # What SGNHT's test function adds
+    terms: ForceTerms  # Sums for the test "sgnht"
 
 
 @dataclass(frozen=True)
@@ -127,9 +127,9 @@ class MassEM:
     :math:`\hat M^{-1}` that of the positions. D more samples (1 with a diagonal mass) that agree
     with the present mass are added, which keeps the estimate positive definite.
 
-    S_count becomes S_count (1 + 1 / S_I) if an M step changes less than Monte Carlo error does: if
-    the mean of q = M^-1 p over S subsamples stays within m +- z sqrt(v / S), with m and v the mean
-    and variance of q under the old mass and z from `confidence`. Subsample s lies at
+    S_count becomes S_count (1 + 1 / S_I), rounded up, if an M step changes less than Monte Carlo
+    error does: if the mean of q = M^-1 p over S subsamples stays within m +- z sqrt(v / S), with m
+    and v the mean and variance of q under the old mass and z from `confidence`. Subsample s lies at
     :math:`\sum_{i \le s} (1 + \mathrm{Poisson}(\nu i^d))`.
 
     Momenta in equilibrium have covariance M whatever M is, so the mean of :math:`\hat M^{-1}` is
@@ -158,7 +158,7 @@ class MassEM:
         Number of steps after which the mass is fixed; None for never.
     test
         q: "velocity" for M^-1 p; "sgnht" for SGNHT-EM's (M^-1 p, grad U + xi M^-1 p, p'M^-1 p).
-        For HMC-EM's (M^-1 p, grad L) use "velocity", as an M step does not change grad L.
+        "sgnht" needs `SGNHT`. For HMC-EM's (M^-1 p, grad L) use "velocity": M steps keep grad L.
 
     References
     ----------

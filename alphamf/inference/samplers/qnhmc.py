@@ -36,7 +36,7 @@ class BFGS(NamedTuple):
         return self.apply
 
     def update(self, taken: Array, s: Array, y: Array) -> BFGS:
-        """Return B after pairs of shape (m, *chains, D), oldest first, in the chains `taken`."""
+        """Return B updated by pairs (m, *chains, D), oldest first, in the chains `taken` only."""
         xp = namespace(s)
         b = self.b
         s, y = (select_accepted(taken, array, 0) for array in (s, y))  # a pair of zeros is skipped
@@ -60,7 +60,7 @@ class LBFGS(NamedTuple):
         return lbfgs.inverse_hessian(self.s, self.y, self.gamma).apply
 
     def update(self, taken: Array, s: Array, y: Array) -> LBFGS:
-        """Return B after pairs of shape (m, *chains, D), oldest first, in the chains `taken`."""
+        """Return B updated by pairs (m, *chains, D), oldest first, in the chains `taken` only."""
         join, m = namespace(s).concatenate, len(self.s)
         s, y = join([self.s, s])[-m:], join([self.y, y])[-m:]
         return LBFGS(
@@ -74,7 +74,7 @@ class QNHMCState(NamedTuple):
     theta: Array  # Position, shape (*chains, D)
     step: int  # Number of steps made
     accepted: Array  # Number of acceptances of each chain, shape (*chains,)
-    inverse: BFGS | LBFGS  # C
+    inverse: BFGS | LBFGS  # C, the inverse Hessian of the dynamics
 
 
 @dataclass(frozen=True)

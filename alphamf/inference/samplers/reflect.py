@@ -50,7 +50,7 @@ def check_mirror_metric(metric: Metric, target: Target[Any]) -> Metric:
 def drift(
     theta: Array, p: Array, h: float, inverse: Metric, target: Target[Any]
 ) -> tuple[Array, Array]:
-    """Return theta + h M^-1 p, mirrored, and p, reversed where theta is; shapes (*chains, D)."""
+    """Return theta + h M^-1 p and p, mirrored if the target is positive; shape (*chains, D)."""
     if target.positive:
         p = p.copy()
     return reflect(theta + h * inverse.apply(p), target, p), p

@@ -15,7 +15,7 @@ class _Deferred:
         self.place, self.fixed = place, fixed
 
     def load(self) -> Callable[..., Any]:
-        """Return the sampler's class, or a function with its signature and the `fixed` defaults."""
+        """Return the class, or a function with its signature and the `fixed` values as defaults."""
         file, kind = self.place.split(".")
         build = getattr(import_module(f"alphamf.inference.samplers.{file}"), kind)
         if not self.fixed:
@@ -92,5 +92,5 @@ SAMPLERS: MutableMapping[str, Callable[..., Any]] = _Registry(
 the step size, which EM does not have.
 
 "sgrld", "em", "hamcmc-positive" and "hmc-positive" move positive factors only, and only if the
-gradient splits into positive parts.
+gradient splits into two positive parts.
 """

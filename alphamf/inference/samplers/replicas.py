@@ -12,11 +12,11 @@ from alphamf.tools.arrays import Array, namespace
 
 
 class ReplicaExchangeState(NamedTuple):
-    """Positions of both chains after one step, and what their swaps need."""
+    """Positions of both chains, number of steps, variance of the energy difference, and swaps."""
 
-    theta: Array  # The cold chain, shape (*chains, D)
+    theta: Array  # Position of the cold chain, shape (*chains, D)
     step: int  # Number of steps made
-    hot: Array  # The hot chain, shape (*chains, D)
+    hot: Array  # Position of the hot chain, shape (*chains, D)
     variance: Array  # Estimate of the variance of the energy difference, shape (*chains,)
     swaps: Array  # Number of swaps so far, shape (*chains,)
 

@@ -167,7 +167,7 @@ def refuse_latents(sampler: Any, target: Target[Any]) -> None:
 
 
 def draw_increments(rng: Any, theta: Array) -> tuple[Array, Array, Array]:
-    """Draw the fine chain's two standard normals, and their sum over sqrt 2 for the coarse one."""
+    """Draw two standard normals for the fine chain; return both, and their sum / sqrt 2."""
     first, second = noise(rng, theta), noise(rng, theta)
     both = first + second
     both *= sqrt(0.5)
@@ -194,7 +194,7 @@ MOST = 8
 
 
 class SGRRMLDState(NamedTuple):
-    """All chains after one step."""
+    """The chains of all levels after a number of steps."""
 
     theta: Array  # The chain of step h, shape (*chains, D)
     step: int  # Number of steps made

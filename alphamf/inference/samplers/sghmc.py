@@ -172,7 +172,7 @@ _Leap = Callable[[Any, Array, Array, Target[Any]], tuple[Array, Array]]
 
 
 def _mapped(metric: Metric, function: Callable[[Any, Array], Array]) -> Metric:
-    """Return the metric whose eigenvalues are `function` of those of G."""
+    """Return a metric with the eigenvectors of `metric`, and `function` of its eigenvalues."""
     xp = namespace(metric.g)
     if isinstance(metric, Diagonal):
         return Diagonal(function(xp, metric.g))
@@ -270,6 +270,6 @@ class SGNHT:
 
 
 def _trace(metric: Metric, like: Array) -> Array:
-    """Return tr G, shape (*chains, 1)."""
+    """Return the trace of a metric, shape (*chains, 1), for `like` of shape (*chains, D)."""
     g = metric.diagonal().g if isinstance(metric, Dense) else metric.g
     return namespace(g).broadcast_to(g, like.shape).sum(-1, keepdims=True)

@@ -1,4 +1,4 @@
-r"""Nose-Poincare samplers: SG-NPHMC with a constant mass, SGR-NPHMC with a Riemannian metric.
+r"""Nose-Poincare samplers: SG-NPHMC with a mass matrix, SGR-NPHMC with a Riemannian metric.
 
 With a thermostat s, of momentum q and mass Q, and :math:`E(\theta) = U + \frac12 \log |G|`,
 
@@ -72,7 +72,7 @@ class NosePoincare(NamedTuple):
     target: Target[Any]  # Its ``positive`` is used
     potential: Any  # U
     metric: Callable[[Array], Metric | Constant]  # From theta to G
-    inertia: float  # Q
+    inertia: float  # Q, a number, or an array of shape (*chains, 1)
     fixed_points: int  # Iterations for each implicit equation
 
     def energy(self, theta: Array, metric: Metric | Constant) -> Array:

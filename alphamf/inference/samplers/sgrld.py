@@ -15,11 +15,11 @@ from alphamf.tools.arrays import Array, namespace
 
 
 class SGRLDState(NamedTuple):
-    """Position, number of steps, and the running mean of the gradient's positive part."""
+    """Position, number of steps, and the running mean of `plus` of the gradient's `Parts`."""
 
     theta: Array  # Position, shape (*chains, D)
     step: int  # Number of steps made
-    plus: Array  # Weighted sum of the positive parts so far, of the shape of theta
+    plus: Array  # Weighted sum of all `plus` so far, of the shape of theta
     weight: Array  # Sum of the weights; `plus` / `weight` is the running mean
 
 
@@ -30,7 +30,7 @@ class SGRLD:
     .. math:: \theta' = \left| \theta + h\,(c - \theta \circ c \circ \nabla \tilde U)
        + \mathcal{N}(0,\, 2 h\, \theta \circ c) \right|,
 
-    with 1 / c the running mean of the gradient's positive part, so that a factor moves in
+    with 1 / c the running mean of ``plus`` of the gradient's `Parts`, so that a factor moves in
     proportion to its size. Near zero the drift is h c times the prior's shape, which is finite for
     shapes below one, too. From step `freeze` on, c is fixed, and the posterior is invariant up to
     O(h); before that, the drift h c is only the leading term of the exact one.
@@ -42,7 +42,7 @@ class SGRLD:
     decay
         Weight of the past in the running mean, from 0 to below 1.
     freeze
-        Number of steps after which c is fixed; None for never.
+        Number of steps after which c is fixed, at least 1; None for never.
 
     References
     ----------

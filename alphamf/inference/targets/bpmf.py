@@ -50,7 +50,7 @@ class BPMF:
     Raises
     ------
     AlphaMFError
-        The shapes do not fit, an index is outside `shape`, or a number is out of range.
+        The shapes do not fit or are empty, an index is outside `shape`, or a number out of range.
 
     References
     ----------
@@ -148,7 +148,7 @@ def check_index(name: str, index: Array, count: int) -> None:
 
 
 def products(w: Array, h: Array, users: Array, items: Array) -> Array:
-    """Return inner products, shape (n,), of rows of w, shape (I, K), and of h, shape (J, K)."""
+    """Return inner products of ``w[users]`` and ``h[items]``, (n,); w: (I, K), h: (J, K)."""
     out = np.empty(len(users), w.dtype)
     ones = np.ones(w.shape[1], w.dtype)
     for part in parts(len(users), CHUNK):
@@ -170,7 +170,7 @@ class BPMFPotential(NamedTuple):
 
     @property
     def weight(self) -> Any:
-        """Weight of a squared error: N / n divided by the ratings' variance."""
+        """Weight in U of half a squared error: N / n divided by the ratings' variance."""
         return len(self.target.users) / (self.users.shape[-1] * self.target.variance_x)
 
     def _chains(self, theta: Array) -> Any:
@@ -298,7 +298,7 @@ class HyperBPMF:
         return theta
 
     def draw(self, rng: Any, theta: Array) -> HyperPotential:
-        """Draw means and precisions given theta, and a minibatch; return the potential of both."""
+        """Draw means and precisions given theta, and a minibatch; return the potential for them."""
         self._draw_latents(rng, theta)
         return HyperPotential(self, self.target.draw(rng, theta))
 

@@ -99,7 +99,7 @@ class CorrectedPotential(NamedTuple):
 
 
 def find_mode(target: Any, start: Array) -> Array:
-    """Return a position of least U of all data, shape (D,), in float64, by L-BFGS on the CPU.
+    """Return a local minimum of U of all data, shape (D,), in float64, by L-BFGS on the CPU.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ class SAGA:
     def fill(self, theta: Array) -> None:
         """Fill the table with the gradients at theta, shape (*chains, D).
 
-        The first draw does this by itself. Call it before you resume a run that had a `start`.
+        The first draw does this by itself. Call it before resuming a run that was given a `start`.
         """
         xp = namespace(theta)
         every = xp.broadcast_to(
@@ -205,11 +205,11 @@ class SAGA:
         self.latents = {"table": table, "total": table.sum(-2)}
 
     def draw(self, rng: Any, theta: Array) -> SAGAPotential:
-        """Draw a minibatch for each chain, and put its gradients at theta into the table."""
+        """Draw a minibatch per chain, put its gradients into the table; return its potential."""
         return self._drawn(rng, theta)[0]
 
     def draw_gradient(self, rng: Any, theta: Array) -> tuple[SAGAPotential, Array]:
-        """Draw a minibatch; return its potential and its gradient, which the table needs, too."""
+        """Do as `draw`; return the potential and its gradient at theta, in one pass over data."""
         potential, gradients = self._drawn(rng, theta)
         return potential, potential.corrected(gradients.sum(-2), theta)
 
@@ -242,7 +242,7 @@ class SAGA:
 
 
 class SAGAPotential(NamedTuple):
-    """U of a minibatch, with the correction of its gradient by the table."""
+    """The potential of a minibatch, with a gradient corrected by the table, and without a value."""
 
     target: DensityTarget
     chosen: Array  # Rows of each chain, shape (*chains, n)

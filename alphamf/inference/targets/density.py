@@ -35,9 +35,9 @@ class NumPyDensity:
     Parameters
     ----------
     gradient
-        Gradient of log p, shape (D,).
+        Function that returns the gradient of log p, shape (D,).
     log_density
-        Log p, a number; needed by samplers that accept or reject, such as HMC.
+        Function that returns log p, a number; needed by samplers that use values, such as HMC.
 
     Examples
     --------

@@ -10,7 +10,7 @@ from alphamf.tools.extras import require_package
 class DerivedDensity:
     """A log density in a library that derives its gradient; see `density.Density`.
 
-    A subclass has `package`, the name of the library and of the extra that brings it, and `place`.
+    A subclass has `package`, the name of the library and of the extra that adds it, and `place`.
     Its `of_chains` turns a function of one chain into itself and its gradient as `call` takes them;
     `call` evaluates one of them at positions (chains, D) and rows (chains, n) or None.
     """
@@ -45,8 +45,8 @@ class DerivedDensity:
 class JaxDensity(DerivedDensity):
     """A log density in JAX; see `density.Density`.
 
-    The data are JAX arrays and stay on their device. `sample` runs whole chains there; other runs
-    copy theta and its gradient between NumPy (or CuPy) and JAX at every step. JAX computes in
+    The data become JAX arrays and stay on their device. `sample` runs whole chains there; other
+    runs copy theta and its gradient between NumPy (or CuPy) and JAX at every step. JAX computes in
     single precision unless its flag ``jax_enable_x64`` is set.
 
     Parameters
@@ -70,7 +70,7 @@ class JaxDensity(DerivedDensity):
     package = "jax"
 
     def of_tree(self, unravel: Callable[[Any], Any]) -> "JaxDensity":
-        """Return this density of pytrees as one of flat thetas, which `unravel` makes trees."""
+        """Return this density as one of flat thetas, which `unravel` turns into pytrees."""
         return JaxDensity(lambda theta, *rows: self.log_density(unravel(theta), *rows))
 
     def of_chains(self, function: Callable[..., Any]) -> tuple[Callable[..., Any], ...]:
@@ -94,7 +94,7 @@ class JaxDensity(DerivedDensity):
 class TorchDensity(DerivedDensity):
     """A log density in PyTorch; see `density.Density`.
 
-    The data are tensors and stay on their device; theta is moved there, in the data's precision,
+    The data become tensors and stay on their device; theta is moved there, in their precision,
     and its gradient back. If theta is there in that precision already, it is not copied.
 
     Parameters

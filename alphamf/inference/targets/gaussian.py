@@ -37,7 +37,7 @@ class LinearGaussian:
     Raises
     ------
     AlphaMFError
-        The shapes do not fit, or variance or batch is out of range.
+        The shapes do not fit or are empty, or variance or batch is out of range.
 
     References
     ----------
@@ -108,7 +108,7 @@ class FullPotential(NamedTuple):
         return ((0.5 * self.grad(theta) - 0.5 * self.target.linear) * theta).sum(-1)
 
     def metric(self, theta: Array) -> Dense:
-        """Fisher information of all data and the prior, which does not depend on theta."""
+        """Return all data's Fisher information plus the prior's precision, equal for all theta."""
         return Dense(self.target.precision)
 
     def hessian_diagonal(self, theta: Array) -> Array:
@@ -116,7 +116,7 @@ class FullPotential(NamedTuple):
 
 
 class BatchPotential(NamedTuple):
-    """U of a minibatch: `a` of shape (*chains, N_Omega, D), `x` of shape (*chains, N_Omega)."""
+    """U of a minibatch of n points: `a` of shape (*chains, n, D), `x` of shape (*chains, n)."""
 
     target: LinearGaussian
     a: Array
@@ -124,7 +124,7 @@ class BatchPotential(NamedTuple):
 
     @property
     def weight(self) -> Any:
-        """Weight of a data point: N / N_Omega divided by the variance."""
+        """Weight of a data point: N / n divided by the variance."""
         return len(self.target.x) / (self.x.shape[-1] * self.target.variance)
 
     def _residual(self, theta: Array) -> Array:
@@ -142,7 +142,7 @@ class BatchPotential(NamedTuple):
         return 0.5 * (self.weight * (residual * residual).sum(-1) + (theta * theta).sum(-1))
 
     def metric(self, theta: Array) -> Dense:
-        """Fisher information of all data and the prior, which does not depend on theta."""
+        """Return all data's Fisher information plus the prior's precision, equal for all theta."""
         return Dense(self.target.precision)
 
     def hessian_diagonal(self, theta: Array) -> Array:

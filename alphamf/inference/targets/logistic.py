@@ -36,7 +36,7 @@ class LogisticRegression:
     Raises
     ------
     AlphaMFError
-        The shapes do not fit, a label is neither 0 nor 1, or a number is out of range.
+        The shapes do not fit or are empty, a label is not 0 or 1, or a number is out of range.
 
     References
     ----------
@@ -123,7 +123,7 @@ class LogisticPotential(NamedTuple):
         return len(self.target.labels) / self.labels.shape[-1]
 
     def _scores(self, theta: Array) -> Array:
-        """Return z, a new array of shape (*chains, n)."""
+        """Return z, the features times theta, as a new array of shape (*chains, n)."""
         if self.features.ndim == 2:
             return theta @ self.features.T
         return namespace(theta).matmul(self.features, theta[..., None])[..., 0]

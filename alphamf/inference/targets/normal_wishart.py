@@ -4,8 +4,8 @@ r"""Mean and precision of a normal distribution: a posterior that is known exact
    p(\mu, \tau) \propto \mathcal{W}(\tau \mid 1, 1) \propto \tau^{-1/2} e^{-\tau/2}.
 
 A Wishart law of one degree of freedom and scale 1 is, in one dimension, Gamma with shape 1/2 and
-rate 1/2. The paper has no prior of mu: this prior is flat, but the posterior is proper. With N
-points of mean m and sum of squared deviations S,
+rate 1/2. The paper (see `NormalWishart`) has no prior of mu: this prior is flat, but the posterior
+is proper. With N points of mean m and sum of squared deviations S,
 
 .. math:: \tau \sim \mathrm{Gamma}\!\left(\tfrac{N}{2},\, \tfrac{1 + S}{2}\right), \qquad
    \mu \mid \tau \sim \mathcal{N}\!\left(m, \tfrac{1}{N\tau}\right).

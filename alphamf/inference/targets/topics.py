@@ -42,7 +42,7 @@ CHUNK = 200_000
 
 
 def tokens(counts: Any) -> tuple[Array, Array]:
-    """Return each token's word, by documents, and where documents start and end, (N + 1,)."""
+    """Return each token's word, document by document, and the documents' offsets, (N + 1,)."""
     if getattr(counts, "format", None) != "csr":
         raise AlphaMFError(f"counts must be a scipy.sparse CSR array, not {type(counts).__name__}")
     number = counts.data.astype(np.int64)

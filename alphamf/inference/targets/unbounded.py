@@ -92,7 +92,7 @@ class UnboundedTarget:
         return root + xp.log(-xp.expm1(-root))
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
-        """Draw a start from the target, shape (*chains, D), in its coordinates."""
+        """Draw a start from the target; return its coordinates u, shape (*chains, D)."""
         return self.coordinates(self.target.start(rng, chains))
 
     def draw(self, rng: Any, theta: Array) -> UnboundedPotential:
@@ -113,7 +113,7 @@ class UnboundedPotential(NamedTuple):
     def value(self, theta: Array) -> Array:
         """Return V up to a constant, shape (*chains,); the target's potential must have a value.
 
-        Below `FLAT` it continues as a straight line, as priors raise a theta that is too small.
+        Below `FLAT` it continues as a straight line, because targets may clip a tiny theta.
         """
         xp = namespace(theta)
         bounded = xp.maximum(theta, FLAT)
@@ -141,7 +141,7 @@ class UnboundedPotential(NamedTuple):
 
 
 def _softplus(u: Array) -> tuple[Array, Array]:
-    """Return zeta and its slope, a logistic function."""
+    """Return zeta(u) and its slope, a logistic function, with u clipped to at least `LOWEST`."""
     xp = namespace(u)
     bounded = xp.maximum(u, LOWEST)
     small = xp.exp(-xp.abs(bounded))

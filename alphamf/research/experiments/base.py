@@ -98,7 +98,7 @@ def format_spread(values: Sequence[float] | None, digits: int = 3) -> str | None
 
 
 def mean_and_error(values: Sequence[float], digits: int = 4) -> str:
-    """Return mean and standard error of independent values, as text."""
+    """Return mean and standard error of independent values, as text; no error for a single one."""
     mean, error = tables.mean_and_error(values)
     text = f"{mean:.{digits}g}"
     return text if isnan(error) else f"{text} ± {error:.2g}"

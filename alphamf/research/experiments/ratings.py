@@ -11,7 +11,7 @@ from alphamf.tools.arrays import Array
 
 
 class RatingSplit:
-    """Ratings for training and test: indices of users and films from zero, and values."""
+    """Training ratings, and test ratings: the probe set, or a fraction `hold_out` of the others."""
 
     def __init__(self, most_users: int | None = None, hold_out: float = 0.0) -> None:
         with np.load(find("ml-1m")) as file:

@@ -56,18 +56,18 @@ MOST_RANK = 10_000
 """Maximum number of spectra of a dictionary; the default is 60."""
 
 MOST_CONTEXT = 1000
-"""Maximum number of frames stacked in a column, which is 16 s; the default is 3."""
+"""Maximum number of frames stacked in a column, which then spans 16 s; the default is 3."""
 
 MOST_SECONDS = 24 * 3600
 """Maximum length of speech that is used per voice, in seconds: a day."""
 
 MOST_CELLS = 125_000_000
-"""Maximum number of cells of the speech's spectrogram, each of which takes 40 bytes: 5 GB."""
+"""Maximum number of cells of the speech's stacked spectrogram: 5 GB, at 40 bytes per cell."""
 
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """Settings of a training run: the arguments of `train`."""
+    """Settings of a training run, checked: the arguments of `train` with these names."""
 
     rate: int
     rank: int
@@ -87,7 +87,7 @@ class TrainingSettings:
 
     @property
     def averaged(self) -> int:
-        """Number of steps at the end that are averaged."""
+        """Number of last steps over which W is averaged."""
         return max(1, self.steps // 3)
 
     @property
@@ -111,7 +111,7 @@ class TrainingSettings:
 
 
 def check_seconds(seconds: float) -> float:
-    """Return the seconds per voice; raise an AlphaMFError below a window or above a day."""
+    """Return the seconds per voice; raise an AlphaMFError unless they are from 0.064 to 86400."""
     return real_number("seconds", seconds, OVERLAP * HOP_SECONDS, MOST_SECONDS)
 
 
@@ -141,7 +141,7 @@ ProgressCallback = Callable[[Progress], None]
 """A function that receives the `Progress` after every step."""
 
 SkipCallback = Callable[[str], None]
-"""A function that receives one sentence for each file that cannot be used and is skipped."""
+"""A function that receives one sentence for each file that raised an error and is skipped."""
 
 
 class Speech(NamedTuple):
@@ -205,8 +205,8 @@ def train(
     progress
         Called with the `Progress` after every step.
     skipped
-        Called with one sentence for each file that cannot be used and is skipped. None, or if only
-        one file is given: such a file raises an error.
+        Called with one sentence for each file that cannot be read or has too low a rate; the file
+        is skipped. None, or if only one file is given: such a file raises an error.
 
     Returns
     -------
@@ -249,7 +249,7 @@ def train(
 
 
 def hold_back(voices: Sequence[Voice]) -> tuple[list[str], list[str]]:
-    """Return files to train on, and one per held-back voice: the last fifth, at most `TRIED`."""
+    """Return the files to train on, and a file of each voice of the last fifth, up to `TRIED`."""
     count = min(TRIED, len(voices) // 5)
     others, tried = voices[: len(voices) - count], voices[len(voices) - count :]
     return [file for voice in others for file in voice.files], [voice.files[0] for voice in tried]
@@ -260,7 +260,7 @@ def gains_over_shipped(
 ) -> dict[str, list[float]]:
     """Return the changes of SI-SDR in dB against the shipped model, by preset.
 
-    Each list has one value per usable voice, measured on up to 5 s of the voice in noise.
+    Each list has one value per file with 1 s of speech or more; up to 5 s of it are put in noise.
     """
     changes: dict[str, list[float]] = {"plain": [], "fast": []}
     for k, file in enumerate(files):
@@ -334,7 +334,7 @@ def _train(
 def _speech(
     voices: Sequence[Voice], settings: TrainingSettings, skipped: SkipCallback | None
 ) -> Speech:
-    """Read the first speech of each voice; in random order if all together may be too long."""
+    """Read the first seconds of each voice; if that may be too much, of voices drawn at random."""
     spectra, seconds, unusable = [], 0.0, 0
     if len(voices) * settings.seconds > settings.most_seconds:
         order = generator(settings.seed, Key.VOICE_ORDER).permutation(len(voices))

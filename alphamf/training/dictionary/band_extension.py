@@ -2,7 +2,7 @@
 
 The existing rows are unchanged and determine the activations. With these held fixed, the sampler
 `em` fits the rows of the bands above (`alphamf.learnt.bands`), band by band. A recording is used
-only for the bands in which it has sound.
+only for the bands up to the highest one in which it has sound.
 """
 
 from collections import deque
@@ -45,7 +45,7 @@ def extend(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Dictionary:
-    """Return a copy of a dictionary with rows for the bands above 7.5 kHz, learned from `paths`."""
+    """Return a 16 kHz dictionary with added rows for bands above 7.5 kHz, learned from `paths`."""
     check_seconds(seconds)
     if dictionary.rate != 16000:
         raise AlphaMFError(
@@ -100,7 +100,7 @@ def _fitted(
     """Return the rows of W that fit a band, shape (context, rank)."""
     gains = np.concatenate([voice.gains for voice in voices])
     rows = slice(band, None, bands.ABOVE)
-    # Transposed, the activations are the basis that rests, and W is what moves.
+    # Transposed, the activations are the fixed basis, and W is the unknown.
     power = np.concatenate([voice.power[rows].T for voice in voices])
     level = power.mean()
     fitted = _gains(power / level, gains, dictionary.alpha, seed, chain)
@@ -108,7 +108,7 @@ def _fitted(
 
 
 def _gains(power: Floats, basis: Floats, alpha: float, seed: int, chain: int) -> Floats:
-    """Return the mean of H over the last `KEEP` steps, with W fixed, shape (rank, columns)."""
+    """Return the mean of H over the last `KEEP` steps for W = `basis`, shape (rank, columns)."""
     record = Mean(lambda theta, target: theta.reshape(basis.shape[1], -1), burn_in=STEPS - KEEP)
     target = AlphaMF(power, [Source(alpha, basis.shape[1], basis)])
     deque(run(target, kernel("em"), steps=STEPS, seed=seed, chain=chain, record=record), maxlen=0)

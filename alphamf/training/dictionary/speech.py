@@ -46,8 +46,8 @@ class Voice(NamedTuple):
 def group(paths: Sequence[str | os.PathLike[str]], rule: str = "file") -> list[Voice]:
     """Group files by voice, in the order of each voice's first file.
 
-    LibriSpeech is ``SPEAKER/CHAPTER/SPEAKER-CHAPTER-N.flac``: both ``folder``, given the folder of
-    the speakers, and ``prefix`` find its speakers. If all are one voice, an AlphaMFError is raised.
+    LibriSpeech is ``SPEAKER/CHAPTER/SPEAKER-CHAPTER-N.flac``: ``prefix`` finds its speakers, and so
+    does ``folder`` if there are several. Both raise an AlphaMFError for several files of one voice.
     """
     check_rule(rule)
     if isinstance(paths, str | bytes | os.PathLike) or not isinstance(paths, Iterable):
@@ -76,14 +76,14 @@ def group(paths: Sequence[str | os.PathLike[str]], rule: str = "file") -> list[V
 
 
 QUIET_DB = 40.0
-"""Number of dB below a recording's peak at which sound counts as silence."""
+"""Level up to which sound counts as silence, in dB below a recording's peak or loudest frame."""
 
 
 def read_beginning(path: str | os.PathLike[str], rate: int, frame: Frame, seconds: float) -> Floats:
     """Return the first `seconds` of speech in a file, at `rate`; empty if the file is silent.
 
-    `frame`: window and hop in samples, with which silence is found and cut off at both ends.
-    Returns: mean of the channels, shape (samples,), float32. A lower rate raises an AlphaMFError.
+    `frame`: window and hop in samples, for cutting off silence at both ends. Returns: mean of the
+    channels, shape (samples,), float32. A damaged file, or a lower rate, raises an AlphaMFError.
     """
     with open_reader(path) as reader:
         reader.require_whole()
@@ -100,7 +100,7 @@ def read_beginning(path: str | os.PathLike[str], rate: int, frame: Frame, second
 
 
 def spectrum(sound: Floats, frame: Frame) -> Floats | None:
-    """Return the power of each cell over the mean, shape (bins, frames); None if all are zero."""
+    """Return each cell's power over the mean power, shape (bins, frames); None for silence."""
     # Scaled first, so that squares neither overflow nor vanish.
     peak = np.abs(sound).max(initial=0)
     if not peak > 0:

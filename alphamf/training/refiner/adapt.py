@@ -25,23 +25,23 @@ STEP_SIZE = 2e-4
 """Step size of AdamW after the warm-up, which is lower than for the shipped refiners."""
 
 MIXING, FITTING = 0.35, 0.45
-"""Shares of the time for making mixtures and for steps; the rest is for reading and scoring."""
+"""Fractions of the planned time for mixtures and for steps; the rest is for reading and scoring."""
 
 DEV_CLIPS, MOST_CLIPS, LEAST_STEPS = 40, 20000, 20
-"""Number of mixtures of held-out files; maximum number to train on; minimum number of steps."""
+"""Number of mixtures for scores, maximum number of those for training; minimum number of steps."""
 
 TIMED = 4
 """Number of trial steps, all but the first of which are timed to plan the number of steps."""
 
 READ, MEASURED, MIXED = 0.05, 0.15, 0.5
-"""Shares of the work that are reported as done once the recordings are read, once a step is timed,
-and once all mixtures are made."""
+"""Fractions of the work that are reported as done once the recordings are read, once a step is
+timed, and once all mixtures are made."""
 
 TIE = 1e-3
 """Largest change of a score that counts as none: scores of the same mixtures differ by as much."""
 
 TellStage = Callable[[str, float], None]
-"""Receives what is being done, as a sentence, and the share of the whole that is done."""
+"""A function that receives what is being done, as a sentence, and the fraction of work done."""
 
 
 class FineTuningResult(NamedTuple):
@@ -58,7 +58,7 @@ class FineTuningResult(NamedTuple):
 
     @property
     def worse(self) -> list[str]:
-        """Names of the scores that fell by more than `TIE`; of all finite scores if none rose."""
+        """Names of scores that fell by over `TIE`; of all finite ones if none rose by over that."""
         pairs = zip(Scores._fields, self.before, self.after, strict=True)
         changes = {name: after - before for name, before, after in pairs if math.isfinite(after)}
         fell = [name for name, change in changes.items() if change < -TIE]
@@ -69,17 +69,17 @@ class FineTuningResult(NamedTuple):
 class FineTuningSettings(NamedTuple):
     """Settings of a fine-tuning run."""
 
-    # clean, noise: files, folders or patterns.
+    # clean, noise: files, folders or patterns of clean speech and of noise.
     clean: Sequence[str]
     noise: Sequence[str]
     rate: int  # Rate of the shipped refiner in Hz, 8000 or 16000
-    minutes: float  # How long the run may take
+    minutes: float  # Planned duration of the run, which a slow machine may exceed
     jobs: int  # Number of processes, and of threads
-    seed: int  # The same seed and numbers of clips and steps make the same network
+    seed: int  # The same seed, jobs, and numbers of clips and steps make the same network
 
 
 class _Stages:
-    """Counts the lines of a run, and reports the share of the work that is done."""
+    """Progress of a run: counts the lines of its log, and reports the fraction of work done."""
 
     def __init__(self, tell: TellStage) -> None:
         self._tell = tell
@@ -87,13 +87,13 @@ class _Stages:
         self._count = 0
 
     def begin(self, sentence: str, start: float, end: float, lines: int = 1) -> None:
-        """Begin a stage, which takes the share from `start` to `end` and reports `lines` lines."""
+        """Begin a stage of `lines` log lines; the fraction done rises from `start` to `end`."""
         self._sentence, self._start, self._end, self._lines = sentence, start, end, lines
         self._count = 0
         self._tell(sentence, start)
 
     def line(self, text: str) -> None:
-        """Count a line of the run, and report the share of the work that is done."""
+        """Count a line of the log, whatever its text, and report the fraction of work done."""
         self._count += 1
         part = min(1.0, self._count / self._lines)
         self._tell(self._sentence, self._start + (self._end - self._start) * part)
@@ -134,7 +134,7 @@ def adapt(wish: FineTuningSettings, tell: TellStage) -> FineTuningResult:
 
 
 def _configuration(wish: FineTuningSettings) -> Config:
-    """Return the configuration of the shipped refiner with the user's recordings inserted."""
+    """Return the shipped refiner's configuration, changed for training on the user's recordings."""
     name = f"refiner-{wish.rate // 1000}k"
     path = find(name)
     if not path.is_file():

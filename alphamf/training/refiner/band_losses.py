@@ -18,14 +18,14 @@ from alphamf.training.refiner.clips import BandClip
 from alphamf.training.refiner.torch_layers import outputs
 
 FAINT = 1e-3
-"""Share of the mixture's energy that is added to the speech's energy, the divisor of an error."""
+"""Fraction of the mixture's energy added to the speech's energy, by which an error is divided."""
 
 LOST = 2.0
-"""Weight of an output 1 dB too soft relative to one 1 dB too loud, to preserve sibilants."""
+"""Factor for the difference in dB where the output is too soft, to preserve sibilants."""
 
 
 class NetworkBandGains(NamedTuple):
-    """The output of the network for clips."""
+    """The gains of a high-band network for clips."""
 
     gain: Tensor  # Gain of the bands above, shape (clips, bands.ABOVE, frames)
     clips: BandClip  # The clips, stacked, with the energies of mixture and speech
@@ -36,7 +36,7 @@ def run_band_network(
 ) -> NetworkBandGains:
     """Run the high-band network on clips, and return its gains.
 
-    `parameters`: as `alphamf.learnt.network.shapes` names them.
+    `parameters`: as `alphamf.learnt.network.shapes` names them. `exponent`: that of the gains.
     """
     read = clips.features.float()
     logit = network.logits(outputs(parameters, read, causal), read)
@@ -45,7 +45,7 @@ def run_band_network(
 
 
 def losses(made: NetworkBandGains, wanted: Collection[str]) -> dict[str, Tensor]:
-    """Return terms of the objective by name, each a mean over clips.
+    """Return terms of the objective by name, averaged over clips; bands without sound do not count.
 
     `wanted`: ``distortion`` is the log of a band's squared error over its speech's energy, which
     saturates at 30 dB; ``distance`` is the log-spectral distance in dB (root mean square over
@@ -74,6 +74,6 @@ def _distance(made: NetworkBandGains) -> Tensor:
 
 
 def _mean(values: Tensor, clips: BandClip) -> Tensor:
-    """Return the mean over the bands that contain sound."""
+    """Return the mean of values, shape (clips, bands), over the bands that contain sound."""
     heard = (clips.noisy.sum(-1) > 0).float()
     return (values * heard).sum() / heard.sum().clamp(min=1)

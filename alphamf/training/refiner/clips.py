@@ -1,6 +1,6 @@
-"""Training clips: a mixture and its speech, with what alpha-MF and earlier networks make of them.
+"""Training clips: what a network reads and its target, computed from a mixture and its speech.
 
-Sounds are stored as samples, not as spectra, which halves the space.
+Sounds are stored as samples, not as spectra, to save space.
 """
 
 from typing import Any, NamedTuple
@@ -131,7 +131,7 @@ class Maker(NamedTuple):
     """The recipe, recordings and networks from which training clips are made."""
 
     recipe: Mixtures  # Recipe of the mixtures
-    recordings: SplitRecordings  # At the rate of the mixtures
+    recordings: SplitRecordings  # Recordings of the split, at the rate of the mixtures
     # Dictionary of alpha-MF, and the networks that run before the one to train: for a second stage
     # a refiner, for a high-band network a refiner and perhaps a second stage, for a refiner none.
     weights: Weights
@@ -175,7 +175,7 @@ class Maker(NamedTuple):
 
 
 def _residual(rng: Rng) -> float:
-    """Draw the part of the removed sound that is added to the first stage's output again."""
+    """Draw the part of the removed sound that is added to the first stage's output; often 0."""
     return rng.uniform(0, MAX_RESIDUAL) if rng.random() < RESIDUAL_PROBABILITY else 0.0
 
 
@@ -230,7 +230,7 @@ def _engine(rate: int, dictionary: Dictionary, networks: CausalNetworks, seed: i
 
 
 def _read(engine: Engine, sound: Floats, *, bands: bool = False) -> Floats:
-    """Return `Engine.read` of each whole hop of a sound, shape (hops, 5, 1, cells)."""
+    """Return what `Engine.read` returns after each whole hop, shape (hops, 5, 1, bins or bands)."""
     rows = []
     for block in sound[: len(sound) // engine.hop * engine.hop].reshape(-1, engine.hop, 1):
         engine.process(block)
@@ -241,7 +241,7 @@ def _read(engine: Engine, sound: Floats, *, bands: bool = False) -> Floats:
 def _causal_second_stage(
     clean: Floats, noisy: Floats, weights: Weights, seed: int, share: float
 ) -> TrainingClip:
-    """Make a clip by low-latency denoising; `share` of the removed sound is added again."""
+    """Make a clip by low-latency denoising; add the fraction `share` of the removed sound again."""
     networks = CausalNetworks(weights.causal)
     engine = _engine(weights.dictionary.rate, weights.dictionary, networks, seed)
     hop = engine.hop
@@ -262,7 +262,7 @@ def _causal_second_stage(
 def _causal_bands(
     clean: Spectra, noisy: Spectra, weights: Weights, seed: int, *, until_edge: bool
 ) -> BandClip:
-    """Make a clip by low-latency denoising up to the input of the high-band network."""
+    """Make a high-band clip by low-latency denoising; `until_edge` as in `_bands`."""
     rate, dictionary = noisy.rate, weights.dictionary
     values = layers.start(np.random.default_rng(0), bands.COUNT, layers.Sizes(1, 1, 1, 2, 1, 0))
     reader = CausalHighBand(values, dictionary.rate, frame_of(dictionary.frame))
@@ -282,11 +282,11 @@ def _causal_bands(
 def _band_clip(
     features: Floats, mixed: Complexes, speech: Complexes, grid: Grid, count: int
 ) -> BandClip:
-    """Return a clip from the spectra of mixture and speech; the lowest `count` bands have sound."""
+    """Make a clip from spectra of mixture and speech; the upper bands from `count` on become 0."""
     pool = high_bands.high_pooling(grid)
     squares: list[Any] = [np.abs(mixed) ** 2, (mixed.conj() * speech).real, np.abs(speech) ** 2]
     energies = [pool(each) for each in squares]
-    for each in energies:  # where there is no sound, nothing is to be found
+    for each in energies:  # a band without sound does not count in the losses
         each[count:] = 0
     level = energies[0].mean(axis=1)
     level[level == 0] = 1

@@ -55,12 +55,12 @@ class _AnyKind:
 
     @property
     def earlier_networks(self) -> tuple[str, ...]:
-        """Names or files of the networks that run before this one."""
+        """Names or files of the networks before this one; empty: none, or those of the package."""
         of: str = getattr(self, "of", "")
         return (of,) if of else ()
 
     def frame(self, dictionary: Dictionary) -> Frame:
-        """Return the window and hop of the network's input, for a dictionary."""
+        """Return the window and hop in samples that the network must have to fit a dictionary."""
         return frame_for(self.network, dictionary)
 
     def rate(self, dictionary: Dictionary) -> int:
@@ -89,7 +89,7 @@ class SecondStageKind(_AnyKind):
     """The second stage, which corrects the output of a refiner in short windows."""
 
     of: str  # Name or file of the refiner
-    taps: bool = False  # Whether the network's outputs are complex coefficients of three frames
+    taps: bool = False  # Whether the outputs include complex coefficients of three frames
 
     name: ClassVar[str] = "second-stage"
     network: ClassVar[type[TrainedNetwork]] = SecondStage
@@ -102,7 +102,7 @@ class SecondStageKind(_AnyKind):
 
 @dataclass(frozen=True)
 class DereverberatorKind(SecondStageKind):
-    """The second stage that also removes echo; its targets have no late echo (`Mixtures.echo`)."""
+    """The second stage that also removes late reverberation; its targets: see `Mixtures.echo`."""
 
     taps: bool = True
 
@@ -133,7 +133,7 @@ class HighBandKind(_AnyKind):
 
     @property
     def earlier_networks(self) -> tuple[str, ...]:
-        """Names or files of the networks that run before this one."""
+        """Names or files of the networks before this one; empty: those of the package."""
         return self.after
 
     def rate(self, dictionary: Dictionary) -> int:
@@ -178,7 +178,7 @@ class Network:
     # Number of bands in which weights are tied (`alphamf.training.refiner.weight_tying`), or 0.
     bands: int = 0
     exponent: float = 1.0  # As in `alphamf.learnt.network_file.TrainedNetwork`
-    start: str = ""  # Network to start from; empty: a new one
+    start: str = ""  # Name or file of the network to start from; empty: a new one
     # Weight of the trained parameters in their mean with those of `start`, which is the result; 1:
     # trained ones only. On sound unlike the mixtures such a mean is often better than either
     # (Wortsman et al., "Robust fine-tuning of zero-shot models", CVPR 2022).
@@ -193,20 +193,19 @@ class Network:
 
 @dataclass(frozen=True)
 class Data:
-    """Folders of recordings, in the layout of `alphamf.training.refiner.recordings`."""
+    """Folders of recordings (`alphamf.training.refiner.recordings`), and how they are used."""
 
     # voices, sounds, rooms: folders of clean speech, of other sounds, and of room responses (may be
     # empty).
     voices: tuple[str, ...]
     sounds: tuple[str, ...]
     rooms: tuple[str, ...] = ()
-    # Folders of clean speech at 16 kHz or more, which gets a synthetic band above 8 kHz
-    # (`alphamf.training.refiner.recordings`): only for the high-band networks.
+    # Folders of clean speech at 16 kHz or more, which gets a synthetic band above 7.6 kHz
+    # (`alphamf.training.refiner.recordings`); only for the high-band networks.
     narrow: tuple[str, ...] = ()
     # As in `alphamf.training.refiner.recordings.widen_band`.
     tilts: tuple[float, ...] = (0.0, 0.0)
-    # Folders of other sounds that are used for training only: their split dev belongs to another
-    # test.
+    # Folders of other sounds that are used for training only, never for scores.
     unscored: tuple[str, ...] = ()
     # Maximum number of files per speaker, evenly spaced; 0: all. The manifest names the speakers.
     most: int = 0
@@ -228,31 +227,31 @@ class Mixtures:
     seconds: float  # Length of a mixture
     seed: int  # The same seed makes the same mixtures
     snr: tuple[float, ...]  # Range of the signal-to-noise ratio in dB
-    nearly_clean: float  # Share whose signal-to-noise ratio is 20 to 50 dB instead
+    nearly_clean: float  # Fraction whose signal-to-noise ratio is 20 to 50 dB instead
     level: tuple[float, ...]  # Range of the peak in dBFS
     layers: tuple[float, ...]  # Probability of each layer of noise beyond the first
-    rumble: float  # Share with rumble, at frequencies below the voice
-    pauses: float  # Share in which the noise pauses
-    # rooms, made_up_rooms: shares in which the voice gets the response of a recorded room, or
+    rumble: float  # Fraction with rumble, at frequencies below the voice
+    pauses: float  # Fraction in which the noise pauses
+    # rooms, made_up_rooms: fractions in which the voice gets the response of a recorded room, or
     # decaying noise as response; the target is the voice in the room.
     rooms: float
     made_up_rooms: float
-    # telephone, band: shares with the band of a telephone, and with a random narrower band.
+    # telephone, band: fractions with the band of a telephone, and with a random narrower band.
     telephone: float
     band: float
-    codec: float  # Share that is encoded by a lossy codec and decoded
-    clipped: float  # Share whose peaks are cut off
+    codec: float  # Fraction that is encoded by a lossy codec and decoded
+    clipped: float  # Fraction whose peaks are cut off
     kinds: dict[str, float]  # Relative probabilities of the kinds of a layer of noise
     # Relative probabilities of the `CHAINS` that sample a mixture's posterior; empty for a causal
     # network, which uses the online chain.
     chains: dict[str, float] = field(default_factory=dict)
-    # Share in which the voice, and most noises, are in a room (`draw_room`), and the target
+    # Fraction in which the voice, and most noises, are in a room (`draw_room`), and the target
     # is the voice's early part; only for a dereverberator.
     echo: float = 0.0
-    sibilant: float = 0.0  # Share whose voice is chosen for strong sibilants
-    late: float = 0.0  # Share in which the voice begins after a pause
-    # Whether bands above the highest sound of the voice, which MP3 may have cut, are left out of
-    # the losses; only for the high-band networks.
+    sibilant: float = 0.0  # Fraction whose voice is chosen for strong sibilants
+    late: float = 0.0  # Fraction in which the voice begins after a pause
+    # Whether the losses leave out the bands above the voice's highest band with sound, for example
+    # because MP3 removed their sound; only for the high-band networks.
     until_edge: bool = False
 
 
@@ -265,12 +264,12 @@ class Schedule:
     batch: int
     # Step size of AdamW after the warm-up; it falls to a hundredth along half a cosine.
     step_size: float
-    warm_up: int  # Number of first steps, in which the step size rises
+    warm_up: int  # Number of first steps in which the step size rises; at most half of all steps
     # weight_decay, largest_gradient: weight decay of both optimisers; norm to which a gradient is
     # clipped.
     weight_decay: float
     largest_gradient: float
-    # Decay of the running mean of the parameters; this mean is scored and saved.
+    # Decay per step of the parameters' running mean, which is scored and saved; lower at first.
     averaging: float
     precision: str  # Precision of products: ``bfloat16`` or ``float32``
     seed: int  # Seed of the first parameters, the order of the clips and the random equalisers
@@ -287,8 +286,8 @@ class Schedule:
 class Ladder:
     """Loss that a short run of the configuration must reproduce at a given step."""
 
-    step: int  # Where the run is compared: a multiple of `Schedule.report_every`
-    # Objective recorded for this line of the log, a mean over its steps; NaN: not yet known.
+    step: int  # Step at which the run is compared: a multiple of `Schedule.report_every`
+    # Objective recorded at this step: a mean over the steps of its log line; NaN: not yet known.
     loss: float = math.nan
     within: float = 0.0  # Largest difference from `loss` that passes
 

@@ -39,7 +39,7 @@ SHARES = tuple(each.name for each in fields(Mixtures) if each.type is float)[1:]
 
 
 def load(path: Path) -> Config:
-    """Read a configuration; raise an AlphaMFError if it is unreadable or a key is wrong."""
+    """Read a configuration; raise an AlphaMFError if it is unreadable or not valid."""
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -51,7 +51,7 @@ def load(path: Path) -> Config:
 
 
 def parse_config(table: dict[str, Any]) -> Config:
-    """Make a configuration from parsed TOML or JSON; raise an AlphaMFError if a key is wrong."""
+    """Make a configuration from parsed TOML or JSON; raise an AlphaMFError if it is not valid."""
     sections = {"network": Network, "data": Data, "mixtures": Mixtures, "schedule": Schedule}
     unknown = set(table) - {*sections, "losses", "ladder"}
     if unknown:
@@ -70,7 +70,7 @@ def parse_config(table: dict[str, Any]) -> Config:
 
 
 def _section(name: str, kind: Any, table: Any) -> Any:
-    """Make the dataclass `kind` from the section `name` of a file."""
+    """Make an instance of the dataclass `kind` from `table`, the section `name` of a file."""
     if not isinstance(table, dict):
         raise AlphaMFError(f"[{name}] must be a section")
     hints = get_type_hints(kind)

@@ -10,10 +10,10 @@ from alphamf.tools.arrays import Floats
 from alphamf.training.refiner import spectra
 
 WINDOW = 0.0256
-"""Length of an analysis window in seconds; they overlap by half."""
+"""Length of an analysis window in seconds; windows overlap by half."""
 
 SEGMENT, STEP = 30, 3
-"""Number of frames per segment of the envelope, and between the starts of two (1 in ESTOI)."""
+"""Number of frames per segment, and from one segment's start to the next (1 in ESTOI)."""
 
 LOWEST, BANDS = 150.0, 15
 """Centre of the lowest third-octave band in Hz, and largest number of bands."""
@@ -22,12 +22,12 @@ SILENT = 1e-4
 """Energy relative to the loudest frame below which a frame of the clean sound is left out."""
 
 SOFT = 0.05
-"""Norm, relative to the clean envelope, that is added to the estimate's norm to bound the gradient
-at silence."""
+"""Norm, relative to the clean envelope's, whose square is added to the estimate's squared norm, to
+bound the gradient at silence."""
 
 
 def third_octaves(bins: int, rate: int) -> Floats:
-    """Return which bins belong to which band, 0 or 1, shape (bins, bands)."""
+    """Return 1 where a bin belongs to a band, and 0 elsewhere, shape (bins, bands)."""
     frequencies = np.arange(bins) * (rate / 2 / (bins - 1))
     edges = LOWEST * 2 ** ((np.arange(BANDS + 1) - 0.5) / 3)
     edges = edges[: 1 + np.searchsorted(edges, rate / 2)]
@@ -36,7 +36,7 @@ def third_octaves(bins: int, rate: int) -> Floats:
 
 
 def estoi(clean: Tensor, estimate: Tensor, rate: int) -> Tensor:
-    """Return ESTOI: correlations of third-octave envelopes in segments of 384 ms, shape (clips,).
+    """Return ESTOI, the mean correlation of third-octave envelopes over 384 ms, shape (clips,).
 
     Envelopes are centred and divided by their norm over the frames of a segment and then over the
     bands, and multiplied (Jensen and Taal, IEEE/ACM TASLP 24, 2016, equations 3 to 7). Unlike in

@@ -31,11 +31,11 @@ cells count nearly as much as loud ones."""
 
 RARELY_HEARD, NEVER_HEARD = 1e-3, 1e-5
 """Powers, relative to the mean of clean speech, below which a cell of speech is faint, and below
-which the output in faint cells does not count: some 60 and 80 dB below speech's loudest cell."""
+which the output in faint cells hardly counts: some 60 and 80 dB below speech's loudest cell."""
 
 FAINT = 1e-7
-"""Power that is added to a cell before taking a root, to bound the gradient: -70 dB relative to the
-mean."""
+"""Number that is added to powers before a root or a division, to bound the gradient; it is 70 dB
+below the mixture's mean power."""
 
 
 class TrainingGrid(NamedTuple):
@@ -48,13 +48,13 @@ class TrainingGrid(NamedTuple):
     asymmetric: bool = False
 
     def forward(self, sounds: Tensor) -> Tensor:
-        """Compute spectra of sounds with the functions of `spectra`."""
+        """Return complex spectra, (clips, bins, frames), of sounds of shape (clips, samples)."""
         if self.asymmetric:
             return spectra.causal_forward(sounds, self.frame.hop_length)
         return spectra.forward(sounds, self.frame)
 
     def inverse(self, found: Tensor) -> Tensor:
-        """Reconstruct sounds from spectra with the functions of `spectra`."""
+        """Return sounds, (clips, samples), from spectra like `forward`'s, without both ends."""
         if self.asymmetric:
             return spectra.causal_inverse(found, self.frame.hop_length)
         return spectra.inverse(found, self.frame)
@@ -64,7 +64,7 @@ class BatchPart(NamedTuple):
     """The part of the clips that a step uses, with a random equaliser."""
 
     frames: slice  # Frames to read
-    # Log power added to the powers that the network reads, of a shape that broadcasts to (clips,
+    # Addition to the log powers that the network reads, of a shape that broadcasts to (clips,
     # bins, frames). The true gain does not depend on this addition.
     levels: Any = 0.0
 
@@ -87,7 +87,7 @@ def run_network(
 ) -> NetworkSpeech:
     """Run a refiner or a second stage on the `part` of clips, and return its output.
 
-    `parameters`: as `alphamf.learnt.network.shapes` names them.
+    `parameters`: as `alphamf.learnt.network.shapes` names them. `exponent`: of a refiner's gain.
     """
     if isinstance(clips, FirstStageClip | CausalClip):
         return _refined(parameters, clips, grid, part, exponent)
@@ -139,7 +139,7 @@ def _spectra(sounds: Any, grid: TrainingGrid, frames: slice) -> list[Tensor]:
 
 
 def _in_units_of_first(each: list[Tensor]) -> list[Tensor]:
-    """Return spectra in units of the mean power of the first, which is the mixture."""
+    """Return spectra divided by the root of the first one's mean power, which is the mixture's."""
     unit = torch.sqrt(spectra.power(each[0]).mean((1, 2), keepdim=True)) + 1e-12
     return [spectrum / unit for spectrum in each]
 

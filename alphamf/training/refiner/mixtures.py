@@ -36,23 +36,23 @@ from alphamf.training.refiner.shaping import (
 )
 
 EARLY_SECONDS = 0.05
-"""Seconds after the direct sound in which reflections count as voice, which they make clearer."""
+"""Seconds after the direct sound in which reflections count as voice, as they make it clearer."""
 
 RT60, DISTANCE = (0.1, 1.2), (0.3, 5.0)
 """Ranges of the reverberation time in seconds, and of the distance of the voice in metres."""
 
 SMALLEST, LARGEST = (2.5, 2.0, 2.2), (10.0, 8.0, 4.5)
-"""Ranges of the room's sides in metres."""
+"""Smallest and largest length, width and height of a room in metres."""
 
 REFLECTIONS = 40
-"""Maximum number of wall reflections of a path; longer paths are 50 dB below the direct sound."""
+"""Maximum number of wall reflections of a sound path; paths with more reflections are left out."""
 
 MOVED = 0.05
 """Largest random shift of each image source along an axis, in metres: without shifts, perfect walls
 would give sweeping echoes (De Sena et al., IEEE/ACM TASLP 23, 2015)."""
 
 WALL = 0.3
-"""Least distance of noise and microphone from walls and each other, in metres; half for a voice."""
+"""Minimum distance in metres from walls, half of it for a voice, and from noise to microphone."""
 
 RECORDED, NOISE_OUTSIDE = 0.15, 0.3
 """Fractions of rooms that are recorded, and of noises that are outside of the voice's room."""
@@ -64,10 +64,10 @@ class Room(NamedTuple):
     # voice, early: response from the voice's place, and its part up to `EARLY_SECONDS`; shape (n,).
     voice: Reals
     early: Reals
-    noise: Reals  # Response from another place, or of another recorded room; shape (m,)
+    noise: Reals  # Response from another place, or of any recorded room; shape (m,)
 
     def heard(self, voice: Reals) -> Reals:
-        """Return a voice's early part and the whole voice in the room, shape (2, samples)."""
+        """Return a voice with early reflections only, and with all, shape (2, samples)."""
         return np.stack([convolved(voice, each)[: len(voice)] for each in (self.early, self.voice)])
 
     def heard_noise(self, noise: Reals) -> Reals:
@@ -149,7 +149,7 @@ def image_method() -> Any:
 
 
 def _from_direct(voice: Reals, noise: Reals, direct: int, rate: int) -> Room:
-    """Return a room whose voice response begins 1 ms before the direct sound, scaled to one."""
+    """Return a room; its voice response begins up to 1 ms before the direct sound, scaled to ±1."""
     before = rate // 1000  # the rise of the direct sound
     start = max(direct - before, 0)
     voice = voice[start:] / np.abs(voice[direct])
@@ -217,7 +217,7 @@ def band(rng: Rng, pair: tuple[Reals, Reals], rate: int) -> tuple[Reals, Reals]:
 
 
 def apply_codec(rng: Rng, pair: tuple[Reals, Reals], rate: int) -> tuple[Reals, Reals]:
-    """Apply a random codec to both sounds, at the same level and bit rate."""
+    """Encode and decode both sounds with a random codec, at the same gain and compression level."""
     chances = np.array([chance for chance, _ in CODECS])
     codec = CODECS[rng.choice(len(CODECS), p=chances / chances.sum())][1]
     compression = None if codec.compression is None else rng.uniform(*codec.compression)
@@ -295,7 +295,7 @@ mixtures whose noise is filtered by the telephone, too."""
 def mixture(
     rng: Rng, samples: int, rate: int, recordings: SplitRecordings, recipe: Mixtures
 ) -> tuple[Floats, Floats]:
-    """Draw a mixture: speech in a room plus noise, after a simulated microphone and file format.
+    """Draw a mixture: speech plus noise, sometimes with a room, telephone, microphone or codec.
 
     `samples`, `rate`: length of the mixture, and sampling rate in Hz. Returns `clean, noisy`: shape
     (samples,), float32; the clean speech includes the responses of the room (with `echo`, its early
@@ -343,7 +343,7 @@ def _voice(
         voice = np.stack([recordings.targets[which], voice])
     voice = change_speed(rng, voice, SPEEDS)
     speech = cut_loud_piece(rng, voice, samples, 0.4).astype(float)
-    # No number is drawn where none are asked for: recipes of before give the same mixtures.
+    # No number is drawn for a probability of 0, so that older recipes give the same mixtures.
     if recipe.sibilant and rng.random() < recipe.sibilant:
         others = [cut_loud_piece(rng, voice, samples, 0.4).astype(float) for _ in range(PIECES - 1)]
         speech = max([speech, *others], key=lambda piece: _sibilance(piece, rate))
@@ -360,7 +360,7 @@ def _voice(
 
 
 def _sibilance(speech: Reals, rate: int) -> float:
-    """Return the share of a piece's energy above `SIBILANT`, or above `rate` / 4 if lower."""
+    """Return the fraction of a voice's energy above `SIBILANT`, or above `rate` / 4 if lower."""
     speech = spoken(speech)
     energy = np.abs(np.fft.rfft(speech)) ** 2
     above = np.fft.rfftfreq(len(speech), 1 / rate) > min(SIBILANT, rate / 4)

@@ -1,4 +1,4 @@
-"""Synthetic music as noise: one to four instruments playing a scale or chords, and drums.
+"""Synthetic music as noise: one to four instruments that play a scale or chords, drums, or both.
 
 An instrument plays wavetables of one period. Struck strings and keys fade from a bright table to a
 dark one; bowed and blown instruments sustain, with vibrato and breath noise.

@@ -73,7 +73,7 @@ def chime(rng: Rng, span: Span) -> Reals:
 def cry(rng: Rng, span: Span) -> Reals:
     """Draw a cry: a harmonic tone of gliding pitch with some breath noise.
 
-    Half of the cries swell like a howl; the others start abruptly, with resonances, like a bark.
+    Half of the cries swell like a howl; the others fade, through a random filter, like a bark.
     """
     clock, envelope, rate = span
     seconds = len(clock) / rate
@@ -289,7 +289,7 @@ def noise(
     sounds: Sequence[Reals],
     recipe: Mixtures,
 ) -> Reals:
-    """Draw a noise of layers of eight kinds, some with reverberation, and sometimes rumble.
+    """Draw a noise: layers of the recipe's kinds, some with reverberation, and sometimes rumble.
 
     `samples`, `rate`: length, and sampling rate in Hz. `voices`, `sounds`: recordings at `rate`,
     float32 of shape (n,) each, of any length: speech for babble, and other sounds for events and
@@ -372,7 +372,7 @@ def babble(
 ) -> Reals:
     """Make babble of many speakers at different levels, some played backwards.
 
-    `voices`: recordings of speech at `rate`, float32 of shape (n,) each.
+    `voices`: speech at `rate`, float32 of shape (n,) each. `count`: range of numbers of speakers.
     """
     speakers = int(log_uniform(rng, *count))
     result = np.zeros(samples)

@@ -47,7 +47,7 @@ LAST_STEP_SIZE = 0.01
 """Final step size, relative to that after the warm-up."""
 
 SCORED_TOGETHER = 4
-"""Dev clips that go through the network at once."""
+"""Number of dev clips that the network processes at once."""
 
 
 class Fit:
@@ -85,7 +85,7 @@ class Fit:
         self._optimisers = _optimisers(self.parameters, config.schedule)
 
     def advance(self, clips: Sequence[TrainingClip]) -> dict[str, float]:
-        """Make one step; return the batch's losses by name, and their weighted sum as ``loss``."""
+        """Make a step; return its losses and their weighted sum ``loss``; raise if it diverged."""
         schedule = self.config.schedule
         which = _batch(schedule.seed, self.step, schedule.batch, len(clips))
         batch = stack_clips(clips, which, self._device)
@@ -111,7 +111,7 @@ class Fit:
         return _numbers({"loss": total} | terms)
 
     def result(self) -> dict[str, Any]:
-        """Return the result's parameters, interpolated from the start to their running mean."""
+        """Return the result's parameters, `moved` of the way from the start to the running mean."""
         return {name: value.cpu() for name, value in self._result().items()}
 
     def _result(self) -> dict[str, Any]:
@@ -122,7 +122,7 @@ class Fit:
     def validate(self, clips: Sequence[TrainingClip]) -> tuple[dict[str, float], Scores | None]:
         """Return mean losses and scores of the network on dev clips.
 
-        The scores are None for clips without sound, such as those of the high-band network.
+        Losses ignore the gain's exponent. The scores are None for clips of a high-band network.
         """
         found_losses: list[dict[str, float]] = []
         parameters = self._result()

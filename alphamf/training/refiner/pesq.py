@@ -28,7 +28,7 @@ from alphamf.tools.arrays import Floats, Reals
 from alphamf.training.refiner import spectra
 
 WINDOW = 0.032
-"""Length of a window in seconds; they overlap by half."""
+"""Length of a window in seconds; windows overlap by half."""
 
 FIRST, SECOND, WIDER = 0.157, 0.318, 1.0132
 """Lower edge and width of the lowest band in Bark, and ratio of a band's width to the one below."""
@@ -59,11 +59,11 @@ LOUDNESS, LOUDNESS_POWER = 0.187, 0.23
 """Scale factor of the loudness, and Zwicker's exponent."""
 
 MEMORY, GAINS = 0.2, (3e-4, 5.0)
-"""Share of the last frame's gain in a frame's gain, and the range of these gains, by which a frame
-of the estimate gets the level of the speech."""
+"""Weight of the previous frame's gain in a frame's gain, and the range of these gains, which bring
+frames of the estimate to the level of the speech."""
 
 MASKED = 0.25
-"""Share of the softer of two loudnesses below which their difference is not heard."""
+"""Fraction of the softer of two loudnesses, up to which their difference does not count."""
 
 ASYMMETRY, LEAST_RATIO, LARGEST = 1.2, 3.0, 12.0
 """Exponent of the power ratio of estimate and speech in PESQ's asymmetry factor, the factor below
@@ -88,7 +88,7 @@ BEST_OPINION = 4.64
 class Ear(NamedTuple):
     """Bands of PESQ and their constants, which depend on the sampling rate."""
 
-    inside: Floats  # Factors that lead from the power of bins to that of bands, shape (bins, bands)
+    inside: Floats  # Factors that convert powers of bins to powers of bands, shape (bins, bands)
     # threshold, exponent, width: power at the threshold of hearing, exponent of the loudness, and
     # width in Bark of each band.
     threshold: Floats
@@ -211,7 +211,7 @@ def _audible(power: Tensor, threshold: Tensor, times: float) -> Tensor:
 
 
 def _response(ours: Tensor, theirs: Tensor, threshold: Tensor) -> Tensor:
-    """Return the power of `theirs` over `ours` per band, which PESQ does not count as an error."""
+    """Return `theirs` over `ours` per band of speech, a ratio that PESQ does not penalize."""
     speech = (_audible(ours, threshold, 100) > SILENT)[..., None]
     means = (
         (each * (speech & (each > 100 * threshold))).mean(1, keepdim=True) + 1e3
@@ -222,7 +222,7 @@ def _response(ours: Tensor, theirs: Tensor, threshold: Tensor) -> Tensor:
 
 
 def _smoothed(gain: Tensor) -> Tensor:
-    """Return a running mean of gains over frames."""
+    """Return the mean gain of the five frames up to each one, weighted by powers of `MEMORY`."""
     steps = 5
     padded = functional.pad(gain, (steps - 1, 0), mode="replicate")
     weights = (1 - MEMORY) * MEMORY ** torch.arange(steps - 1, -1, -1.0, device=gain.device)
@@ -240,13 +240,13 @@ BARK = 0.5
 """Width of a band of `rough_disturbance` in Bark."""
 
 SPEECH_DB = 70.0
-"""Level of the clean sound in dB above the threshold's reference (20 microPascal)."""
+"""Level to which both sounds are scaled, in dB above the threshold's reference (20 microPascal)."""
 
 LOUD = 0.1
-"""Minimum power of a frame, relative to the mean, for measuring an estimate's response."""
+"""Power relative to the mean above which a frame of speech counts for an estimate's response."""
 
 ROUGH_ASYMMETRIC = 0.309
-"""Weight of the asymmetric disturbance beside the symmetric one: PESQ's weight over .1."""
+"""Weight of the asymmetric disturbance relative to the symmetric one, as in PESQ."""
 
 
 def bark(frequencies: Floats) -> Floats:
@@ -295,7 +295,7 @@ def _at_speech_level(power: Tensor, least: Tensor) -> Tensor:
 
 
 def _linear_response(ours: Tensor, theirs: Tensor) -> Tensor:
-    """Return the power of `theirs` over `ours` per band in loud frames, which the loss ignores."""
+    """Return `theirs` over `ours` per band in loud frames, a ratio that the loss ignores."""
     whole = ours.sum(2, keepdim=True)
     loud = (whole > LOUD * whole.mean(1, keepdim=True)).to(ours.dtype)
     means = [(loud * each).mean(1, keepdim=True) + 1e3 for each in (ours, theirs)]

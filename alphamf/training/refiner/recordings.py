@@ -34,7 +34,7 @@ KNOWN = (5000, 7500)
 """The highest band that voices at 16 kHz and full-band voices both have, in Hz."""
 
 EDGE, END = 7600, 20000
-"""Start of the synthetic band in Hz, at the resampler's edge, and its end."""
+"""Start and end of the synthetic band in Hz; it starts at the resampler's edge."""
 
 PLACES = (7500.0, 9000.0, 11250.0, 14250.0, 18000.0)
 DROPS = ((0.0, 0.0), (6.0, 20.0), (0.0, 10.0), (4.0, 14.0), (8.0, 20.0))
@@ -48,11 +48,11 @@ LOWER = (2000, 5000)
 real sibilants have nearly as much power at 9 kHz as in `KNOWN`."""
 
 USUAL, TILTED = -10.0, (-20.0, 15.0)
-"""Level of `KNOWN` over `LOWER` in dB that leaves the band unchanged, and the range of levels that
-affect it."""
+"""Level of `KNOWN` over `LOWER` in dB that leaves the synthetic band unchanged, and the range to
+which this level is limited."""
 
 WANDERING, MEMORY = 6.0, 0.9
-"""Standard deviation in dB of the band's random variation; correlation between frames."""
+"""Standard deviation in dB of the band's random variation; its correlation from frame to frame."""
 
 
 def widen_band(rng: Rng, sound: Floats, rate: int, tilts: Sequence[float] = (0.0, 0.0)) -> Floats:
@@ -77,7 +77,7 @@ def widen_band(rng: Rng, sound: Floats, rate: int, tilts: Sequence[float] = (0.0
     drops = np.cumsum([rng.uniform(*each) for each in DROPS])
     below = np.interp(frequencies, PLACES, drops)[:, None]
     follows = loud + rng.uniform(*FOLLOWING) * (level - loud) + _wandering(rng, len(level))
-    if any(tilts):  # recipes of before draw no number here, and give the same bands
+    if any(tilts):  # older recipes draw no number here, and give the same bands
         least, most = tilts
         follows += rng.uniform(least, most) * (np.clip(level - lower, *TILTED) - USUAL)
     hiss = stft.forward(rng.standard_normal(len(wide)).astype(np.float32), FRAME)
@@ -111,14 +111,13 @@ class SplitFile(NamedTuple):
     """A file of a split."""
 
     path: str  # Path of the file
-    part: tuple[float, float] = (0.0, 1.0)  # Start and end of what is read, in parts of the file
+    part: tuple[float, float] = (0.0, 1.0)  # Fractions of the file at which reading starts and ends
 
 
 class SplitRecordings(NamedTuple):
     """All recordings of a split, each of shape (samples,), float32."""
 
-    # voices, sounds, rooms: clean speech, other sounds, and responses of rooms from their direct
-    # sound on.
+    # voices, sounds, rooms: clean speech, other sounds, and impulse responses of rooms.
     voices: Sequence[Floats]
     sounds: Sequence[Floats]
     rooms: Sequence[Floats]
@@ -127,7 +126,7 @@ class SplitRecordings(NamedTuple):
 
 
 def corpus(name: str) -> Path:
-    """Return the folder `name`; if there is none, the one in ``$ALPHAMF_DATA/corpora``."""
+    """Return the folder `name`; if there is none, that in ``$ALPHAMF_DATA/corpora``, if any."""
     folder, data = Path(name), os.environ.get("ALPHAMF_DATA")
     if data and not folder.exists():
         known = Path(data, "corpora", name)
@@ -139,7 +138,7 @@ def sources(name: str, split: str, most: int = 0, quiet: float = 0.0) -> list[Sp
     """List the files of a split of a corpus.
 
     `most`, `quiet`: as in `Data`; with `quiet`, files whose levels the manifest does not list are
-    left out, too.
+    left out, too. Without a manifest `most` has no effect, and `quiet` raises an AlphaMFError.
     """
     folder = corpus(name)
     if not (folder / MANIFEST).is_file():
@@ -157,7 +156,7 @@ def sources(name: str, split: str, most: int = 0, quiet: float = 0.0) -> list[Sp
 
 
 def _depth(folder: Path, row: dict[str, str]) -> float:
-    """Return the difference of the two `LEVELS` in dB, -1 if the manifest does not give both."""
+    """Return the difference of the two `LEVELS` in dB; -1 if one is missing or it is negative."""
     try:
         low, high = (float(row[column] or "nan") for column in LEVELS)
     except ValueError as error:
@@ -193,7 +192,7 @@ def _without_manifest(paths: list[str], split: str) -> list[SplitFile]:
 def prepare_recordings(data: Data, rate: int, folder: Path, jobs: int = 1) -> None:
     """Decode and resample all recordings into files in `folder`, as `open_recordings` reads them.
 
-    Existing files are not created again.
+    Existing files are not created again. A split without voices or other sounds is refused.
 
     `rate`: sampling rate in Hz; files of a lower rate are refused, except those of `Data.narrow`.
     """

@@ -55,7 +55,7 @@ TABLE = "curves.csv"
 """Names of the files in a run's folder."""
 
 Tell = Callable[[str], None]
-"""Receives a line about the progress of the run."""
+"""A function that receives a line about the progress of the run."""
 
 
 class Run(NamedTuple):
@@ -74,7 +74,7 @@ class Run(NamedTuple):
 
 
 def check_installed(device: str = "cpu") -> None:
-    """Raise an AlphaMFError if PyTorch or its device is missing, before any mixture is made."""
+    """Raise an AlphaMFError if PyTorch, its device or the current folder is missing."""
     current_folder()
     try:
         import torch
@@ -89,8 +89,8 @@ def check_installed(device: str = "cpu") -> None:
 def train(run: Run, until: int | None = None) -> list[dict[str, float]]:
     """Train the network of a configuration, or resume a stopped run; return the rows of the log.
 
-    The folder then holds the checkpoint, a table of the losses and ``network.npz``, the running
-    mean of the parameters, as of the last score. `until` is the step to stop at; None: the last.
+    The folder then holds the checkpoint, a table of the losses and, after a first score, the
+    ``network.npz`` of the last score. `until` is the step to stop at; None: the last.
     """
     check_installed(run.device)
     config = run.config
@@ -157,7 +157,7 @@ def network_of(
 
 
 def _start(config: Config, dictionary: Dictionary) -> dict[str, Array] | None:
-    """Return the initial parameters, checked; None for a new network."""
+    """Check the networks; return the parameters to start from, or None for a new network."""
     empty = network_of(config, dictionary, {}, {})
     cells, bands = empty.cells(empty.frame), config.network.bands
     if bands >= cells:
@@ -181,7 +181,7 @@ def _start(config: Config, dictionary: Dictionary) -> dict[str, Array] | None:
 
 
 def _check_before(trained: Kind, dictionary: Dictionary) -> None:
-    """Raise an AlphaMFError if an earlier network has another rate or window than `dictionary`."""
+    """Raise an AlphaMFError if an earlier network's rate or window does not fit `dictionary`."""
     wanted: list[type[TrainedNetwork]] = [Refiner, SecondStage]
     if isinstance(trained, CausalHighBandKind | CausalSecondStageKind):
         wanted = [CausalRefiner]
@@ -257,7 +257,7 @@ def prepare_clips(run: Run, last: int) -> tuple[Clips, Clips]:
 def _stretch(
     run: Run, fit: Fit, clips: Clips, dev: Clips, rows: Sequence[Mapping[str, float]]
 ) -> dict[str, float]:
-    """Run the steps up to the next row of the log, and return it; score and save when it is due."""
+    """Run the steps up to the next row of the log; return this row; score and save when due."""
     schedule = run.config.schedule
     began, before = time.perf_counter(), rows[-1]["seconds"] if rows else 0.0
     recent = [fit.advance(clips)]
@@ -277,7 +277,7 @@ def _stretch(
 
 
 def _save(run: Run, fit: Fit, row: Mapping[str, float]) -> None:
-    """Save the network with its configuration."""
+    """Save the network with its configuration, and with the scores in a row of the log."""
     parameters = {name: value.numpy() for name, value in fit.result().items()}
     packed = np.concatenate([value.ravel() for value in parameters.values()]).astype(np.float16)
     about = {

@@ -14,7 +14,7 @@ DECIMALS = 4
 
 
 class Scores(NamedTuple):
-    """Means over clips; NaN if no clip could be scored, for example without the package pesq."""
+    """Mean scores over clips; NaN if no clip could be scored, such as without the package pesq."""
 
     si_sdr: float  # In dB
     pesq: float  # 1 to 4.6; narrow band at 8 kHz, wide band at 16 kHz

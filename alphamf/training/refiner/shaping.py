@@ -75,7 +75,7 @@ def cut_piece(rng: Rng, sound: Reals, samples: int) -> Reals:
 
 
 def put(result: Reals, sound: Reals, start: int) -> None:
-    """Add a sound to another at a sample position, which may be outside of it.
+    """Add a sound to another at a sample position; what lies outside of the other is dropped.
 
     `result`: shape (n,); it is changed. `sound`: shape (samples,).
     """
@@ -143,7 +143,7 @@ def modulate(rng: Rng, sound: Reals, rate: int, deepest: float = 7.0) -> Reals:
 
 
 def room(rng: Rng, sound: Reals, rate: int) -> Reals:
-    """Add reverberation: decaying noise with a T60 of 0.1 to 0.9 s."""
+    """Add reverberation; the response is decaying noise with a T60 of 0.1 to 0.9 s."""
     length = int(rate * rng.uniform(0.1, 0.9))
     decay = np.exp(-6.9 * np.arange(length) / length)  # e^-6.9 is -60 dB
     response = rng.standard_normal(length) * decay * rng.uniform(0.05, 0.5)

@@ -61,7 +61,7 @@ class Shard(NamedTuple):
 
     @property
     def path(self) -> Path:
-        """The file, an ``.npy`` of one structured array."""
+        """Path of the file, an ``.npy`` of one structured array."""
         return self.folder / f"{self.split}-{self.first // SIZE:04d}.npy"
 
 

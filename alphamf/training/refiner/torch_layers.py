@@ -43,7 +43,7 @@ def _block(p: Mapping[str, Tensor], block: Block, x: Tensor, causal: bool) -> Te
 
 
 def _correlate_dilated(x: Tensor, taps: Tensor, distance: int, causal: bool) -> Tensor:
-    """PyTorch version of `layers.correlate_dilated`."""
+    """Return `alphamf.learnt.layers.correlate_dilated` of frames, in the shape of `x`."""
     frames, reach = x.shape[-2], len(taps) // 2 * distance
     padded = functional.pad(x, (0, 0, *_ends(reach, causal)))
     total = padded[..., :frames, :] * taps[0]
@@ -53,7 +53,7 @@ def _correlate_dilated(x: Tensor, taps: Tensor, distance: int, causal: bool) -> 
 
 
 def _correlate(p: Mapping[str, Tensor], each: Correlation, cells: Tensor, causal: bool) -> Tensor:
-    """PyTorch version of `layers.correlate`, for cells of shape (clips, channels, frames, bins)."""
+    """Return `alphamf.learnt.layers.correlate` of cells, (clips, channels, frames, bins)."""
     weight, bias = p[f"{each.name}.weight"].permute(3, 2, 0, 1), p[f"{each.name}.bias"]
     late, high = each.apart
     if causal:

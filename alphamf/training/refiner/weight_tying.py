@@ -2,9 +2,9 @@
 
 Each of the lowest `NARROW` bins, where the harmonics of a voice are, has its own weights. Above,
 there are bands at equal distances on a logarithmic axis, and a bin's weights are interpolated
-between those of the two nearest bands. So the stack depends less on single bins, has a quarter of
-these weights at 16 kHz, and generalises better to unknown voices and noises (docs/quality.md). The
-result is an ordinary network.
+between those of the two nearest bands. So the stack depends less on single bins, has fewer of these
+weights, and generalises better to unknown voices and noises (docs/quality.md). The result is an
+ordinary network.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ SEGMENT = 200
 """Steps between checkpoints."""
 
 STEPS = {10: 3000, 50: 1200}
-"""Number of steps by rank K of W and H, in the full form."""
+"""Number of steps by rank K of W and H, in the full form; DSGRRLD makes half as many."""
 
 PRINTED = {"DSGLD": 1e-4, "PSGLD": 1e-3, "PSGLD, lagged": 1e-3, "HAMCMC": 3e-4}
 SEARCHED = {
@@ -159,7 +159,7 @@ def table(records: list[JobRecord]) -> list[dict[str, Any]]:
 
 
 def _to_goal(results: list[Numbers], rank: int, column: int) -> str | None:
-    """Return iterations or seconds until the goal is reached; None if any run does not reach it."""
+    """Return iterations or seconds to the goal, as text; None if any run does not reach it."""
     found = []
     for numbers in results:
         reached = [point[column] for point in numbers["curve"] if point[2] <= GOAL[rank]]

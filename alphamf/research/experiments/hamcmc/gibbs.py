@@ -87,7 +87,7 @@ class Gibbs:
         return parts[source] / (sum(parts) + FLOOR)
 
     def sweep(self, rng: Any) -> None:
-        """Draw the sources, Phi and the free factors once, in place."""
+        """Draw the sources s, Phi and the free factors once; `phi` and `theta` change in place."""
         bare = self._variances()
         if self.collapsed:
             self._move_phi_given_x(rng, bare)
@@ -103,7 +103,7 @@ class Gibbs:
             self._move_factors(rng, s, source, scaled)
 
     def _move_phi_given_x(self, rng: Any, bare: list[Array]) -> None:
-        """Move Phi of each component in turn, given X only."""
+        """Move Phi of each component in turn by a Metropolis step with s integrated out."""
         power = self.amplitude * self.amplitude
         pairs = zip(self.phi, bare, strict=True)
         sigma2 = FLOOR + sum(np.einsum("kij,kij->ij", phi, c) for phi, c in pairs)

@@ -1,7 +1,7 @@
 r"""``linear-gaussian``: the samplers on a Gaussian posterior that is known exactly.
 
 Simsekli et al. (ICML 2016), section 4.1: eq. 14 with :math:`\sigma_x^2 = 10`, N_Omega = N / 100,
-T = 20 000 samples, steps :math:`(a / t)^{0.51}`, the a of the paper's table 1. They are used here
+T = 20 000 samples, steps :math:`(a / t)^{0.51}`, the a of the paper's table 1. The steps are used
 without a factor of two. N and the law of the regressors are not printed. Here N = 1000; regressors
 are Gaussian with correlation r^|i - j|, r = 0.9 at D = 2, for the narrow ellipse of fig. 1, and 0.5
 above (docs/experiments/searches.md).
@@ -66,7 +66,7 @@ class Quartic:
         return radius * np.concatenate([np.cos(angle), np.sin(angle)], -1)
 
     def exact(self, rng: Any, count: int) -> Array:
-        """Draw from the law, shape (count, 2): `check` asks for it."""
+        """Draw `count` independent samples exactly, shape (count, 2)."""
         return self.start(rng, (count,))
 
     def value(self, theta: Array) -> Array:
@@ -214,7 +214,7 @@ def work(job: Job) -> Numbers:
 
 
 def _follow(target: LinearGaussian, sampler: Any, steps: int, seed: int) -> Numbers:
-    """Return the errors of the running mean, and of mean and covariance over windows (t / 2, t]."""
+    """Return errors of the running mean, the last half's mean and covariances over (t / 2, t]."""
     marks = sorted({int(mark) for mark in np.geomspace(10, steps, 40)} | {steps})
     windows = sorted({steps >> k for k in range(8)} - {0})
     total: Array = np.zeros((CHAINS, target.size))
@@ -246,7 +246,7 @@ def _follow(target: LinearGaussian, sampler: Any, steps: int, seed: int) -> Numb
 
 
 def _covariance_error(draws: Array, target: LinearGaussian) -> float:
-    """Return the relative error |C' - C| / |C| (Frobenius), of draws (chains, steps, D)."""
+    """Return the mean relative error (Frobenius) of covariances of draws (chains, steps, D)."""
     centred = draws - draws.mean(1, keepdims=True)
     found = np.swapaxes(centred, 1, 2) @ centred / draws.shape[1]
     error = np.linalg.norm(found - target.covariance, axis=(1, 2))

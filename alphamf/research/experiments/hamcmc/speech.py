@@ -32,7 +32,7 @@ from alphamf.research.experiments.hamcmc import speech_search
 from alphamf.research.experiments.hamcmc.speech_search import sampler_of
 
 CLIPS = 80
-"""Number of test clips, which is all."""
+"""Number of test clips in the full form; Gibbs samplers use fewer."""
 
 SWEPT, SWEPT_LONG = 6, 1
 """Number of clips for the Gibbs samplers, and for those with 2500 sweeps."""
@@ -47,7 +47,7 @@ PRINTED: dict[str, Any] = {
     "HAMCMC": HAMCMC(Polynomial(1e-8), memory=5, gamma=0.01, trust=1000.0),
     "HAMCMC, gamma 100": HAMCMC(Polynomial(1e-8), memory=5, gamma=100.0, trust=1000.0),
 }
-"""Samplers with the settings of the paper's table 2; the last has the inverse of its gamma."""
+"""Samplers with the settings of the paper's table 2; the last has 1 over the printed gamma."""
 
 TUNED: dict[str, dict[str, Any]] = {
     "SGLD": {"unit": 440.0, "step_size": 0.000883},
@@ -126,7 +126,7 @@ def jobs(full: bool, seed: int) -> list[Job]:
 
 
 def work(job: Job) -> Numbers:
-    """Denoise and score one clip; the time is that of the sampling alone, on one core."""
+    """Denoise and score one clip; the seconds are the CPU time of the sampling alone."""
     name, seed, steps = job["method"], job["seed"], job["steps"]
     method = METHODS[name]
     noisy, clean = speech_search.waves((job["noisy"], job["clean"]))

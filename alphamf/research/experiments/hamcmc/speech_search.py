@@ -1,8 +1,8 @@
 r"""``alpha-mf-speech-search``: tune hyperparameters, with equal trials per method.
 
 Each trial draws all hyperparameters of its method at random, uniformly in their logarithms, and
-runs as many steps as the table on the tuning clips, which are neither in W's training set nor in
-the test. c is the unit of :math:`|X|^2`; a range is for c = 1, and is multiplied by the power of c
+runs 2500 steps (in full form) on the tuning clips, which are neither in W's training set nor in the
+test. c is the unit of :math:`|X|^2`; a range is for c = 1, and is multiplied by the power of c
 in the last column:
 
 ========================  =======================  ======================

@@ -46,7 +46,7 @@ a row for SG-NPHMC-EM that adapts Q as well."""
 
 @dataclass(frozen=True)
 class LearntMass:
-    """A base for masses that `learner` adapts; a subclass defines `inverse`, which changes M^-1."""
+    """A base for masses that `learner` adapts; a subclass defines `inverse`, which returns M^-1."""
 
     learner: MassEM
 
@@ -78,7 +78,7 @@ class PositionMass(LearntMass):
     variance: float = 1.0
 
     def init(self, theta: Array) -> MassEMState:
-        """Return the state that starts at M = I."""
+        """Return the state that starts at M^-1 = `variance` I, which `inverse` scales to I."""
         state = super().init(theta)
         return state._replace(inverse=state.inverse * self.variance)
 

@@ -48,7 +48,7 @@ LOGISTIC: dict[str, dict[str, Any]] = {
     "SGR-NPHMC": {"step_size": 0.1, "fixed_points": 2, "thermostat_friction": 0.01},
     "SGNHT": {"step_size": 1e-2, "diffusion": 1.0},
 }
-"""From the paper's grids (steps 1e-2, 1e-4, 1e-6; noise terms .001 to 10), except steps of 0.1."""
+"""Settings on the paper's grids (steps 1e-2 to 1e-6; noise terms .001 to 10), but steps of 0.1."""
 
 SAMPLES = {"SG-NPHMC": 200}
 """S_count at the start if it is not 300; printed for table 2, and used for table 1, too."""

@@ -1,9 +1,9 @@
 r"""Table 4 and figure 1 of the Monte Carlo EM paper: topics of 20 Newsgroups and of Reuters.
 
 An iteration is one minibatch, as in the paper: `leaps` leaps on documents and topics that are drawn
-once. Adaptive masses are I for log E and diagonal otherwise, and S_count is fixed; all as printed,
-but for the diagonal, since 100 momenta cannot determine a matrix of 100 rows. The mass is frozen
-after the burn-in.
+once. Masses adapted to momenta are I for log E and diagonal otherwise, and S_count is fixed; all as
+printed, but for the diagonal, since 100 momenta cannot determine a matrix of 100 rows. The mass is
+frozen after the burn-in.
 
 The paper's 2000 words are not known. Here are 1995 lemmas, and the words of some documents differ,
 so the methods can be compared with each other, but not with the printed column. The perplexity of a

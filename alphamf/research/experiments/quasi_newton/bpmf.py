@@ -2,8 +2,8 @@
 
 Fu, Luo & Zhang (UAI 2016), section 5.3: MovieLens-1M, rank 10, step 0.01, 10 leaps. The settings
 that it leaves out "follow from the demo code" of Salakhutdinov and Mnih, which starts its sampler
-at the MAP estimate, averages predictions, and clips them to [1, 5]; so do we. Its training and
-probe ratings are the split used here. A gradient reads all 900 000 ratings.
+at the MAP estimate, averages predictions, and clips them to [1, 5]; so do we, except for the start.
+Its training and probe ratings are the split used here. A gradient reads all 900 000 ratings.
 
 Priors are N(0, v I) with v fixed, except in the row `HYPER`, which has the demo's: means and
 precisions of W and H with a Gaussian-Wishart law, drawn given W and H at each step, and a precision
@@ -86,7 +86,7 @@ def sampler_of(job: Job) -> Any:
 
 
 def work(job: Job, hold_out: float = 0.0) -> Numbers:
-    """Find the MAP estimate, run the sampler from a point near it, and return RMSE and times."""
+    """Find the MAP estimate, run the sampler (if any) from near it, and return RMSE and times."""
     ratings = RatingSplit(job["users"], hold_out)
     target = ratings.target(
         rank=RANK,

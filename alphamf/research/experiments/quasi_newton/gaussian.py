@@ -42,7 +42,7 @@ METHODS: dict[str, str | None] = {
 }
 
 FAR = 10.0
-"""Standard deviation of the starts, at 25 times the squared distance of the typical set."""
+"""Standard deviation of the starts, whose U is about 25 times that of the typical set."""
 
 
 class Gaussian:
@@ -60,7 +60,7 @@ class Gaussian:
         return FAR * rng.standard_normal((*chains, self.size))
 
     def draw(self, rng: Any, theta: Array) -> Gaussian:
-        """Return the target itself, which is the potential of all data."""
+        """Return the target itself, which is its own potential."""
         return self
 
     def grad(self, theta: Array) -> Array:
@@ -90,7 +90,7 @@ def ess_of_chains(draws: Array, method: str) -> list[Array]:
 
 
 def jobs(full: bool, seed: int) -> list[Job]:
-    """List one job per method; its chains, in the place of seeds, run in one array."""
+    """List one job per method, with several chains in one array instead of several seeds."""
     sizes = {"size": 100, "leaps": 10, "samples": 100_000 if full else 4000}
     return [
         {

@@ -64,7 +64,7 @@ def data(rows: int | None = None) -> tuple[Array, Array, Array, Array]:
 
 
 def jobs(full: bool, seed: int) -> list[Job]:
-    """List one job per method; its chains, in the place of seeds, run in one array."""
+    """List one job per method, with several chains in one array instead of several seeds."""
     sizes = {
         "rows": None if full else 3000,
         "samples": 1024 if full else 256,
@@ -174,7 +174,7 @@ def table(records: list[JobRecord]) -> list[dict[str, Any]]:
 
 
 def figure(records: list[JobRecord]) -> Any:
-    """Draw the test error, averaged over the latter half of the samples so far, against time."""
+    """Draw the test error of predictions averaged over the latter half of samples, against time."""
     drawing, axes = blank_panels(6, 4)
     for job, numbers in records:
         if "curve" in numbers:

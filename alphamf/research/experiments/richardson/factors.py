@@ -55,7 +55,7 @@ class TimedTarget:
         return self.target.draw(rng, theta)
 
     def parallel_time(self, begin: float, end: float) -> float:
-        """Return the time per step if the fine and the coarse chain ran in parallel.
+        """Return the seconds of a step from `begin` to `end` if its chains ran in parallel.
 
         A step of SGRRLD draws the noise of both chains; then it makes the two moves of the fine
         chain, and that of the coarse one.

@@ -211,7 +211,7 @@ class ErrorMoments:
         self.covariances: list[Array] = []
 
     def add(self, state: Any, target: Any) -> None:
-        """Add a state after the burn-in to the moments."""
+        """Add a state to the moments, unless it belongs to the burn-in."""
         if state.step <= self.burn_in:
             return
         self.count += 1
@@ -348,7 +348,7 @@ def figure(records: list[JobRecord]) -> Any:
 
 
 def _largest(lines: dict[tuple[str, str], list[JobRecord]], method: str) -> JobRecord:
-    """Return the record of "step" with the largest step size, for figure 1 (a)."""
+    """Return the record of the figure "step" with the largest step size of a method."""
     return max(lines["step", method], key=lambda record: float(record.job["gamma"]))
 
 

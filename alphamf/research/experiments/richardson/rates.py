@@ -48,7 +48,7 @@ def jobs(full: bool, seed: int) -> list[Job]:
 
 
 def work(job: Job) -> Numbers:
-    """Run the chains of one exponent."""
+    """Run the chains of one quantity and exponent, as in ``richardson``."""
     return gaussian.work(job)
 
 
