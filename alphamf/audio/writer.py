@@ -113,8 +113,8 @@ def write(path: str | os.PathLike[str], audio: NDArray[Any], rate: int) -> None:
     wanted, subtype = _named_format(os.fspath(path), "", _EXACT.get(audio.dtype.name, "FLOAT"))
     form = wanted.encoding(subtype, samples=audio.size)
     if audio.dtype.kind in "iu":
-        full, middle = 2.0 ** (8 * audio.itemsize - 1), 128 * (audio.dtype == np.uint8)
-        audio = (audio - np.float64(middle)) / full
+        full = 2.0 ** (8 * audio.itemsize - 1)
+        audio = audio / full - (audio.dtype.kind == "u")
     if form.subtype != "PCM_32":  # which needs double precision
         audio = audio.astype(np.float32)
     with open_writer(path, rate, audio.shape[1], format=form.format, subtype=form.subtype) as out:

@@ -133,8 +133,8 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         _check_trim(reader, target, request)
         hints = _hints(reader, request, frame)
         mode = permissions(_input(job))
-        observer = request.observe(reader, frame, stack, mode)
         writer = stack.enter_context(_open_output(job, target, reader, mode, request))
+        observer = request.observe(reader, frame, stack, mode)  # whose files are renamed before it
         normalizer = None
         if request.loudness is not None:
             normalizer = Normalizer(writer, reader.rate, reader.channels, request.loudness, stack)
