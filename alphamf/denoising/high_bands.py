@@ -175,7 +175,7 @@ def features_of(
     dictionary: Dictionary,
     network: SecondStage,
 ) -> list[Floats]:
-    """Return the input features of the high-band network, for each band.
+    """Return the inputs of `HighBand.gains` for each band, from which it computes its features.
 
     `posterior`: posterior of the wide bands that have sound, shape (bands, frames) on the
     dictionary's grid. Returns: power, gain and its standard deviation, power of the speech and of

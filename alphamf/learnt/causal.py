@@ -83,7 +83,7 @@ def _layers(p: Mapping[str, Array]) -> Iterator[Array]:
 
 EDGE = (0.85, 0.9)
 """Fractions of the band: features above the second become the mean of those between both. Most
-recordings were resampled and end below their band, at a frequency unrelated to the speech."""
+recordings were resampled, so their sound ends below the top, at a frequency unrelated to speech."""
 
 
 def fill_band_end(features: Array, xp: Any) -> Array:

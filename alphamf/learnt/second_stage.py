@@ -44,8 +44,8 @@ CHANGE = 0.75
 the same ESTOI and a lower PESQ (docs/quality.md)."""
 
 START = (-4.0, math.log(2.0))
-"""Logits of the coefficients of the current frame for a network output of zero: almost none of the
-sound, and all of the refiner's speech."""
+"""Logits of the sound's coefficient, and of the speech's over `MOST`, for a network output of zero:
+almost none of the sound, and all of the refiner's speech."""
 
 SIBILANTS = 4000.0
 """Frequency in Hz above which sibilants are kept if the sound's rate is below the network's."""

@@ -95,7 +95,7 @@ class Downloads:
             return _Held(answer, stack.pop_all())
 
     async def archive(self, request: Request) -> _Held:
-        """``GET /api/archive?id=...&dry=...``: one or more results in a zip archive."""
+        """``GET /api/archive?id=...``: results in a zip archive, each changed as the query asks."""
         wanted = request.query_params.getlist("id")
         if not 0 < len(wanted) <= self.most:
             raise HTTPException(400, f"give 1 to {self.most} recordings as id=")

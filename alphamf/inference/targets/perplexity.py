@@ -35,8 +35,8 @@ class Perplexity(Kept):
     r"""A record of how well held-out words of documents are predicted from their observed words.
 
     For each kept state of a `TopicModel`, phi is drawn, `sweeps` Gibbs sweeps move the observed
-    words' topics with phi and r fixed, and the factors theta_kn ~ Gamma(r_k + x_kn, scale p_n) are
-    drawn with p_n ~ Beta(a_0 + L_n, b_0 + s). With states m (and chains) and held-out counts y,
+    words to topics (x_kn of document n to k), and vartheta_kn ~ Gamma(r_k + x_kn, scale p_n) with
+    p_n ~ Beta(a_0 + sum_k x_kn, b_0 + sum_k r_k) is drawn. With states m and held-out counts y,
 
     .. math:: \exp\!\Big(-\frac{1}{\sum y} \sum_{vn} y_{vn} \log f_{vn}\Big), \qquad
        f_{vn} = \frac{\sum_m \sum_k \phi^m_{vk} \vartheta^m_{kn}}

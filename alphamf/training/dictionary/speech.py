@@ -46,8 +46,8 @@ class Voice(NamedTuple):
 def group(paths: Sequence[str | os.PathLike[str]], rule: str = "file") -> list[Voice]:
     """Group files by voice, in the order of each voice's first file.
 
-    LibriSpeech is ``SPEAKER/CHAPTER/SPEAKER-CHAPTER-N.flac``: ``prefix`` finds its speakers, and so
-    does ``folder`` if there are several. Both raise an AlphaMFError for several files of one voice.
+    LibriSpeech is ``SPEAKER/CHAPTER/SPEAKER-CHAPTER-N.flac``: ``prefix`` finds its speakers;
+    ``folder`` too, if several. Both raise an AlphaMFError if several files all belong to one voice.
     """
     check_rule(rule)
     if isinstance(paths, str | bytes | os.PathLike) or not isinstance(paths, Iterable):

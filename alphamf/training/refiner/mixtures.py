@@ -298,8 +298,8 @@ def mixture(
     """Draw a mixture: speech plus noise, sometimes with a room, telephone, microphone or codec.
 
     `samples`, `rate`: length of the mixture, and sampling rate in Hz. Returns `clean, noisy`: shape
-    (samples,), float32; the clean speech includes the responses of the room (with `echo`, its early
-    part), the telephone and the codec, and is not clipped.
+    (samples,), float32; the speech, too, has passed the room (with `echo`, its early part), the
+    telephone, the microphone and the codec, but is not clipped.
     """
     voice = _voice(rng, samples, rate, recordings, recipe)
     rest = noise(rng, samples, rate, recordings.voices, recordings.sounds, recipe)
