@@ -24,7 +24,7 @@ def experiment(
         str,
         typer.Argument(metavar="[NAME|list]", help="Name of the experiment; 'list' lists all."),
     ] = "list",
-    full: Annotated[bool, typer.Option("--full", help="Use the paper's full data and steps.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Use the paper's data and steps.")] = False,
     output: Annotated[
         Path, typer.Option(metavar="DIR", help="Folder for the table, figure and numbers.")
     ] = Path("experiments"),
