@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -134,8 +135,9 @@ def stopped(
         return process.communicate(timeout=timeout)[1]
     except subprocess.TimeoutExpired:
         every = number == signal.SIGINT or (number == signal.SIGKILL and rng.random() < 0.5)
-        (os.killpg if every else os.kill)(process.pid, number)
-        account.stops[number.name] += 1
+        with suppress(ProcessLookupError):  # it has just ended
+            (os.killpg if every else os.kill)(process.pid, number)
+            account.stops[number.name] += 1
         return process.communicate()[1]
 
 
