@@ -41,3 +41,11 @@ def shared() -> Path:
     if not (folder / "corpora").is_dir():
         pytest.skip(f"no corpora in {folder}: set ALPHAMF_DATA to the folder that holds them")
     return folder
+
+
+@pytest.fixture
+def datasets(shared, monkeypatch):
+    """Have experiments read the data sets that are in that folder."""
+    if not (shared / "datasets").is_dir():
+        pytest.skip(f"no datasets in {shared}: set ALPHAMF_DATA to the folder that holds them")
+    monkeypatch.setenv("ALPHAMF_DATA", str(shared))

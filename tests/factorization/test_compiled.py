@@ -118,19 +118,15 @@ def test_on_the_way_of_a_move_or_after_it(want):
         np.testing.assert_array_equal(one, other)
 
 
-def accepted_proposals(alpha, count, seed=0):
-    """Draws of Phi from its prior: what a move makes of cells whose likelihood is flat."""
-    phi, v = np.ones((1, count), np.float32), np.full((1, count), 1e-12, np.float32)
-    loud = Cells(2.0, np.ones_like(v), None)
-    power = np.zeros_like(phi)
-    accepted = moved(generator(seed, 5), power, [Cells(alpha, v, phi), loud])
-    assert accepted == [count, 0] or alpha < 1
-    return phi.ravel().astype(np.float64)
-
-
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_proposals_are_positive_stable(alpha):
-    phi = accepted_proposals(alpha, 400_000)
+    """Draws of Phi from its prior: what a move makes of cells whose likelihood is flat."""
+    count = 400_000
+    phi, v = np.ones((1, count), np.float32), np.full((1, count), 1e-12, np.float32)
+    loud = Cells(2.0, np.ones_like(v), None)
+    accepted = moved(generator(0, 5), np.zeros_like(phi), [Cells(alpha, v, phi), loud])
+    assert accepted == [count, 0] or alpha < 1
+    phi = phi.ravel().astype(np.float64)
     assert phi.min() > 0
     assert np.log(phi.max()) < LOG_LIMIT + 1
     for t in (0.03, 0.3, 3.0, 30.0):

@@ -34,21 +34,17 @@ class Replay:
     It is none of NumPy's, so that the samplers' own lines do the work.
     """
 
-    def __init__(self, rng, counts, chains, size, batch):
+    def __init__(self, dtype, rng, counts, chains, size, batch):
         self.of_rows, self.of_noise = [], []
         for count in counts:
             self.of_rows += list(rng.random((count, *chains, batch)))
-            self.of_noise += list(leaps.noise(rng, np.empty((count, *chains, size), self.dtype)))
+            self.of_noise += list(leaps.noise(rng, np.empty((count, *chains, size), dtype)))
 
     def random(self, shape):
         return self.of_rows.pop(0).reshape(shape).copy()
 
     def standard_normal(self, shape, dtype):
         return self.of_noise.pop(0).reshape(shape).astype(dtype)
-
-
-def replay(dtype, *arguments):
-    return type("Replay", (Replay,), {"dtype": dtype})(*arguments)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -63,7 +59,7 @@ def test_leaps_are_the_samplers_own_lines(name, kind, size, chains, dtype):
     theta = generator(0).standard_normal((*chains, size)).astype(dtype)
     state = other = sampler.init(generator(1), theta)
     rng, count = generator(2), getattr(sampler, "leaps", 1)
-    slow = replay(dtype, generator(2), [count] * 5, chains, size, batch)
+    slow = Replay(dtype, generator(2), [count] * 5, chains, size, batch)
     for _ in range(5):
         before = [np.copy(each) for each in state[:1] + state[2:-1]]
         new, other = sampler.step(rng, state, target), sampler.step(slow, other, target)
@@ -82,7 +78,7 @@ def test_many_chains_draw_in_smaller_blocks(monkeypatch):
     theta = np.zeros((7, 3))
     monkeypatch.setattr(leaps, "BLOCK", 7 * 4 * 2)
     state = sampler.init(generator(1), theta)
-    slow = replay(np.float64, generator(2), [2, 2, 1], (7,), 3, 4)
+    slow = Replay(np.float64, generator(2), [2, 2, 1], (7,), 3, 4)
     one, two = sampler.step(generator(2), state, target), sampler.step(slow, state, target)
     np.testing.assert_allclose(one.theta, two.theta, rtol=1e-12)
 
@@ -90,12 +86,9 @@ def test_many_chains_draw_in_smaller_blocks(monkeypatch):
 @pytest.mark.parametrize("kind", ["gaussian", "logistic"])
 def test_extreme_scores_stay_finite(kind):
     target = regression(kind, 2, 10)
-    found = SAMPLERS["sgld"](1e-9).step(generator(0), _state(np.array([1e6, -1e6])), target)
-    assert np.isfinite(found.theta).all()
-
-
-def _state(theta):
-    return SAMPLERS["sgld"](1.0).init(None, theta)
+    sampler = SAMPLERS["sgld"](1e-9)
+    state = sampler.init(None, np.array([1e6, -1e6]))
+    assert np.isfinite(sampler.step(generator(0), state, target).theta).all()
 
 
 def test_rows_are_drawn_evenly():

@@ -15,7 +15,9 @@ if not layers.AVAILABLE:
     pytest.skip("the compiled layers were not built", allow_module_level=True)
 
 import alphamf.learnt._network as _network
-from tests.support.networks import NARROW_SIZES, SECOND_STAGE_SIZES, WIDE_SIZES
+from alphamf.learnt.refiner import Refiner
+from tests.learnt.test_refiner import FRAME, posterior
+from tests.support.networks import NARROW_SIZES, SECOND_STAGE_SIZES, WIDE_SIZES, untrained
 
 COPIES = ("default", "unfused", "v3", "v4", "bf16", "amx")
 WITHIN = 2e-2 if layers.variant() in layers.ROUNDED else 2e-5
@@ -32,15 +34,7 @@ MORE = SIZES | {
 """Of networks that are not causal, too."""
 
 
-@cache
-def drawn(sizes, bins, seed=0):
-    """Return parameters that all matter, and are those of a trained network in size."""
-    rng = np.random.default_rng(seed)
-    start = network.start(rng, bins, sizes)
-    return {
-        name: (value + 0.1 * rng.standard_normal(value.shape)).astype(np.float32)
-        for name, value in start.items()
-    }
+drawn = cache(untrained)
 
 
 def case(sizes, bins, shape, seed=0):
@@ -199,9 +193,6 @@ def test_every_copy_gives_what_numpy_gives(tmp_path):
 
 
 def test_a_pickled_network_holds_nothing_of_this_processor():
-    from alphamf.learnt.refiner import Refiner
-    from tests.learnt.test_refiner import FRAME, posterior
-
     refiner = Refiner(drawn(NARROW_SIZES, FRAME.bins), 8000, FRAME)
     before = len(pickle.dumps(refiner))
     found = refiner.refine(**posterior())
@@ -211,9 +202,6 @@ def test_a_pickled_network_holds_nothing_of_this_processor():
 
 
 def test_without_a_compiler_numpy_does_the_work(monkeypatch):
-    from alphamf.learnt.refiner import Refiner
-    from tests.learnt.test_refiner import FRAME, posterior
-
     refiner = Refiner(drawn(NARROW_SIZES, FRAME.bins), 8000, FRAME)
     given = posterior((FRAME.bins, 200))
     found = refiner.refine(**given)

@@ -23,7 +23,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.learnt import layers, network, refiner
 from alphamf.learnt.dictionary import choose as choose_dictionary
 from alphamf.learnt.refiner import Refiner
-from tests.support.networks import NARROW_SIZES, WIDE_SIZES
+from tests.support.networks import NARROW_SIZES, WIDE_SIZES, untrained
 
 BINS = 9
 FRAME = Frame(16, 4)
@@ -34,10 +34,8 @@ SIZES = {"narrow": NARROW_SIZES, "wide": WIDE_SIZES}
 
 def drawn(seed=0, scale=1.0, sizes=NARROW_SIZES):
     """Return an untrained network, all of whose parameters matter."""
-    rng = np.random.default_rng(seed)
-    start = network.start(rng, BINS, sizes)
-    noise = {name: rng.standard_normal(v.shape).astype(np.float32) for name, v in start.items()}
-    return Refiner({n: scale * (v + 0.05 * noise[n]) for n, v in start.items()}, 8000, FRAME)
+    values = untrained(sizes, BINS, seed, spread=0.05)
+    return Refiner({name: scale * value for name, value in values.items()}, 8000, FRAME)
 
 
 def posterior(shape=(BINS, 40), seed=1):

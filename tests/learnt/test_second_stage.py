@@ -18,6 +18,7 @@ from alphamf.learnt.second_stage import SecondStage
 from alphamf.scores.score import stoi
 from alphamf.training.refiner import noises
 from alphamf.training.refiner.shaping import rms
+from tests.support.networks import untrained
 
 FRAME = Frame(16, 8)
 SIZES = network.Sizes(width=16, hidden=32, blocks=2, maps=3, local=12, deep=1)
@@ -27,10 +28,8 @@ QUICK = Settings(sampler="em", warm_up=0, steps=4, keep=2)
 
 def drawn(scale=1.0, sizes=WITH_TAPS):
     """Return an untrained network, all of whose parameters matter."""
-    rng = np.random.default_rng(0)
-    start = network.start(rng, FRAME.bins, sizes)
-    noise = {name: rng.standard_normal(v.shape).astype(np.float32) for name, v in start.items()}
-    return SecondStage({n: scale * (v + 0.1 * noise[n]) for n, v in start.items()}, 16000, FRAME)
+    values = untrained(sizes, FRAME.bins)
+    return SecondStage({name: scale * value for name, value in values.items()}, 16000, FRAME)
 
 
 class Constant(SecondStage):

@@ -91,10 +91,7 @@ def arrays(path):
         return dict(file)
 
 
-def test_every_corpus_of_the_local_copy_is_the_right_one(shared, monkeypatch):
-    if not (shared / "datasets").is_dir():
-        pytest.skip(f"no datasets in {shared}: set ALPHAMF_DATA to the folder that holds them")
-    monkeypatch.setenv("ALPHAMF_DATA", str(shared))
+def test_every_corpus_of_the_local_copy_is_the_right_one(shared, datasets):
     for name, corpus in CORPORA.items():
         assert find(name) == shared / corpus.path
         assert corpus.home.startswith("http") and corpus.terms

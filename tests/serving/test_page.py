@@ -72,6 +72,10 @@ def key_of(page):
     return json.loads(page.execute_script("return sessionStorage.recordings"))[0]["id"]
 
 
+def mode(page):
+    return page.execute_script("return document.querySelector('[name=mode]:checked').value")
+
+
 def slide(page, name, value):
     """Set a slider or a menu."""
     page.execute_script(
@@ -120,9 +124,7 @@ def test_it_plays_and_changes_over_without_losing_its_place(page, talk):
     until(page, lambda p: place() > 0.3)
     before = place()
     by_id(page, "timeline").send_keys("a")
-    assert page.execute_script("return document.querySelector('[name=mode]:checked').value") == (
-        "before"
-    )
+    assert mode(page) == "before"
     assert before <= place() < before + 2
     assert by_id(page, "play").get_attribute("aria-label") == "Pause"
     by_id(page, "timeline").send_keys(Keys.SPACE)
@@ -308,10 +310,6 @@ def test_errors_are_sentences_in_rows_that_go_at_once(page, talk, tmp_path):
     assert by_id(page, "clear").text == "Remove 3 failed"
     by_id(page, "clear").click()
     assert by_id(page, "title").text == "talk.wav" and not by_id(page, "list").is_displayed()
-
-
-def mode(page):
-    return page.execute_script("return document.querySelector('[name=mode]:checked').value")
 
 
 def test_space_plays_wherever_the_mouse_was(page, talk):

@@ -97,17 +97,22 @@ def test_no_shared_memory_is_needed(monkeypatch):
     assert [outcome.result for outcome in found] == [2, 3] and not notes
 
 
-@pytest.mark.parametrize("count", [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_what_cannot_be_started_is_done_without(monkeypatch, count):
+def start_no_more_than(count, monkeypatch, error):
+    """Let no further process be started after some: the system answers with an error number."""
     started = []
 
     def start(*arguments):
         if len(started) == count:
-            raise OSError(errno.EMFILE, "Too many open files")
+            raise OSError(error, os.strerror(error))
         started.append(Worker(*arguments))
         return started[-1]
 
     monkeypatch.setattr(processes, "Worker", start)
+
+
+@pytest.mark.parametrize("count", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_what_cannot_be_started_is_done_without(monkeypatch, count):
+    start_no_more_than(count, monkeypatch, errno.EMFILE)
     notes = []
     found = list(pool.each(half, [4, 5, 6], workers=3, report=notes.append))
     assert [outcome.result for outcome in found] == [2, None, 3]
@@ -119,15 +124,7 @@ def test_what_cannot_be_started_is_done_without(monkeypatch, count):
 @pytest.mark.slow
 @posix
 def test_a_suspect_is_never_done_in_this_process(monkeypatch):
-    started = []
-
-    def start(*arguments):
-        if len(started) == 2:
-            raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
-        started.append(Worker(*arguments))
-        return started[-1]
-
-    monkeypatch.setattr(processes, "Worker", start)
+    start_no_more_than(2, monkeypatch, errno.EAGAIN)
     found = list(pool.each(half, [13, 13, 4], workers=2))
     assert [outcome.code for outcome in found] == [1, 1, 0]
     assert found[2].result == 2 and "no other process could be started" in found[1].error

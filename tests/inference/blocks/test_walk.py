@@ -93,17 +93,18 @@ def test_lists_outside_the_shape_are_refused():
                 ListedRatings(train, test, shape=(30, 20), blocks=2)
 
 
+def walk_and_target(sampler, seed, blocks, rank, **settings):
+    """Return a walk, and the target of its posterior, whose rows stand in the walk's order."""
+    ratings = rows, columns, values = lists()
+    source = ListedRatings(ratings, ratings, shape=(30, 20), blocks=blocks)
+    walk = Walk(source, FactorModel(rank, **settings), sampler, seed=seed)
+    places = source.order[0][rows], source.order[1][columns]
+    return walk, BPMF(*places, values, shape=(30, 20), rank=rank, **settings)
+
+
 def test_parts_are_an_unbiased_estimate_of_the_gradient():
-    rows, columns, values = lists()
-    source = ListedRatings(
-        (rows, columns, values), (rows, columns, values), shape=(30, 20), blocks=3
-    )
-    model = FactorModel(4, offset=3.0, variance_w=0.5, variance_h=2.0, variance_x=0.7)
-    walk = Walk(source, model, SGLD(1e-3), seed=0)
-    target = BPMF(
-        source.order[0][rows], source.order[1][columns], values, shape=(30, 20), rank=4,
-        offset=3.0, variance_w=0.5, variance_h=2.0, variance_x=0.7,
-    )  # fmt: skip
+    settings = {"offset": 3.0, "variance_w": 0.5, "variance_h": 2.0, "variance_x": 0.7}
+    walk, target = walk_and_target(SGLD(1e-3), 0, blocks=3, rank=4, **settings)
     (chain,) = walk.chains
     mean = 0.0
     for part in range(3):
@@ -151,15 +152,7 @@ class SameNoise:
     ids=repr,
 )
 def test_one_block_is_the_sampler_of_the_library(sampler):
-    rows, columns, values = lists()
-    source = ListedRatings(
-        (rows, columns, values), (rows, columns, values), shape=(30, 20), blocks=1
-    )
-    walk = Walk(source, FactorModel(3, offset=3.0, variance_x=0.5), sampler, seed=1)
-    target = BPMF(
-        source.order[0][rows], source.order[1][columns], values, shape=(30, 20), rank=3,
-        offset=3.0, variance_x=0.5,
-    )  # fmt: skip
+    walk, target = walk_and_target(sampler, 1, blocks=1, rank=3, offset=3.0, variance_x=0.5)
     start = np.concatenate([x.ravel() for x in walk.factors()[0]])
     state = sampler.init(None, start)
     for step, _ in enumerate(walk.run(40)):

@@ -109,25 +109,18 @@ def simsekli_et_al(gradients, alpha, damping):
 FORMULAS = {"psgld": li_et_al, "psgld-lagged": simsekli_et_al}
 
 
-def psgld_path(name, target, h, alpha, damping, scale):
-    """Return the positions of five steps, and the gradients and noises that they met."""
-    sampler = SAMPLERS[name](h, decay=alpha, damping=damping, scale=scale)
-    state = sampler.init(None, target.start(generator(1)))
-    twin, rng = generator(6, 1), generator(6, 1)
-    positions, gradients, noises = [state.theta], [], []
-    for _ in range(5):
-        gradients.append(target.draw(twin, state.theta).grad(state.theta))
-        noises.append(twin.standard_normal(target.size))
-        state = sampler.step(rng, state, target)
-        positions.append(state.theta)
-    return positions, gradients, noises
-
-
 @pytest.mark.parametrize("name", sorted(FORMULAS))
 def test_psgld_moves_by_the_formula_of_its_source(name):
-    h, scale = 0.01, 30.0
-    path = psgld_path(name, plane(batch=7), h, 0.7, 0.05, scale)
-    positions, gradients, noises = path
+    target, h, scale = plane(batch=7), 0.01, 30.0
+    sampler = SAMPLERS[name](h, decay=0.7, damping=0.05, scale=scale)
+    state = sampler.init(None, target.start(generator(1)))
+    rng, again = generator(6, 1), generator(6, 1)
+    positions, gradients, noises = [state.theta], [], []
+    for _ in range(5):
+        gradients.append(target.draw(again, state.theta).grad(state.theta))
+        noises.append(again.standard_normal(target.size))
+        state = sampler.step(rng, state, target)
+        positions.append(state.theta)
     means = [g / scale for g in gradients]
     for source, formula in FORMULAS.items():
         metrics = formula(means, 0.7, 0.05)

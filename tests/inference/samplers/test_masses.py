@@ -13,7 +13,7 @@ from alphamf.inference.random import generator, noise
 from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.samplers.masses import MassEM
 from alphamf.inference.samplers.sghmc import SGHMC
-from alphamf.inference.targets.gaussian import LinearGaussian
+from tests.support.posteriors import plane
 
 KINDS = [(dense, source) for dense in (False, True) for source in ("momenta", "positions")]
 
@@ -255,9 +255,7 @@ def test_stays_positive_definite_with_fewer_samples_than_coordinates(dense, sour
 @pytest.mark.slow
 @pytest.mark.parametrize("dense", [False, True])
 def test_any_learnt_mass_that_rests_leaves_the_law(dense):
-    rng = np.random.default_rng(0)
-    a = rng.standard_normal((30, 2)) @ np.array([[1.0, 0.8], [0.0, 0.4]])
-    target = LinearGaussian(a, a @ np.ones(2) + rng.standard_normal(30), 1.0)
+    target = plane()
     sampler = HMC(0.1, leaps=4, mass=MassEM(samples=4, dense=dense, freeze=8))
     start = gaussian_draws(target.mean, target.covariance, n=20_000)
     state, rng = sampler.init(generator(0), start), generator(1)

@@ -14,11 +14,11 @@ SHAPE = (5, 4)
 VARIANCES = {"variance_w": 0.5, "variance_h": 2.0, "variance_x": 0.8}
 
 
-def model(batch=None, dtype=np.float64, n=12, rank=3):
+def model(batch=None, dtype=np.float64, rank=3, variances=VARIANCES):
     rng = np.random.default_rng(4)
-    users, items = np.divmod(rng.permutation(20)[:n], 4)
-    ratings = rng.integers(1, 6, n).astype(dtype)
-    return BPMF(users, items, ratings, shape=SHAPE, rank=rank, offset=3.5, batch=batch, **VARIANCES)
+    users, items = np.divmod(rng.permutation(20)[:12], 4)
+    ratings = rng.integers(1, 6, 12).astype(dtype)
+    return BPMF(users, items, ratings, shape=SHAPE, rank=rank, offset=3.5, batch=batch, **variances)
 
 
 def wide(target, rng, chains=()):

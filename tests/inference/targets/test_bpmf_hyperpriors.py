@@ -12,17 +12,14 @@ from alphamf.inference.random import generator
 from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.targets import bpmf
 from alphamf.inference.targets.bpmf import BPMF, HyperBPMF
+from tests.inference.targets import test_bpmf
 
-SHAPE, RANK, CHAINS = (5, 4), 2, 3000
+RANK, CHAINS = 2, 3000
 WIDE = {"variance_w": math.inf, "variance_h": math.inf, "variance_x": 0.5}
 
 
-def model(rank=RANK, batch=None, dtype=np.float64, **settings):
-    rng = np.random.default_rng(4)
-    users, items = np.divmod(rng.permutation(20)[:12], 4)
-    ratings = rng.integers(1, 6, 12).astype(dtype)
-    given = {"shape": SHAPE, "rank": rank, "offset": 3.5, "batch": batch, **WIDE}
-    return HyperBPMF(BPMF(users, items, ratings, **given), **settings)
+def model(batch=None, dtype=np.float64, **settings):
+    return HyperBPMF(test_bpmf.model(batch, dtype, RANK, WIDE), **settings)
 
 
 def test_value_is_the_density_of_ratings_and_rows():

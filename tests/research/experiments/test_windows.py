@@ -40,7 +40,7 @@ def script(monkeypatch, module, theta, **more):
     monkeypatch.setattr(module, "run", run)
 
 
-def of_linear(monkeypatch):
+def test_windows_of_linear(monkeypatch):
     """Expect the mean of all steps, windows (t / 2, t], and the variance of the last one."""
     target = LinearGaussian(np.eye(1), np.ones(1), 1.0)  # N(1/2, 1/2)
     script(monkeypatch, linear, lambda k: np.full((linear.CHAINS, 1), float(k)))
@@ -55,14 +55,14 @@ def of_linear(monkeypatch):
     assert found["spread"] == pytest.approx(np.arange(9, 17).var() / 0.5)
 
 
-def of_quartic(monkeypatch):
+def test_windows_of_quartic(monkeypatch):
     """Expect E |theta|^2 over the second half, relative to the exact one."""
     script(monkeypatch, linear, lambda k: np.full((3, 1), np.sqrt(k * linear.Quartic.power)))
     found, _ = linear.quartic_bias(SimpleNamespace(step_size=0.1), 1, time_span=1.0, chains=3)
     assert found == pytest.approx(np.arange(6, 11).mean() - 1)
 
 
-def of_speech(monkeypatch):
+def test_windows_of_speech(monkeypatch):
     """Expect the gain over the last 8 % of the steps."""
     script(monkeypatch, speech_search, lambda k: np.float64(k))
     begin = speech_search.Start(SimpleNamespace(gain=lambda theta: theta), np.zeros(1))
@@ -72,7 +72,7 @@ def of_speech(monkeypatch):
     assert found == pytest.approx(wanted.mean())
 
 
-def of_gibbs(monkeypatch):
+def test_windows_of_gibbs(monkeypatch):
     """Expect the gain over the last third of the sweeps, by the sampler that was asked for."""
     asked = []
 
@@ -108,10 +108,9 @@ def ratings(monkeypatch, module):
         rmse=lambda predicted, clip=True: float(predicted[0]),
     )
     monkeypatch.setattr(module, "RatingSplit", lambda *given: split)
-    return target
 
 
-def of_factors(monkeypatch):
+def test_windows_of_factors(monkeypatch):
     """Expect SGLD's every tenth step, and SGRRLD's fine + middle - coarse every fifth."""
     ratings(monkeypatch, factors)
     places = {"middle": lambda k: np.array([10.0 * k]), "coarse": lambda k: np.array([100.0 * k])}
@@ -128,7 +127,7 @@ def of_factors(monkeypatch):
     assert [seconds for seconds, *_ in pair["curve"]] == steps.tolist()
 
 
-def of_bpmf(monkeypatch):
+def test_windows_of_bpmf(monkeypatch):
     """Expect the mean prediction after the burn-in, and the share of accepted proposals."""
     ratings(monkeypatch, bpmf)
     monkeypatch.setattr(bpmf, "optimum", lambda target, theta, steps: theta)
@@ -144,7 +143,7 @@ def of_bpmf(monkeypatch):
     assert (found["rmse"], found["rmse_of_last"], found["acceptance"]) == (7.5, 10, 0.75)
 
 
-def of_gaussian_qn(monkeypatch):
+def test_windows_of_gaussian_qn(monkeypatch):
     """Expect the second half, and a burn-in up to the first state in the region of 99 %."""
     monkeypatch.setattr(gaussian, "axis_coordinates", lambda theta, target: theta)
     monkeypatch.setattr(gaussian, "seconds_per_step", lambda *given: 2.0)
@@ -163,7 +162,7 @@ def of_gaussian_qn(monkeypatch):
     assert found["energy"][-1] == [40, 1.0] and found["energy"][0] == [1, 1e3]
 
 
-def of_mnist(monkeypatch):
+def test_windows_of_mnist(monkeypatch):
     """Expect predictions and weights of the latter half, and errors by the right answers."""
     x, y = np.array([[1.0], [-1.0]]), np.array([1.0, 0.0])
     monkeypatch.setattr(mnist, "data", lambda rows: (x, y, np.eye(1), np.array([True])))
@@ -183,7 +182,7 @@ def of_mnist(monkeypatch):
     assert found["ess"] == pytest.approx([9 + np.arange(9, 17).mean()])
 
 
-def of_normal(monkeypatch):
+def test_windows_of_normal(monkeypatch):
     """Expect draws after the burn-in, against the true values and the posterior's mean."""
     script(monkeypatch, synthetic, lambda k: np.full((2, 2), [float(k), 0.0]))
     monkeypatch.setattr(synthetic, "_problem", lambda job: (None, np.zeros((2, 2))))
@@ -202,7 +201,7 @@ def of_normal(monkeypatch):
     assert found["ess"] == pytest.approx(3 / 6 / 2 * 1000) and found["exact_condition"] == 7
 
 
-def of_topics(monkeypatch):
+def test_windows_of_topics(monkeypatch):
     """Expect a point for every `thin` states after the burn-in, though all are added."""
     added = []
     record = SimpleNamespace(
@@ -219,7 +218,7 @@ def of_topics(monkeypatch):
     assert totals == [14.0, 20.0]
 
 
-def of_richardson(monkeypatch):
+def test_windows_of_richardson(monkeypatch):
     """Expect bias and error of the variance of the kept steps, at the powers of two."""
     places = np.random.default_rng(1).standard_normal((9, 4, 1))
     script(
@@ -236,17 +235,6 @@ def of_richardson(monkeypatch):
     assert found["error"][-1] == pytest.approx(variance.std(ddof=1) / 2)
     assert found["mse"][-1] == pytest.approx(((variance - exact) ** 2).mean())
     assert found["found"][1] == pytest.approx(variance[0])
-
-
-TOYS = [
-    of_linear, of_quartic, of_speech, of_gibbs, of_factors, of_bpmf, of_gaussian_qn, of_mnist,
-    of_normal, of_topics, of_richardson,
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("toy", TOYS, ids=lambda toy: toy.__name__)
-def test_an_experiment_averages_what_it_says(monkeypatch, toy):
-    toy(monkeypatch)
 
 
 def of_times():
@@ -288,16 +276,9 @@ def test_times_are_of_samplers_that_all_take_the_same_way(monkeypatch):
 def test_every_module_that_takes_the_time_of_steps_is_among_these():
     """A module that has both a chain and a clock measures in NumPy, or on targets of its own."""
     folder = ROOT / "alphamf/research/experiments"
-    timed = {
-        path.relative_to(folder).as_posix()
-        for path in folder.rglob("*.py")
-        if "_time()" in (text := path.read_text()) or "perf_counter()" in text
-    }
-    in_numpy = {
-        path.relative_to(folder).as_posix()
-        for path in folder.rglob("*.py")
-        if "@in_numpy()" in path.read_text()
-    }
+    texts = {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*.py")}
+    timed = {name for name, text in texts.items() if "_time()" in text or "perf_counter()" in text}
+    in_numpy = {name for name, text in texts.items() if "@in_numpy()" in text}
     # Targets that no compiled loop can read: topics, films, sounds, digits without minibatches.
     others = {
         "hamcmc/speech_search.py", "mass_em/topics.py", "quasi_newton/bpmf.py",

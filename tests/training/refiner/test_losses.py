@@ -13,7 +13,7 @@ from alphamf.learnt.causal import CausalRefiner, fill_band_end
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
 from alphamf.scores import score
-from tests.support.networks import WIDE_SIZES
+from tests.support.networks import WIDE_SIZES, untrained
 from tests.support.places import ROOT
 from tests.support.tones import FRAME, RATE, voice
 from tests.support.twin.networks import FrameNetwork, rounded
@@ -35,12 +35,6 @@ SAMPLES = 4800
 ALL = slice(None)
 SMALL = network.Sizes(width=16, hidden=32, blocks=1, maps=3, local=12, deep=1)
 WITH_TAPS = SMALL._replace(features=second_stage.WITH_TAPS[0], outputs=second_stage.WITH_TAPS[1])
-
-
-def parameters(bins, sizes=SMALL):
-    rng = np.random.default_rng(0)
-    start = network.start(rng, bins, sizes)
-    return {k: v + 0.1 * rng.standard_normal(v.shape, np.float32) for k, v in start.items()}
 
 
 def tensors(arrays):
@@ -76,7 +70,7 @@ def test_the_spectra_are_those_of_denoising():
 
 def test_the_causal_network_is_the_one_that_denoises():
     sizes = network.Sizes(width=16, hidden=24, blocks=3, maps=3, local=6, deep=3)
-    refiner = CausalRefiner(parameters(20, sizes), 8000, Frame(38, 4))
+    refiner = CausalRefiner(untrained(sizes, 20), 8000, Frame(38, 4))
     cells = np.random.default_rng(1).standard_normal((2, 30, 20, network.FEATURES), np.float32)
     values = tensors(rounded(refiner.parameters))
     theirs = torch_layers.outputs(values, torch.from_numpy(cells), causal=True).numpy()
@@ -106,7 +100,7 @@ def test_a_refiner_in_training_is_the_one_that_denoises():
     power = np.abs(spectrum) ** 2
     gain = rng.uniform(0.01, 0.99, power.shape).astype(np.float32)
     std = (0.3 * gain).astype(np.float32)
-    values = parameters(FRAME.bins)
+    values = untrained(SMALL, FRAME.bins)
     level = power.mean()
     speech, noise = gain * power, (1 - gain) * power
     logs = [np.log(each / level + network.SILENT) for each in (speech, noise)]
@@ -146,7 +140,7 @@ def test_a_second_stage_in_training_is_the_one_that_denoises(monkeypatch, sizes)
     clean, noisy = pair()
     first = (0.7 * clean + 0.1 * noisy).astype(np.float32)
     short = second_stage.frame(RATE)
-    values = parameters(short.bins, sizes)
+    values = untrained(sizes, short.bins)
     each = clips.SecondStageClip(*(torch.from_numpy(x[None]) for x in (noisy, first, clean)))
     grid = losses.TrainingGrid(short, RATE)
     made = losses.run_network(tensors(values), each, grid, losses.BatchPart(ALL))
@@ -199,33 +193,23 @@ def degraded(rate):
 
 
 @pytest.mark.parametrize("rate", [8000, 16000])
-def test_the_perceptual_loss_falls_as_pesq_rises(rate):
+def test_the_loss_is_pesq_and_the_perceptual_one_falls_as_it_rises(rate):
     """Real speech in white noise, low-passed, clipped, and with holes, of many strengths."""
     pytest.importorskip("pesq", reason="PESQ needs its package: pip install 'alphamf[eval]'")
     clean, heard = degraded(rate)
-    ours = pesq.rough_disturbance(
-        torch.from_numpy(np.stack([clean] * len(heard))), torch.from_numpy(np.stack(heard)), rate
-    )
-    theirs = [score.pesq(clean, each, rate) for each in heard]
-    assert spearmanr(ours.numpy(), theirs).statistic < -0.85
-    nothing = pesq.rough_disturbance(*[torch.from_numpy(clean)[None]] * 2, rate)
-    assert float(nothing) < 0.1 * float(ours.min())
-
-
-@pytest.mark.parametrize("rate", [8000, 16000])
-def test_the_loss_is_pesq(rate):
-    """Real speech in white noise, low-passed, clipped, and with holes, of many strengths."""
-    pytest.importorskip("pesq", reason="PESQ needs its package: pip install 'alphamf[eval]'")
-    clean, heard = degraded(rate)
-    whole = torch.from_numpy(np.stack([clean] * len(heard)))
-    ours = pesq.opinion(whole, torch.from_numpy(np.stack(heard)), rate).numpy()
+    both = torch.from_numpy(np.stack([clean] * len(heard))), torch.from_numpy(np.stack(heard))
+    same = [torch.from_numpy(clean)[None]] * 2
     theirs = np.array([score.pesq(clean, each, rate) for each in heard])
+    rough = pesq.rough_disturbance(*both, rate).numpy()
+    assert spearmanr(rough, theirs).statistic < -0.85
+    assert float(pesq.rough_disturbance(*same, rate)) < 0.1 * rough.min()
+    ours = pesq.opinion(*both, rate).numpy()
     in_noise = slice(9)
     assert np.abs(ours - theirs)[in_noise].max() < 0.15
     assert np.abs(ours - theirs).max() < 0.4
     assert spearmanr(ours, theirs).statistic > 0.98
-    best = pesq.opinion(*[torch.from_numpy(clean)[None]] * 2, rate)
-    assert float(best) == pytest.approx(score.pesq(clean, clean, rate), abs=0.01)
+    best = float(pesq.opinion(*same, rate))
+    assert best == pytest.approx(score.pesq(clean, clean, rate), abs=0.01)
 
 
 def test_the_gradient_at_silence_is_finite():

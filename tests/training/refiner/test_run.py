@@ -35,6 +35,8 @@ pytest.importorskip("torch", reason="training needs PyTorch: pip install 'alpham
 
 from alphamf.training.refiner import weight_tying
 
+SHORT = {"steps": 4, "report_every": 2, "score_every": 4}
+
 
 def small(corpora, folder, **sections):
     """Return a small run in a folder, and the list that takes its lines."""
@@ -92,8 +94,7 @@ def test_a_folder_with_a_link_or_a_file_of_others_is_refused(corpora, tmp_path, 
 
 
 def test_a_run_writes_its_network_its_curves_and_goes_on(corpora, tmp_path):
-    short = {"steps": 4, "report_every": 2, "score_every": 4}
-    run, lines = small(corpora, tmp_path / "run", schedule=short)
+    run, lines = small(corpora, tmp_path / "run", schedule=SHORT)
     rows = runs.train(run)
     assert [row["step"] for row in rows] == [2, 4]
     assert any("step 4 of 4" in line and "dev si_sdr" in line for line in lines)
@@ -118,9 +119,8 @@ def test_a_run_writes_its_network_its_curves_and_goes_on(corpora, tmp_path):
 
 @pytest.mark.slow
 def test_a_causal_network_is_trained_on_what_the_online_chain_finds(corpora, tmp_path):
-    short = {"steps": 4, "report_every": 2, "score_every": 4}
     kind = {"network": {"kind": {"name": "causal"}}, "mixtures": {"chains": {}}}
-    run, _ = small(corpora, tmp_path / "run", schedule=short, **kind)
+    run, _ = small(corpora, tmp_path / "run", schedule=SHORT, **kind)
     run = run._replace(mixtures=tmp_path / "mixtures")
     rows = runs.train(run)
     assert all(np.isfinite(rows[-1][name]) for name in run.config.losses)
@@ -128,14 +128,13 @@ def test_a_causal_network_is_trained_on_what_the_online_chain_finds(corpora, tmp
     assert (learnt.rate, learnt.frame) == (RATE, Frame(FRAME.n_fft, FRAME.n_fft // 8))
     # Those of another kind of network are not taken for it.
     with pytest.raises(AlphaMFError, match="contains mixtures with another recipe"):
-        other, _ = small(corpora, tmp_path / "other", schedule=short)
+        other, _ = small(corpora, tmp_path / "other", schedule=SHORT)
         runs.train(other._replace(mixtures=tmp_path / "mixtures"))
 
 
 @pytest.mark.slow
 def test_a_network_tied_in_bands_is_one_like_others(corpora, tmp_path):
-    short = {"steps": 4, "report_every": 2, "score_every": 4}
-    kind = {"network": {"model": "speech-8k", "bands": 70}, "schedule": short}
+    kind = {"network": {"model": "speech-8k", "bands": 70}, "schedule": SHORT}
     run, _ = small(corpora, tmp_path / "run", **kind)
     run = run._replace(mixtures=tmp_path / "mixtures")
     runs.train(run, 2)
@@ -150,7 +149,7 @@ def test_a_network_tied_in_bands_is_one_like_others(corpora, tmp_path):
     # A second round, whose first steps change next to nothing, goes on from there.
     path = str(tmp_path / "run" / "network.npz")
     kind["network"] |= {"start": path}
-    kind["schedule"] = short | {"steps": 2, "score_every": 2, "step_size": 1e-9}
+    kind["schedule"] = SHORT | {"steps": 2, "score_every": 2, "step_size": 1e-9}
     again, _ = small(corpora, tmp_path / "again", **kind)
     runs.train(again._replace(mixtures=run.mixtures))
     second = Refiner.load(tmp_path / "again" / "network.npz").parameters
@@ -293,8 +292,7 @@ def test_a_killed_run_goes_on_to_the_same_bits(corpora, tmp_path):
 
 def test_files_of_a_run_that_cannot_be_read_or_written_are_said(corpora, tmp_path):
     resource = pytest.importorskip("resource")
-    short = {"steps": 4, "report_every": 2, "score_every": 4}
-    run, _ = small(corpora, tmp_path / "run", schedule=short)
+    run, _ = small(corpora, tmp_path / "run", schedule=SHORT)
     runs.train(run, until=2)
     checkpoint = tmp_path / "run" / "checkpoint.pt"
     before = checkpoint.read_bytes()

@@ -12,13 +12,6 @@ from alphamf.research.experiments.quasi_newton import bpmf, gaussian, mnist
 from alphamf.research.experiments.ratings import RatingSplit
 
 
-@pytest.fixture
-def data(shared, monkeypatch):
-    if not (shared / "datasets").is_dir():
-        pytest.skip(f"no datasets in {shared}: set ALPHAMF_DATA to the folder that holds them")
-    monkeypatch.setenv("ALPHAMF_DATA", str(shared))
-
-
 def test_gaussian_is_the_papers():
     target = gaussian.Gaussian(6)
     covariance = np.ones((6, 6)) + 4 * np.eye(6)
@@ -65,7 +58,7 @@ def test_gradient_descent_falls_at_every_step_and_reaches_the_optimum():
 
 
 @pytest.mark.slow
-def test_digits_are_told_apart(data):
+def test_digits_are_told_apart(datasets):
     x, y, x_test, y_test = mnist.data()
     assert x.shape == (12214, 784) and x_test.shape == (2037, 784)
     assert (y == 0).sum() == 6265 and (y_test == 1).sum() == 1009
@@ -98,7 +91,7 @@ def test_c_rests_before_samples_count(experiment, share, full):
 
 
 @pytest.mark.slow
-def test_averaged_samples_predict_ratings_better_than_one(data):
+def test_averaged_samples_predict_ratings_better_than_one(datasets):
     records = []
     for job in bpmf.jobs(False, 0):
         job |= {"users": 100, "samples": 30}
@@ -112,7 +105,7 @@ def test_averaged_samples_predict_ratings_better_than_one(data):
 
 
 @pytest.mark.slow
-def test_ratings_are_split_as_published_and_held_out_ones_are_training_ratings(data):
+def test_ratings_are_split_as_published_and_held_out_ones_are_training_ratings(datasets):
     ratings = RatingSplit()
     assert (len(ratings.train[0]), len(ratings.test[0])) == (900_000, 100_209)
     assert ratings.shape == (6040, 3706)

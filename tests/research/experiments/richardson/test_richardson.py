@@ -119,10 +119,7 @@ def test_stopwatch_has_the_chains_side_by_side():
 
 
 @pytest.mark.slow
-def test_ratings_are_learnt(shared, monkeypatch):
-    if not (shared / "datasets").is_dir():
-        pytest.skip(f"no datasets in {shared}: set ALPHAMF_DATA to the folder that holds them")
-    monkeypatch.setenv("ALPHAMF_DATA", str(shared))
+def test_ratings_are_learnt(datasets):
     records = []
     for job in factors.jobs(False, 0):
         short = 1 if job["method"] == "SGLD" else 2
