@@ -19,7 +19,7 @@ class AlphaMFError(ValueError):
 
 
 class DivergenceError(AlphaMFError):
-    """The error of a chain whose position is no longer finite.
+    """The error of a chain whose position is no longer finite, or whose data are not finite.
 
     Examples
     --------

@@ -111,7 +111,7 @@ class _Progress:
         self._name, self._update, self._quiet, self._stage = name, update, quiet, ""
 
     def __call__(self, stage: str, share: float) -> None:
-        """Show the fraction of the work that is done, and print `stage` if it is new."""
+        """Show `share`, the fraction of work that is done; print a new `stage`, unless quiet."""
         if stage != self._stage and not self._quiet:
             report.say(stage, err=True)
         self._stage = stage

@@ -206,7 +206,7 @@ def alphamf(
 
 
 def main() -> None:
-    """Run the command line; `start` calls it."""
+    """Run the command line; exit with code 2 if only writing to standard output failed."""
     try:
         output = report.prepare()
         # So that incomplete files are deleted and the workers end.

@@ -32,7 +32,7 @@ DISAGREEMENT_DB = 1.0
 """Difference between the outputs of chains, in dB, above which a warning is printed."""
 
 SEGMENTS = 16
-"""Number of segments sampled together on a GPU; they need about 1 GB of its memory for mono."""
+"""Default number of segments per batch on a GPU; in mono, they need about 1 GB of its memory."""
 
 
 def run(
@@ -127,7 +127,7 @@ def _report(
 
 
 def preload(files: Plan, *, device: str, workers: int | None, cluster: str | None) -> None:
-    """Start helper processes of `run` early: the one that forks workers, or that of the decoder."""
+    """Start early, unless on a cluster, the process that forks workers or the decoder's helper."""
     if cluster is not None:
         return
     if min(len(files.jobs), _workers(files.jobs, device, workers)) > 1:
@@ -139,7 +139,7 @@ def preload(files: Plan, *, device: str, workers: int | None, cluster: str | Non
 
 
 def _size(job: Job) -> float:
-    """Return roughly how long a file is: bytes times the compression ratio of its format."""
+    """Return a file's rough length: bytes times its format's compression ratio; 0 if unreadable."""
     suffix = os.path.splitext(job.source)[1].lower()
     try:
         return os.path.getsize(job.source) * COMPRESSION.get(suffix, 1.0)

@@ -262,7 +262,7 @@ def denoise(
 ) -> None:
     """Remove noise from speech recordings.
 
-    An output keeps its input's sampling rate, channels, length and sample format. In folders and
+    Outputs keep sampling rate, channels, sample format and, unless trimmed, length. In folders and
     patterns, files whose output exists are skipped, so the same command continues a stopped run.
     """
     values = locals()

@@ -175,7 +175,7 @@ def settings(
 
 
 def networks(model: str, network: list[str] | None) -> tuple[str, str]:
-    """Return the choices of refiner and second stage; check that they fit a model that is known."""
+    """Return the choices of refiner and second stage; check that they fit `model`, unless auto."""
     from alphamf.denoising.weights import find, roles
 
     refiner, second_stage = roles(network or [])
@@ -185,7 +185,7 @@ def networks(model: str, network: list[str] | None) -> tuple[str, str]:
 
 
 def part(start: str | None, end: str | None) -> Part | None:
-    """Return the part of a recording to denoise, None for all; raise an AlphaMFError if empty."""
+    """Return the part to denoise, None for all; raise an AlphaMFError if it is invalid or empty."""
     from alphamf.batch.part import Part
 
     if start is None and end is None:

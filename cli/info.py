@@ -104,7 +104,7 @@ def _measured(reader: Reader) -> dict[str, Any]:
 
 
 def _room(reader: Reader) -> RoomEstimate:
-    """Estimate the acoustics of the room, from the first minutes of the first two channels."""
+    """Estimate the acoustics of the room, from the first two minutes of the first two channels."""
     from alphamf.audio.room import RoomMeter
 
     meter = RoomMeter(reader.rate)

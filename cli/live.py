@@ -74,10 +74,10 @@ def _of_posix() -> Iterator[Callable[[], str] | None]:
 
 
 EVERY = 5.0
-"""Time in seconds between two lines of output, if that is not a terminal."""
+"""Time in seconds between two lines of output, if standard output is not a terminal."""
 
 LOWEST = -70.0
-"""Level in dB at which a bar is empty."""
+"""Level in dB at or below which the bar of a level is empty."""
 
 KEYS = "+ and - strength   b bypass   q quit"
 
@@ -157,7 +157,7 @@ TICK = 0.1
 """Time between checks of keys, devices and levels, in seconds."""
 
 DEFAULTS = {"--channels": 1, "--buffer": 40}
-"""Default values of options that `_virtual_microphone` refuses, except those that are None."""
+"""Defaults, other than None, of options that cannot be combined with ``--virtual-mic``."""
 
 STEP = 0.1
 """Change of the strength per key press; the strength is from 0 to 1."""
@@ -303,7 +303,7 @@ def _run(
     *,
     quiet: bool,
 ) -> None:
-    """Run until q or Ctrl-C; then print how much sound was lost, unless `quiet`."""
+    """Denoise until q or Ctrl-C; then print how much sound was lost, unless `quiet`."""
     from alphamf.denoising.stream import Stream
     from alphamf.live.duplex import Duplex
     from alphamf.live.monitor import Monitor, MonitorThread, Take

@@ -46,8 +46,8 @@ def mix(
     level: Annotated[
         Literal["plain", "active"],
         typer.Option(
-            help="How the power of the speech is measured: over the whole file, or during "
-            "speech only (ITU-T P.56)."
+            help="How the power of the speech is measured: plain, over the whole file; active, "
+            "during speech only (ITU-T P.56)."
         ),
     ] = "plain",
     count: Annotated[

@@ -21,7 +21,7 @@ Each = Callable[..., Iterator[Outcome]]
 """A function like `alphamf.tools.pool.each`."""
 
 RUN = "Run"
-"""Heading of the options that say how a command runs, in its help."""
+"""Heading, in a command's help, of the options that say how it runs."""
 
 
 def option(panel: str, text: str, *names: str, **others: Any) -> Any:

@@ -48,12 +48,12 @@ class ScoringObservers:
             yield block
 
     def add(self, segment: Segment) -> None:
-        """Add a segment of the output."""
+        """Pass a segment on to the other outputs, and store its sound."""
         self._outputs.add(segment)
         self._after.append(segment.audio)
 
     def finish(self) -> dict[str, dict[str, float | None]]:
-        """Write other outputs; return the scores, None if undefined (silence, a short clip)."""
+        """Finish the other outputs; return scores, None if undefined (silence, a short clip)."""
         self._outputs.finish()
         measured = {"before": self._before, "after": self._after}
         return {name: self._measure(np.concatenate(parts)) for name, parts in measured.items()}

@@ -18,7 +18,7 @@ class AlphaMFProcessor(rtc.FrameProcessor[rtc.AudioFrame]):  # type: ignore[misc
     Raises
     ------
     AlphaMFError
-        The strength, or, at the first frame, the rate or number of channels is out of range.
+        The strength or, in a frame, rate or channels are out of range, or no engine is compiled.
     """
 
     def __init__(self, strength: float = STRENGTH) -> None:

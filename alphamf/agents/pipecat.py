@@ -25,7 +25,7 @@ class AlphaMFFilter(BaseAudioFilter):  # type: ignore[misc]  # its types are not
     Raises
     ------
     AlphaMFError
-        A strength, or, in `start`, the sampling rate or number of channels is out of range.
+        A strength or, in `start`, the rate or channels are out of range, or no engine is compiled.
     """
 
     def __init__(self, strength: float = STRENGTH, channels: int = 1) -> None:

@@ -173,7 +173,7 @@ class Sink(io.FileIO):
 
 _BLOCK = 1 << 16
 _KEPT = 4
-"""Maximum number of blocks in memory; a scan also reads a little ahead of its position."""
+"""Maximum number of blocks in memory: more than one, because a scan also reads a little ahead."""
 
 
 class Scan:

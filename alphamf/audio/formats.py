@@ -254,7 +254,7 @@ MOST = 10_000
 
 
 def check(data: Scan) -> Layout:
-    """Return a file's recordings, the bytes after them, and what its headers say is missing."""
+    """Return a file's recordings, the number of spare bytes, and what is missing by its headers."""
     size, parts = data.size, list[FilePart]()
     at, stops, known, cut = 0, False, None, None
     while at < size and not cut and (not parts or data.holds_sound(at)):

@@ -42,14 +42,14 @@ def check_nist(data: Scan) -> Extent:
 FLAC = b"fLaC"
 
 _FIRST = re.compile(b"fLaC[\0\x80]\0\0\x22")
-"""Start of a FLAC file, with the header of its first metadata block, whether the last or not."""
+"""Start of a FLAC file and the header of its first metadata block, which may be the only one."""
 
 _COUNT = 2**36 - 1
 """Mask of the number of samples: the lower 36 bits of the header's bytes 18 to 25."""
 
 
 def check_flac(data: Scan) -> Extent:
-    """Return a FLAC recording's extent, with a header that lets libsndfile read all samples."""
+    """Return a FLAC recording's extent, whose pieces let libsndfile read all samples."""
     start = mp3.tag_end(data)
     head = data.get(start, 42)
     if not head.startswith(FLAC) or len(head) < 42:

@@ -113,7 +113,7 @@ SIMPLE = ("PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE", "ULAW", "AL
 """Uncompressed subtypes of WAV."""
 
 _MOST = 2**32 - 2**20
-"""Maximum number of bytes of samples that are read if the header does not give it."""
+"""Maximum number of bytes of samples that are read if the header does not give their number."""
 
 
 class WavHeader(NamedTuple):
@@ -153,7 +153,7 @@ class LiveRecording:
         return self.frames / self.rate
 
     def blocks(self, *, exact: bool = False) -> Iterator[Any]:
-        """Yield the samples as they arrive, shape (n, channels), float32; set `cut` at the end.
+        """Yield samples as they arrive, shape (n, channels), float32; set `cut` if any are missing.
 
         `exact`: whether to yield float64 where float32 does not hold the samples.
         """
@@ -282,7 +282,7 @@ MOST = 1 << 16
 """Maximum number of bytes that are read at a time."""
 
 _TAIL = 1 << 20
-"""Bytes after the samples that are examined: chunks, or more samples than promised."""
+"""Number of bytes after the samples that are examined: chunks, or more samples than promised."""
 
 _CHECK = 0.1
 """Maximum time between checks for Ctrl-C, in seconds."""
@@ -349,7 +349,7 @@ class PipeStream:
         return b""
 
     def blocks(self) -> Iterator[Floats]:
-        """Yield float32 samples, shape (n, channels); a wrong total length is an AlphaMFError."""
+        """Yield float32 samples, shape (n, channels); without Ctrl-C, refuse a wrong length."""
         size, read, data = self.kind.size, 0, b""
         most = sys.maxsize if self._promised is None else self._promised
         while read < most and (new := self._read(most - read)):

@@ -19,11 +19,11 @@ CEILING = -1.0
 """Highest true peak of normalized sound, in dB relative to full scale, as in EBU R 128."""
 
 _MARGIN = 0.05
-"""Distance in dB that the limiter keeps from `CEILING`, because a varying gain shifts peaks between
-samples."""
+"""Distance in dB that the limiter keeps from `CEILING`, because a varying gain can raise peaks that
+lie between samples."""
 
 _LEAST_RATE = 3400
-"""Lowest sampling rate in Hz: the filter's shelf, at 1682 Hz, must lie below half of it."""
+"""Lowest sampling rate in Hz: the loudness filter's shelf, at 1682 Hz, must lie below its half."""
 
 _CHANNELS: dict[int, tuple[float, ...]] = {
     **{count: (1.0, 1.0, 1.0, 1.41, 1.41)[:count] for count in range(1, 6)},
@@ -31,8 +31,8 @@ _CHANNELS: dict[int, tuple[float, ...]] = {
     7: (1.0, 1.0, 1.0, 0.0, 1.0, 1.41, 1.41),
     8: (1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.41, 1.41),
 }
-"""Weights by the number of channels, in WAV's order: left, right, centre, the low frequencies'
-channel (from six on), behind, and at the sides (BS.1770-4, annex 3)."""
+"""Weights of the channels' powers by the number of channels, in WAV's order: left, right, centre,
+low frequencies (from six channels on), back, sides (BS.1770-4, annex 3)."""
 
 _STEP = 0.1
 """A quarter of a gating block, in seconds."""
@@ -74,7 +74,7 @@ class Levels(NamedTuple):
     """K-weighted power and true peak of each block of a recording."""
 
     powers: NDArray[np.float64]  # Weighted sums of squares over a block's samples and channels
-    peaks: Floats  # Largest amplitude until the next block begins
+    peaks: Floats  # Largest amplitude, also between samples, until the next block begins
     size: int  # Samples of a block
     step: int  # Samples of a quarter of a gating block
     frames: int  # Samples of the recording
@@ -116,7 +116,7 @@ def measure(audio: Floats, rate: int) -> Levels:
 
 
 def loudness(levels: Levels, gains: NDArray[np.float64] | None = None) -> float | None:
-    """Return the loudness in LUFS after `gains`, one per block; None for silence or below 0.4 s."""
+    """Return the LUFS after `gains`, one per block; None below 0.4 s or if all is below -70."""
     powers = levels.powers if gains is None else levels.powers * gains**2
     total = np.concatenate([[0.0], np.cumsum(powers)])
     steps = np.arange(levels.frames // levels.step + 1) * levels.step / levels.size
@@ -149,7 +149,7 @@ def _true_peaks(
 ) -> Floats:
     """Return true peaks over all channels, of `chosen` blocks among `count` samples from `start`.
 
-    One matrix product finds what `scipy.signal.resample_poly` would find at four times the rate.
+    One product with `table` finds what `scipy.signal.resample_poly` finds at four times the rate.
     """
     size = len(table) - 2 * _REACH
     blocks = -(-count // size)
@@ -189,7 +189,7 @@ def limiter(levels: Levels, gain: float) -> NDArray[np.float64]:
 
 
 class LoudnessChange(NamedTuple):
-    """A gain, the limiter's gain at block edges, and the loudness in LUFS before and after both."""
+    """A gain factor, the limiter's gain at block edges, and the LUFS before and after both."""
 
     gain: float
     edges: NDArray[np.float64]
@@ -262,7 +262,7 @@ class Normalizer:
     def finish(self) -> dict[str, float] | None:
         """Write the recording; return loudness before and after in LUFS, and new true peak in dB.
 
-        A recording that is too short to be measured, or silent, is written unchanged, and the
+        A recording that is too short or too quiet to be measured is written unchanged, and the
         result is None.
         """
         with system_errors(self._copying):

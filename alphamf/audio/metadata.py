@@ -304,7 +304,7 @@ def keep(
 
 
 def _confined(source: Path, output: Path, asked: dict[str, Any]) -> str | None:
-    """Copy tags in a process that can use only the two files; return a note on what is lost."""
+    """Copy tags in a process that can use only the two files; return a note on losses, or None."""
     with source.open("rb") as old, output.open("r+b") as new:
         request = {"name": source.name, "ending": source.suffix, "tags": asked}
         process = ConfinedProcess(

@@ -23,7 +23,7 @@ _HEAD = re.compile(b"\xff[\xe2\xe3\xf2\xf3\xfa\xfb][\x10-\xef]", re.DOTALL)
 """First bytes of the frames that `_frame` accepts, and of some that it does not."""
 
 _LAME = 156
-"""Bytes of LAME's header, which starts like a Xing header and contains the encoder's delay."""
+"""Length of LAME's header in bytes; it starts like a Xing header and gives the encoder's delay."""
 
 
 class _Frame(NamedTuple):

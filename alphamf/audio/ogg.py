@@ -103,7 +103,7 @@ def first_sound_page(data: Scan) -> int:
 
 
 def clear_serial(path: Path) -> None:
-    """Set the serial number, which libsndfile draws at random, to zero in every page."""
+    """Set the serial number, which libsndfile draws at random, to zero, and adapt the checksums."""
     with path.open("r+b") as file:
         while len(head := file.read(_HEADER)) == _HEADER:
             table = file.read(head[26])

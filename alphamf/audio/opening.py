@@ -66,7 +66,7 @@ class Sound:
             stack.pop_all()
         self.samplerate, self.channels = self._file.samplerate, self._file.channels
         self.format, self.subtype = self._file.format, self._file.subtype
-        self.frames: int = max(self._promised, self._estimate)  # Samples by the first header
+        self.frames: int = max(self._promised, self._estimate)  # Samples per channel by the header
         self.media: bool = isinstance(self._file, Track)  # Whether it is a media file
         self._about: About | None = None
 
@@ -79,7 +79,7 @@ class Sound:
     def read(self, frames: int, dtype: str = "float32") -> NDArray[Any]:
         """Return the next samples, shape (n, channels); fewer than asked for at the end.
 
-        Media files always give float32. Samples before an error are returned before it is raised.
+        Media files always give float32. Samples before a DecodingError are returned first.
         """
         blocks = []
         while frames and not self._failure:

@@ -204,7 +204,7 @@ class Reader:
     rate: int
     channels: int
     frames: int
-    # format, subtype: as libsndfile names them, for example ``WAV`` and ``PCM_16``.
+    # format, subtype: as in `alphamf.audio.formats`, for example ``WAV`` and ``PCM_16``.
     format: str
     subtype: str
     # peak, rms: largest magnitude and root mean square over all channels, 1 at full scale.
@@ -228,7 +228,7 @@ class Reader:
     def blocks(self, size: int = BLOCK, *, exact: bool = False) -> Iterator[Any]:
         """Yield the samples in order: float32 of shape (n, channels) with n at most `size`.
 
-        `exact`: yield float64 if float32 cannot hold the samples. A file that changed is refused.
+        `exact`: float64 if float32 cannot hold the samples. A changed file raises an AlphaMFError.
         """
         dtype = "float64" if exact and formats.subtype_named(self.subtype).wide else "float32"
         left, checksum = self.frames, 0
@@ -340,7 +340,7 @@ def read(
     ------
     AlphaMFError
         The file cannot be read, is empty, cut or damaged, has samples that are not finite, a rate
-        outside `RATES`, or more than `max_channels`.
+        outside `RATES`, or more than `max_channels` channels.
 
     Examples
     --------

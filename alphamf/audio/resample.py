@@ -7,7 +7,7 @@ from alphamf.tools.arrays import Floats
 
 
 def resample(audio: Floats, rate_in: int, rate_out: int) -> Floats:
-    """Change the sampling rate without a delay.
+    """Change the sampling rate without a delay; for equal rates, return `audio` itself.
 
     Parameters
     ----------

@@ -45,20 +45,20 @@ COUNTS = (12, 30)
 FEATURES = len(DROPS) + len(SLOPES) + len(COUNTS) + 3
 
 PEAK, PEAK_TOP = 6, 15.0
-"""Frames on each side of a peak, at most 1.5 dB louder; its maximum dB below the loud part."""
+"""Frames on each side of a peak, at most 1.5 dB louder; its largest depth in dB (see `DEEPEST`)."""
 
 DEEPEST, LEAST = 60.0, 15.0
 """Depth in dB below the loud part to which lower levels are raised; least depth of the quiet part.
-The loud part is the 95th percentile of levels, the quiet part the third."""
+The loud part is the 95th percentile of levels, the quiet part the 3rd percentile."""
 
 ABOVE = 6.0
-"""All levels of a falling line lie more than this above the quiet part, in dB."""
+"""Distance in dB that all levels of a falling line keep above the 3rd percentile of all levels."""
 
 LEAST_SLOPE = -10.0
 """Slope in dB per second; lines with lower slopes count as falling."""
 
 SILENT = -100.0
-"""Loud parts below this level in dB are silence."""
+"""A band is silent if the 95th percentile of its levels in dB is lower than this."""
 
 TOGETHER = 256
 """Number of frames that are transformed at once."""
@@ -221,7 +221,7 @@ def _features(levels: Reals) -> Reals:
 
 
 def _falling(levels: Reals, length: int, quiet: float) -> Reals:
-    """Return slopes in dB/s of falling lines through `length` levels `ABOVE` dB over `quiet`."""
+    """Return slopes in dB/s of falling lines through `length` levels over `quiet` + `ABOVE`."""
     pieces = np.lib.stride_tricks.sliding_window_view(levels, length)
     time = (np.arange(length) - (length - 1) / 2) * STEP
     slopes = pieces @ (time / (time @ time))

@@ -29,8 +29,8 @@ def expand(
 ) -> Iterator[InputFile]:
     """Yield files by name, folder or pattern; raise an AlphaMFError on errors or if there are none.
 
-    Links to folders are followed, but not in circles. A subfolder `skipped`, pipes, devices and
-    sockets are left out. `passed` receives the paths of recordings with an unknown extension.
+    A search follows links to folders, but not in circles; a subfolder `skipped`, pipes, devices and
+    sockets are left out. If it finds files, `passed` receives recordings with unknown extensions.
     """
     failed: list[OSError] = []
     if os.path.isdir(name):
@@ -99,7 +99,7 @@ def _walk(folder: str, skipped: str | None, failed: list[OSError]) -> Iterator[I
 
 
 def _match(pattern: str, skipped: str | None, failed: list[OSError]) -> Iterator[InputFile]:
-    """Yield the matches of a pattern, relative to the folder before its first wildcard.
+    """Yield recordings that match a pattern, relative to the folder before its first wildcard.
 
     If no file matches, the recordings below the folders that match are yielded.
     """
@@ -124,7 +124,7 @@ def _match(pattern: str, skipped: str | None, failed: list[OSError]) -> Iterator
 
 
 def _is_recording(path: str) -> bool:
-    """Return whether a file is visible, no result, and a recording by extension or first bytes."""
+    """Return whether a visible regular file, no result, is a recording by name or first bytes."""
     name = os.path.basename(path)
     if name.startswith(".") or os.path.splitext(name)[0].endswith(RESULT) or is_special(path):
         return False

@@ -20,7 +20,7 @@ FRAME = 0.02
 """Length of a frame of `pause_depth`, in seconds."""
 
 DEEPEST_DB = 100.0
-"""Frames this far below the loudest one, or more, are digital silence."""
+"""Frames this many dB below the loudest one, or more, count as digital silence."""
 
 QUIET_PAUSES_DB = 50.0
 """Depth of pauses in dB from which on a recording can serve as speech without noise.

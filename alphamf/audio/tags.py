@@ -100,7 +100,7 @@ def save(file: Any, output: BinaryIO) -> None:
 
 
 def _replace(old: Any, new: Any) -> str | None:
-    """Copy all fields between files of the same type; return a note if this is not possible."""
+    """Copy all fields but `_STALE` between files of equal type; return a note if types differ."""
     # Comments of Vorbis and of Opus are alike, and mutagen's types of the files are not.
     if type(old) is not type(new) and not isinstance(old.tags, list):
         return "tags were not copied because the file has them of another kind"
@@ -150,7 +150,7 @@ def _read(source: Openable, kind: str, *, easy: bool) -> Any:
 
 
 def _opened(file: BinaryIO, kind: str, *, easy: bool) -> Any:
-    """Open a file in mutagen as a given format, whatever its name."""
+    """Open a file in mutagen; MP3, MP4 and FLAC files as such, whatever their names."""
     import mutagen
     from mutagen import easymp4, flac, mp3, mp4
 

@@ -1,4 +1,4 @@
-"""Write audio files completely or not at all, in the format of the input."""
+"""Write audio files completely or not at all, in the format of the input or of the file name."""
 
 import math
 import os
@@ -71,7 +71,7 @@ class Destination(NamedTuple):
 def destination(
     path: str, reader: Recording, *, derived: bool = False, lower: bool = True
 ) -> Destination:
-    """Return how to write to `path` (`derived`: from the input); `lower`: lower too loud sound."""
+    """Return how to write `path`; `derived`: in the input's format; `lower`: softer if too loud."""
     subtype = reader.subtype
     wanted: formats.Format | None
     if derived:

@@ -115,7 +115,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
     """Denoise one file, write the requested outputs, and return the result to report.
 
     The denoised file gets its name only after all samples and results are computed. If the input
-    was found by a search and its output exists, it is skipped unless `overwrite` is set.
+    was found by a search and the output named after it exists, it is skipped without `overwrite`.
     """
     started = time.perf_counter()
     if job.searched and job.derived and would_overwrite(job.output) and not request.overwrite:
@@ -181,7 +181,7 @@ def _open_input(source: str, request: Request) -> AbstractContextManager[Recordi
 
 
 def _weights(rate: int, request: Request) -> Weights:
-    """Return the models for a sampling rate in Hz; no networks if the settings use none."""
+    """Return the models for a sampling rate in Hz, with the networks that the settings use."""
     options, settings = request.options, request.options.settings
     if options.latency == "low":
         return find_online(rate, options.model, refine=settings.refine)

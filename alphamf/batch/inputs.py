@@ -192,7 +192,7 @@ def find(inputs: Iterable[str]) -> list[str]:
 
 
 def check_extra(outputs: Mapping[str, str | None], files: Plan, *, overwrite: bool) -> None:
-    """Raise an AlphaMFError if an extra output has a wrong name or conflict, or several inputs."""
+    """Raise an AlphaMFError if extra outputs are misnamed, conflict, or are for several inputs."""
     taken = {
         _identify(name)
         for job in files.jobs

@@ -151,12 +151,12 @@ def first_sample(part: Part, rate: int, frame: Frame) -> int:
 
 
 def _between(start: int, end: int, hop: int) -> int:
-    """Return how many frames start between two samples."""
+    """Return how many frames are centred on a sample from `start` on and before `end`."""
     return -(-end // hop) - -(-start // hop)
 
 
 def _left(block: Samples, frames: int, bins: int) -> Segment:
-    """Return a segment of unchanged sound."""
+    """Return a segment of unchanged sound, with zero noise and a gain of 1 in all frames."""
     shape = block.shape[1], bins, frames
     return Segment(
         audio=block,

@@ -36,7 +36,7 @@ _CHUNK = 256
 
 
 class Columns:
-    """Means over columns of equal duration of `total` vectors of `rows` numbers, added in order."""
+    """Means of `total` vectors of `rows` numbers, added in order, over equally long columns."""
 
     added: int
 

@@ -24,7 +24,7 @@ IN_MEMORY = 1 << 26
 """Maximum number of bytes that are held back in memory; more are written to a temporary file."""
 
 BLOCK = 1 << 18
-"""Maximum number of samples per channel that are returned at a time."""
+"""Maximum number of samples per channel that are yielded at a time."""
 
 
 class Trimmer:
@@ -97,7 +97,7 @@ class Trimmer:
         self._forget(before, each)
 
     def _forget(self, before: int, each: int) -> None:
-        """Drop the samples already returned, so that long speech needs no extra memory."""
+        """Drop the samples already yielded, so that long speech needs no extra memory."""
         self._held.seek((self._given - before) * each)
         left = self._held.read((self._taken - self._given) * each)
         self._held.close()

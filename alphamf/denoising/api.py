@@ -1,7 +1,7 @@
 """Denoise a recording, or a stream of blocks.
 
 A segment of one channel goes through an STFT, alpha-MF and a sampler at the dictionary's rate; a
-small network may refine the posterior (`Settings.refine`). The resulting gain is applied to the
+small network may refine the gain (`Settings.refine`). The resulting gain is applied to the
 STFT of the segment at its *own* rate. A second network may then decide, in short windows, how much
 of the result and of the input is taken. Rate, length and alignment are those of the input.
 """
@@ -48,7 +48,7 @@ from alphamf.tools.files import printable_name
 class Denoised(NamedTuple):
     """A denoised recording; `audio` and `noise` have the input's shape; see also `Segment`.
 
-    If the input has integers, `audio` and `noise` have its dtype; otherwise they are float32.
+    For an array of integers, `audio` and `noise` have its dtype; otherwise they are float32.
 
     ``rate`` is the sampling rate in Hz, a file's own or as given. ``frame_times`` (seconds) and
     ``frequencies`` (Hz) are the axes of the gain. `alphamf.speech_ranges` turns ``activity`` into
@@ -137,7 +137,7 @@ def denoise_array(
 
 
 def _by_sample(audio: Samples, channels: int) -> Samples:
-    """Return a view with the shape (samples, channels)."""
+    """Return a view of `audio` with the shape (samples, channels)."""
     whole = audio.reshape(len(audio), -1)
     return whole if whole.shape[1] == channels else whole.T
 
@@ -206,7 +206,7 @@ class _Collected:
 def denoise_blocks(
     blocks: Iterable[ArrayLike], rate: float, options: StreamOptions
 ) -> Iterator[Segment]:
-    """Yield the denoised segments of blocks; raise an AlphaMFError if all blocks are empty."""
+    """Yield denoised segments; raise an AlphaMFError if a block is unusable, or all are empty."""
     check_instance("blocks", blocks, Iterable, "an iterable of arrays")
     samples = 0
     with open_stream(rate, None, options) as stream:

@@ -1,4 +1,4 @@
-"""Values of options, as types for type checkers and the command line, which imports no NumPy."""
+"""Allowed values of options, as types; the command line reads them without importing NumPy."""
 
 from typing import Literal
 

@@ -7,7 +7,7 @@ In each bin, the channels :math:`x` have a covariance R of the speech and N of t
 .. math:: R = A \, \mathrm{diag}(r) \, A^H, \qquad N = A \, \mathrm{diag}(n) \, A^H,
 
 so that the components :math:`y = A^{-1} x` are uncorrelated in the speech and in the noise. In this
-model they are independent alpha-stable mixtures that share the activations H:
+model they are independent alpha-stable mixtures of sources s, which share the activations H:
 
 .. math:: y_m \mid \Phi \sim \mathcal{N}_c\Bigl(0, \sum_s \Phi^s_m
    \bigl(W^s_m H^s\bigr)^{2/\alpha_s}\Bigr), \qquad
@@ -112,7 +112,7 @@ class ChannelGains:
     A channel's gain is the mean of those of its components, weighted with their power in the
     channel's cell: the part of the speech in its power, as the gain of a single channel is.
 
-    `parts`: y, shape (channels, bins, frames). `columns`: A, shape (bins, channels, components).
+    `parts`: the components' spectra, as from `Basis.components`. `columns`: as `Basis.columns`.
     """
 
     def __init__(self, parts: Complexes, columns: Complexes) -> None:
@@ -168,8 +168,8 @@ def sample_components(
 ) -> list[SegmentPosterior]:
     """Sample the gains of channels that share a voice as one alpha-MF of their components.
 
-    Wide bands above the dictionary (`high_bands`) have no phases: the rows of each channel follow
-    the bins of one component, and have the same H.
+    Wide bands above the dictionary's (`high_bands`) have no phases: those of each channel are rows
+    after the bins of one component, and share its H.
     """
     model = weights.dictionary
     grid = grid_of(model)
@@ -227,7 +227,7 @@ def _above(channels: Sequence[SegmentPosterior], model: Dictionary) -> tuple[Flo
 
 
 def _shares(speech: Reals, power: Reals) -> Reals:
-    """Return the proportion of the speech's power in each component, after limiting it to `power`.
+    """Return each component's proportion of the speech's power, which is first limited to `power`.
 
     `speech`, `power`: shape (components, rows).
     """

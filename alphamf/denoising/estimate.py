@@ -80,7 +80,7 @@ def sample_gains(
 ) -> list[SegmentPosterior]:
     """Sample the gains of sounds of equal length, together if possible; a network may refine them.
 
-    `sounds`: finite samples, float32, shape (samples,) each. `noises`: known spectra or None, each.
+    `sounds`: finite samples, float32, shape (samples,). `noises`: known noise spectra, or None.
     """
     machine.configure_allocator()
     # Powers of two, so that scaling is exact, and squares neither overflow nor vanish.
@@ -158,7 +158,7 @@ def _silent(
 
 
 def models_components(settings: Settings) -> bool:
-    """Return whether channels that share a voice are sampled together (`components`)."""
+    """Return whether channels that share a voice may be sampled together (`components`)."""
     wanted = settings.channels == "linked" and not settings.refine and settings.steps >= LONG
     return wanted and bool(least_gain(settings) < 1)
 
@@ -240,7 +240,7 @@ def _speech(
     settings: Settings,
     xp: Any,
 ) -> tuple[list[Floats], bool]:
-    """Return the speech of channels that are linked, and whether link 5 has corrected it."""
+    """Return the speech of linked channels, or of one, and whether link 5 has corrected it."""
     least, model = least_gain(settings), weights.dictionary
     network = weights.dereverberator if members[0].dereverb else weights.second_stage
     # Digital silence needs no second stage, nor does a sound that must not be attenuated.
@@ -259,7 +259,7 @@ def _linked_groups(
     model: Dictionary,
     settings: Settings,
 ) -> list[list[int]]:
-    """Return the groups of channels that share a voice; every channel alone if none are linked."""
+    """Return the groups of channels that share a voice; each one alone if none may be linked."""
     # If nothing may be attenuated, there is nothing to link.
     if settings.channels != "linked" or len(channels) == 1 or least_gain(settings) == 1:
         return [[k] for k in range(len(channels))]

@@ -50,7 +50,7 @@ WINDOW = 0.032
 """Length of the windows of `remove_floor` in seconds; they overlap by three quarters."""
 
 QUIET_SHARE = 0.1
-"""Quantile of the power of a bin over frames that counts as the level of pauses, its floor."""
+"""Quantile, over frames, of a bin's power that counts as its floor, the level of pauses."""
 
 ABOVE_FLOOR = 8.0
 """Ratio of a cell's power to the floor at which `remove_floor` keeps half of the cell's amplitude.
@@ -126,7 +126,7 @@ LOUD_SHARE = 0.9
 """Quantile of the power of a segment's frames that counts as the power of loud frames."""
 
 EVERY = 4
-"""The floor is taken from every `EVERY`-th frame, as each frame is a mean of several."""
+"""`faint_noise_gain` takes the floor from every `EVERY`-th frame, as each is a mean of several."""
 
 TINY = np.float32(1e-30)
 
@@ -220,7 +220,7 @@ def apply_coefficients(
     least: np.float32,
     faint: Floats | None,
 ) -> Floats:
-    """Return the speech, shape (samples,): both inputs combined, with a gain of `least` or more."""
+    """Return speech, (samples,): both inputs combined, times `faint`; the least gain is `least`."""
     native = native_grid(network, spectra.rate)
     noisy = spectra.spectrum_on(native)
     before = first.spectrum_on(native)
@@ -273,7 +273,7 @@ class SegmentPosterior(NamedTuple):
     gain: Floats
     gain_std: Floats
     mean: Floats  # Gain after link 1, of the same shape
-    # Posterior of the wide bands above the dictionary that have sound, shape (bands, frames).
+    # Posterior of the wide bands above the dictionary's with sound, shape (bands, frames).
     high: Posterior
     # How well several chains agree; None for a single chain, and for digital silence.
     agreement: Agreement | None = None

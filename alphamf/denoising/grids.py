@@ -14,8 +14,8 @@ from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.tools.arrays import Floats, Reals
 
 BAND_TOP = (0.85, 0.95)
-"""Limits of the top of a model's band, as fractions of the band; the mean gain there is used above
-it. The resampler's edge begins at .92 to .94, which does no harm (docs/quality.md)."""
+"""Limits of the top of a model's band, as fractions of it; above the upper one, the mean value
+in between is used. The resampler's edge begins at .92 to .94; it does no harm (docs/quality.md)."""
 
 KERNELS = (2, 3, 5, 7, 11)
 """Prime factors that NumPy's FFT, PocketFFT, has kernels for."""
@@ -84,7 +84,7 @@ def density(source: Grid, target: Grid) -> np.float32:
 
 
 def regrid(values: Floats, source: Grid, target: Grid, shape: tuple[int, ...]) -> Floats:
-    """Interpolate linearly; above `BAND_TOP` of the band of `source`, use the mean in that range.
+    """Interpolate linearly to another grid; above `BAND_TOP` of `source`, use its mean there.
 
     `values`: gains or power, shape (bins, frames) on `source`. `shape`: shape on `target`.
     """

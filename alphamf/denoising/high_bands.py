@@ -35,10 +35,10 @@ telephones, MP3 and sound of a lower rate end at an edge; above it only rounding
 
 NARROW_TOP, MOST_ABOVE = 4400.0, 1e-5
 """A sound counts as narrow if no bin above this frequency in Hz has more power than this part of
-the mean over the bins below. Telephones end at 4 kHz, and resampling needs a tenth more."""
+the mean over the bins below. Telephones end at 4 kHz; a resampler's slope adds a tenth."""
 
 NARROW_RATE = 2.2 * NARROW_TOP
-"""Sampling rate in Hz below which no sound counts as narrow: all of it ends near `NARROW_TOP`."""
+"""Sampling rate in Hz below which no sound counts as narrow: all end near `NARROW_TOP` or below."""
 
 TOP, SLOPE = (0.65, 0.85, 0.95), (0.25, 4.0)
 """Borders of two ranges at the top of a sound's band, as fractions of it, and limits of the ratio
@@ -84,7 +84,7 @@ def is_narrow(sounds: Sequence[Floats], rate: int) -> bool:
 
 
 def _mean_power(sound: Floats, length: int, overlap: int) -> Reals:
-    """Return the mean power of each bin over windows of `length` samples, shape (bins,).
+    """Return each bin's mean power over windows, shape (bins,); `overlap` of them cover a sample.
 
     The first and last `length` samples are left out if others remain: a segment may continue there
     as its mirror image (`segments`), and the corner in the sound has power at all frequencies.
@@ -258,7 +258,7 @@ def _square(spectrum: Array) -> Floats:
 
 
 def _filled(rows: Floats) -> Floats:
-    """Pad the rows to all wide bands, with zeros where there is no sound."""
+    """Append rows of zeros for wide bands without sound, up to `bands.ABOVE` rows."""
     full = np.zeros((bands.ABOVE, rows.shape[1]), np.float32)
     full[: len(rows)] = rows
     return full

@@ -107,7 +107,7 @@ def hints_of(
     """Return the hints for the given time ranges of a recording; None if there are none.
 
     `blocks`: the recording from its start, shape (samples, channels); only as many as needed are
-    read. `duration`: length of the recording in seconds; a range may end `ROUNDED` later.
+    read. `duration`: length in seconds; ranges that end over `ROUNDED` later raise an AlphaMFError.
     """
     for name, each in zip(NAMES, ranges, strict=True):
         for start, end in each:

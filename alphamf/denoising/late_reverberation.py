@@ -72,7 +72,7 @@ BRIEF = (1.2, 2.1)
 from the second on it is removed. One word shows too little of its room (docs/quality.md)."""
 
 SILENT = np.float32(1e-6)
-"""Power, in units of the bin's mean, added to others before a division, as they may be zero."""
+"""Power, in units of the bin's mean, added to other powers before a division: they may be zero."""
 
 TOGETHER = 8192
 """Number of cells that are computed at once, so that their arrays stay in the processor's cache."""

@@ -135,7 +135,7 @@ class _Summary:
             record.add(state, target)
 
     def needs_gain(self, step: int) -> bool:
-        """Return whether a step is to store the gain: if it is a kept step, but not step 1."""
+        """Return whether a step is to store the gain: if it is averaged, except at step 1."""
         return step > 1 and self._gains[0].keeps(step)
 
     def posterior(self, level: Array, acceptance: list[float]) -> Posterior:
@@ -229,7 +229,7 @@ class Agreement:
     def rhat(self) -> float | None:
         """Median over cells of split R-hat of the gain; None if a chain kept fewer than four draws.
 
-        Cells are weighted by their power in the output. Independent draws give 1, silence None.
+        Cells are weighted by their output power. Independent draws give about 1, silence None.
         """
         return self._quantile(0.5)
 

@@ -87,8 +87,8 @@ SPEECH_LEVEL = 2e-3
 first mode that it reaches, which is wrong if one source starts much louder than the other."""
 
 KNOWN_LEVEL = 5e-4
-"""Scale at which the gains of a known noise start, as low as the free noise, for the same reason.
-Their prior has a mean of one, which stands for the level of the known noise."""
+"""Scale at which H of a known noise starts, to be as faint as the learned noise: EM stays in the
+first mode that it reaches. By default H's prior has a mean of one, the noise's known level."""
 
 LAST_STEPS = 3
 """Steps of EM on all frames, after those on a subset."""
@@ -97,10 +97,10 @@ FEWEST = 64
 """Minimum number of frames in a subset for a warm-up: with fewer, noise is not learned well."""
 
 CELL_ARRAYS = 6
-"""Arrays of the size of the stacked spectrogram that each chain holds: Phi, power, statistics."""
+"""Number of arrays like the stacked spectrogram that each chain holds: Phi, power, statistics."""
 
 STATE_ARRAYS = 8
-"""Arrays of the size of W and H that each chain holds: theta, its successor, gradients."""
+"""Number of arrays as large as W and H that each chain holds: theta, its successor, gradients."""
 
 Progress = Callable[[float], None]
 """A function that is called with the number of steps that a chain has made so far."""
@@ -131,7 +131,7 @@ def sample(
     """Run a chain given |X|^2, and pass every state to `summary`.
 
     `power`: |X|^2, shape (bins, frames) or (clips, bins, frames), no clip of which is all zeros.
-    `noise`: known spectra, as from `hints.noise_spectra`, shape (stacked bins, K) or (clips,
+    `noise`: K known spectra, as from `hints.noise_spectra`, shape (stacked bins, K) or (clips,
     stacked bins, K): a source of its own, whose W is fixed. `shares`: for several `components`,
     which have H in common: the proportion of the speech's power in each, above zero, shape
     (components, bins). Returns: the model's units of power, shape (..., bins, 1); proportions of
@@ -274,7 +274,7 @@ def start_chain(
 
 
 def warm_up(target: AlphaMF, start: Array, steps: int, seed: int, key: int) -> Array:
-    """Run EM from a start, shape (..., D), and return its last theta, which is near the mode."""
+    """Run EM from a start, shape (..., D), and return its last theta, closer to a mode."""
     for state in run(target, kernel("em"), steps=steps, seed=seed, chain=key, start=start):
         start = state.theta
     return start
@@ -289,7 +289,7 @@ def sources(
 ) -> list[Source]:
     """Return the sources for power in units of `level`: speech, noise and the known noise, if any.
 
-    The speech's columns of W get a mean of one; with another alpha, their spectra keep the shape.
+    The speech's columns of W get a mean of one; with `alpha_speech`, their spectra keep the shape.
 
     `level`: as from `bin_levels`, shape (..., bins, 1).
     """

@@ -77,7 +77,7 @@ class Cutter:
     overlap``, so that none is too short to learn a noise from. A shorter stream is one piece.
     """
 
-    # step, overlap: in samples.
+    # Samples from one piece's start to the next, and samples that successive pieces have in common.
     step: int
     overlap: int
 
@@ -93,7 +93,7 @@ class Cutter:
         self._count += len(block)
 
     def piece(self) -> Piece | None:
-        """Return the next piece, or None if it is not complete yet."""
+        """Return the next piece, or None until more than `limit` samples are held."""
         if self._count <= self.limit:
             return None
         audio = self._held[0] if len(self._held) == 1 else np.concatenate(self._held)

@@ -50,7 +50,7 @@ like those without the ending -em.
 """
 
 METROPOLIS = ("hmc-positive",)
-"""Samplers that accept or reject each step of W and H, by the potential U of all rows."""
+"""Usable samplers that accept or reject each step of W and H, by the potential U of all rows."""
 
 UNSUITABLE = {
     **dict.fromkeys(

@@ -35,10 +35,10 @@ TURN = 64
 """Number of frames, one second, in which the voice has one place: voices move, and take turns."""
 
 WHOLE = np.float32(0.04)
-"""Weight of all frames in the estimate of R, for bins that have no speech for a long time."""
+"""Weight of all frames in the voice's covariance R, for bins without speech for a long time."""
 
 ROUNDS = 2
-"""Number of estimates of the matrices: first from the channels' gains, then from the speech."""
+"""Number of estimates of the covariances: first from the channels' gains, then from the speech."""
 
 APART = 0.02
 """Fraction of the noise taken as incoherent between channels, so that its matrix has an inverse."""

@@ -169,7 +169,7 @@ class Stream:
         self.close()
 
     def close(self) -> None:
-        """Stop the work in progress and discard its output."""
+        """End the stream: stop the work in progress and discard its output."""
         self._ended = self._ended or "the stream has ended"
         self._denoiser.close()
 
@@ -356,7 +356,7 @@ class FrameDenoiser:
         self._blocks.append(block)
 
     def next(self, *, ended: bool) -> Segment | None:
-        """Return the output for the next block; without one, the rest if `ended`, else None."""
+        """Return the next block's output; without a block, the rest (once) if `ended`, or None."""
         if self._blocks:
             block = self._blocks.popleft()
             self._delayed = np.concatenate([self._delayed, block])

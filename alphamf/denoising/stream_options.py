@@ -33,7 +33,7 @@ LATENCIES: tuple[str, ...] = get_args(LatencyName)
 """Allowed values of `latency`."""
 
 MOST_JOBS = 4096
-"""Maximum number of parallel segments, far beyond the cores of any machine: each needs memory."""
+"""Maximum of `jobs`, far beyond the number of cores of any machine; each job needs memory."""
 
 
 class Cancel(Protocol):
@@ -116,7 +116,7 @@ class SoundProgress:
         self.__dict__.update(state)
 
     def advance(self, key: tuple[int, int], seconds: float, steps: float) -> None:
-        """Report `steps` of `seconds` each, of task `key`; raise a CancelledError if stopped."""
+        """Report task `key`'s steps so far, `seconds` each; raise a CancelledError if stopped."""
         if self.stopped or (self._cancel is not None and self._cancel.is_set()):
             raise CancelledError("the denoising was cancelled")
         if self._progress is not None:
@@ -131,7 +131,7 @@ class SoundProgress:
 
 
 Samples = NDArray[Any]
-"""Samples as float32, or in the input's integer dtype."""
+"""Samples as floating-point numbers (results: float32), or in the input's integer dtype."""
 
 FULL_SCALE = {"int8": 2.0**7, "uint8": 2.0**7, "int16": 2.0**15, "int32": 2.0**31}
 """Integer dtypes of sound, and their full scale; in uint8 128 is silence."""
@@ -192,7 +192,7 @@ def check_channels(channels: int, most: int) -> int:
 
 
 def count_channels(shape: tuple[int, ...], most: int, *, channels_first: bool) -> int:
-    """Return the number of channels of a first chunk; raise an AlphaMFError if over `most`."""
+    """Return the number of channels of a first chunk; raise an AlphaMFError if 0 or over `most`."""
     check_orientation(shape, most, channels_first=channels_first)
     return check_channels(shape[1 - channels_first], most) if len(shape) == 2 else 1
 

@@ -32,10 +32,10 @@ CHOSEN = Deviation()
 """The constants of `deviation` that are used."""
 
 ROWS = 64
-"""Bins of a segment that are processed at a time."""
+"""Number of bins of a segment that are processed at a time."""
 
 LOUDEST = np.float32(1e12)
-"""Largest magnitude of a sample, in full scales: others are clipped, or powers would overflow."""
+"""Largest magnitude of a sample, in full scales; larger ones are clipped: powers would overflow."""
 
 
 def output_gain(noisy: Complexes, speech: Complexes, least: np.float32) -> Floats:
@@ -99,10 +99,10 @@ def deviation(gain: Floats, level: Floats, faint: Floats) -> Floats:
 
 
 def powers(audio: Floats, frame: Frame, frames: int) -> Floats:
-    """Return the power per cell, scaled so that cells sum to the frame's mean square.
+    """Return the power per cell, scaled so that a frame's cells sum to its sound's mean square.
 
-    `audio`: shape (samples, channels). `frame`: window and hop of the gain, in samples. Returns:
-    shape (channels, bins, frames).
+    `audio`: shape (samples, channels). `frame`: window and hop of the gain, in samples. `frames`:
+    number of frames. Returns: shape (channels, bins, frames).
     """
     spectra = [stft.forward(sound, frame)[:, :frames] for sound in audio.clip(-LOUDEST, LOUDEST).T]
     unit = np.float32(frame.n_fft / 2)
@@ -126,7 +126,7 @@ BAND = (150.0, 4000.0)
 """Range of frequencies in Hz from which `probability` is computed."""
 
 SPAN = 0.14
-"""Seconds over which both features of a frame are averaged."""
+"""Seconds over which both features in `probability` are averaged."""
 
 RATIO = (-3.0, 3.0)
 """Range to which the natural log of a frame's speech power over its noise power is clipped."""
@@ -135,8 +135,8 @@ LEVEL = (-8.0, 0.0)
 """Limits of the natural log of a frame's speech power over that of the loudest fifth of frames."""
 
 WEIGHTS = (0.72, 0.40, 1.99)
-"""Weights of both features, and a constant: a logistic regression on ten voices of LibriSpeech,
-at SNRs of 5 and 15 dB and without noise (docs/quality.md)."""
+"""Weights of both features in `probability`, and a constant: a logistic regression on ten voices
+of LibriSpeech, at SNRs of 5 and 15 dB and without noise (docs/quality.md)."""
 
 LEAST = 0.5
 """Minimum probability of a frame that counts as speech."""

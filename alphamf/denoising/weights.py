@@ -137,7 +137,7 @@ class Weights:
         return CausalNetworks(self.causal, self.causal_second_stage, self.causal_high_band)
 
     def for_narrow_sound(self) -> Weights:
-        """Return the shipped 8 kHz weights, with a refiner and dereverberator if these have one."""
+        """Return the shipped 8 kHz weights; refiner, dereverberator: None if they are None here."""
         refiner = "none" if self.refiner is None else "auto"
         return find(NARROW_RATE, refiner=refiner, dereverb=self.dereverberator is not None)
 
@@ -202,13 +202,13 @@ def find(
 def find_online(
     rate: int, model: Choice | Dictionary | Weights = "auto", *, refine: bool = True
 ) -> Weights:
-    """Find and load the weights for low latency, for sound at `rate` in Hz."""
+    """Find and load low-latency weights for a `rate` in Hz; `Weights` are returned as they are."""
     choice = "auto" if refine else "none"
     return find(rate, model, refiner="none", second_stage="none", causal=choice)
 
 
 def roles(networks: Sequence[str]) -> tuple[str, str]:
-    """Return refiner and second stage for `find` among networks; "auto" twice if there are none."""
+    """Return refiner and second stage among networks, or "none"; "auto" twice without networks."""
     if not networks:
         return "auto", "auto"
     found: dict[type[TrainedNetwork], str] = {}

@@ -59,9 +59,9 @@ class _Pending(NamedTuple):
 
 
 class Workers:
-    """Threads, or batches on a GPU, that estimate the speech in pieces of sound, in order.
+    """Estimator of the speech in pieces, in order: one by one, in threads, or in batches on a GPU.
 
-    A copy by pickle or `copy.deepcopy` waits for the pieces in progress first.
+    Copying by pickle or `copy.deepcopy` first waits for the pieces in progress.
     """
 
     def __init__(
@@ -223,7 +223,7 @@ class Workers:
     ) -> list[SegmentPosterior]:
         """Sample the gains of sounds of equal length, shape (samples,) each.
 
-        `late`: late reverberation of all sounds of a piece; `sounds` are those from `place` on.
+        `late`: late reverberation of a piece's or batch's sounds; `sounds`: those from `place` on.
         """
         settings = settings or self._settings
         progress = partial(self._progress.advance, (number, place), seconds / settings.steps)

@@ -63,7 +63,7 @@ class ExtraScores(NamedTuple):
 
 
 def parse_extra(asr: str | None, transcripts: str | None, model: str | None) -> ExtraScores:
-    """Check the options and return the settings; raise an AlphaMFError if one cannot be used."""
+    """Return the settings (`model`: of DNSMOS); raise an AlphaMFError if an option is unusable."""
     if asr is not None:
         recognisers.check(asr)
     elif transcripts is not None:

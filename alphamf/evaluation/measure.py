@@ -106,7 +106,7 @@ def measure(
 ) -> Result:
     """Run a job: write its sounds, and return its result, with the text of any AlphaMFError.
 
-    Channels are averaged, for the method and for the scores.
+    Channels are averaged. `update` is unused; `stoppable` wraps work that a stop may interrupt.
     """
     try:
         return _measure(job, stoppable)

@@ -30,8 +30,8 @@ ENDINGS = (".denoised", "_denoised", "-denoised", "_enhanced", "-enhanced", ".en
 class Folder:
     """Folder with the denoised files of another system.
 
-    A clip's file has the noisy file's stem, or this stem and one of `ENDINGS`. Its file type may
-    differ. It lies in the same subfolders, in the last few or none of them; if unique, anywhere.
+    The denoised file has the noisy file's stem, or this stem and one of `ENDINGS`; its type may
+    differ. It lies in the same subfolders, in the last of them or in none, or, if unique, anywhere.
     """
 
     def __init__(self, path: str) -> None:
@@ -83,7 +83,7 @@ DEFAULTS = ("noisy", "oracle-mask", "logmmse", "is-nmf", "fast")
 """Methods of an evaluation unless others are asked for."""
 
 CODE = ("audio", "denoising", "factorization", "inference", "learnt", "native", "tools")
-"""Folders of the package with the code that methods with a dictionary run."""
+"""Folders of the package whose code is part of `Entry.identity`, for methods with a dictionary."""
 
 HOME = Path(__file__).parents[1]
 """Folder of the installed package `alphamf`."""
@@ -95,13 +95,13 @@ class Entry(NamedTuple):
     spec: str  # ``NAME`` or ``NAME@MODEL``; of a folder, the name that it is shown under
     method: Method  # The method with this name
     model: str  # Its dictionary: a name, a file, or ``auto``
-    identity: str  # Hash of its settings, dictionary, networks and code; ``files`` for a folder
+    identity: str  # Hash that shows if stored results are still valid; ``files`` for a folder
     # Files of another system, which are scored as they are; None: the method is run.
     folder: Folder | None = None
 
 
 def all_methods() -> dict[str, Method]:
-    """Return all methods by name."""
+    """Return all methods by name, including those that cannot run here."""
     presets = {
         name: Method(
             name, f"alphamf, preset {name}", partial(_denoise, settings=settings), uses_model=True
@@ -113,7 +113,7 @@ def all_methods() -> dict[str, Method]:
 
 
 def resolve(specs: Iterable[str], model: str = "auto") -> list[Entry]:
-    """Return the methods that the user requested, without duplicates."""
+    """Return the requested methods without duplicates; `model` is for those without @MODEL."""
     methods = all_methods()
     entries: dict[str, Entry] = {}
     for spec in (part.strip() for text in specs for part in _parts(text, methods)):
@@ -178,7 +178,7 @@ def method(spec: str) -> Method:
 
 
 def describe(entry: Entry) -> dict[str, Any]:
-    """Return summary, dictionary, settings and hashes of a method, as JSON values."""
+    """Return summary, dictionary and, if any, folder, settings and hashes, as JSON values."""
     settings = PRESETS.get(entry.method.name)
     about: dict[str, Any] = {"summary": entry.method.summary, "model": entry.model}
     if entry.folder is not None:

@@ -46,7 +46,7 @@ MOST_FAILURES = 10
 
 
 def overview(results: Sequence[Result]) -> tuple[list[str], list[list[str]]]:
-    """Return the headings and the rows of the table of methods: means ± standard errors."""
+    """Return headings and rows of the table of methods: means ± standard errors, and costs."""
     scores, total = present_scores(results), len(clips(results))
     headings = ["method", "clips", *(SCORES[score].heading for score in scores)]
     headings += ["better on", "CPU s per s", "real time", "MB"]
@@ -55,7 +55,7 @@ def overview(results: Sequence[Result]) -> tuple[list[str], list[list[str]]]:
 
 
 def markdown(results: Sequence[Result]) -> str:
-    """Return Markdown: tables by method, noise, input SNR and clean file, notes and failures."""
+    """Return Markdown: tables by method and, if they vary, by noise, SNR and clean file; notes."""
     headings, rows = overview(results)
     parts = [tables.markdown(headings, [[_plain(name), *cells] for name, *cells in rows])]
     notes = [LEGEND]
@@ -107,7 +107,7 @@ def _breakdown(results: Sequence[Result], field: str, labels: dict[Any, str], sc
 
 
 def _cell(results: Sequence[Result], score: str, total: int) -> str:
-    """Return a score's mean and error, after the number of clips that have it if some do not."""
+    """Return a score's mean ± error, after the number of clips with it if fewer than `total`."""
     found = values(results, score)
     if not found:
         return "-"
@@ -199,7 +199,7 @@ def write(output: Path, results: Sequence[Result], settings: dict[str, Any]) -> 
 
 
 def notes(entries: Sequence[Entry], results: Sequence[Result]) -> Iterator[str]:
-    """Yield a note per method with a dictionary, not ``auto``, of a higher rate than some clips."""
+    """Yield a note per method whose dictionary (not ``auto``) has a higher rate than some clips."""
     from alphamf.learnt.dictionary import load
 
     for entry in entries:

@@ -76,7 +76,7 @@ MOST_SHOWN = 40
 """Maximum number of characters of a table cell in an error message."""
 
 MOST_PATH = 4096
-"""Maximum number of characters of a path: more than any system supports."""
+"""Maximum number of characters of a path in a table."""
 
 
 class Pair(NamedTuple):
@@ -93,16 +93,16 @@ class Pair(NamedTuple):
     # noise, snr: name of the noise and SNR in dB; None if unknown.
     noise: str | None = None
     snr: float | None = None
-    problem: str | None = None  # Why the pair cannot be used, in one sentence
+    problem: str | None = None  # Why the pair cannot be used, in one sentence; None if it can
 
 
 def find_pairs(clean: str, noisy: Sequence[str], *, output: str | None = None) -> list[Pair]:
-    """Find the noisy files outside `output`, and match a clean file to each by name.
+    """Find clean and noisy files outside `output`, and match a clean one to each noisy one by name.
 
-    The clean file's stem is that of the noisy one, or else the longest prefix of it up to a
-    separator (``sp01`` of ``sp01_car_sn5``), or else the longest suffix (``fileid_3`` of
-    ``book_snr5_fileid_3``). The words clean and noisy at the ends of stems are ignored. If several
-    files have the same stem, the one that shares most folders with the noisy file is used.
+    The clean file's stem is that of the noisy one, else the longest prefix of it up to a separator
+    (``sp01`` of ``sp01_car_sn5``), else the longest suffix (``fileid_3`` of ``sn5_fileid_3``). The
+    words clean and noisy at the ends of stems are ignored. Of several such files, the one is used
+    that shares most folders with the noisy file. A pair without a clean file has a `problem`.
     """
     clean_root, roots = _root("clean", clean), [_root("noisy", name) for name in noisy]
     clean_files, noisy_files = _outside(find([clean]), output), _outside(find(noisy), output)
@@ -155,7 +155,7 @@ def read_pairs(table: str, clean: str | None = None, noisy: str | None = None) -
 
 
 def sample(pairs: Sequence[Pair], count: int | None) -> Sequence[Pair]:
-    """Return `count` random pairs in order, always the same ones; with None, all pairs."""
+    """Return at most `count` random pairs in order, always the same ones; with None, all pairs."""
     if count is None or count >= len(pairs):
         return pairs
     import numpy as np

@@ -27,7 +27,7 @@ NOTHING = ExtraScores()
 
 
 class EvaluationJob(NamedTuple):
-    """A clip to process with a method."""
+    """A clip, and the method that is evaluated on it."""
 
     pair: Pair  # The clip's files
     model: str  # The method's dictionary: a name, a file, or ``auto``
@@ -41,7 +41,7 @@ class EvaluationJob(NamedTuple):
 
 
 def audio_name(method: str, name: str) -> str:
-    """Return the name of an audio file in the folder of results, with forward slashes."""
+    """Return the path of a FLAC file relative to the folder of results, with forward slashes."""
     safe = re.sub(r"[^\w.@+-]", "_", method)
     if safe != method:
         digest = hashlib.sha256(method.encode(errors="surrogateescape")).hexdigest()
@@ -85,7 +85,7 @@ def plan(
 
 
 def lock_results(output: Path) -> AbstractContextManager[None]:
-    """Return a context manager that locks the folder of results, and creates it if needed."""
+    """Return a context manager that locks `output`, created if needed, or raises AlphaMFError."""
     sentence = f"another evaluation is writing to `output` {printable_name(output)}"
     return _file(output).lock(sentence, [output / name for name in MADE])
 
@@ -113,9 +113,9 @@ def run(
     output: Path,
     each: Callable[[Sequence[EvaluationJob]], Iterable[Result]],
 ) -> Iterator[Result]:
-    """Yield the results of all jobs: first the stored ones, then the new ones.
+    """Yield the results of all jobs: first the stored ones, then the new ones, which are stored.
 
-    Jobs that failed before are run again.
+    Jobs that failed, or whose sounds are missing, are run again, unless their files are unusable.
     """
     file = _file(output)
 
@@ -134,7 +134,7 @@ def run(
 
 
 def finished_results(todo: Sequence[EvaluationJob], output: Path) -> dict[str, Result]:
-    """Return stored results by key, except failed ones and those whose sounds are missing."""
+    """Return the jobs' stored results by key, except failed ones and those with missing sounds."""
     known = _known(_file(output), todo)
     return {key: result for key, result in known.items() if _is_finished(output, result)}
 
@@ -147,7 +147,7 @@ def _file(output: Path) -> jobs.ResultsFile[Result]:
 def _known(file: jobs.ResultsFile[Result], todo: Sequence[EvaluationJob]) -> dict[str, Result]:
     """Return the last result for the key of each job, unless another job has replaced its audio.
 
-    Lines whose clip or method does not match their key are skipped.
+    Results whose version, clip, method or seed differs from the job's are left out.
     """
     owners = {result.audio: result.key for result in file.read()}
     last = file.last_results()
@@ -162,7 +162,7 @@ def _known(file: jobs.ResultsFile[Result], todo: Sequence[EvaluationJob]) -> dic
 
 
 def _with_originals(left: Iterable[EvaluationJob]) -> list[EvaluationJob]:
-    """Assign each original sound to one job, so that parallel jobs never write the same file."""
+    """Assign each original sound to at most one job: parallel jobs must not write the same file."""
     todo = list(left)
     # The method ``noisy`` writes the noisy sound as its output.
     taken = {audio_name("noisy", job.result.noisy) for job in todo if job.result.method == "noisy"}

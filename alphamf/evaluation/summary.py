@@ -40,7 +40,7 @@ class Result:
     scores: dict[str, float | None] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)  # For each score that is None, the reason
     # cpu_seconds: CPU time of the method. real_time_factor: its wall-clock seconds per second of
-    # sound. Both are None if it was not run.
+    # sound. Both are None if it was not run, or failed.
     cpu_seconds: float | None = None
     real_time_factor: float | None = None
     # Peak resident memory of the process that ran the method, in 10^6 bytes; None if unknown, as

@@ -10,8 +10,8 @@ the observed spectrogram X. Given one positive stable variable per source and ce
    \frac{\partial U}{\partial v_s} = \frac{2}{\alpha_s} \Phi^s v_s^{2/\alpha_s - 1}
    \left(\frac{1}{\sigma^2} - \frac{|X|^2}{\sigma^4}\right).
 
-sigma^2 is the whole variance E|X|^2 (the convention only rescales W). Phi moves by Metropolis
-with its prior as proposal, so the acceptance ratio is the ratio of the likelihoods of X.
+sigma^2 is the whole variance E|X|^2 (the convention only rescales W), and epsilon is `FLOOR`. Phi
+moves by Metropolis with its prior as proposal, so only the likelihoods of X decide on acceptance.
 A minibatch is every n-th frequency row from a random first one, where n is the number of `blocks`:
 whole rows, so that work and memory traffic fall with n. Phi of the other rows does not move.
 

@@ -148,7 +148,7 @@ def _total(parts: Sequence[Array], but: int | None = None) -> Array:
 def _move(
     rng: Any, power: Array, source: Cells, base: Array | None, parts: list[Array], own: int
 ) -> Any:
-    """Move Phi of one source by Metropolis, proposed from its prior; return how many are accepted.
+    """Move Phi of one source by Metropolis with its prior as proposal; return the number accepted.
 
     With q = |X|^2 / sigma^2 and t = sigma'^2 / sigma^2, a proposal (sigma') is accepted when
     log u < -log t + q (1 - 1/t), that is log(u t) < q (1 - 1/t).

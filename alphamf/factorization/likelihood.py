@@ -9,10 +9,10 @@ A cell X of a source with dispersion v is complex, isotropic and symmetric alpha
 which oscillates. The same number is the mean, over the law of Phi, of a complex Gaussian density,
 :math:`p_1(r) = E\, e^{-r^2/\Phi} / (\pi\Phi)`. With Kanter's form of that law
 (`alphamf.factorization.stable`), :math:`\Phi = 2\, b(U)\, E^{-\kappa}`, :math:`\kappa = 2/\alpha -
-1`, it is an integral of positive smooth functions, which the trapezoidal rule in :math:`\log E` and
-in the logit of U computes to six digits from the centre far into the tail, :math:`p_1(r) \sim C
-r^{-2-\alpha}`. Closed forms are the Gaussian at alpha = 2 and, at alpha = 1, Cauchy's law in the
-plane.
+1`, with b the factor of U, it is an integral of positive smooth functions, which the trapezoidal
+rule in :math:`\log E` and in the logit of U computes to six digits from the centre far into the
+tail, :math:`p_1(r) \sim C r^{-2-\alpha}`. Closed forms are the Gaussian at alpha = 2 and, at alpha
+= 1, Cauchy's law in the plane.
 
 Unlike the potential of `AlphaMF`, which depends on Phi, this density can compare dispersions, and
 also indices alpha, with each other.

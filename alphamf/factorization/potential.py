@@ -66,7 +66,7 @@ class Workspace(dict[tuple[str, tuple[int, ...], Any], Array]):
 
 
 class Notes:
-    """The gain and the row sums of the first source, at the theta and Phi of the last draw.
+    """Gain and row sums (`AlphaMF.row_parts`) of the first source at the last draw's theta and Phi.
 
     A chain's step is a draw of Phi given theta, then a move of theta given Phi, so values between
     the two belong to the posterior like values after them. The requested values are stored by
@@ -117,7 +117,7 @@ class Notes:
 
 
 def _one_axis(array: Array, first: int, last: int) -> Array:
-    """Return a view that merges the axes of chains, after the first `first` axes, into one."""
+    """Return a view with one axis for all between the first `first` and the last `last` axes."""
     kept = array.ndim - last
     return array.reshape(*array.shape[:first], -1, *array.shape[kept:])
 
@@ -286,7 +286,7 @@ class AlphaMFPotential:
         return Parts(plus, minus, self.model.shape, self.model.exponent)
 
     def row_parts(self, theta: Array, source: int) -> tuple[Array, Array]:
-        """Return the derivative's parts by a log gain of these rows, as `AlphaMF.row_parts`."""
+        """Return what `AlphaMF.row_parts` returns, but for the rows of this block alone."""
         xp = self.model.xp
         rows = xp.zeros((2, *theta.shape[:-1], self.model.power.shape[-2]), theta.dtype)
         flat = rows.reshape(2, *self._chains(rows[0], 1).shape)

@@ -1,6 +1,6 @@
 r"""Draws from the stable laws behind the model.
 
-They are the positive variable of index h = alpha / 2 and the symmetric complex one of index alpha,
+They are the laws of a positive Phi of index h = alpha / 2 and a symmetric complex X of index alpha,
 
 .. math:: E e^{-t \Phi} = e^{-(2t)^{\alpha/2}}, \qquad
    X = \sqrt{\Phi / 2}\,(N_1 + i N_2), \quad E e^{i \Re(\bar z X)} = e^{-(|z|^2/2)^{\alpha/2}}.
@@ -110,8 +110,8 @@ def symmetric_stable(
 ) -> Array:
     """Draw isotropic complex symmetric alpha-stable variables of unit dispersion.
 
-    Real and imaginary part have one positive stable variable in common (they are uncorrelated, not
-    independent, below alpha = 2). Multiply by ``v ** (1 / alpha)`` for dispersion v.
+    Real and imaginary part have one positive stable variable in common, so that they are not
+    independent below alpha = 2. Multiply by ``v ** (1 / alpha)`` for dispersion v.
 
     Parameters
     ----------

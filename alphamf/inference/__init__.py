@@ -1,4 +1,4 @@
-"""Samplers, targets and the loop that runs them; independent of the rest of alphamf.
+"""Samplers, targets and the loop that runs both; they use only errors and tools of alphamf.
 
 The public names below are loaded on first use.
 """

@@ -71,8 +71,8 @@ def run(
     AlphaMFError
         An argument is out of range or excludes another; the checkpoint's folder does not exist; the
         checkpoint cannot be read, belongs to another run, or has more than `steps` steps; the repr
-        of the sampler or record does not identify it. These are raised by the call itself. After a
-        step: theta is no longer finite.
+        of the sampler or record does not identify it. These are raised by the call itself. In a
+        step: theta is not finite any more, or the sampler needs what the target does not have.
 
     Examples
     --------

@@ -102,7 +102,7 @@ class Report:
         return "\n".join(lines)
 
     def figure(self) -> Any:
-        """Return a Matplotlib figure: the worst moment's bias by step size; raise if unmeasured."""
+        """Return a Matplotlib figure of the worst moment's bias; raise if `biases` is empty."""
         if not self.biases:
             raise AlphaMFError("there is no figure without the order of the bias")
         Figure = extras.load_library("matplotlib.figure").Figure

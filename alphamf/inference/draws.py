@@ -13,7 +13,7 @@ from alphamf.tools.arrays import Array
 
 
 def draw_gradient(target: Target[P], rng: Any, theta: Array) -> tuple[P, Array]:
-    """Draw a potential; return it and its gradient at theta, an array that may be overwritten."""
+    """Draw a potential; return it and its gradient, which may be theta itself: do not overwrite."""
     own = getattr(target, "draw_gradient", None)
     if own is not None:
         return own(rng, theta)
@@ -24,7 +24,7 @@ def draw_gradient(target: Target[P], rng: Any, theta: Array) -> tuple[P, Array]:
 def draw_parts(
     target: Target[FactorPotential], rng: Any, theta: Array
 ) -> tuple[FactorPotential, Parts]:
-    """Draw a potential; return it and its gradient's positive parts at theta, free to overwrite."""
+    """Draw a potential; return it and its gradient's parts, in arrays that may be overwritten."""
     own = getattr(target, "draw_parts", None)
     if own is not None:
         return own(rng, theta)

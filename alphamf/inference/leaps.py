@@ -3,8 +3,8 @@ r"""Leaps on minibatches of a regression in one compiled call, for `SGLD`, `SGHM
 .. math:: p' = \mathit{keep}\, p - h \nabla \tilde U(\theta) + \mathit{spread}\, \mathcal{N}(0, I),
    \qquad \theta' = \theta + \mathit{drift}\, p'.
 
-Minibatches of many leaps are drawn together, and then their noise. The loop (``_leaps.c``)
-does not copy the chosen rows. If it could not be compiled when the package was installed,
+p is the momentum, and `Leap` has the constants. Minibatches of many leaps are drawn together, then
+their noise. If the loop (``_leaps.c``) could not be compiled when the package was installed,
 `COMPILED` is False and the samplers' NumPy code runs, with the same draws if there is one leap.
 """
 
@@ -24,7 +24,7 @@ else:
 
 
 class Regression(NamedTuple):
-    r"""Data of a linear or logistic regression with a normal prior, and its minibatch gradient.
+    r"""Data of a linear or logistic regression with its normal prior, for a gradient on rows Omega.
 
     .. math:: \nabla \tilde U = \frac{\mathit{weight}}{|\Omega|} \sum_{n \in \Omega}
        (\mu_n - y_n)\, a_n + \mathit{prior}\, \theta, \qquad \mu_n = a_n^\top \theta

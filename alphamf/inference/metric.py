@@ -135,7 +135,7 @@ class Dense(NamedTuple):
 
 
 def _solve(matrix: Array, v: Array) -> Array:
-    """Solve matrix x = v in each chain; shapes (*chains, D, D), or (D, D) for all; (*chains, D)."""
+    """Return x of matrix x = v; shapes: (*chains, D, D) or (D, D), and (*chains, D) for x and v."""
     xp = namespace(v)
     # CuPy's solve does not broadcast a matrix over right-hand sides.
     matrix = xp.broadcast_to(matrix, (*v.shape[:-1], *matrix.shape[-2:]))

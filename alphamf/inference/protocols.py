@@ -1,7 +1,7 @@
 """The protocols: target, potential, sampler and record.
 
 `theta` is one flat vector, or many: its leading axes are independent chains, its last axis has
-length D. A target returns parts of it as views. ``chain.run`` moves it with a sampler.
+length D. Some targets return parts of it as views. ``chain.run`` moves it with a sampler.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ Schedule = float | Callable[[int], float]
 
 
 class Parts(NamedTuple):
-    r"""A gradient split into two positive parts, as multiplicative updates need it.
+    r"""A gradient in two positive parts and a term of the prior, as multiplicative updates need it.
 
     .. math:: \nabla U = \mathit{plus} - \mathit{minus} + (1 - \mathit{shape}) / \theta,
        \qquad \mathit{plus}, \mathit{minus} \ge 0.
@@ -72,7 +72,7 @@ class FactorPotential(Potential, Protocol):
     """A potential of positive factors, whose gradient splits into two positive parts."""
 
     def parts(self, theta: Array) -> Parts:
-        """Return the gradient at theta, split into its two positive parts."""
+        """Return the gradient at theta, split as in `Parts`."""
         ...
 
 
@@ -122,7 +122,7 @@ class Target(Protocol[P]):
 
     @property
     def latents(self) -> dict[str, Array]:
-        """Variables that `draw` moves, such as Phi."""
+        """Variables besides theta that `draw` moves, by name; empty for most targets."""
         ...
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:

@@ -30,8 +30,8 @@ class Key(IntEnum):
 
     CHAIN = 0
     """``(CHAIN + c, START)`` draws the start of chain c, and ``(CHAIN + c, k)`` its segment k, from
-    1. In `inference.blocks` the second number is a block instead, and the first is 0 for the start
-    and k for step k."""
+    1. In `inference.blocks` the first number is 0 for the start and k for step k; the second is
+    that of a block, or of all blocks together."""
 
     VOICE_ORDER = 1 << 28
     """``(VOICE_ORDER,)`` draws the order of the voices for a dictionary, if not all may fit."""

@@ -16,7 +16,7 @@ Statistic = Callable[[Array, Any], Array]
 
 
 class Kept:
-    """The steps that a record keeps: after `burn_in`, every `thin`-th of them."""
+    """The steps that a record keeps: every `thin`-th one after the first `burn_in`."""
 
     burn_in: int
     thin: int
@@ -132,7 +132,7 @@ class Mean(Kept):
 
     @property
     def std(self) -> Array:
-        """Standard deviation of the kept values: divided by n, not n - 1; shape as `mean`."""
+        """Standard deviation of kept values; divisor: n, or the sum of weights; shape as `mean`."""
         self._require(self.count)
         return namespace(self._square).sqrt(self._square / self._total)
 
@@ -200,8 +200,8 @@ class Extrapolated(Kept):
     .. math:: \hat\pi(f) = \frac{\sum_k h_k \left[ f(\theta_{k - 1/2}) + f(\theta_k)
        - f(\theta'_k) \right]}{\sum_k h_k},
 
-    also averaged over the leading chain axes. Steps after `burn_in` are kept. The states of SGRRMLD
-    have `terms` of their own, the weights and positions of all its chains.
+    averaged over chain axes, too; theta is the fine chain, theta' the coarse one, and h_k the size
+    of kept step k. For SGRRMLD the bracket has the weights and positions of its states' `terms`.
 
     Parameters
     ----------

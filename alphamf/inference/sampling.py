@@ -81,8 +81,8 @@ def sample(
     ----------
     density
         A function of one theta, shape (D,), and of rows of each data array, that returns the
-        gradient of the log-likelihood of these rows. It may also be `NumPyDensity`, `JaxDensity` or
-        `TorchDensity`, or a `Target`, which has its own data.
+        gradient of the log-likelihood of these rows; without data, that of log p. It may also be a
+        `NumPyDensity`, `JaxDensity` or `TorchDensity`, or a `Target`, which has its own data.
     theta0
         Start of the chains, shape (D,) for one, or (chains, D). For `JaxDensity` also a pytree,
         whose leaves have the chains as their first axis: its functions get one chain's pytree.
@@ -176,7 +176,7 @@ def _numbers(data: Any) -> Iterator[Array]:
 
 
 def _checked_start(theta0: Array) -> Array:
-    """Return a floating-point copy of theta0, shape (chains, D); raise an error if it is unfit."""
+    """Return a float copy of theta0, (chains, D); raise an error for an unfit shape or value."""
     device = hasattr(theta0, "get") and hasattr(theta0, "device")  # CuPy's arrays stay there
     theta: Array = theta0.copy() if device else np.asarray(theta0).copy()
     if theta.ndim not in (1, 2) or not theta.size:

@@ -94,7 +94,7 @@ class Cyclical:
        r_t = \frac{t \bmod K}{K},
 
     t being 0 for the first step. While r is below `exploration`, states are not samples; `sampling`
-    returns which are. The number of visits to a mode does not estimate its weight.
+    returns True for samples. The number of visits to a mode does not estimate its weight.
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
 r"""Kernel Stein discrepancy and Stein thinning: the quality of samples from gradients alone.
 
-In coordinates z in which Gamma is the identity, with the score :math:`s = \nabla \log \pi` there
+In coordinates z that make Gamma, a covariance, the identity, with score :math:`s = \nabla \log \pi`
 and the inverse multiquadric kernel :math:`(1 + |r|^2)^{-1/2}`, r = z - z', the kernel
 
 .. math:: k_\pi(z, z') = \frac{D}{q^{3/2}} - \frac{3 |r|^2}{q^{5/2}}
@@ -26,8 +26,8 @@ def stein_discrepancy(draws: Array, scores: Array, covariance: Array | None = No
     r"""Return the kernel Stein discrepancy, :math:`\sqrt{n^{-2} \sum_{ij} k_\pi(z_i, z_j)}`.
 
     It is zero for the target alone, and of the order of n^-1/2 for n independent samples. To
-    compare samples, give all the same `covariance`. It hardly depends on the weights of modes that
-    are far from each other. The time is O(n^2 D).
+    compare samples, give all the same `covariance`. The discrepancy hardly depends on the weights
+    of modes that are far from each other. The time is O(n^2 D).
 
     Parameters
     ----------

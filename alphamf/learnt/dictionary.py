@@ -41,7 +41,7 @@ class Dictionary:
     Attributes
     ----------
     basis
-        W, float32, shape (context * bins, rank) with ``bins = n_fft // 2 + 1 + bands``; each
+        W, floats >= 0, shape (context * bins, rank) with ``bins = n_fft // 2 + 1 + bands``; each
         column of a loaded dictionary sums to one, without bands.
     alpha
         Index of the stable law with which it was learned.
@@ -52,7 +52,7 @@ class Dictionary:
     context
         Number of frames stacked in a column.
     about
-        How it was made: attribution, settings, command. For reading only.
+        How it was made: attribution, settings, command; for information only.
     above
         Rows of the bands above (`alphamf.learnt.bands`) that belong to the columns of W, shape
         (context * bands.ABOVE, rank); None if it has none.
@@ -66,7 +66,7 @@ class Dictionary:
     Raises
     ------
     AlphaMFError
-        A value is out of range, or the parts do not fit each other.
+        A value has a wrong type or is out of range, or the parts do not fit each other.
 
     Examples
     --------

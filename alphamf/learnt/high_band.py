@@ -15,7 +15,7 @@ from alphamf.learnt.second_stage import WINDOW
 from alphamf.tools.arrays import Array, namespace
 
 SILENT = 1e-6
-"""Power, in units of its band's mean, that is added to a cell's before its logarithm is taken."""
+"""Number added to a cell's power, in units of its band's mean, before its logarithm is taken."""
 
 IN_PAUSES, AROUND = 1.8, 6
 """Exponent of the gains in frames without speech above 7.5 kHz, and number of frames before and

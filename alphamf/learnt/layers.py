@@ -64,7 +64,7 @@ def supports(array: Array) -> bool:
 def pack_matrix(matrix: Floats) -> Array:
     """Return a matrix as the right side of `multiply`: in tiles of bfloat16.
 
-    The matrix stays in float32 if the processor is not fast at that, or if its sizes are no
+    The matrix stays in float32 if `variant` returns none of `ROUNDED`, or if its sizes are no
     multiples of a tile's.
 
     `matrix`: shape (depth, columns).
@@ -298,5 +298,5 @@ def leaky_rectify(x: Array, xp: Any) -> Array:
 
 
 def logistic(logit: Array, xp: Any) -> Array:
-    """Return the gain with this logit; it is computed by tanh, because exp could overflow."""
+    """Return the number from 0 to 1 with this logit; it uses tanh, because exp could overflow."""
     return 0.5 * (1 + xp.tanh(logit / 2))

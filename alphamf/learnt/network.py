@@ -3,11 +3,11 @@
 A network has two parts. A stack of residual blocks reads whole frames over a long time through
 dilated convolutions (as in Conv-TasNet), and computes a few feature maps; small convolutions over
 time and frequency combine them with the features of a cell and its neighbours. A refiner's first
-output is a correction of the posterior mean on the logistic scale; its second is not used.
+output is added to the logit of the gain's posterior mean; its second is not used.
 
-This module describes the layers once: their order, names, shapes, distances and rectifiers. Two
-others run them: `alphamf.learnt.layers`, in array code and in C, and
-`alphamf.training.refiner.torch_layers` in PyTorch, for training.
+This module describes the layers once: their order, names, shapes, distances and rectifiers. They
+run in `alphamf.learnt.layers` (array code and C), `alphamf.training.refiner.torch_layers` (PyTorch,
+for training) and, at low latency, ``native/_network.c``.
 
 References
 ----------
@@ -41,7 +41,7 @@ NORM_EPSILON = 1e-5
 NARROWEST = 1e-3
 """Minimum distance of a gain from 0 and 1 before its logit is taken."""
 SILENT = 1e-10
-"""Power, in units of the mean, that is added to a cell's before its logarithm is taken."""
+"""Number that is added to a cell's power, in units of the mean, before its logarithm is taken."""
 
 
 class Sizes(NamedTuple):
@@ -183,7 +183,7 @@ def features(
     """Return the network's input features of every cell.
 
     `log_power`, `log_speech`, `log_noise`: logs of |X|^2 and of the posterior means of both
-    variances, in units of the mean power; shape (..., bins, frames), as all of these. Returns:
+    variances, in units of the mean power. Shape of all arrays: (..., bins, frames). Returns:
     shape (..., frames, bins, `FEATURES`), of order one.
     """
     gain = xp.clip(gain, NARROWEST, 1 - NARROWEST)

@@ -21,7 +21,7 @@ from alphamf.tools.arrays import Array
 from alphamf.tools.files import is_file, printable, printable_name
 
 MAX_BYTES = 64 * 2**20
-"""Maximum number of bytes of all parameters, and of the header: checked before anything is read."""
+"""Maximum number of bytes of all parameters, and of the header: checked before either is read."""
 
 ANOTHER = "its parameters do not fit this kind of network"
 
@@ -45,7 +45,7 @@ class TrainedNetwork:
     # The network's gain is raised to this exponent: below 1, less is removed. A refiner may use a
     # larger one in pauses (`alphamf.learnt.refiner`).
     exponent: float = 1.0
-    about: dict[str, Any] = field(default_factory=dict)  # How it was made. For reading only.
+    about: dict[str, Any] = field(default_factory=dict)  # How it was made; information only
     name: str = field(default="", compare=False)  # Name or path from which it was loaded
     # The file that it was loaded from.
     origin: model_file.Origin | None = field(default=None, compare=False, repr=False)

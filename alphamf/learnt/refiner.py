@@ -1,6 +1,6 @@
 """The refiner, which corrects the posterior mean of the gain, and how networks read long segments.
 
-A predicted gain is raised to the network's own exponent, and to a larger one in pauses. One
+A predicted gain is raised to the network's own exponent, and to a larger one in pauses. An exponent
 below 1 softens the gain, which speech needs and hiss in a pause does not (docs/quality.md).
 """
 
@@ -51,7 +51,7 @@ def _starts(frames: int, length: int) -> list[int]:
 
 
 def mean_level(power: Array, xp: Any) -> Array:
-    """Return the mean over the cells that are not exactly zero.
+    """Return the mean power of the cells whose power is not exactly zero.
 
     `power`: |X|^2, shape (..., bins, frames). Returns: shape (..., 1, 1); 1 where all is silent.
     """

@@ -51,7 +51,7 @@ SIBILANTS = 4000.0
 """Frequency in Hz above which sibilants are kept if the sound's rate is below the network's."""
 
 SILENT = 1e-7
-"""Power, in units of the mean, that is added to a cell's before its logarithm is taken."""
+"""Number that is added to a cell's power, in units of the mean, before its logarithm is taken."""
 
 
 def frame(rate: int) -> Frame:
@@ -108,8 +108,8 @@ class SecondStage(TrainedNetwork):
 class Dereverberator(SecondStage):
     """A second stage that also removes the echo that `late_reverberation` has left.
 
-    Its `first` is the refiner's speech without the late reverberation, and `noisy` the sound with
-    it. Its targets were the direct sound and the first 50 ms (`alphamf.training.refiner.mixtures`).
+    Its `first` is the refiner's speech without late reverberation, and `noisy` the sound with it.
+    Its targets were direct sound and 50 ms of reflections (`alphamf.training.refiner.mixtures`).
     """
 
     kind = "dereverberator"

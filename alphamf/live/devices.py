@@ -18,7 +18,7 @@ from alphamf.tools.files import printable_name, temporary_folder
 Kind = Literal["input", "output"]
 
 RATES = (48000, 44100)
-"""Rates in Hz to try if neither device supports the other's default rate."""
+"""Rates in Hz to try last, if the devices have none of the given and default rates in common."""
 
 
 class Device(NamedTuple):
@@ -187,7 +187,7 @@ START = 1.0
 """Seconds after which a process that still runs is taken to have started."""
 
 END = 2.0
-"""Seconds that a process has to end when asked to; then it is killed."""
+"""Seconds that a process has to end after it is asked to; if it still runs then, it is killed."""
 
 _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux
 

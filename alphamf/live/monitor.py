@@ -129,7 +129,7 @@ class Levels(NamedTuple):
 
 
 class Monitor:
-    """Denoises sound block by block, at a strength that can be changed; records it with `take`."""
+    """Denoises sound block by block, at a strength that can change; records to `take`, if any."""
 
     def __init__(self, stream: Stream, strength: float = 1.0, take: Take | None = None) -> None:
         self.strength: float = strength

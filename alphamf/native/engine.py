@@ -53,7 +53,7 @@ def pack(dictionary: Dictionary, networks: CausalNetworks, seed: int) -> bytes:
 
 
 def _sizes(network: CausalNetwork | None) -> tuple[float, ...]:
-    """Return the numbers of ``struct sizes`` of ``_parts.h``."""
+    """Return the numbers of ``struct sizes`` of ``_parts.h`` for a network; None: zeros and 1.0."""
     if network is None:
         return (0, 0, 0, 0, 0, 0, 1.0)
     sizes = network.sizes
@@ -68,7 +68,7 @@ REASONS = None, "samples were too large to be sound", "its state was no longer f
 class Hops(NamedTuple):
     """The output of an engine for some hops."""
 
-    speech: Floats  # Shape (samples, channels); none for the first four hops of an engine
+    speech: Floats  # Shape (samples, channels); no samples for an engine's first four hops
     # gain, gain_std: shape (channels, bins, hops).
     gain: Floats
     gain_std: Floats

@@ -26,7 +26,7 @@ _URI, _LONGEST = b"urn:alphamf:", 1 << 16
 
 
 def plugin(wide: bytes, narrow: bytes) -> bytes:
-    """Return the plug-ins' file; `wide`, `narrow`: weights for rates above 8 kHz, and up to it."""
+    """Return the plug-ins' bytes; `wide`, `narrow`: weights for rates above 8 kHz, and up to it."""
     file = library_file()
     if file is None:
         raise no_compiler("plug-in")
@@ -67,7 +67,7 @@ def _is_ours(root: Path, path: Path) -> bool:
 
 
 def installed() -> list[Path]:
-    """Return the plug-ins that are installed, LADSPA's first."""
+    """Return the files of the plug-ins that are installed, LADSPA's first."""
     return [path for root, path in _files()[: len(FILES)] if _is_ours(root, path)]
 
 

@@ -1,4 +1,4 @@
-"""The data sets of the experiments: their published files, a local copy, or a download."""
+"""Find the data sets of the experiments: use a local copy, or download and convert them."""
 
 import hashlib
 import logging
@@ -35,7 +35,7 @@ def cache() -> Path:
 
 
 def download(original: PublishedFile, folder: Path) -> Path:
-    """Return the path of a file in `folder`; download it if it is missing or has changed."""
+    """Return a file's path in `folder`; download it if absent or changed, or raise AlphaMFError."""
     import pooch
     from requests import HTTPError, RequestException, Timeout
 
@@ -108,7 +108,7 @@ _SUMS = {
     "australian.dat": "3abe5af151afa50b999a9ba21cbc884e80d80a4050b716cf88b34a2e6ecb731c",
     "heart.dat": "f5f3b4204c285bafadd85cb735f38b47689f2be7047feb172dcbeab648110bf9",
 }
-"""Checksums of the published files."""
+"""SHA-256 checksums of the published files, by name."""
 
 _UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases/statlog"
 
@@ -201,7 +201,7 @@ _LOGGER = logging.getLogger(__name__)
 def find(name: str) -> Path:
     """Return the path of a corpus: in the folder given by ``$ALPHAMF_DATA``, or downloaded.
 
-    Downloads are checked, and kept in the user's cache together with the converted arrays.
+    Downloads are checked, converted and cached. On failure an AlphaMFError is raised.
     """
     corpus = CORPORA[name]
     root = os.environ.get("ALPHAMF_DATA")

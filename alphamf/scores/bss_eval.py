@@ -1,6 +1,6 @@
 r"""SDR, SIR and SAR of BSS Eval version 3, and checks of signals for all scores.
 
-An estimate e of a source s in the noise n is projected on the span S of s delayed by
+An estimate e of a source s in the noise n is projected (P) on the span S of s delayed by
 0 to taps - 1 samples, and on the span SN of s and n delayed alike. That splits it into
 
 .. math:: e = \underbrace{P_S e}_{\text{target}}
@@ -116,7 +116,7 @@ def _signal(audio: Reals, name: str) -> Doubles:
 
 
 def energy_ratio_db(signal: Doubles, error: Doubles) -> float:
-    """Return the ratio of the energies of two signals in dB; infinite if one is zero."""
+    """Return the ratio of two energies in dB: inf if `error` is zero, -inf if only `signal` is."""
     signal_energy, error_energy = float(signal @ signal), float(error @ error)
     if error_energy == 0:
         return math.inf
@@ -153,14 +153,14 @@ def _projections(sources: Doubles, estimate: Doubles, taps: int) -> list[Doubles
 
 
 def _delays(correlation: Doubles, taps: int) -> Doubles:
-    """Return inner products of each delay of a signal (rows) with each of another (columns)."""
+    """Return inner products of a signal's delays (rows) and another's, from their correlation."""
     from scipy.linalg import toeplitz
 
     return toeplitz(correlation[:taps], np.append(correlation[0], correlation[:-taps:-1]))
 
 
 def _solve(gram: Doubles, correlations: Doubles) -> Doubles:
-    """Solve the normal equations of the best filters."""
+    """Return the solution of the normal equations of the best filters."""
     from scipy.linalg import LinAlgError, cho_factor, cho_solve, lstsq
 
     # Levinson's recursion (solve_toeplitz) silently fails for a narrow-band reference.

@@ -35,7 +35,7 @@ def si_sdr(reference: Reals, estimate: Reals) -> float:
     Returns
     -------
     float
-        The ratio; infinite if the estimate is exactly a multiple of the reference.
+        The ratio for reference s and estimate :math:`\hat s`; infinite if this is a multiple of s.
 
     References
     ----------

@@ -32,7 +32,7 @@ TYPES = {
 
 
 def build(store: Path, limits: Limits, jobs: int, ending: Callable[[], bool]) -> Starlette:
-    """Return the web application, which denoises up to `jobs` recordings at a time, in `store`."""
+    """Return the web application; it denoises up to `jobs` files at a time in folder `store`."""
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:

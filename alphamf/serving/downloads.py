@@ -59,9 +59,9 @@ class Downloads:
     most: int  # Maximum number of recordings in a zip
 
     async def sound(self, request: Request) -> _Held:
-        """``GET /api/recordings/ID/sound``: samples of the input, and of the speech if it is ready.
+        """``GET /api/recordings/ID/sound``: ``frames`` float32 samples per channel from ``start``.
 
-        With ``echo=1``, the speech without echo follows. Samples are float32, channel by channel.
+        Send the input, speech if ready, and for ``echo=1`` echo-free speech, channel by channel.
         """
         recording = find_decoded(self.recordings, request)
         rate, channels, frames = recording.sound
@@ -115,7 +115,7 @@ class Downloads:
             return _Held(answer, stack.pop_all())
 
     async def _file(self, recording: ServerRecording, mix: Mix, stack: AsyncExitStack) -> Download:
-        """Return a result's name and file; the file is written first unless a run has written it.
+        """Return a result's name and file; the file is written first if it does not exist yet.
 
         The file is kept until `stack` is closed. An HTTPException says why there is no file.
         """
@@ -142,7 +142,7 @@ class Downloads:
 def _sources(
     recording: ServerRecording, start: int, count: int
 ) -> tuple[str, list[tuple[Path, SoundShape, int]]]:
-    """Return which speech is ready, and file, shape and first sample of each sound to send."""
+    """Return the ready speech (whole, preview, none), and each sound's file, shape and start."""
     whole, folder, ahead = recording.sound, recording.folder, recording.preview
     sources = [(folder / SOUND, whole, start)]
     if start + count <= recording.count_ready_samples():

@@ -42,7 +42,7 @@ class Guard:
 
     If there is a token, the page and its API are below ``/TOKEN/``, so that links, downloads and
     event streams contain it without cookies. ``/health`` needs no token. ``/open/CODE`` redirects
-    to the page once; a private file that the command opens in the browser leads there.
+    to the page once; a private file that ``alphamf serve`` opens in the browser leads there.
     """
 
     def __init__(self, app: App, token: str, names: Collection[str] = ()) -> None:

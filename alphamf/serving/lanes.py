@@ -28,7 +28,7 @@ class Ticket:
     task: Task  # The task to run
     # Called with seconds of sound done and seconds in all, in the lane's thread.
     progress: Callable[[float, float], None]
-    # Called with the outcome, in the lane's thread, unless it was stopped or the lanes closed.
+    # Called with the outcome, in the lane's thread; not if the task was stopped or lanes closed.
     done: Callable[[Outcome], None]
     started: Callable[[], None]  # Called in the lane's thread, before the task runs
     guest: str  # Visitor that the task is for
@@ -39,7 +39,7 @@ class Ticket:
 
 
 class Lanes:
-    """Lanes that run tasks of one queue; guests take turns, each with up to `most` at a time."""
+    """Lanes that run one queue's tasks; guests take turns, each with up to `most` running tasks."""
 
     def __init__(self, count: int, *, prepared: bool = False, most: int | None = None) -> None:
         self._prepared, self._most = prepared, most or count
@@ -109,7 +109,7 @@ class Lanes:
             return ticket
 
     def _choose(self) -> Ticket | None:
-        """Return a ticket of the guest with fewest running tasks (tie: served earliest) or None."""
+        """Return a ticket of a guest with fewest running tasks (tie: longest unserved) or None."""
         places = {guest: place for place, guest in enumerate(self._served, 1)}
         free = [each for each in self._queue if self._running[each.guest] < self._most]
         turn = [(self._running[each.guest], places.get(each.guest, 0)) for each in free]

@@ -21,8 +21,8 @@ class Limits:
     uploads: int = 8  # Maximum number of uploads that are received at a time
     # Maximum number of connections; a new one may close the oldest that serves no user.
     connections: int = 128
-    # head, idle: longest wait for a request; and for the next part of an upload, or until a part of
-    # an answer is sent; in seconds.
+    # head: longest wait for a request, in seconds. idle: longest wait for the next part of an
+    # upload, or until a part of an answer is sent, in seconds.
     head: float = 20.0
     idle: float = 20.0
     # Minimum rate of an upload in bytes per second, on average over every `idle` seconds.
@@ -33,7 +33,7 @@ class Limits:
     long: float = 100.0
     age: float = 24 * 3600.0  # How long a recording and its results are kept, in seconds
     spare: int = 200 * MB  # Bytes that uploads and results must leave free on the disk
-    # Maximum number of uploads that one visitor may begin in a minute
+    # Maximum number of uploads begun per minute, by each visitor if `guests`, otherwise by all
     per_minute: float = inf
     named: bool = True  # Whether the server keeps the names of files
     # Whether strangers share the server: they take turns, and each has a part of some limits.

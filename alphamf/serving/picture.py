@@ -16,7 +16,7 @@ from alphamf.denoising.uncertainty import LOUDEST, levels, powers
 from alphamf.tools.arrays import Floats
 
 BANDS = 96
-"""Number of rows of a spectrogram, evenly spaced on the mel scale from 0 Hz to half the rate."""
+"""Number of rows of a spectrogram, evenly spaced on the mel scale up to half the sampling rate."""
 
 RECORD = 2 + BANDS
 """Number of bytes of a column: lowest and highest sample, then the bands from low to high."""
@@ -28,7 +28,7 @@ FLOOR = -120.0
 """Level in dB of full scale that the byte 0 stands for; the byte 255 stands for 0 dB."""
 
 _CHUNK = 512
-"""Number of frames that are transformed at a time."""
+"""Maximum number of STFT frames that are transformed at a time."""
 
 
 def decibel_bytes(power: NDArray[np.float64]) -> NDArray[np.uint8]:

@@ -164,7 +164,7 @@ class Recordings:
         return self._all[key]
 
     def _make_room(self, held: Counter[str], own: int) -> None:
-        """Delete the oldest ended recording of the guest who has most, if more than `own` + 1."""
+        """Delete the oldest ended recording of whoever has most recordings, if over `own` + 1."""
         ended = [each for each in self._all.values() if each.state in ("done", "failed")]
         oldest = max(ended, key=lambda each: held[each.guest], default=None)
         if oldest and held[oldest.guest] > own + 1:
@@ -378,11 +378,11 @@ class Recordings:
 
 
 LONGEST = 120
-"""Maximum number of characters of a name."""
+"""Maximum number of characters of a recording's name, including its extension."""
 
 
 def sanitize_name(text: str) -> str:
-    """Return the last part of a browser's file name, shortened, without unsuitable characters."""
+    """Return a browser's file name without folders, cleaned and shortened, with a nonempty stem."""
     name = text.replace("\\", "/").rsplit("/", 1)[-1]
     name = "".join(c for c in name if c.isprintable() and c not in '<>:"|?*').strip()
     stem, ending = os.path.splitext(name)
@@ -415,6 +415,6 @@ def distinct_names(names: list[str]) -> list[str]:
 
 
 def attachment(name: str) -> str:
-    """Return a Content-Disposition header that makes browsers save as `name` (RFC 6266)."""
+    """Return a Content-Disposition value; browsers then save the file as `name` (RFC 6266)."""
     plain = "".join(c if c.isascii() and c not in '"\\' else "_" for c in name)
     return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"

@@ -76,7 +76,7 @@ def samples(path: Path, sound: SoundShape, start: int, count: int) -> Floats:
 
 
 def parts(extracts: Sequence[Extract], count: int) -> Generator[bytes]:
-    """Yield `count` samples of each channel of each extract, as at most `PART` bytes at a time."""
+    """Yield up to `count` samples per channel of each extract, at most `PART` bytes at a time."""
     for file, sound, start in extracts:
         for channel in range(sound.channels):
             file.seek(SAMPLE * (channel * sound.frames + start))
@@ -134,7 +134,7 @@ class RenderTask:
     def _mixed(
         self, blocks: Iterable[Floats], rate: int, options: StreamOptions
     ) -> Iterator[Segment]:
-        """Yield segments of the speech mixed with a part of the input."""
+        """Yield segments of the speech mixed with a part of the input, which comes in `blocks`."""
         place, left, held = 0, iter(blocks), np.empty((0, 0), np.float32)
         for length in self.segments:
             parts = [held] if held.size else []

@@ -229,7 +229,7 @@ class Api:
         return JSONResponse(recording.as_json())
 
     async def picture(self, request: Request) -> Response:
-        """``GET /api/recordings/ID/picture``: columns of a picture from column ``first`` on."""
+        """``GET /api/recordings/ID/picture``: columns ``first`` and later of the picture ``of``."""
         recording = find_decoded(self.recordings, request)
         of = request.query_params.get("of", "")
         if of not in PICTURES:
@@ -242,7 +242,7 @@ class Api:
         return Response(data[:whole], 200, None, "application/octet-stream")
 
     async def _states(self, wanted: list[str]) -> AsyncIterator[str]:
-        """Yield state events until all recordings are removed or the server stops."""
+        """Yield events about the wanted recordings until all are removed or the server stops."""
         sent: dict[str, int] = {}
         silent = 0.0
         while not self.ending():

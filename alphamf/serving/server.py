@@ -137,7 +137,7 @@ class Serving:
     host: str = "127.0.0.1"
     port: int = 0
     names: Sequence[str] = ()  # Host names of the server for browsers, besides `LOOPBACK`
-    jobs: int = 1  # Recordings that are denoised at a time
+    jobs: int = 1  # Maximum number of recordings that are denoised at a time
     limits: Limits = field(default_factory=Limits)  # Limits of the server
     public: bool = False  # Whether everybody is let in without a token
 
@@ -198,7 +198,7 @@ def _end_with_terminal() -> None:
 
 
 def _token(serving: Serving) -> str:
-    """Return the valid token of the environment, a new one for this machine, or "" if public."""
+    """Return the token from the environment, a new one, or "" if public; refuse unsafe settings."""
     if serving.public:
         _check_named(serving)
         return ""

@@ -85,7 +85,7 @@ class ReadTask:
 
 @dataclass(frozen=True)
 class PreviewTask:
-    """A task that denoises ten seconds, to be played before the whole recording is ready."""
+    """A task that denoises up to ten seconds, to be played before the whole recording is ready."""
 
     # folder, sound: folder of the recording, and shape of its sound.
     folder: Path

@@ -70,7 +70,7 @@ def real_number(name: str, value: Any, least: float, most: float = math.inf) -> 
 
 
 def replace_numbers(settings: Any, numbers: Mapping[str, float]) -> None:
-    """Set fields of a frozen dataclass to what `whole_number` or `real_number` returned."""
+    """Set fields of a frozen dataclass to `numbers`, which the checks above have returned."""
     for name, value in numbers.items():
         object.__setattr__(settings, name, value)
 
@@ -113,7 +113,7 @@ def file_name(name: str, value: Any, words: str = "the name of a file") -> str:
 
 
 def name_the_rate(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function: ``sr=``, as in other libraries, raises a TypeError that names `rate`."""
+    """Decorate a function: a name such as ``sr=`` in place of `rate` raises a TypeError."""
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -57,7 +57,7 @@ def put(array: Array, place: Any, value: Array) -> Array:
 
 
 def module(device: str) -> ModuleType:
-    """Return numpy or cupy for `device`; raise an AlphaMFError if cuda is not available."""
+    """Return numpy or cupy; raise an AlphaMFError if `device` is unknown or not available."""
     if one_of("device", device, DEVICES) == "cpu":
         return np
     try:

@@ -146,7 +146,7 @@ def each(
     address: str,
     report: Report | None = None,
 ) -> Iterator[Outcome]:
-    """Yield the outcome of `work` for every item, as `alphamf.tools.pool.each` does."""
+    """Yield the outcome of `work` for every item, computed on the Dask cluster at `address`."""
     if not items:
         return
     folder = current_folder()

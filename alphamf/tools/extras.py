@@ -28,7 +28,7 @@ CPU_TORCH = "https://download.pytorch.org/whl/cpu"
 
 
 def require_package(what: str, package: str, extra: str) -> None:
-    """Raise an AlphaMFError before the work starts if a package is not installed."""
+    """Raise an AlphaMFError if a package is not installed; call it before the work starts."""
     if find_spec(package) is None:
         raise AlphaMFError(
             f"{what} needs the package {package}; install it with {install_extra(extra)}"

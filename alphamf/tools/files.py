@@ -145,7 +145,7 @@ def _clear(prefix: str) -> None:
 
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 
-MOST_NAME = 600  # Maximum number of characters of a file name in a message
+MOST_NAME = 600  # Maximum number of a file name's characters that a message shows
 
 
 def printable(text: str) -> str:
@@ -163,7 +163,7 @@ def printable_name(path: str | os.PathLike[str]) -> str:
 
 
 def reason(error: BaseException) -> str:
-    """Return the system's message for an error, without number and file name."""
+    """Return an error's message; for an OSError, the system's, without number and file name."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
@@ -263,7 +263,7 @@ def refuse_links(path: str | os.PathLike[str], within: str | os.PathLike[str]) -
 
 
 def temporary_place() -> str:
-    """Return the name of the folder for temporary files for messages, or words if there is none."""
+    """Return, for messages, the folder for temporary files, or "a temporary folder" without one."""
     with suppress(OSError):
         return printable_name(tempfile.gettempdir())
     return "a temporary folder"
@@ -305,7 +305,7 @@ def permissions(source: str | os.PathLike[str] | int) -> int:
 
 
 def is_special(path: str | os.PathLike[str]) -> bool:
-    """Return whether a path is a pipe, a device or a socket, which may never end."""
+    """Return whether a path is a pipe, a device or a socket, whose content may never end."""
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError):

@@ -30,7 +30,7 @@ class ResultsFile(Generic[Result]):
 
     @contextmanager
     def lock(self, sentence: str, made: Sequence[Path] = ()) -> Iterator[None]:
-        """Lock the file; raise an AlphaMFError if locked or not ours, or only `made` exist."""
+        """Lock the file; raise an AlphaMFError if locked, not ours or absent while `made` exist."""
         files.make_folder(self.path)
         for path in (self.path, *made):
             files.refuse_links(path, self.path.parent)
@@ -85,7 +85,7 @@ def run(
     known: Mapping[str, Result],
     usable: Callable[[Result], bool] = lambda result: True,
 ) -> Iterator[Result]:
-    """Yield all jobs' results: first the `usable` ones in `known`, then new ones, also appended."""
+    """Yield all results: first the `usable` ones in `known`, then new ones; append what changed."""
     todo: list[Job] = []
     for job in jobs:
         result = known.get(key(job))

@@ -1,4 +1,4 @@
-"""Append JSON objects to a file, one per line; a killed run damages at most its last line."""
+"""Append JSON objects to a file, one per line; a killed run damages at most the last line."""
 
 import json
 import math

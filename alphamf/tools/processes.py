@@ -118,7 +118,7 @@ class Worker:
             self.connection.send_bytes(packed)
 
     def receive(self) -> Any:
-        """Return an Outcome, progress arguments, or None (ready); raise EOFError at the end."""
+        """Return an Outcome, progress tuple or None (ready); raise EOFError if the worker ended."""
         try:
             message = self.connection.recv()
         except OSError as error:
@@ -150,7 +150,7 @@ def wait_for_workers(workers: Sequence[Worker], timeout: float) -> list[Worker]:
 
 
 def end(workers: Sequence[Worker]) -> None:
-    """End workers; those that do not stop their item within `GRACE` are killed."""
+    """End workers; those that do not stop their item in time, see `stop_timeout`, are killed."""
     try:
         for worker in workers:
             if not worker.ready:  # it holds nothing

@@ -21,7 +21,7 @@ _FAR = 0x7FFF_FFF0
 
 @contextmanager
 def claim_temporary(final: Path, sentence: str, mode: int) -> Iterator[tuple[Path, int | None]]:
-    """Yield path and descriptor of a target's temporary file, locked; delete it if not renamed."""
+    """Yield a file and descriptor (Windows: None), locked if possible; delete it if not renamed."""
     if sys.platform == "win32":
         with _claimed_by_name(final, sentence, mode) as part:
             yield part, None
@@ -183,7 +183,7 @@ else:
 
 
 def _locked(final: Path, sentence: str, mode: int) -> tuple[Path, int]:
-    """Return path and descriptor of a new locked file, or of an unlocked one of a random name."""
+    """Return path and descriptor of a new locked file, or of an unlocked one with a random name."""
     part = _hidden(final, ".part")
     while True:
         try:

@@ -8,7 +8,7 @@ if __name__ == "__main__" and not sys.flags.safe_path:
 
 from alphamf.tools.machine import VARIABLES
 
-# One thread a process while mixtures are made side by side; steps have as many as --jobs says.
+# One thread per process while mixtures are made in parallel; training steps use --jobs threads.
 for name in VARIABLES:
     os.environ.setdefault(name, "1")
 

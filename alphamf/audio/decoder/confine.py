@@ -69,8 +69,8 @@ _FILES = ((1, 0x1FFF), (2, 0x2000), (3, 0x4000), (5, 0x8000))
 def confine(*, writes: bool = False) -> int:
     """Deny this process all access to files, sockets, processes and signals, permanently.
 
-    Open files stay usable; `writes`: for writing, too. The process must have a single thread, and
-    must have loaded all that it needs. Returns the bits of `SECCOMP` and `LANDLOCK` that apply.
+    Open files stay usable; `writes`: for writing, too. Memory is limited to `MEMORY`. The process
+    must have one thread and all it needs loaded. Returns the bits `SECCOMP`, `LANDLOCK` that apply.
     """
     if sys.platform != "linux":
         return 0
@@ -83,7 +83,7 @@ def confine(*, writes: bool = False) -> int:
 
 
 def end_with_parent(parent: int) -> None:
-    """Have the kernel kill this process when its parent ends; exit if it has already ended."""
+    """Have the kernel kill this process when its parent ends; exit if the parent has ended."""
     if sys.platform == "linux":
         _libc().prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:
@@ -149,7 +149,7 @@ def _libc() -> ctypes.CDLL:
 
 @cache
 def _filter() -> bytes | None:
-    """Return the filter, a kernel program (`man 2 seccomp`); None for machines not in `_CALLS`."""
+    """Return the filter, a kernel program (`man 2 seccomp`); None for 32 bits or other machines."""
     machine = platform.machine()
     if machine not in _CALLS or sys.maxsize < 1 << 32:
         return None

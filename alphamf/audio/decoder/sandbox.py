@@ -1,6 +1,6 @@
 """The sandbox: the helper that forks confined processes, their connections, and the messages.
 
-The environment variable ``ALPHAMF_SANDBOX``, on unless it is ``off``, decides for commands, for the
+The environment variable ``ALPHAMF_SANDBOX=off`` turns the sandbox off for commands, for the
 library and for all processes that they start; an option of the commands sets it. Both sides parse
 the messages only as numbers, text and samples: a compromised decoder can return false samples, and
 nothing more.
@@ -136,7 +136,7 @@ def _spawn(theirs: socket.socket) -> int:
 
 @atexit.register
 def _disconnect(broken: socket.socket | None = None) -> None:
-    """Disconnect from the helper, which then ends; with `broken`, only if it is the connection."""
+    """Disconnect from the helper, which then ends; with `broken`, only if it is still in use."""
     global _control
     with _lock:
         if _control is None or broken not in (None, _control):
@@ -199,7 +199,7 @@ def header(channel: io.FileIO, wait: Wait | None = None) -> tuple[bytes, int]:
 
 
 def fill(channel: io.FileIO, into: memoryview, wait: Wait | None = None) -> None:
-    """Receive as many bytes as a buffer holds; raise an EOFError if the channel ends before."""
+    """Receive as many bytes as a buffer holds; raise an EOFError if the channel ends first."""
     while into.nbytes:
         try:
             count: int | None = channel.readinto(into)
@@ -219,7 +219,7 @@ STARTED = struct.Struct("=BI")
 """Format of the first answer: what confines the process, and the number of the process."""
 
 PATIENCE = 30.0
-"""Seconds of processor time that a process may take for an answer, for a file of any size."""
+"""Seconds of processor time that a process may take for an answer; a file's size adds to them."""
 
 BYTES_PER_SECOND = 200_000
 """Bytes of the file that add a second to `PATIENCE`; decoders need a tenth of that or less."""

@@ -120,7 +120,7 @@ def _close_from(least: int) -> None:
 
 
 def _warm_up() -> None:
-    """Load everything that the first file would load, including memory for callbacks."""
+    """Load what the first file would load, and turn off garbage collection; forks turn it on."""
     prepare()
     buffer = io.BytesIO()
     soundfile.write(buffer, np.zeros((16, 2)), 8000, format="WAV")

@@ -26,7 +26,7 @@ Step = Callable[[bytes, int], Any]
 
 
 def run(channel: io.FileIO, start: Callable[[], tuple[Any, Step]]) -> None:
-    """Start a task, send its facts, and answer requests until the channel is closed."""
+    """Start a task, send its facts or error, and answer requests until the channel is closed."""
     step: Step | None = None
 
     def first() -> bytes:
@@ -49,7 +49,7 @@ def decode(source: Handle, asked: dict[str, Any]) -> tuple[dict[str, Any], Step]
 def copy(
     source: Handle, sink: Sink, asked: dict[str, Any], channel: io.FileIO
 ) -> tuple[tuple[str, ...], Step]:
-    """Begin a media file with other tracks of `source`; return those omitted, and the next step."""
+    """Begin a media file with tracks of `source`; return omitted ones, and the step that writes."""
     about, muxer = asked["about"], asked["muxer"]
     track = About(**{**about, "start": Fraction(*about["start"]), "others": ()})
     original = Original(source, asked["name"], track, asked["cut"])
@@ -58,7 +58,7 @@ def copy(
 
 
 def tag(source: Handle, output: BinaryIO, asked: dict[str, Any]) -> tuple[str | None, Step]:
-    """Read the tags of a file; return a note on what is lost, and the step that writes the rest."""
+    """Read the tags of a file; return a note on losses, if any, and the step that saves tags."""
     original = source if asked.pop("copied") else None
     made, lost = tags.copied(original, output, **asked)
 

@@ -18,7 +18,7 @@ from alphamf.errors import AlphaMFError
 class Kind(NamedTuple):
     """The container format of a file."""
 
-    format: str  # Its name in `alphamf.audio.formats`
+    format: str  # Its name, as in `alphamf.audio.formats` where it is listed; empty for `ANY`
     demuxer: str | None  # FFmpeg's name of its demuxer; None: FFmpeg chooses one of `SAFE`
     check: Callable[[Scan], Extent]  # Returns where the recording ends, and what is missing
     timed: bool = True  # Whether packets have time stamps; otherwise they follow each other
@@ -33,7 +33,7 @@ class Openable(Protocol):
 
 
 def kind_of(data: Scan) -> Kind | None:
-    """Return the container of a file by its first bytes; None if it is not a media file."""
+    """Return a file's container by its first bytes; None if libsndfile has to be tried first."""
     head = data.get(0, 96)
     if head[4:8] in _ATOMS:
         brand = head[8:12] if head[4:8] == b"ftyp" else b"qt  "
@@ -120,9 +120,9 @@ ANY = Kind("", None, lambda data: Extent(data.size, stops=False))
 
 
 def _check_atoms(data: Scan) -> Extent:
-    """Check that no atom of MP4 or QuickTime exceeds the file; refuse a file without an index.
+    """Return an MP4 or QuickTime file's extent; raise an AlphaMFError if its index is missing.
 
-    A file type (ftyp) after the index and the samples starts another recording.
+    `cut` says if an atom exceeds the file. An ftyp after index and samples starts another file.
     """
     at, index, samples = 0, False, False
     while at + 8 <= data.size:
@@ -145,9 +145,9 @@ def _check_atoms(data: Scan) -> Extent:
 
 
 def _check_matroska(data: Scan) -> Extent:
-    """Check that the segment of a Matroska file is complete, and find its end.
+    """Return a Matroska file's extent; its `cut` says if the header or the segment is truncated.
 
-    A size that leads neither to the end of the file nor to another file's start is not trusted.
+    A smaller size that leads neither to the file's end nor to another file's start is not trusted.
     """
     size = data.size
     header, at = _number(data, 4)
@@ -187,9 +187,9 @@ def _number(data: Scan, at: int) -> tuple[int | None, int]:
 
 
 def _check_asf(data: Scan) -> Extent:
-    """Check an ASF file against the lengths in its header; a broadcast has none.
+    """Return an ASF file's extent; `cut` says if bytes are missing, except in a broadcast.
 
-    If no object follows where the samples should end, they continue to the end of the file.
+    If no object follows where the samples should end, they continue to the extent's end.
     """
     size = data.size
     end = data.find(re.compile(re.escape(_ASF)), len(_ASF), 16)
@@ -216,7 +216,7 @@ def _check_asf(data: Scan) -> Extent:
 
 
 def _check_amr(data: Scan) -> Extent:
-    """Check that the last frame of an AMR file is complete; a second header starts another file."""
+    """Return an AMR file's extent, up to a second header; `cut`: the last frame is incomplete."""
     start = next(head for head in _AMR_BYTES if data.get(0, 9).startswith(head))
     lengths, at = _AMR_BYTES[start], len(start)
     while at < data.size:
@@ -230,7 +230,7 @@ def _check_amr(data: Scan) -> Extent:
 
 
 def _check_adts(data: Scan) -> Extent:
-    """Check that the last AAC frame is complete; a change of format starts another recording."""
+    """Return an AAC file's extent, up to a format change; `cut`: the last frame is incomplete."""
     at, form = 0, b""
     while at + 7 <= data.size:
         head = data.get(at, 6)

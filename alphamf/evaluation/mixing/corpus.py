@@ -57,7 +57,10 @@ class Mixture(NamedTuple):
 def claim(
     folder: Path, inputs: Iterable[str], planned: Iterable[tuple[str, str]], *, overwrite: bool
 ) -> None:
-    """Create the folder; delete an old corpus, or raise if it has inputs or without `overwrite`."""
+    """Create the folder of a corpus; with `overwrite`, delete the files of an old one in it.
+
+    Raise an AlphaMFError if a corpus exists without `overwrite`, or an input lies in its folders.
+    """
     for name in (TABLE, *PARTS):
         refuse_links(folder / name, folder)
     written = list(corpus_files(folder / TABLE)) if overwrite else []
@@ -97,8 +100,7 @@ def write_table(
 ) -> Iterator[None]:
     """Write ``pairs.csv`` with the `mixtures` so far when the block ends, even after an error.
 
-    Until then it lists the files that are `planned`, so that `claim` finds the files of a killed
-    run.
+    Until then it lists the `planned` files, so that `claim` finds the files of a killed run.
     """
     _write_rows(folder, planned)
     try:
@@ -118,7 +120,7 @@ def _write_rows(folder: Path, rows: Iterable[Sequence[object]]) -> None:
 
 
 def corpus_files(table: Path) -> Iterator[str]:
-    """Yield the files in a table whose names `make` could have written; none without a table."""
+    """Yield the paths in a table that `make` could have written; none if there is no table."""
     if not table.exists():
         return
     with table.open(newline="", encoding="utf-8", errors="surrogateescape") as file:
@@ -219,12 +221,10 @@ def recipes(
     count: int | None = None,
     seed: int = 0,
 ) -> list[Recipe]:
-    """List the mixtures: each recording with each kind of noise at each SNR, or `count` of them.
+    """List mixtures of each recording with each kind of noise at each SNR, or a random `count`.
 
     The random numbers of a mixture depend on the seed, its SNR, and the names of its speech and of
-    the noises of its kind, not on other files.
-
-    `snrs`: in dB.
+    the noises of its kind, not on other files. `snrs`: in dB.
     """
     kinds: dict[str, list[NoiseFile]] = {}
     for noise in noises:
@@ -244,7 +244,7 @@ def recipes(
 
 
 def _last(path: str) -> tuple[str, ...]:
-    """Return the names of a file and its folder, which stay if the collection is moved."""
+    """Return the names of a file's folder and of the file, which stay if a collection is moved."""
     return Path(os.path.abspath(path)).parts[-2:]
 
 
@@ -276,7 +276,7 @@ def make(
 ) -> Iterator[Mixture | Problem]:
     """Write ``clean/NAME.flac`` and ``noisy/KIND_SNRdB/NAME.flac``; yield mixtures or problems.
 
-    The files are mono and have 16 bits. At most two noises and one recording are in memory.
+    The files are mono with 16 bits. `note` gets a sentence per noise of a lower rate than theirs.
     """
     noted: set[str] = set()
 
@@ -308,7 +308,7 @@ def _mixtures(
     replace: bool,
     noise_at: Callable[[str, int], mixture.Noise],
 ) -> Iterator[Mixture | Problem]:
-    """Mix one recording in two passes, so that the clean file and its mixtures have one gain."""
+    """Write one recording and its mixtures, all with one gain, and yield mixtures or problems."""
     try:
         clean, target, _ = _at(speech.path, rate)
         power = mixture.power(clean, target, level)

@@ -40,7 +40,7 @@ class Noise(NamedTuple):
 
 
 def noise(audio: Floats, rate: int) -> Noise:
-    """Prepare a noise, shape (samples,), for `mix`; raise an AlphaMFError if short or silent."""
+    """Prepare a noise, shape (samples,), for `mix`; raise AlphaMFError if too short or silent."""
     if len(audio) < SHORTEST * rate:
         raise AlphaMFError(
             f"a noise must last at least {SHORTEST:g} s, not {len(audio) / rate:.3f} s"

@@ -53,7 +53,7 @@ def round_numbers(low: float, high: float, most: int) -> list[float]:
 
 
 class Chart:
-    """A chart with two axes; its methods draw into it, and `svg` returns the ``<svg>`` element."""
+    """A chart with axes of ranges `x` and `y`; its methods draw into it, and `svg` returns it."""
 
     def __init__(
         self, title: str, xlabel: str, height: float, x: Point, y: Point, *,
@@ -81,7 +81,7 @@ class Chart:
         )
 
     def text(self, text: str, x: float, y: float, style: str = "", fill: str = INK) -> None:
-        """Write text, if there is any, at a place of the picture."""
+        """Write text, if there is any, at a place in units of the ``viewBox``."""
         if not text:
             return
         shown = escape(printable_name(text))
@@ -168,7 +168,7 @@ def _number(value: float, others: Sequence[float], each: bool = False) -> str:
 
 
 _MOST_DOTS = 60
-"""Maximum number of clips of a method that are drawn as single dots."""
+"""Clips of a method are drawn as single dots if there are at most this many."""
 
 
 def _finite(results: Iterable[Result], method: str, score: str) -> list[float]:
@@ -255,7 +255,7 @@ Lines = dict[Style, list[tuple[float, float, float]]]
 
 
 def levels(results: list[Result], styles: dict[str, Style]) -> list[Markup]:
-    """Draw mean scores against input SNR: over all noises; with several, also the gain for each.
+    """Draw mean scores against input SNR: over all noises; with several, also gains for each noise.
 
     With fewer than two SNRs there are no charts. Oracles are left out, because they would determine
     the scale.

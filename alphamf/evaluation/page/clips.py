@@ -102,7 +102,7 @@ def scale() -> str:
 
 
 def _coloured(decibels: NDArray[Any]) -> str:
-    """Encode whole numbers from 0 to `RANGE`, which are colours, as a PNG ``data:`` URL."""
+    """Encode whole numbers from 0 to `RANGE`, drawn as colours, as a PNG ``data:`` URL."""
     from PIL import Image
 
     colours = extras.load_library("matplotlib").colormaps["magma"]
@@ -167,7 +167,7 @@ def choose_clips(results: list[Result], method: str) -> list[tuple[str, Result]]
 def sample(
     output: Path, title: str, result: Result, results: list[Result], styles: dict[str, Style]
 ) -> Sample:
-    """Read all sounds of a clip, and draw their spectrograms on one colour scale."""
+    """Return a clip's sounds and spectrograms for the page, the latter on one colour scale."""
     same = {
         each.method: each
         for each in results

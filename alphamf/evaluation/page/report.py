@@ -159,7 +159,7 @@ def _facts(settings: Mapping[str, Any], results: list[Result]) -> list[tuple[str
 
 
 def _methods(about: Mapping[str, Any], found: Mapping[str, Style]) -> list[tuple[Style, str, str]]:
-    """Return style, summary and settings (as text) of each method that has one of the latter."""
+    """Return style, summary and settings (as text) of each method with a summary or settings."""
     described = []
     for method, style in found.items():
         what = about.get(method, "")

@@ -122,7 +122,7 @@ MINUS = "\N{MINUS SIGN}"
 
 
 def number(value: float, decimals: int, *, signed: bool = False) -> str:
-    """Format a number with a true minus sign, and NaN as a dash."""
+    """Format a number with a true minus sign (if `signed`, also a plus), and NaN as a dash."""
     if math.isnan(value):
         return NONE
     text = "inf" if math.isinf(value) else f"{abs(value):.{decimals}f}"
@@ -253,7 +253,7 @@ class Table(NamedTuple):
 
 
 def _mean(results: list[Result], name: str, total: int) -> Cell:
-    """Return the mean and standard error of a score, and how many of `total` clips have it."""
+    """Return a score's mean, standard error and, if not `total`, the number of clips with it."""
     found = values(results, name)
     if not found:
         return Cell(NONE)
@@ -318,7 +318,7 @@ def heading(score: str) -> Heading:
 
 
 def _mark_best(rows: list[Row], column: int, *, highest: bool) -> None:
-    """Mark the best cell among the competing methods, unless all are equal.
+    """Mark the best cells of a column among the competing methods, unless all are equal.
 
     A mean that lacks clips which another has is not marked.
     """
@@ -366,7 +366,7 @@ Differences = dict[Style, dict[str, Difference]]
 
 
 def differences(results: list[Result], styles: dict[str, Style], rival: str) -> Differences:
-    """Return the differences of all other methods to `rival`, in all scores except the gain."""
+    """Return the differences of all other methods to `rival`, in all scores but SI-SDR gain."""
     # Differences in gain equal those in SI-SDR.
     names = [name for name in SCORES if name != "si_sdr_gain" and values(results, name)]
     return {

@@ -27,7 +27,7 @@ WATCHER = "import sys\nif not sys.stdin.read(): sys.stderr.write(sys.argv[1])"
 
 
 class LostRank(AlphaMFError):
-    """Error for a rank that has ended, if MPI notices it before the launcher ends this one."""
+    """Error for a message to or from another rank that failed, e.g. because that rank ended."""
 
 
 class Message(NamedTuple):
@@ -83,7 +83,7 @@ class Ranks:
         self.rank, self.size, self.sent = int(comm.rank), int(comm.size), 0
 
     def exchange(self, outgoing: Sequence[Message], incoming: Sequence[Message]) -> None:
-        """Send some arrays, and receive others in place."""
+        """Send some arrays, and wait until the arrays of `incoming` are received in place."""
         requests = [self._comm.Irecv(array, rank, tag) for rank, tag, array in incoming]
         for rank, tag, array in outgoing:
             requests.append(self._comm.Isend(array, rank, tag))

@@ -49,7 +49,7 @@ class Ratings(Protocol):
 
 
 def bounds(count: int, blocks: int) -> Array:
-    """Return the start of each block of `count` rows, and the end of the last: shape (B + 1,)."""
+    """Return the first row of each of `blocks` parts of `count` rows and the end: (blocks + 1,)."""
     return np.arange(blocks + 1) * count // blocks
 
 
@@ -109,8 +109,8 @@ class SyntheticRatings:
     """Synthetic ratings of any size; each block has its own random stream.
 
     A rating is 3.6 plus the inner product of a row's and a column's standard normal factors, over
-    the root of the rank, plus normal noise of deviation 0.5. Popular columns have far more ratings
-    than others; a pair drawn twice counts once, so there are a few ratings fewer than `count`.
+    the root of the rank, plus normal noise of deviation 0.5. The first columns of a block have the
+    most ratings; a pair drawn twice counts once, so there are a few ratings fewer than `count`.
     """
 
     shape: tuple[int, int]  # Number of rows and columns

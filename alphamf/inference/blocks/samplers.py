@@ -150,7 +150,7 @@ def _hamcmc(walk: Any, sampler: HAMCMC) -> None:
 
 
 def combination(products: Array, w: Array, h: float, gamma: float) -> Array:
-    r"""Return weights a, b of S, Y in HAMCMC's move, where H is the L-BFGS inverse Hessian.
+    r"""Return weights a, b of S, Y in HAMCMC's move; H is L-BFGS's inverse Hessian, from gamma I.
 
     .. math:: -h H g + \sqrt{2h}\, \mathcal{N}(0, H)
        = -h \gamma g + \sqrt{2 h \gamma}\, z + S a + Y b.

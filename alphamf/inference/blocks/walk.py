@@ -36,7 +36,7 @@ class BlockLikelihood:
     r"""The likelihood of the ratings of a block.
 
     E is the sparse matrix of the errors of these ratings. The gradients are E H' and W' E times a
-    weight: sampled dense-dense products first, then sparse-dense ones.
+    weight: E is a sampled dense-dense product, and the others are sparse-dense products.
     """
 
     entries: Entries  # Ratings, less the model's offset; they do not change
@@ -144,7 +144,7 @@ class Chain:
 
 
 class Predictions:
-    """Mean predictions of the test ratings of a rank's rows, over steps that paired them.
+    """Mean predictions of a rank's test ratings, over the steps in which their blocks were paired.
 
     A test rating is predicted each time that its part of the data is drawn, about once in B steps,
     so that no messages are needed. Up to `burn_in` the latest prediction replaces the mean. With
@@ -209,8 +209,8 @@ class Predictions:
 class Walk:
     r"""The part of a chain over blocks that this rank holds.
 
-    A step draws a part s of the data with probability \|Omega_s\| / N, passes the blocks of H to
-    the ranks with which they are paired in this part, and moves every block with the gradient of
+    A step draws part s of the N ratings, Omega_s, with probability \|Omega_s\| / N, passes the
+    blocks of H to the ranks with which they are now paired, and moves W and H with the gradient of
 
     .. math:: \tilde U = \frac{N}{|\Omega_s|} \sum_{(i, j) \in \Omega_s}
        \frac{e_{ij}^2}{2 \sigma_x^2} + \frac{|W|^2}{2 \sigma_w^2} + \frac{|H|^2}{2 \sigma_h^2},
@@ -227,7 +227,7 @@ class Walk:
     ranks: SingleProcess | Ranks
     blocks: int
     steps: int  # Number of steps made
-    # Seconds that they took without predictions: CPU time in one process, wall time over ranks.
+    # Seconds of these steps without predictions: CPU time in one process, wall time over ranks.
     seconds: float
 
     def __init__(
@@ -301,7 +301,7 @@ class Walk:
             )
 
     def _start(self, key: int, count: int) -> Array:
-        """Draw W or H: level plus 0.1 of the prior's deviation times noise; other arrays are 0."""
+        """Draw a block of W or H: level + 0.1 prior deviations times noise; other arrays are 0."""
         _, arrays, positions, _, _ = self.layout
         state = np.zeros((arrays, int(count), self.model.rank), np.float32)
         variance = self.model.variance_w if key < self.blocks else self.model.variance_h

@@ -1,9 +1,9 @@
 r"""Fractional Langevin dynamics: samplers that jump, driven by symmetric alpha-stable noise.
 
-The noise L of index alpha, from above 1 to 2, has independent coordinates with
+The noise L of index alpha, above 1 and at most 2, has independent coordinates with
 :math:`E e^{i \omega L_t} = e^{-t |\omega|^\alpha}`; alpha = 2 is N(0, 2 t), as SGLD adds.
 Below 2 its variance is infinite: it jumps, so that chains cross valleys and reach heavy tails in a
-few steps. For an invariant law, the drift is made from a Riesz derivative of negative order,
+few steps. For an invariant law, FLA makes its drift from a Riesz derivative of negative order,
 
 .. math:: D^{\alpha - 2}\{f\}, \quad \text{in Fourier space} \quad |\omega|^{\alpha - 2} \hat f.
 """
@@ -30,7 +30,7 @@ EXTENT = 20.0
 """Absolute momentum from which on the velocity is computed by the series of the tails."""
 
 FARTHEST = 1e6
-"""Largest momentum in the table of velocities; larger ones get its velocity."""
+"""Largest absolute momentum in the table of velocities; larger ones get its velocity."""
 
 POINTS = 8192
 """Number of points in the table of velocities, evenly spaced in asinh of the momentum; linear
@@ -45,8 +45,8 @@ class FLA:
        b_i = \frac{D^{\alpha - 2}_{\theta_i} \{\partial_i \varphi\}}{\varphi}, \qquad
        \varphi = e^{-U},
 
-    with s of index alpha and scale 1. It leaves the posterior invariant up to O(h) where b grows at
-    most linearly: where the posterior's tails are no lighter than a law's of index alpha.
+    with s of index alpha and scale 1. It leaves the posterior invariant up to O(h) if b grows at
+    most linearly: with posterior tails no lighter than those of the stable law of index alpha.
 
     b is the potential's own ``fractional_drift(theta, alpha)``, shape (*chains, D), if it has one.
     If not, it is a sum of 2 K + 1 gradients and values in each coordinate,
@@ -166,9 +166,9 @@ class FULD:
        \hat\psi(\omega) = e^{-|\omega|^\alpha / \alpha}.
 
     The dynamics leave the posterior times the stable law psi for each coordinate of v invariant,
-    for any tails. For alpha < 2, G is bounded and falls like (alpha + 1) / v, so a momentum that
-    has jumped hardly moves theta. A leap is half a drift, half a kick, the friction's exact move,
-    half a kick and half a drift, with one gradient; its bias is O(h^2).
+    for posteriors with any tails. For alpha < 2, G is bounded and falls like (alpha + 1) / v, so a
+    momentum that has jumped hardly moves theta. A leap is half a drift, half a kick, the friction's
+    exact move, half a kick and half a drift, with one gradient; its bias is O(h^2).
 
     Attributes
     ----------

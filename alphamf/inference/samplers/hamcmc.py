@@ -29,7 +29,7 @@ class HAMCMCState(NamedTuple):
 
 @dataclass(frozen=True)
 class _QuasiNewton:
-    """Langevin moves from the sample `turns` steps back, with L-BFGS's inverse Hessian."""
+    """Langevin moves from the sample `turns` steps before the new one, with the H of `HAMCMC`."""
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient",)
 
@@ -87,11 +87,11 @@ class HAMCMC(_QuasiNewton):
        y_t = \nabla \tilde U_{\Omega_t}(\theta_t) - \nabla \tilde U_{\Omega_t}(\theta_{t-M})
        + \lambda s_t,
 
-    both gradients on one minibatch and one draw of the latents. M interleaved Langevin chains,
-    which share latents, use each other's curvature; they start at one point with H = gamma I. The
-    posterior is invariant up to O(h) if the curvature is constant; if it is not, there is a bias
-    that does not shrink with h. On a positive target samples are mirrored, as in the paper, which
-    is correct only if H is nearly diagonal. The step size is constant over blocks of M steps.
+    both gradients on one minibatch Omega_t and one draw of the latents. M interleaved Langevin
+    chains share latents and use each other's curvature; they start at one point with H = gamma I.
+    The posterior is invariant up to O(h) if the curvature is constant; if it is not, there is a
+    bias that does not shrink with h. On a positive target samples are mirrored, as in the paper,
+    which is correct only if H is nearly diagonal. The step size is constant over blocks of M steps.
 
     Attributes
     ----------

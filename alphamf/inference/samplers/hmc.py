@@ -1,7 +1,7 @@
-r"""Hamiltonian Monte Carlo with a mass matrix (HMC) or with a metric of the position (RHMC).
+r"""Hamiltonian Monte Carlo: HMC with a mass matrix, RHMC with a metric of the position, HMC-BFGS.
 
-A step draws a momentum p, follows Hamilton's equations of H = U + kinetic energy, from H_0 to H_1,
-and accepts the end with probability min(1, exp(H_0 - H_1)). Potentials must be of all data.
+A step draws a momentum and follows Hamilton's equations of H = U + kinetic energy. The end is
+accepted with probability min(1, exp(H at the start - H at the end)). U must be of all data.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ from alphamf.inference.schedule import step_size_at
 from alphamf.tools.arrays import Array, dot, namespace
 
 Point = tuple[Array, Array, Array]
-"""Position, momentum and gradient of a trajectory, each of shape (*chains, D)."""
+"""Position, momentum and U's gradient at a point of a trajectory, each of shape (*chains, D)."""
 
 
 class ExtendedPotential(NamedTuple):
@@ -50,15 +50,15 @@ class ExtendedPotential(NamedTuple):
         return namespace(theta).where(chance < 0.5, -theta, theta)
 
     def fold(self, theta: Array) -> Array:
-        """Return the position in the target's support that theta stands for."""
+        """Return the absolute value of theta if the target is positive; otherwise theta."""
         return namespace(theta).abs(theta) if self.positive else theta
 
     def turn_gradient(self, theta: Array, gradient: Array) -> Array:
-        """Return the gradient in theta, given that in the folded position, or the reverse."""
+        """Return the gradient by theta, given the one by the folded position, or the reverse."""
         return namespace(theta).where(theta < 0, -gradient, gradient) if self.positive else gradient
 
     def clipped_position(self, theta: Array) -> Array:
-        """Return the folded position, clipped to where U can be evaluated."""
+        """Return the folded position, clipped to the box in which U is evaluated."""
         return clip_large(self.fold(theta))
 
     def grad(self, theta: Array) -> Array:
@@ -71,7 +71,7 @@ class ExtendedPotential(NamedTuple):
         return xp.where((clip_large(theta) == theta).all(-1), u, xp.inf)
 
     def metric(self, theta: Array) -> Metric:
-        """Return G, with derivatives adapted to theta's signs; I if a varying G is singular.
+        """Return G, with derivatives adapted to theta's signs; I if a varying G is not definite.
 
         The law is invariant under any metric, so I is used if a diverging trajectory leads to a G
         that is not positive definite to working precision.
@@ -92,7 +92,7 @@ class ExtendedPotential(NamedTuple):
 
 
 def _definite(metric: Metric) -> Array:
-    """Return in which chains G is positive definite to working precision, (*chains,)."""
+    """Return in which chains G is positive definite to working precision, shape (*chains,)."""
     g, xp = metric.g, namespace(metric.g)
     if not isinstance(metric, Dense):
         return (xp.isfinite(g) & (g > 0)).all(-1)
@@ -124,7 +124,7 @@ def leapfrog(
     velocity: Callable[[Array], Array],
     force: Callable[[Array], Array] = lambda gradient: gradient,
 ) -> Iterator[Point]:
-    """Yield the point after each of `leaps` leaps of size h; a leap costs one gradient."""
+    """Yield the `Point` after each of `leaps` leaps of size h; a leap costs one gradient."""
     kick = force(gradient)
     for _ in range(leaps):
         momentum = momentum - 0.5 * h * kick
@@ -213,9 +213,9 @@ class HMC:
        \theta \leftarrow \theta + \epsilon M^{-1} p, \quad
        p \leftarrow p - \tfrac{\epsilon}{2} \nabla U(\theta),
 
-    the three updates `leaps` times. The posterior is invariant, exactly, at any step size, where M
-    does not adapt; rejections are O(epsilon^2). A step costs leaps + 1 gradients and two
-    values.
+    the three updates `leaps` times. The posterior is invariant, exactly, at any step size, if U is
+    of all data and M does not adapt; the probability of a rejection is O(epsilon^2). A step costs
+    leaps + 1 gradients and two values.
 
     Attributes
     ----------
@@ -284,9 +284,9 @@ class RHMC:
        p' &= p_{1/2} - \tfrac{\epsilon}{2} \nabla_\theta H(\theta', p_{1/2}).
        \end{aligned}
 
-    The first two are solved by n fixed-point iterations. The posterior is invariant up to an error
-    that these leave, O(epsilon^(n + 1)). If a step is too large for them to converge, the end is
-    mostly rejected. A leap costs one gradient and n metrics, each in time D^3 where G is dense.
+    The first two equations are solved by n fixed-point iterations. The posterior is invariant up to
+    their error, O(epsilon^(n + 1)). If a step is too large for them to converge, the end is mostly
+    rejected. A leap costs one gradient and n metrics, each in time D^3 where G is dense.
 
     Attributes
     ----------
@@ -334,7 +334,7 @@ class RHMC:
     def flow(
         self, potential: ExtendedPotential, metric: Metric, theta: Array, momentum: Array, h: float
     ) -> tuple[Array, Array]:
-        """Return the position and momentum after the leaps of size h, shape (*chains, D)."""
+        """Return the position and momentum after `leaps` leaps of size h, shape (*chains, D)."""
         gradient = potential.grad(theta)
         for _ in range(self.leaps):
             half = momentum
@@ -369,16 +369,16 @@ class HMCBFGSState(NamedTuple):
 
 @dataclass(frozen=True)
 class HMCBFGS:
-    r"""HMC-BFGS: HMC in an ensemble whose other members determine the inverse mass.
+    r"""HMC-BFGS: HMC of an ensemble; when a member moves, the others determine its inverse mass.
 
     .. math:: p \sim \mathcal{N}(0, H^{-1}), \qquad
        \dot\theta = H p, \qquad \dot p = -\nabla U(\theta),
 
-    where H is L-BFGS's inverse Hessian, from the K - 2 pairs of successive others in the order of
-    their last moves. A step moves the member that was moved least recently, on which H does not
-    depend, so the product of K posteriors is invariant, exactly, at any step size. All members
-    start at one theta, and share latents, which is exact only if `draw` draws them afresh. A step
-    costs K + leaps gradients and two values.
+    where H is L-BFGS's inverse Hessian. Its K - 2 pairs are the differences of successive other
+    members, in the order of their last moves. A step moves the member that was moved least
+    recently, on which H does not depend, so the product of K posteriors is invariant, exactly, at
+    any step size. All members start at one theta, and share latents, which is exact only if `draw`
+    draws them afresh. A step costs K + leaps gradients and two values.
 
     Attributes
     ----------

@@ -1,6 +1,7 @@
 r"""Langevin samplers: SGLD, PSGLD with a learned diagonal preconditioner, RSGLD with a metric.
 
-All have one form, with a step size h, a preconditioner G and the potential of a minibatch,
+All have this form, up to a correction of the drift, with a step size h and a minibatch's U. G is a
+preconditioner: in RSGLD, the inverse of the metric.
 
 .. math:: \theta' = \theta - h\, G \nabla \tilde U(\theta) + \mathcal{N}(0,\, 2 h G).
 """
@@ -31,8 +32,7 @@ class SGLDState(NamedTuple):
 class SGLD:
     r"""Stochastic gradient Langevin dynamics, with G = I.
 
-    On a Gaussian of precision a its samples have variance 1 / (a (1 - h a / 2)), not 1 / a: this is
-    the bias of a constant step size.
+    On a Gaussian of precision a, a constant h gives the variance 1 / (a (1 - h a / 2)), not 1 / a.
 
     Attributes
     ----------
@@ -99,8 +99,8 @@ class PSGLD:
     .. math:: \Gamma = -\frac{G^2}{2 \sqrt{v}} \circ w, \qquad
        w' = \alpha w + (1 - \alpha) \frac{2}{N}\, \bar g \circ \mathrm{diag}(\nabla^2 \tilde U),
 
-    where w approximates dv / dtheta: all positions that v averages over are moved together, as they
-    lie within a few steps of each other. This leaves the posterior invariant up to O(h).
+    where w approximates dv / dtheta as if all positions that v averages over moved together, since
+    they lie within a few steps of each other. This leaves the posterior invariant up to O(h).
 
     Attributes
     ----------
@@ -190,8 +190,8 @@ class RSGLD:
 
     With Gamma and the full gradient it leaves the posterior invariant up to O(h). A dense G is
     factorised at every step, in time O(D^3), and O(D^3) memory where G varies; the diagonal needs
-    O(D), or O(D^2). A positive target with a dense G needs `diagonal`: mirroring is correct only
-    under a diagonal metric.
+    O(D), or O(D^2) where G varies. A positive target with a dense G needs `diagonal`, because
+    mirroring is correct only under a diagonal metric.
 
     Attributes
     ----------

@@ -15,7 +15,7 @@ from alphamf.tools.arrays import Array, dot, namespace, put
 def least_curvature(ss: Array, yy: Array, resolution: float | None = None) -> Array:
     """Return the number that s'y of a pair must exceed, given s's and y'y, both of one shape.
 
-    `resolution`: relative precision of the vectors, 1e-7 for float32. None: that of `ss`.
+    `resolution`: relative precision of the vectors, 1e-7 for float32. None: that of the dtype.
     """
     xp = namespace(ss)
     least: Array = xp.sqrt(ss)
@@ -27,13 +27,13 @@ def least_curvature(ss: Array, yy: Array, resolution: float | None = None) -> Ar
 class CompactHessian(NamedTuple):
     r"""H in compact form: arrays whose size does not depend on that of theta.
 
-    With S and Y the matrices whose columns are s and y of the pairs, R the upper triangle of S'Y
+    With S and Y the matrices whose columns are s and y of m pairs, R the upper triangle of S'Y
     (diagonal included), D its diagonal and P = R^-1 S',
 
     .. math:: H = \gamma (I - P^\top Y^\top)(I - Y P) + P^\top D P.
 
-    So H g is gamma g plus a sum of s and y, and a draw from N(0, H) is noise plus a sum of s, under
-    weights made of inner products (Byrd, Nocedal & Schnabel, Math. Programming 63, 1994, eq. 2.6).
+    H g is gamma g plus a weighted sum of s and y; a draw from N(0, H) is noise plus one of s, with
+    weights from inner products (Byrd, Nocedal & Schnabel, Math. Programming 63, 1994, eq. 2.6).
     """
 
     gamma: float  # H is gamma I where there are no pairs
@@ -67,7 +67,7 @@ class CompactHessian(NamedTuple):
 
 
 class Products(NamedTuple):
-    """Inner products of pairs; a new pair changes one row and one column."""
+    """Inner products of m pairs (S, Y of `CompactHessian`); a new pair changes a row and column."""
 
     # sy, yy: S'Y and Y'Y, shape (*chains, m, m).
     sy: Array
@@ -124,8 +124,8 @@ def swap_last_axes(matrix: Array) -> Array:
 def curvatures(s: Array, y: Array) -> tuple[Array, Array]:
     """Return s'y and its reciprocal rho, both 0 where a pair is skipped, shape (..., 1).
 
-    A pair is skipped unless the cosine of s and y exceeds the square root of the dtype's
-    resolution: 3e-4 in float32, which only Hessians of condition above 1e7 fall below.
+    A pair is skipped unless the cosine of s and y exceeds the root of the dtype's resolution, 3e-4
+    in float32; for a convex U only a Hessian of condition above 1e7 leads to a smaller cosine.
     """
     xp = namespace(s)
     sy = dot(s, y)

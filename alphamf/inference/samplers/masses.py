@@ -50,7 +50,7 @@ class UnitMass:
 
 @dataclass(frozen=True, eq=False)
 class ConstantMass:
-    """A mass that does not change.
+    """A mass matrix M that does not change.
 
     Attributes
     ----------
@@ -118,12 +118,12 @@ class MassEMState(NamedTuple):
 class MassEM:
     r"""A mass matrix adapted by Monte Carlo EM: from momenta, as in the paper, or from positions.
 
-    After every S_count steps of the sampler, the E step, comes the k-th M step
+    An E step is S_count steps of the sampler; the k-th one is followed by the M step
 
     .. math:: M^{-1} \leftarrow (1 - \kappa_k) M^{-1} + \kappa_k \hat M^{-1}, \qquad
        \kappa_k = k^{-\mathit{decay}},
 
-    where :math:`\hat M` is the covariance of the momenta at the ends of the E step's steps, or
+    where :math:`\hat M` is the covariance of the momenta at the ends of these steps, or
     :math:`\hat M^{-1}` that of the positions. D more samples (1 with a diagonal mass) that agree
     with the present mass are added, which keeps the estimate positive definite.
 
@@ -158,7 +158,7 @@ class MassEM:
         Number of steps after which the mass is fixed; None for never.
     test
         q: "velocity" for M^-1 p; "sgnht" for SGNHT-EM's (M^-1 p, grad U + xi M^-1 p, p'M^-1 p).
-        "sgnht" needs `SGNHT`. For HMC-EM's (M^-1 p, grad L) use "velocity": M steps keep grad L.
+        "sgnht" needs `SGNHT`. For HMC-EM's (M^-1 p, grad U) use "velocity": M steps keep grad U.
 
     References
     ----------

@@ -79,7 +79,7 @@ class PositiveHAMCMC(_TwoPhases):
     memory
         M, at least 2.
     trust
-        lambda, in units of the metric: it bounds H where theta is near 0 and the law of u is flat.
+        lambda of `HAMCMC`; bounds H where theta is near 0 and the potential of u has no curvature.
     decay, freeze
         As in `SGRLD`; `freeze` cannot be None.
 
@@ -114,9 +114,9 @@ class PositiveHAMCMC(_TwoPhases):
 class PositiveHMC(_TwoPhases):
     r"""HMC on positive factors with SGRLD's metric as its mass, without mirroring.
 
-    For `freeze` steps it is `SGRLD`; from then on `HMC` moves u as in `PositiveHAMCMC`, and the law
-    is exact at any step size; if the target moves latents, this is a Gibbs sampler. A step then
-    costs leaps + 1 gradients and two values.
+    For `freeze` steps it is `SGRLD`; from then on `HMC` moves u as in `PositiveHAMCMC`, and with
+    all data the law is exact at any step size; if the target moves latents, this is a Gibbs
+    sampler. A step then costs leaps + 2 gradients and two values.
 
     Attributes
     ----------
@@ -125,7 +125,7 @@ class PositiveHMC(_TwoPhases):
     leaps
         Leapfrog steps per step.
     warm_up
-        Step size h of SGRLD, likewise.
+        Step size h of SGRLD, a number or a function of the step index.
     decay, freeze
         As in `SGRLD`; `freeze` cannot be None.
 

@@ -32,11 +32,11 @@ class BFGS(NamedTuple):
         return namespace(v).matmul(self.b, v[..., None])[..., 0]
 
     def product(self) -> Callable[[Array], Array]:
-        """Return v -> B v."""
+        """Return the function that maps v to B v."""
         return self.apply
 
     def update(self, taken: Array, s: Array, y: Array) -> BFGS:
-        """Return B updated by pairs (m, *chains, D), oldest first, in the chains `taken` only."""
+        """Return B updated by n pairs (n, *chains, D), oldest first, in the chains `taken` only."""
         xp = namespace(s)
         b = self.b
         s, y = (select_accepted(taken, array, 0) for array in (s, y))  # a pair of zeros is skipped
@@ -49,18 +49,18 @@ class BFGS(NamedTuple):
 
 
 class LBFGS(NamedTuple):
-    """An inverse Hessian B given by its latest pairs, oldest first, of shape (m, *chains, D)."""
+    """An inverse Hessian B given by gamma and its m latest pairs (m, *chains, D), oldest first."""
 
     s: Array
     y: Array
     gamma: float
 
     def product(self) -> Callable[[Array], Array]:
-        """Return v -> B v."""
+        """Return the function that maps v to B v."""
         return lbfgs.inverse_hessian(self.s, self.y, self.gamma).apply
 
     def update(self, taken: Array, s: Array, y: Array) -> LBFGS:
-        """Return B updated by pairs (m, *chains, D), oldest first, in the chains `taken` only."""
+        """Return B updated by n pairs (n, *chains, D), oldest first, in the chains `taken` only."""
         join, m = namespace(s).concatenate, len(self.s)
         s, y = join([self.s, s])[-m:], join([self.y, y])[-m:]
         return LBFGS(
@@ -85,9 +85,9 @@ class QNHMC:
        \dot p = -C \nabla U(\theta)
 
     by leapfrog, with C the inverse Hessian of (L-)BFGS at the start of the step, from the pairs of
-    consecutive positions on the trajectories that were accepted so far. If C is fixed, the
-    posterior is invariant, exactly, at any step size; if C changes, it is not: set `freeze`. At
-    C = Hessian^-1 and M = I, epsilon must stay below 2 / (the largest standard deviation).
+    consecutive positions on the trajectories accepted so far. If C is fixed and U is of all data,
+    the posterior is invariant, exactly, at any step size; while C changes, it is not: set `freeze`.
+    At C = Hessian^-1 and M = I, epsilon must stay below 2 / (the largest standard deviation).
 
     A step costs leaps + 1 gradients and two values. A chain's C is D^2 numbers or, with `memory` m,
     2 m D.

@@ -15,7 +15,7 @@ class _Deferred:
         self.place, self.fixed = place, fixed
 
     def load(self) -> Callable[..., Any]:
-        """Return the class, or a function with its signature and the `fixed` values as defaults."""
+        """Return the class; if there are `fixed` values, a function that has them as defaults."""
         file, kind = self.place.split(".")
         build = getattr(import_module(f"alphamf.inference.samplers.{file}"), kind)
         if not self.fixed:

@@ -37,9 +37,9 @@ class ReplicaExchange:
        \tilde\Delta = \tilde U(\theta) - \tilde U(\vartheta),
 
     both energies of one minibatch. sigma^2, the variance of their difference, is half the running
-    mean of its squared change between two minibatches; where c sigma is far above one, hardly
-    any swap is made. The posterior times its hot form is invariant, up to O(h), at F = 1 and
-    under normal noise; a larger F swaps more, with a bias. A step costs two gradients and four
+    mean of its squared change between two minibatches. At F = 1 and under normal noise the
+    posterior times its hot form is invariant, up to O(h), but hardly any swap is made where c sigma
+    is far above one; a larger F swaps more, with a bias. A step costs two gradients and four
     values.
 
     Attributes
@@ -53,7 +53,7 @@ class ReplicaExchange:
     factor
         F, at least 1; `math.inf` for no correction.
     memory
-        Weight of the newest squared difference in sigma^2; the first ones are averaged evenly.
+        Weight of the newest squared change in sigma^2; the first 1 / `memory` are averaged evenly.
 
     References
     ----------

@@ -1,10 +1,10 @@
 r"""Richardson-Romberg extrapolation: chains at steps h, h / 2, ... whose errors cancel.
 
-Both chains of a pair share their normal noise Z, so that the estimate's variance stays small,
+A pair's coarse chain uses the normal noise of two fine moves, which keeps the variance small,
 
 .. math:: Z^\mathrm{coarse} = (Z_1 + Z_2) / \sqrt 2.
 
-Each gradient has its own minibatch, all of one size, so that both biases are one function of h.
+Each gradient has its own minibatch, all of one size, so all biases are one function of step size.
 """
 
 from dataclasses import dataclass
@@ -182,7 +182,7 @@ def move_by(
     z: Array | None = None,
     temperature: float = 1.0,
 ) -> Array:
-    """Return theta after an SGLD step of size h at a temperature; `z`: its noise, drawn if None."""
+    """Return theta after an SGLD step of size h at a temperature; `z`: N(0, I), drawn if None."""
     new = draw_gradient(target, rng, theta)[1] * -h
     new += theta
     new += sqrt(2 * h * temperature) * (noise(rng, theta) if z is None else z)
@@ -207,7 +207,7 @@ class SGRRMLDState(NamedTuple):
 
     @property
     def terms(self) -> tuple[tuple[float, Array], ...]:
-        """Weights and positions of the estimate, for `records.Extrapolated`."""
+        """Pairs of weight and position that make up the estimate of `records.Extrapolated`."""
         found: list[tuple[float, Array]] = [(1.0, self.theta)]
         for level, total in enumerate(totals(len(self.fine) + 1)[1:]):
             found += [(total / 2, self.middle[level]), (total / 2, self.fine[level])]

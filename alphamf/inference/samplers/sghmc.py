@@ -133,7 +133,7 @@ class SGHMC:
         return kick
 
     def _spread(self, h: float) -> float:
-        """Return the standard deviation of the noise of a leap."""
+        """Return the standard deviation of a leap's noise for "euler" and "splitting"."""
         return square_root(2 * h * (self.friction - self.noise_estimate))
 
     def _euler(self, h: float, inverse: Metric) -> _Leap:

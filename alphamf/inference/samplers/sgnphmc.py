@@ -61,17 +61,17 @@ class Point(NamedTuple):
     # theta, p: shape (*chains, D).
     theta: Array
     p: Array
-    # s, q: shape (*chains, 1).
+    # s, q: the thermostat and its momentum, shape (*chains, 1).
     s: Array
     q: Array
 
 
 class NosePoincare(NamedTuple):
-    """The Hamiltonian H of the module, for one potential, and its generalised leapfrog."""
+    """The Hamiltonian H of this file, for one potential, and its generalised leapfrog."""
 
-    target: Target[Any]  # Its ``positive`` is used
+    target: Target[Any]  # Only its ``positive`` is used
     potential: Any  # U
-    metric: Callable[[Array], Metric | Constant]  # From theta to G
+    metric: Callable[[Array], Metric | Constant]  # Function that maps theta to G
     inertia: float  # Q, a number, or an array of shape (*chains, 1)
     fixed_points: int  # Iterations for each implicit equation
 
@@ -86,8 +86,8 @@ class NosePoincare(NamedTuple):
 
         `level`: H_0 - E at `point`; None: such that H = 0. The half steps of p and theta are
         implicit where G depends on theta, and solved by fixed-point iterations; that of q is a
-        quadratic equation, whose root tends to q as h tends to 0. The leap multiplies s by a factor
-        that is clipped to [1/3, 3], which has an effect for |q| > Q / h.
+        quadratic equation, whose root near q is used. The leap multiplies s by a factor clipped to
+        [1/3, 3], which has an effect if |q| > Q / h in the middle of the leap.
         """
         theta, p, s, q = point
         xp = namespace(theta)
@@ -161,11 +161,11 @@ class SGNPHMC:
     thermostat_friction
         A, the friction of q; with 0, all gradient noise is absorbed.
     inertia
-        Q / D; its root is the time in which the thermostat follows the kinetic energy.
+        Q / D without `bath`; its root is the time in which the thermostat follows kinetic energy.
     mass
         M, the mass matrix, as in `HMC`.
     bath
-        A mass in one dimension; Q is `inertia` times D times this mass. None: `inertia` times D.
+        A mass in one dimension; Q is `inertia` times D times this mass. None: the mass is 1.
         With a `MassEM` here and as `mass`, this is SG-NPHMC-EM as the paper has it.
 
     References

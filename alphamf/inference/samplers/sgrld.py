@@ -19,7 +19,7 @@ class SGRLDState(NamedTuple):
 
     theta: Array  # Position, shape (*chains, D)
     step: int  # Number of steps made
-    plus: Array  # Weighted sum of all `plus` so far, of the shape of theta
+    plus: Array  # Weighted sum of all `plus` until `freeze`, of the shape of theta
     weight: Array  # Sum of the weights; `plus` / `weight` is the running mean
 
 
@@ -31,9 +31,9 @@ class SGRLD:
        + \mathcal{N}(0,\, 2 h\, \theta \circ c) \right|,
 
     with 1 / c the running mean of ``plus`` of the gradient's `Parts`, so that a factor moves in
-    proportion to its size. Near zero the drift is h c times the prior's shape, which is finite for
-    shapes below one, too. From step `freeze` on, c is fixed, and the posterior is invariant up to
-    O(h); before that, the drift h c is only the leading term of the exact one.
+    proportion to its size; c is 0 where ``plus`` always was 0. Near zero the drift is h c times the
+    prior's shape, which is finite for shapes below one, too. From step `freeze` on, c is fixed, and
+    the posterior is invariant up to O(h); before, h c is only the leading term of the exact drift.
 
     Attributes
     ----------
@@ -127,9 +127,9 @@ class EM:
     .. math:: \theta' = \theta \left( \frac{\mathit{minus} + (s - 1)_+ / \theta}
        {\mathit{plus} + (1 - s)_+ / \theta} \right)^{\rho e}
 
-    with s the prior's shape and (.)_+ the positive part. This gives a point estimate: fixed points
-    are the stationary points of the posterior at given latents. With relaxation rho = 1 and the
-    potential's exponent e, -log p does not rise when one factor is updated and the other is fixed.
+    with the shape s and the exponent e of the gradient's `Parts`; (.)_+ is the positive part. This
+    gives a point estimate: fixed points are the stationary points of the posterior at given
+    latents. At rho = 1, -log p does not rise when one factor is updated and the other is fixed.
 
     Attributes
     ----------

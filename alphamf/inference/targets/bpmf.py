@@ -28,8 +28,8 @@ VARIANCES = dict.fromkeys(("variance_w", "variance_h", "variance_x"), POSITIVE)
 class BPMF:
     r"""Posterior of theta = (W, H'), both stored row by row: D = (I + J) K. NumPy only.
 
-    .. math:: U = \sum_{(i,j)} \frac{e_{ij}^2}{2\sigma_x^2} + \frac{|W|^2}{2\sigma_w^2}
-       + \frac{|H|^2}{2\sigma_h^2}, \qquad e_{ij} = b + (WH)_{ij} - X_{ij},
+    .. math:: U = \frac{|E|^2}{2\sigma_x^2} + \frac{|W|^2}{2\sigma_w^2} + \frac{|H|^2}{2\sigma_h^2},
+       \qquad E_{ij} = b + (WH)_{ij} - X_{ij} \text{ if } X_{ij} \text{ is observed, else } 0,
 
     .. math:: \nabla_W U = \frac{E H^\top}{\sigma_x^2} + \frac{W}{\sigma_w^2}, \qquad
        \nabla_H U = \frac{W^\top E}{\sigma_x^2} + \frac{H}{\sigma_h^2}.
@@ -37,7 +37,7 @@ class BPMF:
     Parameters
     ----------
     users, items, ratings
-        i and j of each rating, from zero, and X, shape (N,); theta has the dtype of X.
+        i and j of each rating, from zero, and X, shape (N,); theta has the dtype of X - b.
     shape, rank
         (I, J) and K.
     variance_w, variance_h, variance_x
@@ -50,7 +50,7 @@ class BPMF:
     Raises
     ------
     AlphaMFError
-        The shapes do not fit or are empty, an index is outside `shape`, or a number out of range.
+        Shapes do not fit or are empty, an index is outside `shape`, or a number is out of range.
 
     References
     ----------
@@ -225,7 +225,7 @@ class BPMFPotential(NamedTuple):
 
 
 class HyperBPMF:
-    r"""`BPMF` whose priors of W and H have a mean and a precision of their own.
+    r"""`BPMF` with a hyperprior: mean and precision of the rows of W and of H' are unknown.
 
     .. math:: w_i \sim \mathcal{N}(\mu_w, \Lambda_w^{-1}), \qquad
        \mu_w \mid \Lambda_w \sim \mathcal{N}(0, (\beta_0 \Lambda_w)^{-1}), \qquad
@@ -346,7 +346,7 @@ class HyperPotential:
         ]
 
     def _pulls(self, theta: Array) -> list[tuple[Array, Array]]:
-        """Return the deviations of rows of W and of H' from their means, and these times Lambda."""
+        """Return, for W and H', the rows' deviations from their mean, and these times Lambda."""
         found = []
         for rows, (mean, precision) in zip(self._unpack(theta), self._priors, strict=True):
             deviation = rows - mean[..., None, :]

@@ -19,8 +19,8 @@ class ControlVariates:
     .. math:: \hat\nabla U(\theta) = \nabla \tilde U(\theta) - \nabla \tilde U(\theta^*)
        + \nabla U(\theta^*),
 
-    both minibatch gradients on the same data points: unbiased, with a noise that falls with the
-    distance to :math:`\theta^*`, at twice the cost. SGLD becomes SGLD-CV.
+    both minibatch gradients on the same data points: unbiased, with a noise that is smaller the
+    nearer theta is to :math:`\theta^*`, at twice the cost. SGLD becomes SGLD-CV.
 
     Parameters
     ----------
@@ -140,13 +140,13 @@ def _all_data(target: Any, theta: Array) -> Any:
 
 
 class SAGA:
-    r"""A `DensityTarget` whose minibatch gradients are corrected by the latest of every data point.
+    r"""A `DensityTarget` whose minibatch gradients are corrected by each data point's latest one.
 
     .. math:: \hat\nabla U(\theta) = -\nabla \log p(\theta)
        + \frac Nn \sum_{i \in \Omega} (g_i(\theta) - \alpha_i) + \sum_{i=1}^N \alpha_i, \qquad
        \alpha_i' = g_i(\theta) \quad (i \in \Omega),
 
-    with g_i the gradient of -log p(x_i | theta), and alpha_i that gradient where i was last drawn.
+    with g_i the gradient of -log p(x_i | theta), and alpha_i its value when i was last drawn.
     The alpha_i follow the chain, so SAGA needs no mode, unlike `ControlVariates`; but it keeps N
     vectors for each chain, which are latents and part of a checkpoint. They are filled with a pass
     over all data at the start.
@@ -209,7 +209,7 @@ class SAGA:
         return self._drawn(rng, theta)[0]
 
     def draw_gradient(self, rng: Any, theta: Array) -> tuple[SAGAPotential, Array]:
-        """Do as `draw`; return the potential and its gradient at theta, in one pass over data."""
+        """Do as `draw`; return the potential and its gradient at theta, in a pass over its rows."""
         potential, gradients = self._drawn(rng, theta)
         return potential, potential.corrected(gradients.sum(-2), theta)
 

@@ -1,4 +1,4 @@
-r"""A posterior given by functions: a log-likelihood of data, and the logarithm of a prior.
+r"""A posterior given by functions: a log-likelihood of N data points, and the logarithm of a prior.
 
 .. math:: U(\theta) = -\frac{N}{n} \sum_{i \in \Omega} \log p(x_i \mid \theta) - \log p(\theta),
    \qquad |\Omega| = n.
@@ -104,7 +104,7 @@ class DensityTarget:
     start
         Where chains start, shape (D,).
     data
-        An array or several, whose first axes are the N data points; None: the density has none.
+        An array, or a tuple or list of arrays, whose first axes are the N data points; None: none.
     batch
         n, the number of data points per draw, chosen with replacement; None: all of them.
     prior
@@ -118,7 +118,7 @@ class DensityTarget:
     Raises
     ------
     AlphaMFError
-        A density has the wrong type, lengths of data differ, or `batch` is below 1 or lacks data.
+        A density has the wrong type, lengths of data differ, or `batch` is below 1 or without data.
 
     Examples
     --------

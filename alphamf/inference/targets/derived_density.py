@@ -45,9 +45,9 @@ class DerivedDensity:
 class JaxDensity(DerivedDensity):
     """A log density in JAX; see `density.Density`.
 
-    The data become JAX arrays and stay on their device. `sample` runs whole chains there; other
-    runs copy theta and its gradient between NumPy (or CuPy) and JAX at every step. JAX computes in
-    single precision unless its flag ``jax_enable_x64`` is set.
+    The data become JAX arrays and stay on their device. `sample` runs most samplers wholly there;
+    other runs copy theta and its gradient between NumPy (or CuPy) and JAX at every step. JAX
+    computes in single precision unless its flag ``jax_enable_x64`` is set.
 
     Parameters
     ----------
@@ -94,8 +94,8 @@ class JaxDensity(DerivedDensity):
 class TorchDensity(DerivedDensity):
     """A log density in PyTorch; see `density.Density`.
 
-    The data become tensors and stay on their device; theta is moved there, in their precision,
-    and its gradient back. If theta is there in that precision already, it is not copied.
+    The data become tensors and stay on their device. Theta is moved to the device and precision of
+    the first floating-point one, unless it is there already, and its gradient is moved back.
 
     Parameters
     ----------

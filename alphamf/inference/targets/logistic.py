@@ -101,7 +101,7 @@ class LogisticRegression:
 
 
 def sigmoid(z: Array) -> Array:
-    """Return 1 / (1 + exp(-z)), which overwrites z; tanh, which is used, does not overflow."""
+    """Return 1 / (1 + exp(-z)), written over z; it is computed by tanh, which does not overflow."""
     z *= 0.5
     namespace(z).tanh(z, out=z)
     z += 1.0
@@ -129,7 +129,7 @@ class LogisticPotential(NamedTuple):
         return namespace(theta).matmul(self.features, theta[..., None])[..., 0]
 
     def _sums(self, rows: Array, features: Array) -> Array:
-        """Sum the features, each row weighted by a number in `rows`, of shape (*chains, n)."""
+        """Return the features' sum, (*chains, D), each weighted by one of `rows`, (*chains, n)."""
         if features.ndim == 2:
             return rows @ features
         return namespace(rows).matmul(rows[..., None, :], features)[..., 0, :]
@@ -163,7 +163,7 @@ class LogisticPotential(NamedTuple):
            \frac{\partial G}{\partial w_k} =
            \sum_n \pi_n (1 - \pi_n)(1 - 2\pi_n)\, a_{nk}\, a_n a_n^\top.
 
-        For a few dozen weights at most: it takes time N D^3, and memory N D^2 + D^3.
+        It is meant for a few dozen weights at most: it takes time N D^3, and memory N D^2 + D^3.
         """
         xp = namespace(theta)
         a, size = self.target.features, self.target.size

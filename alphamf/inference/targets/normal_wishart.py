@@ -116,7 +116,7 @@ class NormalWishartPotential(NamedTuple):
 
     target: NormalWishart
     centre: Array | float  # Mean of the points, shape (*chains,), or one number
-    scatter: Array | float  # Mean squared deviation from it, times N, likewise
+    scatter: Array | float  # Mean squared deviation from `centre`, times N; shape as `centre`
 
     @property
     def n(self) -> int:

@@ -34,9 +34,9 @@ def split(rng: Any, counts: Any, share: float = 0.8) -> tuple[Any, Any]:
 class Perplexity(Kept):
     r"""A record of how well held-out words of documents are predicted from their observed words.
 
-    For each kept state of a `TopicModel`, phi is drawn, `sweeps` Gibbs sweeps move the observed
-    words to topics (x_kn of document n to k), and vartheta_kn ~ Gamma(r_k + x_kn, scale p_n) with
-    p_n ~ Beta(a_0 + sum_k x_kn, b_0 + sum_k r_k) is drawn. With states m and held-out counts y,
+    For each kept state and chain, m, of a `TopicModel`, phi is drawn, `sweeps` Gibbs sweeps move
+    the observed words to topics (x_kn of document n to k), and vartheta_kn ~ Gamma(r_k + x_kn,
+    scale p_n) with p_n ~ Beta(a_0 + sum_k x_kn, b_0 + sum_k r_k) is drawn. With held-out counts y,
 
     .. math:: \exp\!\Big(-\frac{1}{\sum y} \sum_{vn} y_{vn} \log f_{vn}\Big), \qquad
        f_{vn} = \frac{\sum_m \sum_k \phi^m_{vk} \vartheta^m_{kn}}

@@ -42,7 +42,7 @@ CHUNK = 200_000
 
 
 def tokens(counts: Any) -> tuple[Array, Array]:
-    """Return each token's word, document by document, and the documents' offsets, (N + 1,)."""
+    """Check counts; return each token's word, by document, and the documents' offsets, (N + 1,)."""
     if getattr(counts, "format", None) != "csr":
         raise AlphaMFError(f"counts must be a scipy.sparse CSR array, not {type(counts).__name__}")
     number = counts.data.astype(np.int64)
@@ -53,7 +53,7 @@ def tokens(counts: Any) -> tuple[Array, Array]:
 
 
 def assign(rng: Any, phi: Array, factors: Array, words: Array, documents: Array) -> Array:
-    """Draw each token's topic, with probability proportional to phi_vk theta_kn.
+    """Draw each token's topic k, given word v and document n, in proportion to phi_vk theta_kn.
 
     `phi`, `factors`: shapes (*chains, V, K) and (*chains, N, K). Returns: shape (*chains, tokens):
     the first topic at which the cumulative sum reaches the total times a uniform number from (0,
@@ -130,23 +130,22 @@ class TopicModel:
        - \sum_k \log \frac{\Gamma(r_k + x_{kn})}{\Gamma(r_k)}\right] - \log p(\theta).
 
     If the factors were fixed instead, r could hardly move, and those of a small r_k, which are near
-    :math:`e^{-1/r_k}`, would underflow. The second sum is one over j instead of documents, of
+    :math:`e^{-1/r_k}`, would underflow. The second sum is computed as one over j, of
     :math:`\log(r_k + j)` times the number of documents with x_kn > j.
 
-    `draw` makes one sweep of Gibbs steps over the tokens of a minibatch of documents: phi given
-    all tokens' topics (Dirichlet), the factors given the document's (Gamma, up to a scale that
-    cancels), then each token's topic, with probability proportional to phi_vk theta_kn. Each is
-    exact, so a draw leaves the posterior of the topics given theta as it is, for any minibatch:
-    only the gradient is a stochastic estimate. Topics of other documents do not change.
+    `draw` makes one sweep of Gibbs steps over the tokens of a minibatch of documents: phi given all
+    tokens' topics (Dirichlet), the factors given the topics in their document (Gamma, up to a scale
+    that cancels), then each token's topic, in proportion to phi_vk theta_kn. Each is exact, so a
+    draw leaves the posterior of the topics given theta as it is, for any minibatch: only the
+    gradient is a stochastic estimate. Topics of other documents do not change.
 
-    One sweep costs (tokens read) K + V K, by one gather of rows per factor, a cumulative sum and
-    one uniform number per token. Memory: a table of V K counts and two bytes per token, for each
-    chain. NumPy only. All chains read the same minibatch.
+    One sweep takes O((tokens read) K + V K) operations; memory is V K counts and two bytes per
+    token, for each chain. NumPy only. All chains read the same minibatch.
 
     Parameters
     ----------
     counts
-        Number of times each word stands in each document: a scipy.sparse CSR array of shape (N, V).
+        Number of times each word occurs in each document: a scipy.sparse CSR array of shape (N, V).
     rank
         K, the number of topics, a multiple of `rounds`.
     rounds
@@ -340,8 +339,8 @@ class TopicPotential:
 
         The tokens of topic k in a document sit at Poisson(:math:`-r_k \log(1 - p_n)`) tables of a
         Chinese restaurant, whose number alone depends on r. So the information in log r_k is
-        :math:`F_k = r_k \Lambda`, with :math:`\Lambda = \sum_n E[-\log(1 - p_n)] = \sum_n
-        \psi(a_0 + b_0 + L_n + s) - \psi(b_0 + s)` over all documents. The prior's second
+        :math:`F_k = r_k \Lambda`, with :math:`\Lambda = \sum_n E[-\log(1 - p_n)] = \sum_n \psi(a_0
+        + b_0 + L_n + s) - \psi(b_0 + s)` over all documents, psi: digamma. The prior's second
         derivatives vanish where T and E do; their expectations do not, and the sum of both bounds
         the step on either side. In the order of theta, with i the topics' rounds, the metric is
 

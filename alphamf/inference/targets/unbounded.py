@@ -3,14 +3,14 @@ r"""A positive posterior in unbounded coordinates, so that any sampler can be us
 .. math:: \theta = \frac c4\, \zeta(u)^2, \qquad \zeta(u) = \log(1 + e^u).
 
 Far from zero :math:`u = 2 \sqrt{\theta / c}`, in which the metric of `SGRLD` is the identity; near
-zero :math:`2 u = \log \theta` up to a constant, so that the wall lies at minus infinity. The law
+zero :math:`2 u = \log \theta` up to a constant, so theta = 0 is at u = minus infinity. The law
 of u has the potential
 
 .. math:: V(u) = U(\theta(u)) - \log \theta'(u), \qquad
    \nabla V = \tfrac c2 \zeta \sigma\, (\mathit{plus} - \mathit{minus})
    + (1 - 2\, \mathit{shape})\, \sigma / \zeta - (1 - \sigma), \qquad \sigma = \zeta',
 
-whose gradient tends to -2 shape at minus infinity, for Gamma priors of any shape.
+with the target's `Parts`. At minus infinity this gradient tends to -2 shape, for any Gamma prior.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ def job_key(job: Job) -> str:
 
 
 def markdown(rows: Sequence[dict[str, Any]]) -> str:
-    """Return rows as a Markdown table; all columns but the first are aligned as numbers."""
+    """Return rows as a Markdown table; all columns but the first are aligned to the right."""
     headings = list(rows[0])
     return tables.markdown(headings, [[_cell(row[each]) for each in headings] for row in rows])
 

@@ -102,7 +102,7 @@ def _run(
 
 
 def results_file(stem: Path) -> jobs.ResultsFile[JobRecord]:
-    """Return the results file of this version, with one line per job."""
+    """Return the results file `stem` with ``.jsonl``; lines of other versions are ignored."""
 
     def encode(record: JobRecord) -> dict[str, Any]:
         return {"version": version("alphamf"), **record._asdict()}

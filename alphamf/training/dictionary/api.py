@@ -145,11 +145,11 @@ SkipCallback = Callable[[str], None]
 
 
 class Speech(NamedTuple):
-    """The speech of all voices."""
+    """The speech to train on."""
 
-    power: Floats  # |X|^2 of stacked frames, shape (rows, columns)
+    power: Floats  # |X|^2 of stacked frames, scaled per file, shape (rows, columns)
     files: int  # Number of files that were used
-    seconds: float  # Length in seconds
+    seconds: float  # Length of the speech in seconds
     unusable: int  # Number of files that could not be used
 
 
@@ -174,7 +174,7 @@ def train(
     scaled to the same power, and the first `seconds` of each voice are used.
 
     All speech is held in memory: its spectrogram has ``context * (0.032 rate + 1)`` rows and 62.5
-    columns per second, and takes 40 bytes a cell. At most 5 GB are used: by default 43 minutes of
+    columns per second, and takes 40 bytes per cell. At most 5 GB are used: by default 43 minutes of
     speech at 8 kHz, and 21 at 16 kHz. If there may be more, voices are drawn at random.
 
     Parameters
@@ -186,7 +186,7 @@ def train(
         Sampling rate of the dictionary in Hz; no file may have a lower one. None: 16000, or 8000
         if a file has a rate below 16000.
     rank
-        Number of columns.
+        Number of columns of W.
     alpha
         Index of the stable law.
     context
@@ -215,8 +215,8 @@ def train(
     Raises
     ------
     AlphaMFError
-        There are no files, a file cannot be read or has too low a rate, all files are silent, an
-        argument is out of range, or the chain diverged.
+        No file has sound, one cannot be read or has too low a rate, ``folder`` or ``prefix`` finds
+        only one voice in several files, an argument is invalid, or the chain diverged.
 
     Examples
     --------
@@ -249,7 +249,7 @@ def train(
 
 
 def hold_back(voices: Sequence[Voice]) -> tuple[list[str], list[str]]:
-    """Return the files to train on, and a file of each voice of the last fifth, up to `TRIED`."""
+    """Return files to train on, and a file per voice of the last fifth, at most `TRIED` voices."""
     count = min(TRIED, len(voices) // 5)
     others, tried = voices[: len(voices) - count], voices[len(voices) - count :]
     return [file for voice in others for file in voice.files], [voice.files[0] for voice in tried]
@@ -258,9 +258,9 @@ def hold_back(voices: Sequence[Voice]) -> tuple[list[str], list[str]]:
 def gains_over_shipped(
     model: Dictionary, files: Sequence[str], skipped: SkipCallback
 ) -> dict[str, list[float]]:
-    """Return the changes of SI-SDR in dB against the shipped model, by preset.
+    """Return the differences in SI-SDR from the shipped model in dB, by preset.
 
-    Each list has one value per file with 1 s of speech or more; up to 5 s of it are put in noise.
+    Each list has a value per readable file with at least 1 s of speech; 5 s at most get noise.
     """
     changes: dict[str, list[float]] = {"plain": [], "fast": []}
     for k, file in enumerate(files):
@@ -334,7 +334,7 @@ def _train(
 def _speech(
     voices: Sequence[Voice], settings: TrainingSettings, skipped: SkipCallback | None
 ) -> Speech:
-    """Read the first seconds of each voice; if that may be too much, of voices drawn at random."""
+    """Read the first seconds of each voice; of random voices if all may exceed `MOST_CELLS`."""
     spectra, seconds, unusable = [], 0.0, 0
     if len(voices) * settings.seconds > settings.most_seconds:
         order = generator(settings.seed, Key.VOICE_ORDER).permutation(len(voices))
@@ -370,7 +370,7 @@ def _scaled_basis(theta: Floats, target: AlphaMF) -> Floats:
 
 
 def _objective(target: AlphaMF, theta: Floats, alpha: float) -> float:
-    """Return the mean log density of a cell, over a subset of the columns."""
+    """Return the mean log density of a cell, over at most `OBJECTIVE_COLUMNS` columns."""
     every = slice(None, None, math.ceil(target.power.shape[1] / OBJECTIVE_COLUMNS))
     basis, gains = target.unpack(theta)[0]
     cells = log_density(target.power[:, every], basis @ gains[:, every], alpha)

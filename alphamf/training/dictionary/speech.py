@@ -24,8 +24,8 @@ VoiceRule = Literal["file", "folder", "prefix"]
 """The names in `RULES`, for type checkers."""
 
 RULES: tuple[str, ...] = get_args(VoiceRule)
-"""What identifies a file's speaker: the file itself; the first folder below the folder that all
-files share; or the file's name up to the first ``-`` or ``_``."""
+"""What identifies a file's speaker, in this order: the file itself; the first folder below the one
+that all files share; or the file's name, without extension, up to the first ``-`` or ``_``."""
 
 
 def check_rule(rule: str) -> None:
@@ -46,8 +46,8 @@ class Voice(NamedTuple):
 def group(paths: Sequence[str | os.PathLike[str]], rule: str = "file") -> list[Voice]:
     """Group files by voice, in the order of each voice's first file.
 
-    LibriSpeech is ``SPEAKER/CHAPTER/SPEAKER-CHAPTER-N.flac``: ``prefix`` finds its speakers;
-    ``folder`` too, if several. Both raise an AlphaMFError if several files all belong to one voice.
+    ``SPEAKER/CHAPTER/SPEAKER-CHAPTER-N.flac``, as in LibriSpeech, needs ``prefix``, or ``folder``
+    for several speakers. Both raise an AlphaMFError if several files all belong to one voice.
     """
     check_rule(rule)
     if isinstance(paths, str | bytes | os.PathLike) or not isinstance(paths, Iterable):

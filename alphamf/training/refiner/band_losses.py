@@ -27,7 +27,7 @@ LOST = 2.0
 class NetworkBandGains(NamedTuple):
     """The gains of a high-band network for clips."""
 
-    gain: Tensor  # Gain of the bands above, shape (clips, bands.ABOVE, frames)
+    gain: Tensor  # Gains of bands above 7.5 kHz, shape (clips, bands.ABOVE, frames)
     clips: BandClip  # The clips, stacked, with the energies of mixture and speech
 
 

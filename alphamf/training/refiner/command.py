@@ -51,7 +51,7 @@ def _arguments() -> argparse.Namespace:
         type=int,
         default=cores(),
         metavar="N",
-        help="number of processes (default: one per core)",
+        help="number of processes, and of threads (default: one per core)",
     )
     parser.add_argument(
         "--device",

@@ -102,7 +102,7 @@ class SecondStageKind(_AnyKind):
 
 @dataclass(frozen=True)
 class DereverberatorKind(SecondStageKind):
-    """The second stage that also removes late reverberation; its targets: see `Mixtures.echo`."""
+    """The second stage that also removes echo; `Mixtures.echo` describes its targets."""
 
     taps: bool = True
 
@@ -124,7 +124,7 @@ class CausalSecondStageKind(_AnyKind):
 class HighBandKind(_AnyKind):
     """The network of the bands above 7.5 kHz, which runs after a refiner and a second stage."""
 
-    # Names or files of the refiner and the second stage; empty: those of the package.
+    # Names or files of the refiner and the second stage, or a causal refiner; empty: shipped ones.
     after: tuple[str, ...] = ()
     # Terms that the objective may have (`alphamf.training.refiner.band_losses`).
     losses: ClassVar[tuple[str, ...]] = ("distortion", "distance")
@@ -175,7 +175,7 @@ class Network:
     local: int
     deep: int
     kind: Kind = RefinerKind()  # Kind of the network, with its settings
-    # Number of bands in which weights are tied (`alphamf.training.refiner.weight_tying`), or 0.
+    # Number of bands with tied weights (`alphamf.training.refiner.weight_tying`); 0: none is tied.
     bands: int = 0
     exponent: float = 1.0  # As in `alphamf.learnt.network_file.TrainedNetwork`
     start: str = ""  # Name or file of the network to start from; empty: a new one
@@ -248,7 +248,7 @@ class Mixtures:
     # Fraction in which the voice, and most noises, are in a room (`draw_room`), and the target
     # is the voice's early part; only for a dereverberator.
     echo: float = 0.0
-    sibilant: float = 0.0  # Fraction whose voice is chosen for strong sibilants
+    sibilant: float = 0.0  # Fraction whose piece of a voice is chosen for strong sibilants
     late: float = 0.0  # Fraction in which the voice begins after a pause
     # Whether the losses leave out the bands above the voice's highest band with sound, for example
     # because MP3 removed their sound; only for the high-band networks.
@@ -272,7 +272,7 @@ class Schedule:
     # Decay per step of the parameters' running mean, which is scored and saved; lower at first.
     averaging: float
     precision: str  # Precision of products: ``bfloat16`` or ``float32``
-    seed: int  # Seed of the first parameters, the order of the clips and the random equalisers
+    seed: int  # Seed of the first parameters, of the clips' order and cuts, and of equalisers
     # report_every, score_every: steps between two lines of the log, and between two scores on dev
     # clips.
     report_every: int

@@ -54,7 +54,7 @@ class TrainingGrid(NamedTuple):
         return spectra.forward(sounds, self.frame)
 
     def inverse(self, found: Tensor) -> Tensor:
-        """Return sounds, (clips, samples), from spectra like `forward`'s, without both ends."""
+        """Return sounds (clips, samples) of spectra as from `forward`, without incomplete ends."""
         if self.asymmetric:
             return spectra.causal_inverse(found, self.frame.hop_length)
         return spectra.inverse(found, self.frame)
@@ -87,7 +87,7 @@ def run_network(
 ) -> NetworkSpeech:
     """Run a refiner or a second stage on the `part` of clips, and return its output.
 
-    `parameters`: as `alphamf.learnt.network.shapes` names them. `exponent`: of a refiner's gain.
+    `parameters`: as `alphamf.learnt.network.shapes` names them. `exponent`: for refiners only.
     """
     if isinstance(clips, FirstStageClip | CausalClip):
         return _refined(parameters, clips, grid, part, exponent)

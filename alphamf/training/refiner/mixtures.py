@@ -1,7 +1,7 @@
 """Mixtures of speech and noise for training networks, made from the recipe of a configuration.
 
 Functions that take a pair process speech and mixture alike, except for clipping and rounding, so
-that the speech is the ideal output of a denoiser, which should not remove rooms or telephones.
+that the speech is a denoiser's ideal output, which keeps the sound of rooms and telephones.
 """
 
 import io
@@ -39,7 +39,7 @@ EARLY_SECONDS = 0.05
 """Seconds after the direct sound in which reflections count as voice, as they make it clearer."""
 
 RT60, DISTANCE = (0.1, 1.2), (0.3, 5.0)
-"""Ranges of the reverberation time in seconds, and of the distance of the voice in metres."""
+"""Ranges of the reverberation time in seconds, and from voice to microphone in metres."""
 
 SMALLEST, LARGEST = (2.5, 2.0, 2.2), (10.0, 8.0, 4.5)
 """Smallest and largest length, width and height of a room in metres."""
@@ -165,7 +165,7 @@ CODED_PEAK = 0.5
 """Amplitude of a mixture's peak while it is encoded, because codecs are made for usual levels."""
 
 LONGEST_TAIL = 1.5
-"""Maximum length of a room's response, in seconds; the rest is cut off."""
+"""Maximum length of a response in `recorded_room`, in seconds; the rest is cut off."""
 
 
 class LossyCodec(NamedTuple):
@@ -263,10 +263,10 @@ def encode_and_decode(
 def quantize_mixture(
     rng: Rng, pair: tuple[Reals, Reals], level: tuple[float, ...], clipped: bool
 ) -> tuple[Floats, Floats]:
-    """Scale the mixture to a random peak and round it to 16 bits; if `clipped`, cut off its peaks.
+    """Scale a pair to a random peak, and round the mixture to 16 bits; if `clipped`, clip it first.
 
-    `pair`: speech and mixture, shape (samples,). `level`: range of the peak in dBFS. Returns
-    `clean, noisy`: float32; the speech is not cut off and not rounded.
+    `pair`: speech and mixture, shape (samples,). `level`: range of the mixture's peak in dBFS.
+    Returns `clean, noisy`: float32; the speech is scaled, too, but not clipped and not rounded.
     """
     clean, noisy = (each / np.abs(pair[1]).max() for each in pair)
     if clipped:
@@ -298,8 +298,8 @@ def mixture(
     """Draw a mixture: speech plus noise, sometimes with a room, telephone, microphone or codec.
 
     `samples`, `rate`: length of the mixture, and sampling rate in Hz. Returns `clean, noisy`: shape
-    (samples,), float32; the speech, too, has passed the room (with `echo`, its early part), the
-    telephone, the microphone and the codec, but is not clipped.
+    (samples,), float32; the target speech, too, has passed the room (with `echo`, its early part),
+    the telephone, the microphone and the codec, but is not clipped.
     """
     voice = _voice(rng, samples, rate, recordings, recipe)
     rest = noise(rng, samples, rate, recordings.voices, recordings.sounds, recipe)
@@ -333,7 +333,7 @@ def mixture(
 def _voice(
     rng: Rng, samples: int, rate: int, recordings: SplitRecordings, recipe: Mixtures
 ) -> Reals:
-    """Draw a voice at a random speed, sometimes filtered or with reverberation.
+    """Draw a voice at a random speed, sometimes with a late start, a filter or reverberation.
 
     Where the recordings have targets, the result has two rows: the target and the voice.
     """

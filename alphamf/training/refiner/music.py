@@ -48,9 +48,9 @@ class Instrument(NamedTuple):
     bright: Reals
     dark: Reals
     seconds: float  # Time in which a struck tone fades by a factor of e
-    darkening: float  # How many times as fast the bright table of a struck tone fades
+    darkening: float  # How many times as fast as the tone its bright part fades, if it is struck
     attack: float  # Rise time of a tone in s
-    vibrato: tuple[float, float]  # Depth, as a share of the pitch, and rate in Hz
+    vibrato: tuple[float, float]  # Depth, as a fraction of the pitch, and rate in Hz
     breath: float  # Level of the breath noise relative to the tone's
     struck: bool  # Whether tones fade from their beginning on
 

@@ -133,7 +133,7 @@ def _envelope(rng: Rng, clock: Reals, seconds: float) -> Reals:
 def _resonances(
     rng: Rng, sound: Reals, rate: int, count: int, between: tuple[float, float], width: float
 ) -> Reals:
-    """Return the sum of `count` resonances' responses to a sound; `between`, `width`: in Hz."""
+    """Sum `count` resonances of a sound, at frequencies `between` and of about `width`, in Hz."""
     result: Reals = np.zeros(len(sound))
     for _ in range(count):
         frequency = log_uniform(rng, between[0], min(between[1], 0.45 * rate))
@@ -143,7 +143,7 @@ def _resonances(
 
 
 def _resonance(sound: Reals, rate: int, frequency: float, width: float) -> Reals:
-    """Filter by a resonance, `frequency` and `width` in Hz; noise is about as loud at any width."""
+    """Filter by a resonance, given in Hz; noise is about as loud for any `width` < `frequency`."""
     from scipy.signal import lfilter
 
     radius = np.exp(-np.pi * width / rate)
@@ -158,7 +158,7 @@ Maker = Callable[[Rng, Span], Reals]
 """A function that draws a short sound of the length of a span."""
 
 SYNTHETIC: tuple[Maker, ...] = (knock, burst, burst, chime, cry, cry, cough, creak)
-"""Makers, one of which is drawn at random; those that are listed twice are twice as frequent."""
+"""Makers of synthetic sounds; those that are listed twice are drawn twice as often as others."""
 
 
 def events(rng: Rng, samples: int, rate: int, sounds: Sequence[Reals]) -> Reals:
@@ -270,7 +270,7 @@ def _times(rng: Rng, seconds: float) -> list[float]:
 
 
 def _level(sound: Reals, rate: int) -> Reals:
-    """Return a sound's level over time, smoothed over 5 ms."""
+    """Return the root mean square of a sound over 5 ms around each sample, shape (samples,)."""
     from scipy.ndimage import uniform_filter1d
 
     power = uniform_filter1d(np.asarray(sound, float) ** 2, max(1, rate // 200))
@@ -372,7 +372,7 @@ def babble(
 ) -> Reals:
     """Make babble of many speakers at different levels, some played backwards.
 
-    `voices`: speech at `rate`, float32 of shape (n,) each. `count`: range of numbers of speakers.
+    `voices`: speech at `rate`, float32 of shape (n,) each. `count`: range of the speakers' number.
     """
     speakers = int(log_uniform(rng, *count))
     result = np.zeros(samples)

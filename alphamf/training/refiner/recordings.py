@@ -38,10 +38,10 @@ EDGE, END = 7600, 20000
 
 PLACES = (7500.0, 9000.0, 11250.0, 14250.0, 18000.0)
 DROPS = ((0.0, 0.0), (6.0, 20.0), (0.0, 10.0), (4.0, 14.0), (8.0, 20.0))
-"""Frequencies in Hz, and ranges in dB by which a loud frame drops from the frequency before."""
+"""Frequencies in Hz, and ranges in dB by which a loud frame is softer than at the one before."""
 
 FOLLOWING = (0.7, 1.05)
-"""Range of the drop of the synthetic band in dB, per dB by which `KNOWN` drops."""
+"""Range of the drop of the synthetic band's level, in dB per dB of drop of the level of `KNOWN`."""
 
 LOWER = (2000, 5000)
 """Band just below `KNOWN` in Hz. A frame that is softer in it than in `KNOWN` is a sibilant, and
@@ -52,7 +52,7 @@ USUAL, TILTED = -10.0, (-20.0, 15.0)
 which this level is limited."""
 
 WANDERING, MEMORY = 6.0, 0.9
-"""Standard deviation in dB of the band's random variation; its correlation from frame to frame."""
+"""Standard deviation in dB of the synthetic band's random variation; correlation between frames."""
 
 
 def widen_band(rng: Rng, sound: Floats, rate: int, tilts: Sequence[float] = (0.0, 0.0)) -> Floats:
@@ -108,7 +108,7 @@ HELD_OUT = 5
 
 
 class SplitFile(NamedTuple):
-    """A file of a split."""
+    """A file of a split, or a part of one."""
 
     path: str  # Path of the file
     part: tuple[float, float] = (0.0, 1.0)  # Fractions of the file at which reading starts and ends
@@ -192,9 +192,8 @@ def _without_manifest(paths: list[str], split: str) -> list[SplitFile]:
 def prepare_recordings(data: Data, rate: int, folder: Path, jobs: int = 1) -> None:
     """Decode and resample all recordings into files in `folder`, as `open_recordings` reads them.
 
-    Existing files are not created again. A split without voices or other sounds is refused.
-
-    `rate`: sampling rate in Hz; files of a lower rate are refused, except those of `Data.narrow`.
+    Existing files are not created again. An AlphaMFError is raised if a split has no voices or no
+    other sounds, or for a recording below `rate` in Hz, except for those of `Data.narrow`.
     """
     for split in SPLITS:
         for kind in RECORDED:

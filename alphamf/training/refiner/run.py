@@ -64,8 +64,8 @@ class Run(NamedTuple):
     config: Config  # Configuration of the training
     folder: Path  # Folder of the run
     mixtures: Path  # Folder of the mixtures, which several runs may share
-    # Processes that make mixtures, and threads of a training step. Sums depend on the number of
-    # threads in their last bits.
+    # Number of processes that make mixtures, and of threads of a training step. The last bits of
+    # sums depend on the number of threads.
     jobs: int
     tell: Tell  # Called with a line about the progress of the run
     # PyTorch's device to train on: ``cpu`` or ``cuda``. With cuda the mixtures for later steps are
@@ -237,7 +237,7 @@ def _claimed(run: Run) -> Iterator[None]:
 
 
 def prepare_clips(run: Run, last: int) -> tuple[Clips, Clips]:
-    """Make the clips up to step `last`, in a thread if training is on a GPU; return both splits."""
+    """Make dev clips, and training clips up to step `last`, in a thread for a GPU; return both."""
     config = run.config
     count = min(config.mixtures.clips, last * config.schedule.batch)
     sets = {"train": config.mixtures.clips, "dev": config.mixtures.dev_clips}

@@ -44,7 +44,7 @@ def decibels_to_amplitude(level: float) -> float:
 
 
 def log_uniform(rng: Rng, low: float, high: float) -> float:
-    """Draw a positive number with a uniform logarithm."""
+    """Draw a number from `low` to `high`, both positive, with a uniform logarithm."""
     return float(np.exp(rng.uniform(np.log(low), np.log(high))))
 
 
@@ -104,7 +104,7 @@ def shape_spectrum(
     """Apply a random smooth filter to a sound.
 
     `sound`, `rate`: shape (..., samples), and its sampling rate in Hz. `spread`: standard deviation
-    of the level at `KNOTS` frequencies, in dB. `slope`: range of the slope, in `DB_PER_OCTAVE`.
+    of the level at `KNOTS` frequencies, in dB. `slope`: range, in units of `DB_PER_OCTAVE`.
     """
     samples = sound.shape[-1]
     frequencies = np.fft.rfftfreq(samples, 1 / rate)
@@ -152,7 +152,7 @@ def room(rng: Rng, sound: Reals, rate: int) -> Reals:
 
 
 def convolved(sound: Reals, response: Reals) -> Reals:
-    """Convolve sounds, shape (..., samples), with one response, shape (n,), in full length."""
+    """Convolve sounds, shape (..., samples), with a response, shape (n,), and keep the tail."""
     from scipy.signal import fftconvolve
 
     return fftconvolve(sound, response.reshape((1,) * (sound.ndim - 1) + (-1,)), axes=-1)

@@ -43,7 +43,7 @@ KINDS: dict[Any, type[TrainingClip]] = {kind._fields: kind for kind in get_args(
 """Types of clips by the names of their arrays, which are also the field names in a file."""
 
 SIZE = 100
-"""Number of clips per file."""
+"""Number of clips per file; the last file of a split may have fewer."""
 
 POLL = 0.05
 """Time between two checks for a file that another thread or run makes, in seconds."""
@@ -74,7 +74,7 @@ def plan(config: Config, folder: Path, split: str, clips: int) -> list[Shard]:
 
 
 class Making(threading.Thread):
-    """A thread that makes the missing files of clips; the first ones can be read meanwhile."""
+    """A thread that makes the missing files of clips; finished ones can be read meanwhile."""
 
     def __init__(self, shards: Sequence[Shard], jobs: int, tell: Callable[[str], None]) -> None:
         super().__init__(daemon=True)
@@ -104,7 +104,7 @@ class Making(threading.Thread):
             raise self._error
 
     def wait(self, shard: Shard) -> None:
-        """Wait for a file that is still to be made; raise the error that stopped `run`, if any."""
+        """Wait for a file that is still to be made; raise the error that stopped `run` before."""
         while self.is_alive() and not _complete(shard):
             time.sleep(POLL)
         if self._error and not _complete(shard):

@@ -37,7 +37,7 @@ def forward(sounds: Tensor, frame: Frame) -> Tensor:
 
 
 def inverse(spectra: Tensor, frame: Frame) -> Tensor:
-    """Invert the STFT as `alphamf.audio.stft.inverse` does, without half a window at both ends.
+    """Invert the STFT as `alphamf.audio.stft.inverse` does, without half a window at each end.
 
     `spectra`: shape (clips, bins, frames), complex. Returns `Tensor`: shape (clips, (frames - 1) *
     hop_length).

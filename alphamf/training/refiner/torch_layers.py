@@ -15,8 +15,8 @@ from alphamf.learnt.network import Block, Correlation
 def outputs(p: Mapping[str, Tensor], features: Tensor, causal: bool = False) -> Tensor:
     """Return the network's outputs for every cell, as `alphamf.learnt.layers.outputs` does.
 
-    `p`: parameters with the names and shapes of `network.shapes`. `features`: shape (clips, frames,
-    bins, features). Returns `Tensor`: shape (clips, frames, bins, outputs), float32.
+    `p`: parameters, as in `network.shapes`. `features`: shape (clips, frames, bins, features).
+    `causal`: no tap reads later frames. Returns: shape (clips, frames, bins, outputs), float32.
     """
     bins = features.shape[-2]
     sizes = network.sizes_of(network.shapes_of(p))
@@ -63,7 +63,7 @@ def _correlate(p: Mapping[str, Tensor], each: Correlation, cells: Tensor, causal
 
 
 def _ends(reach: int, causal: bool) -> tuple[int, int]:
-    """Return the number of zero frames to pad before the first and after the last."""
+    """Return the numbers of zero frames to add before the first frame and after the last."""
     return (2 * reach, 0) if causal else (reach, reach)
 
 

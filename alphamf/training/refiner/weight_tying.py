@@ -1,10 +1,10 @@
-"""Training with tied weights: neighbouring bins share the weights of the stack.
+"""Training with tied weights: neighbouring bins share the weights from and to the stack.
 
 Each of the lowest `NARROW` bins, where the harmonics of a voice are, has its own weights. Above,
 there are bands at equal distances on a logarithmic axis, and a bin's weights are interpolated
-between those of the two nearest bands. So the stack depends less on single bins, has fewer of these
-weights, and generalises better to unknown voices and noises (docs/quality.md). The result is an
-ordinary network.
+between those of the two nearest bands. So the stack (`alphamf.learnt.network`) depends less on
+single bins, has fewer of these weights, and generalises better to unknown voices and noises
+(docs/quality.md). The result is an ordinary network.
 """
 
 from __future__ import annotations

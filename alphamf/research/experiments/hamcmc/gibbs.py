@@ -197,7 +197,7 @@ class InterleavedState(NamedTuple):
 
 @dataclass(frozen=True)
 class Interleaved:
-    r"""M chains of SGLD that take turns: HAMCMC with H = I throughout.
+    r"""M chains of SGLD that take turns: HAMCMC with the inverse Hessian H = I throughout.
 
     .. math:: \theta_t = \theta_{t-M} - h \nabla \tilde U(\theta_{t-M}) + \mathcal{N}(0, 2 h).
 

@@ -1,10 +1,10 @@
 r"""``linear-gaussian``: the samplers on a Gaussian posterior that is known exactly.
 
-Simsekli et al. (ICML 2016), section 4.1: eq. 14 with :math:`\sigma_x^2 = 10`, N_Omega = N / 100,
+Simsekli et al. (ICML 2016), section 4.1: eq. 14 with :math:`\sigma_x^2 = 10`, batches of N / 100,
 T = 20 000 samples, steps :math:`(a / t)^{0.51}`, the a of the paper's table 1. The steps are used
-without a factor of two. N and the law of the regressors are not printed. Here N = 1000; regressors
-are Gaussian with correlation r^|i - j|, r = 0.9 at D = 2, for the narrow ellipse of fig. 1, and 0.5
-above (docs/experiments/searches.md).
+without a factor of two. N, the number of observations, and the law of the regressors are not
+printed: here N = 1000, and regressors are Gaussian with correlation r^|i - j|, r = 0.9 at D = 2 for
+the narrow ellipse of fig. 1, and 0.5 above (docs/experiments/searches.md).
 
 Added to the paper's results: the error of the covariance; step sizes from a search for the methods
 that the printed ones do not suit; the naive quasi-Newton chain of eq. 7; and, since the error of
@@ -70,7 +70,7 @@ class Quartic:
         return self.start(rng, (count,))
 
     def value(self, theta: Array) -> Array:
-        """Return |theta|^4 / 4."""
+        """Return U = |theta|^4 / 4, shape (*chains,)."""
         return (theta * theta).sum(-1) ** 2 / 4
 
     def draw(self, rng: Any, theta: Array) -> Quartic:
@@ -78,7 +78,7 @@ class Quartic:
         return self
 
     def grad(self, theta: Array) -> Array:
-        """Return |theta|^2 theta."""
+        """Return the gradient of U, |theta|^2 theta."""
         return (theta * theta).sum(-1, keepdims=True) * theta
 
 
@@ -101,7 +101,7 @@ def _quartic_jobs(full: bool, seed: int) -> list[Job]:
 def quartic_bias(
     sampler: Any, moves: int, *, time_span: float = 20.0, chains: int = 2000, seed: int = 0
 ) -> tuple[float, float]:
-    """Return the relative bias of E |theta|^2 and its standard error, from an exact start."""
+    """Return the relative bias of E |theta|^2 and its error (1 sd); `moves` as in `ON_QUARTIC`."""
     steps = round(time_span / sampler.step_size) * moves
     total = np.zeros(chains)
     for state in run(Quartic(), sampler, steps=steps, seed=seed, chains=(chains,)):
@@ -214,7 +214,7 @@ def work(job: Job) -> Numbers:
 
 
 def _follow(target: LinearGaussian, sampler: Any, steps: int, seed: int) -> Numbers:
-    """Return errors of the running mean, the last half's mean and covariances over (t / 2, t]."""
+    """Return errors of running means, the last half's mean, and covariances over (t / 2, t]."""
     marks = sorted({int(mark) for mark in np.geomspace(10, steps, 40)} | {steps})
     windows = sorted({steps >> k for k in range(8)} - {0})
     total: Array = np.zeros((CHAINS, target.size))
@@ -278,7 +278,7 @@ CLAIMS = {
 DRAWN = tuple(name for name in METHODS if "M = 2, s" not in name)
 BIAS = f"bias in % at h = {', '.join(map(str, STEP_SIZES))}"
 PANELS = ("SGLD", "PSGLD", "PSGLD, searched", "SGRLD", "HAMCMC, M = 2")
-"""Samplers of fig. 1, and PSGLD with a step that does not explode."""
+"""Samplers of fig. 1, and PSGLD with a step size at which it does not diverge."""
 
 
 def table(records: list[JobRecord]) -> list[dict[str, Any]]:

@@ -163,7 +163,7 @@ ORDER = {
 
 
 def table(records: list[JobRecord]) -> list[dict[str, Any]]:
-    """Return a row per method: mean and standard error over the clips."""
+    """Return a row per method: mean SDR ± standard error over the clips, and costs."""
     rows = []
     for name, method in METHODS.items():
         found = [record for record in records if record.job["method"] == name]

@@ -9,15 +9,15 @@ in the last column:
 hyperparameter            range                    unit
 ========================  =======================  ======================
 c                         1 to 1e6
-h of SGLD, h gamma        1e-7 to 1e-4             :math:`c^{1.2}`
+step h of SGLD, h gamma   1e-7 to 1e-4             :math:`c^{1.2}`
 gamma                     .01 to 1000              none
-lambda of HAMCMC          1e2 to 1e7               :math:`c^{-1.2}`
-M                         2, 3, 5 or 8
-h of PSGLD                1e-5 to 1e-1             :math:`c^{0.6}`
-lambda of PSGLD           1e-1 to 1e4              :math:`c^{-0.6}`
+lambda (trust) of HAMCMC  1e2 to 1e7               :math:`c^{-1.2}`
+M (memory of HAMCMC)      2, 3, 5 or 8
+step h of PSGLD           1e-5 to 1e-1             :math:`c^{0.6}`
+lambda of PSGLD, damping  1e-1 to 1e4              :math:`c^{-0.6}`
 ========================  =======================  ======================
 
-PSGLD's alpha is the .9 that is printed.
+PSGLD's alpha, the decay of its averages, is .9 as printed.
 
 The paper's step sizes depend on the unit of :math:`|X|^2`, which it does not print. In a unit c the
 factors of a source are :math:`c^{\alpha/2}` times as large: H of the speech, whose W is fixed; W
@@ -199,7 +199,7 @@ METHODS = ("SGLD", "PSGLD", "PSGLD, lagged", "HAMCMC", "HAMCMC without pairs")
 TRIALS = 24
 
 FAILED = -20.0
-"""SDR in dB of a chain that diverged."""
+"""SDR in dB that stands for a chain that diverged."""
 
 
 def settings(method: str, trial: int, seed: int) -> dict[str, Any]:

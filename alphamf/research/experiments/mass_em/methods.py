@@ -31,8 +31,8 @@ ADAPTIVE = ("HMC", "SGHMC", "SG-NPHMC", "SGNHT")
 """Samplers with an adaptive mass in the paper; the others have a metric."""
 
 EM, BOTH, POSITIONS = "-EM", "-EM (Q)", " (positions)"
-"""Endings of a method's name: its mass is adapted to momenta, as in the paper; so are its mass and
-the mass Q of its thermostat; or its mass is adapted to positions."""
+"""Endings of a method's name, by what is adapted: the mass to momenta, as in the paper; the mass
+and the thermostat's mass Q to momenta; or the mass to positions."""
 
 METHODS = tuple(
     name + ending
@@ -146,7 +146,7 @@ def milliseconds(
 
 
 def condition(sampler: Any, state: Any) -> float | None:
-    """Return the condition number of an adapted mass, geometric mean over chains; or None."""
+    """Return the condition number of an adapted mass, geometric mean over chains; None if fixed."""
     mass = getattr(state, "mass", None)
     mass = getattr(mass, "mass", mass)  # If Q is adapted, too, the state holds both masses
     if not isinstance(mass, MassEMState):

@@ -6,7 +6,7 @@ draws have an RMSE of at least the posterior's width, so the printed RMSE of HMC
 another quantity; the first row is the RMSE of exact draws.
 
 *Steps.* Theta is (mu, log tau) in the normal law. A leap of the paper's HMC moves theta by
-eps / 2, a misprint (see ``HMC``): steps are those of the usual leapfrog.
+half the step, a misprint (see ``HMC``): steps are those of the usual leapfrog.
 """
 
 from math import log10
@@ -33,10 +33,10 @@ NORMAL: dict[str, dict[str, Any]] = {
     "SGR-NPHMC": {"step_size": 0.1, "fixed_points": 1, "thermostat_friction": 0.01},
     "SGNHT": {"step_size": 1e-4, "diffusion": 1.0},
 }
-"""The paper prints HMC's step, A of SGHMC, SGNHT and SGR-NPHMC, and one fixed-point iteration.
+"""Settings; the paper prints HMC's step, A (friction, diffusion), and one fixed-point iteration.
 
-For the other steps see docs/experiments/searches.md. SGNHT's friction becomes A + h V / 2, with V
-the variance of the gradient's noise, and h times it must be below 2, which excludes h = 1e-2. In
+For the other steps h see docs/experiments/searches.md. SGNHT's friction becomes A + h V / 2, with V
+the variance of the gradient's noise; h times this must be below 2, which excludes h = 1e-2. In
 RHMC and SGR-NPHMC a step of 0.1 is a tenth of the posterior's width.
 """
 
@@ -48,10 +48,10 @@ LOGISTIC: dict[str, dict[str, Any]] = {
     "SGR-NPHMC": {"step_size": 0.1, "fixed_points": 2, "thermostat_friction": 0.01},
     "SGNHT": {"step_size": 1e-2, "diffusion": 1.0},
 }
-"""Settings on the paper's grids (steps 1e-2 to 1e-6; noise terms .001 to 10), but steps of 0.1."""
+"""Settings on the paper's grids (steps 1e-6 to 1e-2, noise terms .001 to 10), but for steps 0.1."""
 
 SAMPLES = {"SG-NPHMC": 200}
-"""S_count at the start if it is not 300; printed for table 2, and used for table 1, too."""
+"""Initial steps per adaptation (S_count) if not 300; printed for table 2, used for table 1, too."""
 
 LEAPS, BATCH = 10, 100
 

@@ -1,9 +1,9 @@
 r"""Table 4 and figure 1 of the Monte Carlo EM paper: topics of 20 Newsgroups and of Reuters.
 
 An iteration is one minibatch, as in the paper: `leaps` leaps on documents and topics that are drawn
-once. Masses adapted to momenta are I for log E and diagonal otherwise, and S_count is fixed; all as
-printed, but for the diagonal, since 100 momenta cannot determine a matrix of 100 rows. The mass is
-frozen after the burn-in.
+once. Masses adapted to momenta are I for log E (see `TopicModel`) and diagonal otherwise; S_count,
+the number of steps per adaptation, is fixed. All is as printed, but for the diagonal, since 100
+momenta cannot determine a matrix of 100 rows. The mass is frozen after the burn-in.
 
 The paper's 2000 words are not known. Here are 1995 lemmas, and the words of some documents differ,
 so the methods can be compared with each other, but not with the printed column. The perplexity of a
@@ -54,7 +54,7 @@ METHODS = (
 )
 
 SAMPLES = {"SG-NPHMC": 50}
-"""S_count of the samplers for which it is not 100, in the full form."""
+"""Steps per adaptation (S_count) of samplers for which it is not 100, in the full form."""
 
 LEAPS = 10
 
@@ -86,11 +86,11 @@ class OneBatch:
         self.potential: Any = None
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
-        """Return the target's start."""
+        """Draw a start of the target, shape (*chains, D)."""
         return self.target.start(rng, chains)
 
     def draw(self, rng: Any, theta: Array) -> Any:
-        """Return the potential for the current leaps."""
+        """Return the potential of a minibatch, a new one after every `leaps` calls."""
         if self.calls % self.leaps == 0:
             self.potential = self.target.draw(rng, theta)
         self.calls += 1

@@ -112,7 +112,7 @@ def axis_coordinates(theta: Array, target: Gaussian) -> Array:
 
 
 def work(job: Job) -> Numbers:
-    """Run one method, and measure its time per step for a single chain."""
+    """Run one method; return diagnostics of its chains, and the time per step of a single chain."""
     from scipy.stats import chi2
 
     target, sampler = Gaussian(job["size"]), sampler_of(job)
@@ -172,7 +172,7 @@ def optimum(target: Any, start: Array, steps: int = 15_000) -> Array:
 
 
 def table(records: list[JobRecord]) -> list[dict[str, Any]]:
-    """Return table 1, one row per method, with checks."""
+    """Return table 1, one row per method, with further diagnostics."""
     rows = []
     for job, numbers in records:
         # As in the paper: ESS from the sum of table 1, with its absolute values.

@@ -75,14 +75,14 @@ def jobs(full: bool, seed: int) -> list[Job]:
 
 
 def sampler_of(job: Job) -> Any:
-    """Return the sampler of a job; HMC's step is scaled, which equals an inverse mass of gamma."""
+    """Return the sampler of a job; HMC's step is scaled, as by an inverse mass of gamma I."""
     if job["method"] == "HMC":
         job = {**job, "step": job["step"] * job["gamma"] ** 0.5}
     return gaussian.sampler_of(job, memory=MEMORY, freeze=job["samples"] // 2)
 
 
 def work(job: Job) -> Numbers:
-    """Run one method on the training digits, and return its errors on the test digits."""
+    """Run one method on the training digits, and return test errors, times and diagnostics."""
     x, y, x_test, y_test = data(job["rows"])
     target = LogisticRegression(x, y, prior_variance=job["variance"])
     if job["method"] in ("GD", "optimum"):

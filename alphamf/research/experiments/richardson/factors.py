@@ -46,7 +46,7 @@ class TimedTarget:
         self.times: list[float] = []
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
-        """Return a start of the target."""
+        """Draw a start of the target, shape (*chains, D)."""
         return self.target.start(rng, chains)
 
     def draw(self, rng: Any, theta: Array) -> Any:

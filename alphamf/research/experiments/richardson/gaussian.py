@@ -40,8 +40,7 @@ SCALE = float(np.sqrt(PRIOR_VARIANCE))
 DATA = 1000
 
 FRICTION = 20.0
-"""Friction A of SGHMC, not printed in the main text: about the posterior's frequency, 500^(1/2), at
-which momenta decay as fast as positions oscillate."""
+"""Friction A of SGHMC, not printed in the main text: about the posterior's frequency, 500^(1/2)."""
 
 
 def model(size: int, seed: int = 0, batch: int | None = DATA // 10) -> LinearGaussian:
@@ -68,8 +67,9 @@ def sampler_of(method: str, gamma: float) -> Any:
 def law(target: LinearGaussian, sampler: Any) -> float:
     r"""Return the stationary variance of theta around the posterior mean; for one dimension only.
 
-    With :math:`e = \phi - \mu` and a minibatch's :math:`\nabla \tilde U = \tilde P e + \tilde g`, a
-    step is :math:`z' = (T_0 + \tilde P T_1) z + u \tilde g + v \xi`, whose second moments S solve
+    With :math:`e = \phi - \mu` (posterior mean :math:`\mu`), normal :math:`\xi`, and a minibatch's
+    :math:`\nabla \tilde U = \tilde P e + \tilde g`, a step is :math:`z' = T z + u \tilde g + v \xi`
+    with :math:`T = T_0 + \tilde P T_1`, and the second moments S of z solve
 
     .. math:: S = \mathrm{E}[T S T^\top] + \mathrm{Var}(\tilde g)\, u u^\top + v v^\top.
 
@@ -102,7 +102,7 @@ def law(target: LinearGaussian, sampler: Any) -> float:
 
 
 def _momentum(sampler: SGHMC, h: float) -> tuple[Array, Array, Array, Array]:
-    """Return T_0, T_1, u and v for one leap of SGHMC, with z = (e, p)."""
+    """Return T_0, T_1, u and v of `law` for one leap of SGHMC, with z = (e, p)."""
     if sampler.integrator == "splitting":
         drift = np.array([[1, h / 2], [0, 1]])
         before, after, decay = drift, drift, np.exp(-h * sampler.friction / 2)
@@ -196,7 +196,7 @@ def work(job: Job) -> Numbers:
 
 
 class ErrorMoments:
-    """A record of the sums of e = phi - mu and of e e' by chain, extrapolated for pairs of chains.
+    """A record of sums of e = phi - E[phi] and of e e' by chain, extrapolated for pairs of chains.
 
     `covariances`: of theta, one per number of kept steps in `steps`, shape (*chains, D, D).
     """
@@ -303,7 +303,7 @@ def lowest_errors(records: list[JobRecord], method: str) -> list[tuple[float, fl
 
 
 def figure(records: list[JobRecord]) -> Any:
-    """Draw figures 1, 2 and 4, the lowest MSE against the run's length, and exact laws."""
+    """Draw figures 1, 2 and 4, the lowest MSE against the run's length, and stationary biases."""
     drawing, grid = blank_panels(12, 10, 3, 3)
     panels = grid.ravel()
     lines: dict[tuple[str, str], list[JobRecord]] = {}

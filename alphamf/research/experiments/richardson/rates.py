@@ -15,7 +15,7 @@ from alphamf.research.experiments.base import Job, JobRecord, Numbers, blank_pan
 from alphamf.research.experiments.richardson import gaussian
 
 ITERATIONS = 1_000_000
-"""The number of iterations K, burn-in included."""
+"""The number of iterations K in the full form, burn-in included."""
 
 CONSTANTS = {"bias": 2e-3, "mse": 1e-3}
 """The paper's constants gamma_b and gamma_M."""
