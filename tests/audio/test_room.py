@@ -55,6 +55,14 @@ def test_more_echo_is_more_of_both(voice):
     assert near.value > far.value + 6 and near.low < 12 < near.high and far.low < -6 < far.high
 
 
+def test_the_offset_of_a_band_makes_its_time_longer(voice, monkeypatch):
+    sound = heard(voice, 0.5, 0.0)
+    before = estimate_room(sound, RATE).bands
+    monkeypatch.setattr(room, "OFFSETS", [offset + 0.1 for offset in room.OFFSETS])
+    for band, longer in estimate_room(sound, RATE).bands.items():
+        assert longer.value == pytest.approx(np.exp(0.1) * before[band].value)
+
+
 def test_level_channels_and_blocks_do_not_matter(voice):
     sound = heard(voice, 0.4, 3.0)
     found = estimate_room(sound, RATE)

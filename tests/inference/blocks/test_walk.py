@@ -20,6 +20,7 @@ from alphamf.inference.random import generator, noise
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.samplers.langevin import PSGLD, SGLD
+from alphamf.inference.schedule import Polynomial
 from alphamf.inference.targets.bpmf import BPMF
 from tests.support import distributed_walks as walks
 from tests.support.distributed_walks import BLOCKS, EVERY, SAMPLERS, SHAPE, STEPS
@@ -146,7 +147,7 @@ class SameNoise:
     "sampler",
     [
         *SAMPLERS.values(),
-        HAMCMC(1e-2, memory=2, trust=20.0),
+        HAMCMC(Polynomial(1e-4), memory=3, trust=20.0),  # whose steps are held
         PSGLD(1e-2, damping=5.0, lagged=True),
     ],
     ids=repr,

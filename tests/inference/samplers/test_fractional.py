@@ -204,6 +204,9 @@ def test_momenta_keep_the_law_up_to_second_order(alpha, h):
     assert report.passed, report
 
 
-def test_momenta_start_from_their_law():
-    state = FULD(0.1, 1.5).init(generator(0), np.zeros((40_000, 1)))
-    assert wave_z(state.momentum[:, 0], 1 / 1.5, 1.5) < Z_MOST
+def test_momenta_start_from_their_law_and_keep_it_where_nothing_pulls():
+    sampler, flat = FULD(0.1, 1.5), Normal(0.0)
+    state = sampler.init(generator(0), np.zeros((40_000, 1)))
+    for number in range(6):
+        assert wave_z(state.momentum[:, 0], 1 / 1.5, 1.5) < Z_MOST
+        state = sampler.step(generator(number + 1), state, flat)
