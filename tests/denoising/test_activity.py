@@ -139,6 +139,11 @@ def test_the_command(recording, empty):
     shift = next(k for k in range(first - 9, first + 9) if whole[k] == cut[0])
     np.testing.assert_array_equal(cut, whole[shift : shift + len(cut)])
     assert len(soundfile.read("noise.wav")[0]) == len(whole)
+    end = HOP * (3 * RATE // HOP)  # amid speech, where a frame begins
+    soundfile.write("in.wav", recording[1][:end], RATE, subtype="FLOAT")
+    run("denoise", *common, "--vad", "short.csv", "-o", "short.wav")
+    with open("short.csv", encoding="ascii") as file:
+        assert float(file.read().splitlines()[-1].split(",")[1]) == round(end / RATE, 3)
     run("denoise", *common, "--vad", "speech.txt", "-o", "x.wav", code=2)
     run("denoise", *common, "--vad", "new/speech.csv", "-o", "x.wav", code=2)
 
