@@ -154,6 +154,8 @@ def test_a_difference_of_too_few_clips():
     both = [result("a", 0, si_sdr=1.0), result("b", 0, si_sdr=3.0)]
     one = paired_difference(both, "a", "b", "si_sdr")
     assert (one.mean, one.clips) == (-2.0, 1) and math.isnan(one.low) and math.isnan(one.high)
+    again = [replace(result("a", 0, si_sdr=9.0), seed=1), replace(both[1], seed=1)]
+    assert paired_difference([*both, *again], "a", "b", "si_sdr").mean == 2.0
     for count, certain in ((FEWEST - 1, False), (FEWEST, True)):
         few = [
             result(name, k, si_sdr=value)

@@ -10,7 +10,12 @@ from scipy.optimize import brentq
 from alphamf.audio import stft
 from alphamf.audio.stft import Frame
 from alphamf.evaluation.baselines.base import Clip
-from alphamf.evaluation.baselines.logmmse import amplitude_gain, track_noise
+from alphamf.evaluation.baselines.logmmse import (
+    SNR_SMOOTHING,
+    _gains,
+    amplitude_gain,
+    track_noise,
+)
 from alphamf.evaluation.baselines.nmf import update
 from alphamf.evaluation.baselines.registry import METHODS
 from alphamf.learnt.dictionary import Dictionary
@@ -120,6 +125,12 @@ def test_log_amplitude_gain(prior, posterior):
     log = (weight * np.log(np.maximum(amplitude, 1e-6))).sum() / weight.sum()
     found = amplitude_gain(np.array(prior), np.array(posterior)) * np.sqrt(posterior)
     assert np.log(found) == pytest.approx(log, abs=1e-3)
+
+
+def test_the_snr_of_a_steady_cell_is_directed_by_its_own_decision():
+    gain = _gains(np.full((400, 1), 40.0), np.ones((400, 1)))[-1]
+    prior = SNR_SMOOTHING * gain**2 * 40 + (1 - SNR_SMOOTHING) * 39
+    np.testing.assert_allclose(amplitude_gain(prior, np.array([40.0])), gain, rtol=1e-6)
 
 
 def tracked_share():

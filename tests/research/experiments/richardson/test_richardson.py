@@ -64,6 +64,13 @@ def test_slopes_by_the_exact_laws():
     assert of("SGRRHMC", leaps) == pytest.approx(2, abs=0.4)
 
 
+@pytest.mark.parametrize("method", ["SGHMC", "SGHMC-s", "SGRRHMC"])
+def test_theta_has_the_unit_of_its_prior_and_time_has_the_papers(method):
+    sampler = sampler_of(method, 0.01)
+    assert sampler.step_size * gaussian.SCALE == pytest.approx(0.01)
+    assert sampler.step_size * sampler.friction == pytest.approx(0.01 * gaussian.FRICTION)
+
+
 def test_moments_are_those_of_each_chain():
     class State:
         def __init__(self, step, *places):
