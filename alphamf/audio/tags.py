@@ -21,8 +21,8 @@ _ASF = {
     "title": "Title", "artist": "Author", "album": "WM/AlbumTitle",
     "albumartist": "WM/AlbumArtist", "date": "WM/Year", "genre": "WM/Genre",
     "tracknumber": "WM/TrackNumber", "discnumber": "WM/PartOfSet", "composer": "WM/Composer",
-    "copyright": "Copyright", "comment": "Description", "isrc": "WM/ISRC",
-    "language": "WM/Language",
+    "copyright": "Copyright", "comment": "Description",
+    "description": "description", "isrc": "WM/ISRC", "language": "WM/Language",
 }  # fmt: skip
 """Fields that mean the same in all formats, by mutagen's easy names, and ASF's names of them."""
 

@@ -84,7 +84,8 @@ def test_both_fades_are_straight_and_mirror_images():
     weight = np.clip(np.minimum(np.arange(20) - 2.5, 19.5 - np.arange(20)) / 4, 0, 1)
     np.testing.assert_allclose([*found.audio.T, *found.noise.T], [weight] * 2, rtol=1e-6)
     list(faded.keep([0 * ones]))  # and the end of a segment that is shorter begins without a jump
-    last = faded.segment(Segment(ones[:2], ones, ones, ones[:2], [1.0], ones), at_end=True)
+    ones = ones[:2]
+    last = faded.segment(Segment(ones, ones, ones, ones, [1.0], ones), at_end=True)
     np.testing.assert_allclose(last.audio.T, [[0.75, 0.25]])
 
 
