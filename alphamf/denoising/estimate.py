@@ -59,8 +59,7 @@ class ChannelEstimate(NamedTuple):
     # Without a second stage, the gain of linked channels is the one before the spatial filter.
     gain: Floats
     gain_std: Floats
-    # Proportion of accepted Phi proposals of speech and noise, and of moves of W and H if the
-    # sampler is one of `METROPOLIS`.
+    # Proportions of accepted proposals of Phi and, if the sampler is Metropolis, of W and H.
     acceptance: list[float]
     activity: Floats  # Probability of speech in each frame, shape (frames,)
     # How well several chains agree; None for a single chain, and for digital silence.

@@ -9,16 +9,14 @@
    voice get one spatial filter in place of their gains (`spatial`).
 5. `correct_speech`: a network corrects the speech in windows of 16 ms, within the limit; another
    one predicts the gains above its band (the second stage, `coefficients`). What is no louder than
-   the pauses of a nearly clean recording is attenuated (`faint_noise_gain`).
+   the pauses of a nearly clean recording, or far from speech, is softened (`faint_noise_gain`).
 6. `mix_dry`: mixes a part of the input in.
 
 Segments are continued by their mirror images first (`segments.continue_mirrored`), which are cut
 off before link 6. Where echo is removed, the late reverberation is taken away before the first
 link (`late_reverberation`), and link 5 has another network, the dereverberator.
 
-`estimate.sample_gains` applies links 1 and 2 to each channel, `estimate.estimate_speech` links 3 to
-5 to the channels of a segment, and `segments` link 6 after the crossfade (at low latency, `stream`
-does). Training calls the same functions, so that a network is used on what it was trained on.
+`estimate` applies links 1 to 5, `segments` link 6 after the crossfade; training, too, calls them.
 """
 
 from collections.abc import Sequence
@@ -28,8 +26,9 @@ import numpy as np
 
 from alphamf.audio import stft
 from alphamf.audio.stft import Complexes, Frame
-from alphamf.denoising import high_bands, spatial
+from alphamf.denoising import high_bands, spatial, uncertainty
 from alphamf.denoising.grids import (
+    Grid,
     Spectra,
     count_bins_within,
     grid_of,
@@ -212,26 +211,52 @@ def second_stage_coefficients(
     return Coefficients(of_noisy, of_first, tuple(rows))
 
 
+SPEECH_DB, NEAR, HUSH_DB = (-24.0, -14.0), 1.5, 20.0
+"""Levels of the result in dB of the input, none of which within `NEAR` seconds exceeds the first
+if there is no speech; then `HUSH_DB` more are taken away, up to the second one fewer."""
+
+
+def hush_gain(noisy: Sequence[Complexes], speech: Sequence[Complexes], grid: Grid) -> Floats | None:
+    """Return a gain per frame for the noise that networks left far from speech; None: no change.
+
+    `noisy`, `speech`: spectra of a segment's channels, shape (bins, frames) each.
+    """
+    from scipy.ndimage import maximum_filter1d
+
+    band = slice(*(int(hertz * grid.frame.n_fft / grid.rate) for hertz in uncertainty.BAND))
+    before, after = (
+        uncertainty.averaged(sum((np.abs(each[band]) ** 2).sum(0) for each in spectra), grid)
+        for spectra in (noisy, speech)
+    )
+    reach = round(NEAR * grid.rate / grid.frame.hop_length)
+    highest = maximum_filter1d(after / (before + TINY), 2 * reach + 1)
+    most = HUSH_DB * np.interp(10 * np.log10(highest + 1e-9), SPEECH_DB, (1, 0))
+    return uncertainty.averaged(10 ** (-most / 20), grid).astype(np.float32) if most.any() else None
+
+
+def at_least(
+    found: Sequence[Complexes], inputs: Sequence[Complexes], least: np.float32
+) -> Sequence[Complexes]:
+    """Return spectra none of whose cells is softer than `least` times the same of its input."""
+    pairs = zip(found, inputs, strict=True) if least else ()
+    raised = [np.where(np.abs(a) < least * np.abs(b), least * b, a) for a, b in pairs]
+    return raised or found
+
+
 def apply_coefficients(
     spectra: Spectra,
     first: Spectra,
     factors: Coefficients,
     network: SecondStage,
-    least: np.float32,
     faint: Floats | None,
-) -> Floats:
-    """Return speech, (samples,): both inputs combined, times `faint`; the least gain is `least`."""
+) -> Complexes:
+    """Return the spectrum of the speech, (bins, frames): both inputs combined, times `faint`."""
     native = native_grid(network, spectra.rate)
-    noisy = spectra.spectrum_on(native)
-    before = first.spectrum_on(native)
+    noisy, before = (each.spectrum_on(native) for each in (spectra, first))
     found = second_stage.speech(noisy, before, factors, np)
     if spectra.rate < network.rate:
         second_stage.keep_sibilants(found, noisy, before, native.frequencies)
-    if faint is not None:
-        found *= faint
-    if least:
-        found = np.where(np.abs(found) < least * np.abs(noisy), least * noisy, found)
-    return stft.inverse(found, native.frame, len(spectra.sound))
+    return found if faint is None else found * faint
 
 
 def shared_coefficients(
@@ -366,12 +391,7 @@ def limit_attenuation(
             mixed = high_bands.extend_gains_upwards(mixed, native)
         stacked = np.stack(spectra)
         found = list(spatial.speech(stacked, mixed))
-        if least:
-            lowest = [least * each.whole.spectrum_on(native) for each in channels]
-            found = [
-                np.where(np.abs(one) < np.abs(low), low, one)
-                for one, low in zip(found, lowest, strict=True)
-            ]
+        found = at_least(found, [each.whole.spectrum_on(native) for each in channels], least)
     return [stft.inverse(each, native.frame, len(channels[0].spectra.sound)) for each in found]
 
 
@@ -395,11 +415,14 @@ def correct_speech(
     else:
         factors = shared_coefficients(noisy, firsts, highs, network, weights, xp)
     native = native_grid(network, noisy[0].rate)
-    faint = faint_noise_gain([each.spectrum_on(native) for each in noisy])
-    return [
-        apply_coefficients(*each, factors, network, least, faint)
-        for each in zip(noisy, firsts, strict=True)
-    ]
+    sounds = [each.spectrum_on(native) for each in noisy]
+    faint = faint_noise_gain(sounds)
+    pairs = zip(noisy, firsts, strict=True)
+    found = [apply_coefficients(*each, factors, network, faint) for each in pairs]
+    if (hush := hush_gain(sounds, found, native)) is not None:
+        found = [each * hush for each in found]
+    spectra = at_least(found, sounds, least)
+    return [stft.inverse(each, native.frame, len(noisy[0].sound)) for each in spectra]
 
 
 def mix_dry(audio: Floats, speech: Floats, settings: Settings) -> Floats:

@@ -30,8 +30,7 @@ from alphamf.learnt.second_stage import Coefficients, SecondStage
 from alphamf.tools.arrays import Array, Floats, Reals, to_host
 
 QUIETEST = 1e-8
-"""Mean power of a band, relative to that of all bins, below which the band counts as empty:
-telephones, MP3 and sound of a lower rate end at an edge; above it only rounding noise is left."""
+"""Mean power of a band, relative to that of all bins, below which it counts as empty."""
 
 NARROW_TOP, MOST_ABOVE = 4400.0, 1e-5
 """A sound counts as narrow if no bin above this frequency in Hz has more power than this part of
@@ -195,15 +194,10 @@ def features_of(
     whole = high(_square(noisy))
     whole[posterior.gain.shape[0] :] = 0
     grid, frames = grid_of(dictionary), noisy.shape[1]
-    unit = density(grid, native)
+    units = (1, 1, density(grid, native), density(grid, native))
     found = [
-        _filled(interpolate_frames(to_host(each), grid, native, frames))
-        for each in (
-            posterior.gain,
-            posterior.gain_std,
-            posterior.speech * unit,
-            posterior.noise * unit,
-        )
+        _filled(interpolate_frames(to_host(each) * unit, grid, native, frames))
+        for each, unit in zip(posterior.arrays, units, strict=True)
     ]
     lower = [noisy_power, np.minimum(gain, 1), np.zeros_like(gain), left, removed]
     return [np.concatenate(each) for each in zip(lower, [whole, *found], strict=True)]

@@ -9,9 +9,8 @@ alpha = 1 and one dispersion per bin. `DELAY` spares the first 63 ms. Given the 
 stable variables Phi of S, the model is a Gaussian regression; EM alternates between the mean of
 1 / Phi and the coefficients G.
 
-Weighted prediction error is the same regression with Gaussian innovations, whose variance is free
-in every cell. Heavy tails with one dispersion take away more of the echo, and less of the speech
-(docs/quality.md): a free variance lets each cell explain itself.
+Weighted prediction error has Gaussian innovations instead, whose variance is free in every cell,
+so that each cell explains itself: less of the echo and more of the speech go (docs/quality.md).
 
 References
 ----------
@@ -59,13 +58,11 @@ VOICED = (250.0, 8000.0)
 
 DRY = (0.5, 1.0)
 """Limits in dB of how much of a recording its past explains: up to the first it is dry, from the
-second on it is not. Dry voices of the split dev have a median of .3 to .4, and one in twenty has
-above .5 (.95 at 0 dB); in rooms with an RT60 of .3 s or more, one in twenty has below .8."""
+second on not. In the split dev, one dry voice in twenty has above .5, and one room below .8."""
 
 SMALL = (0.3, 0.4)
 """Limits in seconds of a room's estimated RT60: up to the first, echo is kept; from the second on,
-it is removed. In 48 rooms of the split dev the estimate was below .35 s where the true time was
-below .3 s (with noise: in four of five rooms), and above .4 s where it was above .45 s."""
+it is removed. In 48 rooms of the split dev, times below .3 and above .45 s lay on their sides."""
 
 BRIEF = (1.2, 2.1)
 """Limits in seconds of a sound's length, with its mirror images: up to the first its echo is kept,

@@ -87,8 +87,7 @@ SPEECH_LEVEL = 2e-3
 first mode that it reaches, which is wrong if one source starts much louder than the other."""
 
 KNOWN_LEVEL = 5e-4
-"""Scale at which H of a known noise starts, to be as faint as the learned noise: EM stays in the
-first mode that it reaches. By default H's prior has a mean of one, the noise's known level."""
+"""Scale at which H of a known noise starts, as faint as the learned noise, for the same reason."""
 
 LAST_STEPS = 3
 """Steps of EM on all frames, after those on a subset."""

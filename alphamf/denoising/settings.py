@@ -33,15 +33,9 @@ HYPERPARAMETERS: dict[str, dict[str, Any]] = {
     "hamcmc-positive": {"step_size": 0.5, "decay": 0.5, "freeze": 100},
     "naive-qn": _HAMCMC,
     "hmc-positive": {"step_size": 0.2, "decay": 0.5, "freeze": 4},
-    "sghmc": _FRICTION,
-    "sghmc-splitting": _FRICTION,
-    "sghmc-baoab": _FRICTION,
-    "sghmc-em": _FRICTION,
-    "sgnht": _THERMOSTAT,
-    "sgnht-em": _THERMOSTAT,
-    "sg-nphmc": _FRICTION,
-    "sg-nphmc-em": _FRICTION,
-    "sg-nphmc-em-q": _FRICTION,
+    **dict.fromkeys(("sghmc", "sghmc-splitting", "sghmc-baoab", "sghmc-em"), _FRICTION),
+    **dict.fromkeys(("sgnht", "sgnht-em"), _THERMOSTAT),
+    **dict.fromkeys(("sg-nphmc", "sg-nphmc-em", "sg-nphmc-em-q"), _FRICTION),
 }
 """Hyperparameters of samplers, by name, for W and H of a power spectrogram with mean one.
 

@@ -24,9 +24,8 @@ from alphamf.audio.stft import Complexes
 from alphamf.tools.arrays import Floats, parts
 
 SHARED = 0.7
-"""Minimum coherence of the speech of two channels that share a voice. One voice in both has above
-.9 at 5 dB and .83 at 0 dB; two voices, each 15 dB softer in the other's channel, have .60 at most
-(docs/quality.md)."""
+"""Minimum coherence of the speech of two channels that share a voice: one voice in both has above
+.83 at 0 dB, two voices 15 dB softer in the other's channel have .60 at most (docs/quality.md)."""
 
 BLOCK = 32
 """Number of frames over which coherence is measured, half a second."""

@@ -174,13 +174,14 @@ def probability(power: Floats, gain: Floats, grid: Grid) -> Floats:
     speech = (gain * power).sum(axis=0) + tiny
     noise = ((1 - gain) * power).sum(axis=0).clip(0) + tiny
     loud = np.sort(speech)[-max(1, len(speech) // 5) :].mean()
-    ratio = _averaged(np.log(speech / noise).clip(*RATIO), grid)
-    level = _averaged(np.log(speech / loud).clip(*LEVEL), grid)
+    ratio = averaged(np.log(speech / noise).clip(*RATIO), grid)
+    level = averaged(np.log(speech / loud).clip(*LEVEL), grid)
     logit = WEIGHTS[0] * ratio + WEIGHTS[1] * level + WEIGHTS[2]
     return (1 / (1 + np.exp(-logit))).astype(np.float32)
 
 
-def _averaged(values: Reals, grid: Grid) -> Reals:
+def averaged(values: Reals, grid: Grid) -> Reals:
+    """Return a running mean over `SPAN`; values at the ends are repeated."""
     reach = round(SPAN / 2 * grid.rate / grid.frame.hop_length)
     total = np.cumsum(np.pad(values, (reach + 1, reach), mode="edge"))
     width = 2 * reach + 1

@@ -34,7 +34,6 @@ N = TypeVar("N", bound=TrainedNetwork)
 Choice = str | os.PathLike[str]
 """The file of a network or dictionary, the name of a shipped one, ``"auto"`` or ``"none"``."""
 
-
 MODELS = "a file, the name of a shipped dictionary, a Dictionary or Weights"
 """Description of what `model` accepts, for error messages."""
 
@@ -145,13 +144,9 @@ class Weights:
         """Return weights whose networks, but for the causal ones, are on the device of `xp`."""
         if xp is np:
             return self
-        return replace(
-            self,
-            refiner=self.refiner and self.refiner.to_module(xp),
-            second_stage=self.second_stage and self.second_stage.to_module(xp),
-            dereverberator=self.dereverberator and self.dereverberator.to_module(xp),
-            high_band=self.high_band and self.high_band.to_module(xp),
-        )
+        whole = ("refiner", "second_stage", "dereverberator", "high_band")
+        networks: dict[str, Any] = {name: getattr(self, name) for name in whole}
+        return replace(self, **{k: each and each.to_module(xp) for k, each in networks.items()})
 
 
 def find(

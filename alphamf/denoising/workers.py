@@ -132,8 +132,7 @@ class Workers:
         if self._settings.channels == "separate":
             futures = [self._start(partial(self._finish, weights, task)) for task in samplings]
         else:
-            # The task that starts last does the rest when the others are about to end, so that no
-            # thread waits long.
+            # The task that starts last does the rest, when the others are about to end.
             *earlier, last = samplings
             others = [self._start(task) for task in earlier]
             futures = [self._start(partial(self._finish, weights, last, others))]

@@ -11,8 +11,11 @@ import soundfile
 from alphamf import PRESETS, denoise
 from alphamf.denoising import gain
 from alphamf.denoising.gain import (
+    HUSH_DB,
+    NEAR,
     SegmentPosterior,
     correct_speech,
+    hush_gain,
     least_gain,
     limit_attenuation,
     mix_dry,
@@ -20,10 +23,11 @@ from alphamf.denoising.gain import (
     posterior_mean,
     refine_gain,
 )
-from alphamf.denoising.grids import Spectra, grid_of
+from alphamf.denoising.grids import Spectra, grid_of, native_grid
 from alphamf.denoising.posterior import Posterior, sample_posterior
 from alphamf.denoising.segments import continue_mirrored
 from alphamf.denoising.weights import find
+from alphamf.learnt.dictionary import choose
 from alphamf.tools.machine import one_thread
 
 ROOT = Path(__file__).parents[2]
@@ -86,3 +90,32 @@ def test_the_documents_name_the_links_in_their_order():
     assert re.findall(r"^\d\. `(\w+)`", gain.__doc__, re.M) == names
     table = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| \d \| `(\w+)` \|", table, re.M) == names
+
+
+@pytest.mark.parametrize(("level", "most"), [(-30.0, HUSH_DB), (-19.0, HUSH_DB / 2), (-10.0, None)])
+def test_what_is_left_far_from_speech_is_softened(level, most):
+    rng = np.random.default_rng(0)
+    native = native_grid(choose("auto", 16000), 16000)
+    noisy = rng.standard_normal((2, native.frame.bins, 700)).astype(np.complex64)
+    speech = 10 ** (level / 20) * noisy
+    found = hush_gain(noisy, speech, native)
+    if most is None:
+        assert found is None
+        return
+    np.testing.assert_allclose(found, 10 ** (-most / 20), rtol=1e-3)
+    speech[0, :, 350:400] = noisy[0, :, 350:400]  # one of both channels speaks
+    near = round(NEAR * 16000 / native.frame.hop_length) - 9
+    found = hush_gain(noisy, speech, native)
+    assert (found[350 - near : 400 + near] == 1).all()
+    np.testing.assert_allclose(found[[0, -1]], 10 ** (-most / 20), rtol=1e-3)
+
+
+def test_speech_stays_to_the_bit_where_the_rest_of_a_segment_falls_silent(monkeypatch):
+    speech, rate = soundfile.read(ROOT / "data/sample-clean.wav", dtype="float32")
+    sound = np.pad(speech[: 3 * rate], (0, 6 * rate))
+    sound += 0.3 * speech.std() * np.random.default_rng(0).standard_normal(len(sound), np.float32)
+    soft = denoise(sound, rate).audio
+    monkeypatch.setattr(gain, "HUSH_DB", 0.0)
+    before = denoise(sound, rate).audio
+    np.testing.assert_array_equal(soft[: 4 * rate], before[: 4 * rate])
+    assert np.std(soft[6 * rate :]) < 10 ** (-15 / 20) * np.std(before[6 * rate :])
