@@ -38,10 +38,9 @@ def potential(target, theta):
 def test_a_few_frames_lead_near_to_the_mode():
     """Three quarters of the way from the last steps alone to all steps on all frames."""
     target = mixture(2 * FRAMES)
-    last = replace(WHOLE, warm_up=sampling.LAST_STEPS)
     whole, coarse, few = (
         potential(target, sampling.start_chain(target, (), settings, (0, 0)))
-        for settings in (WHOLE, COARSE, last)
+        for settings in (WHOLE, COARSE, replace(WHOLE, warm_up=sampling.LAST_STEPS))
     )
     # 21100, 21850 and 24080; 22890 where W of the noise is not handed on, 24230 with H out of place
     assert coarse < whole + 0.3 * (few - whole)

@@ -136,10 +136,9 @@ def test_every_sampler_denoises_the_sample(name, preset):
 @pytest.mark.parametrize("latency", ["segments", "low"])
 def test_for_transcription_a_part_of_the_input_stays(latency):
     noisy = 0.1 * np.random.default_rng(0).standard_normal(16000).astype(np.float32)
-    streams = [Stream(8000, 1, name, latency=latency) for name in ("fast", "transcription")]
     clean, mixed = (
         np.concatenate([part.audio for part in (*each.segments(noisy), *each.rest())])
-        for each in streams
+        for each in (Stream(8000, 1, name, latency=latency) for name in ("fast", "transcription"))
     )
     np.testing.assert_allclose(mixed, 0.3 * noisy + 0.7 * clean, atol=1e-6)
 

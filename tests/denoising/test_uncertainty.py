@@ -18,20 +18,13 @@ from alphamf.learnt.dictionary import choose
 FRAME = Frame(512, 128)
 
 
-def complexes(shape: tuple[int, ...]) -> np.ndarray:
-    rng = np.random.default_rng(0)
-    real, imaginary = rng.standard_normal((2, *shape)).astype(np.float32)
-    return real + 1j * imaginary
-
-
 @given(least=st.sampled_from([0.0, 0.1, 0.5]))
 def test_the_gain_of_an_output_is_the_one_that_made_it(least):
-    noisy = complexes((20, 30))
+    noisy = np.random.default_rng(0).standard_normal((20, 60), np.float32).view(np.complex64)
     noisy[3] = 0
     gain = np.random.default_rng(1).uniform(0, 1, noisy.shape).astype(np.float32)
     found = uncertainty.output_gain(noisy, gain * noisy, np.float32(least))
-    expected = np.maximum(np.where(noisy == 0, 0, gain), least)
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    np.testing.assert_allclose(found, np.maximum(np.where(noisy == 0, 0, gain), least), atol=1e-5)
     std = uncertainty.network_gain_std(np.abs(noisy) ** 2, found, np.linspace(0, 8000, len(found)))
     assert found.dtype == std.dtype == np.float32
     assert (std[3] == 0).all() and (np.delete(std, 3, 0) > 0).all() and (std <= 0.5).all()
@@ -55,17 +48,14 @@ def test_a_cell_may_be_fainter_at_a_high_frequency_before_its_gain_is_in_doubt()
 
 
 def test_the_powers_of_a_frame_add_up_to_the_mean_square():
-    time = np.arange(8000) / 8000
-    sine = np.sin(2 * np.pi * 1000 * time).astype(np.float32)[:, None]
+    sine = np.sin(2 * np.pi * 1000 * np.arange(8000) / 8000).astype(np.float32)[:, None]
     power = uncertainty.powers(sine, FRAME, 60)
     assert power.shape == (1, 257, 60)
     np.testing.assert_allclose(power[0, :, 10:50].sum(0), 0.5, rtol=1e-3)
 
 
 def test_the_range_of_the_level_is_around_it_and_no_wider_than_no_and_all_of_the_sound():
-    shape = (2, 20, 30)
-    rng = np.random.default_rng(0)
-    power, gain, std = rng.uniform(0, 1, (3, *shape))
+    power, gain, std = np.random.default_rng(0).uniform(0, 1, (3, 2, 20, 30))
     low, middle, high = uncertainty.levels(power, gain, std).T
     assert (low <= middle).all() and (middle <= high).all()
     assert (low >= 0).all() and (high <= power.sum(1).mean(0) + 1e-9).all()

@@ -26,8 +26,7 @@ from tests.inference.targets.test_topics import corpus
 
 
 def regression(dtype=np.float64):
-    rng = np.random.default_rng(0)
-    a = rng.standard_normal((20, 3))
+    a = np.random.default_rng(0).standard_normal((20, 3))
     return LinearGaussian(a.astype(dtype), (a @ np.ones(3)).astype(dtype), 1.0, batch=4)
 
 
@@ -105,8 +104,7 @@ def test_resumed_run_is_the_unbroken_one_bit_for_bit(
 
 
 def test_finished_run_yields_nothing_and_fills_the_record(tmp_path):
-    path = tmp_path / "run.npz"
-    settings = {"steps": 6, "seed": 0, "segment": 3, "checkpoint": path}
+    settings = {"steps": 6, "seed": 0, "segment": 3, "checkpoint": tmp_path / "run.npz"}
     trace = Trace(lambda theta, target: theta)
     states = list(run(regression(), SGLD(1e-3), record=trace, **settings))
     again = Trace(lambda theta, target: theta)
@@ -155,8 +153,7 @@ def test_a_chain_that_diverges_stops_at_once_and_says_when():
 def test_mean_is_that_of_the_stacked_samples(chains, thin):
     mean = Mean(lambda theta, target: np.exp(theta), burn_in=7, thin=thin)
     states = run(regression(), SGLD(1e-3), steps=40, seed=2, chains=chains, record=mean)
-    values = [np.exp(state.theta) for state in states][6 + thin :: thin]
-    stacked = np.reshape(values, (-1, 3))
+    stacked = np.reshape([np.exp(state.theta) for state in states][6 + thin :: thin], (-1, 3))
     assert mean.count == len(stacked)
     np.testing.assert_allclose(mean.mean, stacked.mean(0), rtol=1e-12)
     np.testing.assert_allclose(mean.std, stacked.std(0), rtol=1e-10)
@@ -296,8 +293,7 @@ def test_checkpoint_holds_no_pickled_objects_and_leaves_no_other_file(tmp_path):
 
 
 def test_failed_save_keeps_the_old_checkpoint(tmp_path, monkeypatch):
-    path = tmp_path / "run.npz"
-    settings = {"seed": 0, "segment": 2, "checkpoint": path}
+    settings = {"seed": 0, "segment": 2, "checkpoint": tmp_path / "run.npz"}
     unbroken = list(run(regression(), SGLD(1e-3), steps=6, seed=0, segment=2))
     states = run(regression(), SGLD(1e-3), steps=6, **settings)
     next(states), next(states)
@@ -332,9 +328,8 @@ def test_failed_save_keeps_the_old_checkpoint(tmp_path, monkeypatch):
     ],
 )
 def test_arguments_are_refused_before_the_first_step(change, named):
-    settings = {"target": regression(), "sampler": SGLD(1e-3), "steps": 3, "seed": 0, **change}
     with pytest.raises(AlphaMFError, match=named):
-        run(**settings)
+        run(**{"target": regression(), "sampler": SGLD(1e-3), "steps": 3, "seed": 0, **change})
 
 
 @pytest.mark.parametrize("kind", [Mean, Trace, Extrapolated])

@@ -75,8 +75,7 @@ def test_discretised_law_is_that_of_the_sampler_and_no_other():
 
 def test_memory_of_hamcmc_biases_its_law_where_curvature_varies():
     """Theorem 1 of the HAMCMC paper says that it does not."""
-    sampler = HAMCMC(0.08, memory=2, gamma=1.0, trust=1.0)
-    report = check(sampler, Quartic())
+    report = check(HAMCMC(0.08, memory=2, gamma=1.0, trust=1.0), Quartic())
     assert failed(report) == WRONG
     assert report.biases[-1].bias.min() < -0.03
     assert failed(check(SGLD(0.08), Quartic())) == set()
@@ -148,11 +147,8 @@ def test_blocks_of_the_page_run(capsys):
 
 def test_figure_shows_the_bias_at_each_step_size():
     pytest.importorskip("matplotlib")
-    report = check(SGLD(H), plane(), chains=500)
-    (panel,) = report.figure().axes
-    container = panel.containers[0]
-    sizes = container.lines[0].get_xdata()
-    np.testing.assert_allclose(sizes, [H, H / 2, H / 4])
+    (panel,) = check(SGLD(H), plane(), chains=500).figure().axes
+    np.testing.assert_allclose(panel.containers[0].lines[0].get_xdata(), [H, H / 2, H / 4])
     with pytest.raises(AlphaMFError, match="no figure without"):
         check(HMC(0.5, 3), Joint(), steps=5).figure()
 

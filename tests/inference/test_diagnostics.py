@@ -21,8 +21,7 @@ DRAWS, CHAINS = 5000, 4
 @pytest.fixture(scope="module")
 def draws():
     """Return four chains of two stationary autoregressions: rho = 0.8, and none."""
-    rng = np.random.default_rng(0)
-    noise = rng.standard_normal((DRAWS, CHAINS, 2))
+    noise = np.random.default_rng(0).standard_normal((DRAWS, CHAINS, 2))
     noise[1:, :, 0] *= np.sqrt(1 - RHO**2)
     noise[:, :, 0] = lfilter([1], [1, -RHO], noise[:, :, 0], axis=0)
     return 3 + noise
@@ -46,16 +45,14 @@ def test_interleaved_chains_are_told_apart(draws):
 
 def test_rhat_tells_chains_that_disagree(draws):
     assert (diagnostics.rhat(draws) < 1.01).all()
-    apart = draws + np.arange(CHAINS)[:, None]
-    assert (diagnostics.rhat(apart) > 1.1).all()
+    assert (diagnostics.rhat(draws + np.arange(CHAINS)[:, None]) > 1.1).all()
 
 
 def test_autocorrelations_fall_geometrically(draws):
     rho = diagnostics.autocorrelation(draws, 3)
     np.testing.assert_allclose(rho[:, 0], RHO ** np.arange(1, 4), atol=0.03)
     np.testing.assert_allclose(rho[:, 1], 0, atol=0.03)
-    total = diagnostics.autocorrelation_sum(draws, 20)
-    assert total[0] == pytest.approx(RHO / (1 - RHO), rel=0.1)
+    assert diagnostics.autocorrelation_sum(draws, 20)[0] == pytest.approx(RHO / (1 - RHO), rel=0.1)
 
 
 def test_summary_of_a_run():
@@ -98,8 +95,7 @@ def test_refuses_more_lags_than_draws_and_to_interleave_no_chains(draws):
 def apart():
     """Return draws of three chains of four quantities, which agree less and less."""
     rng = np.random.default_rng(0)
-    shifts = np.array([0, 0.1, 0.5, 2])
-    return rng.standard_normal((40, 3, 4)) + np.arange(3)[:, None] * shifts
+    return rng.standard_normal((40, 3, 4)) + np.arange(3)[:, None] * np.array([0, 0.1, 0.5, 2])
 
 
 def halves(draws):
@@ -114,8 +110,7 @@ def test_split_rhat_is_that_of_the_draws(apart):
 
 
 def test_chains_that_drift_together_are_told(apart):
-    drift = apart + np.linspace(0, 5, len(apart))[:, None, None]
-    assert (split_rhat(*halves(drift)) > 1.3).all()
+    assert (split_rhat(*halves(apart + np.linspace(0, 5, len(apart))[:, None, None])) > 1.3).all()
 
 
 def test_chains_that_stand_still():

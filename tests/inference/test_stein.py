@@ -42,23 +42,18 @@ def test_is_the_kernel_of_the_langevin_operator():
     x = np.random.default_rng(0).standard_normal((4, 2))
     gamma = np.array([[2.0, -0.3], [-0.3, 0.5]])
     expected = sum(pair(one, two, gamma) for one in x for two in x)
-    found = (4 * stein_discrepancy(x, score(x), gamma)) ** 2
-    assert found == pytest.approx(expected, rel=1e-5)
-
-
-def nodes(size):
-    """Return nodes of a Gauss-Hermite rule of the Gaussian, and weights."""
-    x, w = hermegauss(size)
-    grid = np.stack([each.ravel() for each in np.meshgrid(x, x)], -1)
-    return MEAN + grid @ np.linalg.cholesky(COVARIANCE).T, np.outer(w, w).ravel() / w.sum() ** 2
+    assert (4 * stein_discrepancy(x, score(x), gamma)) ** 2 == pytest.approx(expected, rel=1e-5)
 
 
 def test_mean_of_the_kernel_under_the_target_is_zero():
-    x, weights = nodes(40)
+    """By a Gauss-Hermite rule of the Gaussian."""
+    nodes, w = hermegauss(40)
+    grid = np.stack([each.ravel() for each in np.meshgrid(nodes, nodes)], -1)
+    x, weights = MEAN + grid @ np.linalg.cholesky(COVARIANCE).T, np.outer(w, w).ravel()
     z, s = module._whitened(x, score(x), COVARIANCE)
-    means = module._kernel(z[:5], s[:5], z, s) @ weights
+    means = module._kernel(z[:5], s[:5], z, s) @ weights / w.sum() ** 2
     np.testing.assert_allclose(means, 0, atol=1e-3 * np.abs(s[:5]).max() ** 2)
-    wrong = module._kernel(z[:5], 1.2 * s[:5], z, 1.2 * s) @ weights
+    wrong = module._kernel(z[:5], 1.2 * s[:5], z, 1.2 * s) @ weights / w.sum() ** 2
     assert (np.abs(wrong) > 10 * np.abs(means)).all()
 
 

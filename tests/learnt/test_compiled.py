@@ -46,12 +46,6 @@ def case(sizes, bins, shape, seed=0):
     return features, parameters, layers.outputs(exact, features.astype(np.float64), np)
 
 
-def both(sizes, bins, shape, seed=0):
-    """Return what the compiled network gives for some features, and what NumPy does in float64."""
-    features, parameters, expected = case(sizes, bins, shape, seed)
-    return layers.CompiledNetwork(parameters, bins).outputs(features), expected
-
-
 @pytest.mark.parametrize("sizes", MORE)
 @pytest.mark.parametrize(
     ("bins", "shape"),
@@ -59,7 +53,8 @@ def both(sizes, bins, shape, seed=0):
 )
 def test_outputs_are_those_of_the_network(sizes, bins, shape):
     """Of fewer and more bins than a tile has, and of windows side by side."""
-    found, expected = both(MORE[sizes], bins, shape)
+    features, parameters, expected = case(MORE[sizes], bins, shape)
+    found = layers.CompiledNetwork(parameters, bins).outputs(features)
     assert found.dtype == np.float32 and found.shape == expected.shape
     np.testing.assert_allclose(found, expected, atol=WITHIN * np.abs(expected).max())
 
@@ -197,8 +192,7 @@ def test_a_pickled_network_holds_nothing_of_this_processor():
     before = len(pickle.dumps(refiner))
     found = refiner.refine(**posterior())
     assert len(pickle.dumps(refiner)) == before
-    again = pickle.loads(pickle.dumps(refiner)).refine(**posterior())
-    np.testing.assert_array_equal(found, again)
+    np.testing.assert_array_equal(found, pickle.loads(pickle.dumps(refiner)).refine(**posterior()))
 
 
 def test_without_a_compiler_numpy_does_the_work(monkeypatch):

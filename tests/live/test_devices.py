@@ -87,8 +87,7 @@ def test_an_output_that_takes_no_mono_gets_it_twice(monkeypatch):
 
 
 def test_sound_goes_through_in_order_after_the_margin():
-    rng = np.random.default_rng(0)
-    sound = rng.standard_normal((20 * BLOCK, 1)).astype(np.float32)
+    sound = np.random.default_rng(0).standard_normal((20 * BLOCK, 1)).astype(np.float32)
     with duplex() as running:
         source, target = sound_cards.opened
         got = []
@@ -132,8 +131,7 @@ def test_sound_is_not_late_for_ever():
         playout.put(np.ones((BLOCK, 1), np.float32))
         playout.take(BLOCK)
     playout.put(np.full((BLOCK, 1), 2, np.float32))
-    waiting = next(k for k in range(10_000) if playout.take(1)[0, 0] == 2)
-    assert waiting <= 3 * BLOCK
+    assert next(k for k in range(10_000) if playout.take(1)[0, 0] == 2) <= 3 * BLOCK
     assert lost.dropped == 1 and lost.gaps == 0
 
 

@@ -59,8 +59,7 @@ def test_a_change_of_strength_does_not_click(sound):
 def test_levels(sound):
     monitor = Monitor(stream())
     assert monitor.levels == (-100, -100, -100)
-    rng = np.random.default_rng(0)
-    noise = (0.1 * rng.standard_normal((3 * RATE, 1))).astype(np.float32)
+    noise = (0.1 * np.random.default_rng(0).standard_normal((3 * RATE, 1))).astype(np.float32)
     fed(monitor, noise)
     assert monitor.levels.input == pytest.approx(-20, abs=0.5)
     assert monitor.levels.noise == pytest.approx(-20, abs=1.5)

@@ -33,16 +33,12 @@ print(left(), round(held()))
 """
 
 
-def said(code):
-    found = subprocess.check_output([sys.executable, "-c", code], text=True).split()
-    if "False" in found:
-        pytest.skip("the C library is not glibc")
-    return [int(each) for each in found if each != "True"]
-
-
 @linux
 def test_what_was_freed_is_kept_and_then_given_back():
-    before, kept, after, held = said(KEPT)
+    found = subprocess.check_output([sys.executable, "-c", KEPT], text=True).split()
+    if "False" in found:
+        pytest.skip("the C library is not glibc")
+    before, kept, after, held = (int(each) for each in found if each != "True")
     assert kept >= 60
     assert before <= 2 and after <= 2 and held < 200
 

@@ -58,8 +58,7 @@ def test_a_method_that_lacks_clips_is_not_the_best(tmp_path):
         "fast": "3.00 ± 0.00 (best)",
         "mute": "9.00 1 of 2",
     }
-    sentence = "1.00 dB more than the best baseline, logmmse"
-    assert sentence in " ".join(found.text.split())
+    assert "1.00 dB more than the best baseline, logmmse" in " ".join(found.text.split())
 
 
 def test_speed_and_memory_are_mean_and_maximum_and_less_is_better(tmp_path):
@@ -133,8 +132,7 @@ def test_clips_whose_clean_file_has_hiss_are_apart(tmp_path):
     table = next(rows for rows in found.tables.values() if rows[0][1][0] == deep)
     assert [cell[0] for cell in table[0]] == ["method", deep, shallow]
     assert [cell[1] for cell in table[2]] == ["fast", "3.0", "4.0"]
-    text = " ".join(found.text.split())
-    assert "By clean file Hiss in a clean file counts as speech" in text
+    assert "By clean file Hiss in a clean file counts as speech" in " ".join(found.text.split())
     found = written(tmp_path, [each for each in results if each.pause_depth == 20.0])
     assert "By clean file" not in found.text
 
@@ -167,8 +165,7 @@ def test_the_result_in_one_sentence(tmp_path, gains, sentence):
         for method, those in gains.items()
         for k, gain in enumerate(those)
     ]
-    found = written(tmp_path, results)
-    assert sentence in " ".join(found.text.split())
+    assert sentence in " ".join(written(tmp_path, results).text.split())
 
 
 @pytest.mark.slow
