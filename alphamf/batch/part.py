@@ -79,6 +79,7 @@ class _Faded:
         self._position += count
         column = weight[:, None]
         mixed = np.where(column == 1, segment.audio, given + column * (segment.audio - given))
+        mixed = mixed.astype(given.dtype)  # which encoders of media files expect
         noise: Floats = (column * segment.noise).astype(np.float32)
         return segment._replace(audio=np.where(column == 0, given, mixed), noise=noise)
 

@@ -29,7 +29,6 @@ def _end_in_silence(kind: Any, error: Any, trace: Any) -> None:
 sys.excepthook = _end_in_silence
 
 sandbox.prepare()  # one for all that are forked
-
 for rate in (8000, 16000):
     network(Refiner, "auto", rate)
     network(SecondStage, "auto", rate)

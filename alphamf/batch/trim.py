@@ -78,8 +78,8 @@ class Trimmer:
             self.found = True
             self.first = max(0, round(found[0].start * self._rate) - margin)
             self._given = self.first
-        end = round(found[-1].end * self._rate) + margin
-        yield from self._until(self._given, min(self._taken, end))
+        end = min(self._taken, round(found[-1].end * self._rate) + margin)
+        yield from self._until(self._given, end)
 
     def _until(self, start: int, end: int) -> Iterator[Floats]:
         """Yield the samples from `start` to `end`, then free the memory of all before `end`."""

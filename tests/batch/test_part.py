@@ -7,6 +7,8 @@ import pytest
 import soundfile
 
 from alphamf import Segment
+from alphamf.audio.reader import read
+from alphamf.audio.writer import open_writer
 from alphamf.batch.part import _Faded
 from alphamf.cli.denoise_request import seconds
 from alphamf.errors import AlphaMFError
@@ -87,6 +89,15 @@ def test_both_fades_are_straight_and_mirror_images():
     ones = ones[:2]
     last = faded.segment(Segment(ones, ones, ones, ones, [1.0], ones), at_end=True)
     np.testing.assert_allclose(last.audio.T, [[0.75, 0.25]])
+
+
+@pytest.mark.parametrize("option", [("--start", "1"), ("--strength", "0")])
+def test_media_files(option):
+    with open_writer("a.m4a", RATE, 1, format="M4A", subtype="AAC") as file:
+        file.write(np.random.default_rng(0).normal(0, 0.1, (3 * RATE, 1)).astype(np.float32))
+    run("denoise", "a.m4a", "-o", "b.m4a", *QUICK, *option)
+    before, after = (read(name)[0] for name in ("a.m4a", "b.m4a"))
+    assert np.std(after[: RATE // 2] - before[: RATE // 2]) < 0.05 < np.std(before)
 
 
 def test_extra_outputs_are_of_the_whole():
