@@ -130,7 +130,7 @@ def verdict(odd: Odd, output: Path) -> str:
 def alike(one: np.ndarray, other: np.ndarray) -> float:
     size = min(len(one), len(other))
     found = correlate(one[:size], other[:size], method="fft")[size - 1200 : size + 1200].max()
-    return float(found / np.linalg.norm(one[:size]) / np.linalg.norm(other[:size]))
+    return float(found / (np.linalg.norm(one[:size]) * np.linalg.norm(other[:size]) + 1e-9))
 
 
 def results(folder: Path) -> list[tuple[Odd, str]]:
