@@ -106,8 +106,13 @@ def _train(
     files, tried = hold_back(group(find(clean), given["voices"]))
     with report.progress(quiet, "steps") as update:
         name = printable_name(output)
-        progress = update and (lambda found: update(name, found.step, found.steps))
-        model = train(files, **given, progress=progress, skipped=skip)
+
+        def progress(found: Any) -> None:
+            if update:
+                update(name, found.step, found.steps)
+
+        shown = progress if update else None
+        model = train(files, **given, progress=shown, skipped=skip)
     model.save(output, replace=overwrite)
     about = model.about
     if not quiet:

@@ -234,13 +234,11 @@ def hush_gain(noisy: Sequence[Complexes], speech: Sequence[Complexes], grid: Gri
     return uncertainty.averaged(10 ** (-most / 20), grid).astype(np.float32) if most.any() else None
 
 
-def at_least(
-    found: Sequence[Complexes], inputs: Sequence[Complexes], least: np.float32
-) -> Sequence[Complexes]:
+def at_least(found: Sequence[Any], inputs: Sequence[Any], least: np.float32) -> list[Any]:
     """Return spectra none of whose cells is softer than `least` times the same of its input."""
     pairs = zip(found, inputs, strict=True) if least else ()
     raised = [np.where(np.abs(a) < least * np.abs(b), least * b, a) for a, b in pairs]
-    return raised or found
+    return raised or list(found)
 
 
 def apply_coefficients(
@@ -256,7 +254,9 @@ def apply_coefficients(
     found = second_stage.speech(noisy, before, factors, np)
     if spectra.rate < network.rate:
         second_stage.keep_sibilants(found, noisy, before, native.frequencies)
-    return found if faint is None else found * faint
+    if faint is not None:
+        found *= faint
+    return found
 
 
 def shared_coefficients(
