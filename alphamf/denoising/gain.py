@@ -221,15 +221,14 @@ def hush_gain(noisy: Sequence[Complexes], speech: Sequence[Complexes], grid: Gri
 
     `noisy`, `speech`: spectra of a segment's channels, shape (bins, frames) each.
     """
-    from scipy.ndimage import maximum_filter1d
-
     band = slice(*(int(hertz * grid.frame.n_fft / grid.rate) for hertz in uncertainty.BAND))
     before, after = (
         uncertainty.averaged(sum((np.abs(each[band]) ** 2).sum(0) for each in spectra), grid)
         for spectra in (noisy, speech)
     )
     reach = round(NEAR * grid.rate / grid.frame.hop_length)
-    highest = maximum_filter1d(after / (before + TINY), 2 * reach + 1)
+    ratio = np.pad(after / (before + TINY), reach, mode="edge")
+    highest = np.lib.stride_tricks.sliding_window_view(ratio, 2 * reach + 1).max(axis=1)
     most = HUSH_DB * np.interp(10 * np.log10(highest + 1e-9), SPEECH_DB, (1, 0))
     return uncertainty.averaged(10 ** (-most / 20), grid).astype(np.float32) if most.any() else None
 
