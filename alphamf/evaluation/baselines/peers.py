@@ -176,7 +176,7 @@ MODELS = {package: files for package, *files in (DTLN, GTCRN)}
 """Files of the models, by the package of which only the models are used."""
 
 PYROOMACOUSTICS_DELAY = 256
-"""Delay in samples, at any rate: half of a frame."""
+"""Delay of Pyroomacoustics in samples, at every sampling rate: half of a frame."""
 
 
 def _noisereduce(clip: Clip, stationary: bool) -> Floats:

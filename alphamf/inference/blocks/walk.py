@@ -173,7 +173,7 @@ class Predictions:
         self.visits: Array = np.full((chains, blocks), -1)
 
     def add(self, chain: Chain, position: int, steps: int) -> None:
-        """Add the predictions of the blocks that are paired on this rank."""
+        """Add the paired blocks' predictions; `position`: which of their state arrays to use."""
         kept = steps > self.burn_in
         first = not kept or self.visits[chain.number, chain.part] < 1
         for b, j in chain.paired_blocks():

@@ -87,7 +87,7 @@ def run_network(
 ) -> NetworkSpeech:
     """Run a refiner or a second stage on the `part` of clips, and return its output.
 
-    `parameters`: as `alphamf.learnt.network.shapes` names them. `exponent`: for refiners only.
+    `parameters`: named as in `alphamf.learnt.network.shapes`. `exponent`: of a refiner's gain.
     """
     if isinstance(clips, FirstStageClip | CausalClip):
         return _refined(parameters, clips, grid, part, exponent)

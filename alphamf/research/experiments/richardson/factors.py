@@ -27,7 +27,7 @@ from alphamf.tools.arrays import Array
 
 GAMMA = 2e-6
 STEPS, BURN_IN = 10_500, 500
-"""Steps of SGLD, in all and dropped before averaging; SGRRLD has half of both."""
+"""Steps of SGLD in the full form: all, and those dropped first; SGRRLD has half of both."""
 
 EVERY = 10
 """Predictions are averaged over every tenth iteration of SGLD, and every fifth of SGRRLD."""
