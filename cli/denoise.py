@@ -237,7 +237,7 @@ def denoise(
         bool,
         option(
             RUN,
-            "Give identical results on every x86-64 processor with AVX2; takes longer.",
+            "Give identical results on x86-64 processors with AVX2 (Linux, macOS); takes longer.",
             "--deterministic",
         ),
     ] = False,

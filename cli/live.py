@@ -215,7 +215,7 @@ def live(
         typer.Option(
             metavar="FOLDER|FILE",
             help="Record the sound before and after denoising: as talk.wav and talk.denoised.wav "
-            "if talk.wav is given; otherwise in a folder, named after the time of the recording.",
+            "if talk.wav is given; if a folder is given, in files in it named after the time.",
         ),
     ] = None,
     virtual_mic: Annotated[

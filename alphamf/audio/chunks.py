@@ -70,7 +70,7 @@ def walk(data: Scan, order: Order) -> Iterator[Chunk]:
 
 
 def _measure(data: Scan, found: Chunk) -> Extent:
-    """Return the extent of a file with the chunk of samples `found`; pieces correct its size."""
+    """Return a file's extent, given its chunk of samples; its `pieces` replace a wrong size."""
     start, promised, order, size = found.start, found.length, found.order, data.size
     there = size - start
     end = end_of_chunks(data, start + promised, order)

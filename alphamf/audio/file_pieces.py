@@ -177,7 +177,7 @@ _KEPT = 4
 
 
 class Scan:
-    """The bytes of a file from a position on, each of which a forward scan reads about once."""
+    """The bytes of a file from a position on; read in order, each is read from disk about once."""
 
     def __init__(self, file: BinaryIO, name: str = "", size: int | None = None) -> None:
         self.name = name

@@ -212,8 +212,8 @@ def second_stage_coefficients(
 
 
 SPEECH_DB, NEAR, HUSH_DB = (-24.0, -14.0), 1.5, 20.0
-"""Levels of the result in dB of the input, none of which within `NEAR` seconds exceeds the first
-if there is no speech; then `HUSH_DB` more are taken away, up to the second one fewer."""
+"""Highest level of result over input, in dB, within `NEAR` seconds of a frame: up to the first, the
+frame loses `HUSH_DB` dB more; from the second on, nothing; in between, linearly less."""
 
 
 def hush_gain(noisy: Sequence[Complexes], speech: Sequence[Complexes], grid: Grid) -> Floats | None:

@@ -198,8 +198,8 @@ def atomic_file(
 
     The file is in the folder of the target, with a name derived from the target's, and is locked: a
     file of a killed run is replaced, and a concurrent second writer gets an AlphaMFError. On Linux,
-    the yielded path refers to the open file itself, whatever happens to the folder. A stream, pipe
-    or device gets a copy at the end. Without `replace`, a target with content is an error.
+    the path is that of the open file. A stream, pipe or device gets a copy at the end. `within`: as
+    in `refuse_links`. Without `replace`, a target with content is an error.
     """
     if not isinstance(target, (str, os.PathLike)):
         with _copied(target, "standard output") as copy:
