@@ -153,7 +153,7 @@ def _workers(jobs: list[Job], device: str, wanted: int | None) -> int:
 
 
 def _stays_here(jobs: list[Job], device: str) -> bool:
-    """Return whether this process does the work itself: for standard streams and on a GPU."""
+    """Return whether this process works itself: for standard streams, or if not on ``cpu``."""
     return device != "cpu" or any(STREAM in (job.source, job.output) for job in jobs)
 
 

@@ -35,8 +35,8 @@ def denoise(
         list[str],
         typer.Argument(
             metavar="INPUTS",
-            help="Audio files, folders or quoted patterns ('talks/**/*.wav'); - for standard "
-            "input.",
+            help="Audio or video files, folders or quoted patterns ('talks/**/*.wav'); - for "
+            "standard input.",
             show_default=False,
         ),
     ],
@@ -44,16 +44,16 @@ def denoise(
         str | None,
         option(
             OUTPUT,
-            "Output file, for a single input; - for standard output.",
+            "Output of a single input; - for standard output.",
             "--output",
             "-o",
             metavar="FILE",
-            show_default="NAME.denoised.EXT",
+            show_default="NAME.denoised.EXT; - for the input -",
         ),
     ] = None,
     output_dir: Annotated[
         str | None,
-        option(OUTPUT, "Folder for the outputs; it is created if needed.", metavar="DIR"),
+        option(OUTPUT, "Folder for denoised files; created if needed.", metavar="DIR"),
     ] = None,
     name: Annotated[
         str | None,
@@ -69,7 +69,7 @@ def denoise(
     ] = False,
     tag: Annotated[
         bool,
-        option(OUTPUT, "Add 'denoised by alphamf' to the history tag of the outputs.", "--tag"),
+        option(OUTPUT, "Add 'denoised by alphamf VERSION' to the outputs' history tag.", "--tag"),
     ] = False,
     start: Annotated[
         str | None,
@@ -88,7 +88,7 @@ def denoise(
         option(
             SOUND,
             "Time range with noise only, such as 0:00-0:03, in each file; for several, use commas "
-            "or repeat the option. It becomes silent, and is also used to estimate the noise in "
+            "or repeat the option. Its sound is removed as noise and used to estimate the noise in "
             "the rest of the recording.",
             metavar="START-END",
         ),
@@ -111,14 +111,13 @@ def denoise(
         ),
     ] = None,
     max_attenuation: Annotated[
-        float | None, option(SOUND, "Maximum attenuation in dB.", metavar="DB")
+        float | None, option(SOUND, "Maximum attenuation of the noise, in dB.", metavar="DB")
     ] = None,
     trim_silence: Annotated[
         bool,
         option(
             SOUND,
-            "Cut the sound before the first and after the last speech, except for 0.2 s; keep the "
-            "pauses.",
+            "Cut the sound before the first and after the last speech (but 0.2 s); keep pauses.",
             "--trim-silence",
         ),
     ] = False,
@@ -161,8 +160,8 @@ def denoise(
         list[str] | None,
         option(
             MODEL,
-            "Network to use in place of those that fit the model: a refiner, such as a file from "
-            "'alphamf adapt', or a second stage; repeat the option for both. none: no network.",
+            "Networks to use in place of those that fit the model: a refiner, such as a file from "
+            "'alphamf adapt', and, if the option is repeated, a second stage. none: no network.",
             metavar="NAME|FILE|none",
         ),
     ] = None,
@@ -196,14 +195,13 @@ def denoise(
         ),
     ] = None,
     reference: Annotated[
-        str | None, option(EXTRA, "Clean speech to compute scores against.", metavar="CLEAN")
+        str | None, option(EXTRA, "File with the clean speech, to compute scores.", metavar="CLEAN")
     ] = None,
     raw: Annotated[
         str | None,
         option(
             RUN,
-            "The input is headerless PCM, such as 48000:1:s16 (with a pipe and --latency low "
-            "only).",
+            "The input is headerless PCM, such as 48000:1:s16; needs '- -o - --latency low'.",
             metavar="RATE:CHANNELS:FORMAT",
         ),
     ] = None,
@@ -214,7 +212,7 @@ def denoise(
         int | None,
         option(
             RUN,
-            "Audio track of a video to denoise; the others are copied unchanged.",
+            "Number of a video's audio track to denoise; a video as output keeps the others.",
             metavar="N",
             show_default="the default one",
         ),
@@ -223,15 +221,15 @@ def denoise(
         int | None,
         option(
             RUN,
-            "Number of files, or of segments of one file, to process in parallel.",
+            "Number of files or of their segments to process in parallel.",
             metavar="N",
-            show_default="one per core",
+            show_default="one per core; GPU: 16",
         ),
     ] = None,
     cluster: Cluster = None,
     device: Annotated[
         Literal["cpu", "cuda", "auto"],
-        option(RUN, "Device for the chains and networks; auto: a CUDA GPU if there is one."),
+        option(RUN, "Device for the computation; auto: a CUDA GPU if any; low latency: only cpu."),
     ] = "cpu",
     deterministic: Annotated[
         bool,
@@ -262,8 +260,8 @@ def denoise(
 ) -> None:
     """Remove noise from speech recordings.
 
-    Outputs keep sampling rate, channels, sample format and, unless trimmed, length. In folders and
-    patterns, files whose output exists are skipped, so the same command continues a stopped run.
+    Outputs keep rate, channels, sample format and, unless trimmed, length. Files from folders and
+    patterns whose output exists are skipped without --overwrite, so a stopped run can be continued.
     """
     values = locals()
     with report.user_errors(as_json=as_json):

@@ -25,7 +25,7 @@ STDOUT = "standard output"
 REAL_TIME = "a pipe in real time"
 NOT_REAL_TIME = "no pipe in real time"
 ELSEWHERE = "a cluster of other machines"
-"""Conditions that several options fulfil together, as `CONFLICTS` names them."""
+"""Conditions that depend on the values of options, as `CONFLICTS` names them."""
 
 
 class Conflict(NamedTuple):
@@ -104,7 +104,7 @@ def is_real_time(values: Mapping[str, Any]) -> bool:
 
 
 def _given(values: Mapping[str, Any]) -> set[str]:
-    """Return the given options, also as ``name=value``, and the conditions that they fulfil."""
+    """Return the options that are set, also as ``name=value``, and the conditions they fulfil."""
     given = {name for name, value in values.items() if value not in (None, False, [], ["none"])}
     given |= {f"{name}={value}" for name, value in values.items() if isinstance(value, str)}
     stdin = STREAM in values["inputs"]
@@ -198,7 +198,7 @@ def part(start: str | None, end: str | None) -> Part | None:
 
 
 def noise_ranges(noise_from: list[str] | None) -> TimeRanges:
-    """Return the time ranges with noise only, in order."""
+    """Return the time ranges with noise only, in seconds and in order."""
     from alphamf.denoising.hints import check_ranges
 
     texts = [text for each in noise_from or () for text in each.split(",")]
@@ -206,7 +206,7 @@ def noise_ranges(noise_from: list[str] | None) -> TimeRanges:
 
 
 def observe(outputs: dict[str, Any], reference: str | None, *, overwrite: bool) -> Observe:
-    """Return a function that creates the observer of a file, to write its additional outputs."""
+    """Return a function that makes the observer of a file, for additional outputs and scores."""
     from alphamf.batch.observers import Observers
 
     if reference is None:

@@ -26,8 +26,8 @@ NEWER |= {"AVX512_KNL", "AVX512_KNM", "AVX512_ICL", "AVX512_SPR"}
 all versions of NumPy; others that it finds are disabled, too."""
 
 TUNABLES, CAPABILITIES = "GLIBC_TUNABLES", "glibc.cpu.hwcaps="
-"""Tunables that hide AVX2 or FMA are removed: otherwise, the C library's exponential, logarithm and
-sine are not the same on all processors with AVX2 and FMA."""
+"""Environment variable, and the tunable in it that is removed because it can hide AVX2 or FMA: then
+the C library's exponential, logarithm and sine would differ between processors."""
 
 
 def restart_early() -> None:

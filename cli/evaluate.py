@@ -52,7 +52,7 @@ def evaluate(
         option(
             CORPUS,
             "Clean speech: a folder, or a pattern in quotes.",
-            metavar="DIR",
+            metavar="DIR|GLOB",
             show_default=False,
         ),
     ] = None,
@@ -91,7 +91,7 @@ def evaluate(
         ),
     ] = None,
     model: Annotated[str, model_option(METHOD)] = "auto",
-    seed: Annotated[int, seed_option("result", METHOD)] = 0,
+    seed: Annotated[int, seed_option("scores on the same machine", METHOD)] = 0,
     asr: Annotated[
         str | None,
         option(
@@ -128,7 +128,7 @@ def evaluate(
         int | None, option(RUN, "Number of processes.", metavar="N", show_default="one per core")
     ] = None,
     cluster: Cluster = None,
-    as_json: Annotated[bool, json_option("result")] = False,
+    as_json: Annotated[bool, json_option("clip and method")] = False,
     no_sandbox: NoSandbox = False,
     quiet: Quiet = False,
 ) -> None:
@@ -136,7 +136,7 @@ def evaluate(
 
     Give two folders, --clean and --noisy, or --pairs, the table that 'alphamf mix' writes. Files
     are matched by name: clean/sp01.wav with car_5dB/sp01.wav or sp01_car_sn5.wav.
-    Tables and report show all methods that the folder of results has for these clips.
+    Without --only, tables and report show all methods with results for these clips in the folder.
     """
     crashes: list[str] = []
     with report.user_errors(as_json=as_json):
@@ -213,7 +213,7 @@ def _run(
     as_json: bool,
     quiet: bool,
 ) -> list[Result]:
-    """Run the jobs, print each result, and return all results in the order of the jobs."""
+    """Run the jobs, pass each result to `_report`, and return all results in the jobs' order."""
     from alphamf.evaluation import runner
 
     done: dict[str, Result] = {}

@@ -24,7 +24,7 @@ def experiment(
         str,
         typer.Argument(metavar="[NAME|list]", help="Name of the experiment; 'list' lists all."),
     ] = "list",
-    full: Annotated[bool, typer.Option("--full", help="Use the paper's data and steps.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Run in full instead of shortened.")] = False,
     output: Annotated[
         Path, typer.Option(metavar="DIR", help="Folder for the table, figure and numbers.")
     ] = Path("experiments"),
@@ -37,7 +37,7 @@ def experiment(
     seed: Annotated[
         int,
         typer.Option(
-            metavar="N", min=0, help="Seed of the random numbers; the same seed gives the same run."
+            metavar="N", min=0, help="Seed of the random numbers; equal seeds give equal numbers."
         ),
     ] = 0,
     quiet: Quiet = False,

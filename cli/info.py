@@ -156,7 +156,7 @@ def _decibels(amplitude: float) -> float | None:
 
 
 def _tracks(reader: Reader) -> dict[str, str]:
-    """Return which audio track of a media file is used, and which other streams the file has."""
+    """Return as text, by heading, a media file's track in use and its other streams, or {}."""
     track = reader.track
     if track is None:
         return {}

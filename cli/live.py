@@ -83,7 +83,7 @@ KEYS = "+ and - strength   b bypass   q quit"
 
 
 def lost_words(lost: LostSound) -> str:
-    """Describe in words how much sound has been lost so far."""
+    """Describe in words how often sound has been lost so far."""
     return (
         f"xruns {lost.overflows} in, {lost.underflows} out; "
         f"late {lost.gaps} gaps, {lost.dropped} dropped"
@@ -215,7 +215,7 @@ def live(
         typer.Option(
             metavar="FOLDER|FILE",
             help="Record the sound before and after denoising: as talk.wav and talk.denoised.wav "
-            "if talk.wav is given; if a folder is given, in files in it named after the time.",
+            "if talk.wav is given; in a folder, the names of both files contain the date and time.",
         ),
     ] = None,
     virtual_mic: Annotated[
@@ -231,7 +231,7 @@ def live(
     """Denoise a microphone in real time, for headphones or calls, with a delay of about 0.15 s.
 
     Keys: + and - change the strength, b plays the unprocessed input, q or Ctrl-C quits. Needs the
-    extra `live`. docs/live.md explains how to use it in a video call or OBS.
+    extra `live`, except for --virtual-mic, which has no keys. docs/live.md explains calls and OBS.
     """
     with report.user_errors():
         if list_devices:
@@ -262,7 +262,7 @@ def live(
 
 
 def _virtual_microphone(given: list[str], strength: float, *, quiet: bool) -> None:
-    """Run a virtual microphone until Ctrl-C; raise an AlphaMFError if `given` has options."""
+    """Run a virtual microphone until Ctrl-C; refuse the options whose names are in `given`."""
     from alphamf.cli.plugin import plugin_file
     from alphamf.live.devices import NAME, run_virtual_microphone
 
@@ -303,7 +303,7 @@ def _run(
     *,
     quiet: bool,
 ) -> None:
-    """Denoise until q or Ctrl-C; then print how much sound was lost, unless `quiet`."""
+    """Denoise until q or Ctrl-C; unless `quiet`, print first the latency, last the lost sound."""
     from alphamf.denoising.stream import Stream
     from alphamf.live.duplex import Duplex
     from alphamf.live.monitor import Monitor, MonitorThread, Take
@@ -332,7 +332,7 @@ def _run(
 
 
 def _watch(running: MonitorThread, monitor: Monitor, lost: LostSound, *, quiet: bool) -> None:
-    """Show levels and act on key presses until the user presses q."""
+    """Show levels, unless `quiet`, and act on key presses until the user presses q."""
     with read_keys() as pressed, live_display(
         monitor, lost, quiet=quiet, keys=pressed is not None
     ) as show:  # fmt: skip

@@ -118,7 +118,7 @@ def mix(
 
 
 def _ratios(text: str, most: float) -> list[float]:
-    """Return the distinct numbers of ``--snr``, in the order given."""
+    """Return the distinct numbers of ``--snr`` in order; refuse those beyond -`most` to `most`."""
     try:
         # As folders are named: six digits, and no negative zero.
         found = [float(f"{float(word):g}") + 0.0 for word in text.split(",")]

@@ -52,7 +52,7 @@ Clean = Annotated[
 ]
 """The argument ``CLEAN`` of ``alphamf train`` and ``alphamf mix``."""
 
-Quiet = Annotated[bool, option(RUN, "Print errors only.", "--quiet", "-q")]
+Quiet = Annotated[bool, option(RUN, "Print no messages except errors.", "--quiet", "-q")]
 """The option ``--quiet``, which most commands have."""
 
 
@@ -79,7 +79,7 @@ def model_option(panel: str) -> Any:
     """Return the option ``--model``, listed under the help heading `panel`."""
     return option(
         panel,
-        "Speech model: auto (by rate), a name from 'alphamf models', or a file of 'alphamf train'.",
+        "Speech model: auto (by rate), speech-8k, speech-16k, or a file of 'alphamf train'.",
         metavar="NAME|FILE",
     )
 
@@ -103,7 +103,7 @@ def check_least(option: str, value: int | None, least: int) -> None:
 
 
 def check_streams(jobs: Iterable[Job]) -> None:
-    """Raise an AlphaMFError if audio would go through a closed standard stream or a terminal."""
+    """Raise an AlphaMFError if audio would use an unusable standard stream or a terminal."""
     for job in jobs:
         if job.source == STREAM:
             report.check_input()
@@ -119,7 +119,7 @@ def check_streams(jobs: Iterable[Job]) -> None:
 
 
 def parse_share(option: str, text: str) -> float:
-    """Return ``0.5`` or ``50%`` as a number from 0 to 1; raise an AlphaMFError for other texts."""
+    """Return a text such as ``0.5`` or ``50%`` as a number; refuse all but 0 to 1, 0% to 100%."""
     number, percent = text.strip().removesuffix("%"), text.strip().endswith("%")
     try:
         found = float(number) / (100 if percent else 1)

@@ -7,7 +7,7 @@ from alphamf.cli import report
 plugin = typer.Typer(
     rich_markup_mode=None,
     no_args_is_help=True,
-    help="Install alphamf in other programs as a LADSPA, LV2 or VST3 plug-in; see docs/plugins.md.",
+    help="Install or remove alphamf as a LADSPA, LV2 or (Linux) VST3 plug-in; see docs/plugins.md.",
 )
 
 

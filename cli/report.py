@@ -208,7 +208,7 @@ def _on_the_terminal(bars: Any) -> Iterator[None]:
 
 @contextmanager
 def progress(quiet: bool, unit: str = "s", items: int = 1) -> Iterator[Update | None]:
-    """Yield a callback that shows a progress bar per item; None if `quiet` or no terminal."""
+    """Yield a callback that shows a bar per item, in `unit`; None if `quiet` or no terminal."""
     if quiet or not sys.stderr.isatty():
         yield None
         return

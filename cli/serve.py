@@ -32,7 +32,7 @@ def serve(
         list[str] | None,
         option(
             NETWORK,
-            "Host name under which browsers on other machines reach the server.",
+            "Host name by which browsers elsewhere reach the server; can be repeated.",
             metavar="HOST",
             show_default=False,
         ),
@@ -59,8 +59,8 @@ def serve(
 ) -> None:
     """Denoise recordings in the browser, on a web page served by this machine.
 
-    Recordings do not leave this machine: the page talks only to this command, which accepts only
-    local connections unless --host is given. Press Ctrl-C to stop it; it leaves no files behind.
+    Unless --host is given, recordings do not leave this machine: the page talks only to this
+    command, which accepts only local connections. Ctrl-C stops it; it leaves no files behind.
     """
     with report.user_errors():
         if not 0 <= port <= 65535:

@@ -32,7 +32,7 @@ def train(
     ] = None,
     rank: Annotated[int, typer.Option(metavar="K", help="Number of spectra to learn.")] = 60,
     alpha: Annotated[
-        float, typer.Option(metavar="A", help="Tail index, 0.5 to 2; values near 1 denoise best.")
+        float, typer.Option(metavar="A", help="Tail index of the model, 0.5 to 2; best near 1.")
     ] = 1.0,
     voices: Annotated[
         str,
@@ -58,7 +58,7 @@ def train(
         ),
     ] = None,
     steps: Annotated[int, typer.Option(metavar="N", help="Number of training steps.")] = 200,
-    seed: Annotated[int, seed_option("model")] = 0,
+    seed: Annotated[int, seed_option("model on the same machine")] = 0,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Overwrite the model if it exists.")
     ] = False,
@@ -177,7 +177,7 @@ def _report_skipped(skipped: list[str], sentence: str) -> None:
 
 
 def check_output(output: str, *, overwrite: bool) -> None:
-    """Raise an AlphaMFError before the work starts if the output file cannot be written."""
+    """Raise an AlphaMFError if an output must not or cannot be written, or is not an .npz file."""
     if not output.lower().endswith(".npz"):
         raise AlphaMFError(f"the output of -o must end in .npz, not {printable_name(output)}")
     check_writable(output)

@@ -14,9 +14,9 @@ STRENGTH = 0.7
 
 
 class EvenStream:
-    """Takes 16-bit samples, and returns as many denoised ones: those of 40 ms earlier.
+    """A stream that denoises 16-bit samples, and returns as many as it gets, 40 ms later.
 
-    A new `strength`, from 0 to 1, is reached gradually, at the end of the samples of a call.
+    A new `strength`, from 0 to 1, is approached sample by sample, and reached at the end of a call.
     """
 
     def __init__(self, rate: int, channels: int, strength: float) -> None:
@@ -28,7 +28,7 @@ class EvenStream:
         self._heard, self._cleaned = late, late
 
     def process(self, data: bytes | memoryview, strength: float) -> Samples:
-        """Return as many denoised samples as `data` (interleaved) has, as (samples, channels)."""
+        """Return as many denoised samples as interleaved `data` has, shape (samples, channels)."""
         samples = np.frombuffer(data, np.int16)
         if len(samples) % self.channels:
             raise AlphaMFError(f"{len(samples)} samples are not {self.channels} channels")

@@ -6,7 +6,7 @@ from alphamf.agents.even_stream import STRENGTH, EvenStream, check_strength
 
 
 class AlphaMFProcessor(rtc.FrameProcessor[rtc.AudioFrame]):  # type: ignore[misc]
-    """Removes noise from the frames of a track, with 40 ms of delay.
+    """A processor that removes noise from the frames of a track, with 40 ms of delay.
 
     While `enabled` is False, LiveKit passes frames on by itself, without this delay.
 

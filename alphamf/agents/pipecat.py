@@ -11,7 +11,7 @@ from alphamf.agents.even_stream import STRENGTH, EvenStream, check_strength
 
 
 class AlphaMFFilter(BaseAudioFilter):  # type: ignore[misc]  # its types are not read
-    """Removes noise before voice activity detection and recognition, with 40 ms of delay.
+    """A filter that removes noise before voice activity detection, with 40 ms of delay.
 
     Pipecat's control frames switch it on or off and change its `strength`, without a jump in time.
 
@@ -45,14 +45,14 @@ class AlphaMFFilter(BaseAudioFilter):  # type: ignore[misc]  # its types are not
             self._stream = None
 
     async def process_frame(self, frame: FilterControlFrame) -> None:
-        """Switch the filter on or off, or set its strength, as the frame says; ignore others."""
+        """Switch the filter on or off or set its strength, as a frame says; ignore other frames."""
         if isinstance(frame, FilterEnableFrame):
             self._enabled = frame.enable
         elif isinstance(frame, FilterUpdateSettingsFrame) and "strength" in frame.settings:
             self._strength = check_strength(frame.settings["strength"])
 
     async def filter(self, audio: bytes) -> bytes:
-        """Return as many samples of 40 ms ago, denoised if enabled; without a stream, `audio`."""
+        """Return `audio` delayed by 40 ms, and denoised if enabled; without a stream, unchanged."""
         if self._stream is None:
             return audio
         return self._stream.process(audio, self._wanted).tobytes()

@@ -177,7 +177,7 @@ _KEPT = 4
 
 
 class Scan:
-    """The bytes of a file from a position on; read in order, each is read from disk about once."""
+    """The bytes of a file from a position on; if read in order, they are read from disk once."""
 
     def __init__(self, file: BinaryIO, name: str = "", size: int | None = None) -> None:
         self.name = name

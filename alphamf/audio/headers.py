@@ -22,7 +22,7 @@ def check_au(data: Scan, *, order: Literal["<", ">"]) -> Extent:
 
 
 def check_nist(data: Scan) -> Extent:
-    """Return the extent of a NIST SPHERE file; the length of a compressed one is not checked."""
+    """Return a NIST SPHERE file's extent; its length is not checked if Shorten compressed it."""
     size = data.size
     begin = re.match(rb"NIST_1A\s+(\d{1,7})\s", data.get(0, 16))
     if begin is None:

@@ -116,7 +116,7 @@ def measure(audio: Floats, rate: int) -> Levels:
 
 
 def loudness(levels: Levels, gains: NDArray[np.float64] | None = None) -> float | None:
-    """Return the LUFS after `gains`, one per block; None below 0.4 s or if all is below -70."""
+    """Return the LUFS after `gains` per block; None if shorter than 0.4 s or below -70 LUFS."""
     powers = levels.powers if gains is None else levels.powers * gains**2
     total = np.concatenate([[0.0], np.cumsum(powers)])
     steps = np.arange(levels.frames // levels.step + 1) * levels.step / levels.size
@@ -237,7 +237,7 @@ def amplified(
 class Normalizer:
     """Buffer for samples, which `finish` passes to a `Writer` at the wanted loudness.
 
-    The samples are stored in a temporary file, with four bytes per sample.
+    The samples are stored in a temporary file, which `stack` closes; a sample takes four bytes.
 
     `rate`, `channels`: sampling rate in Hz and number of channels of the recording. `loudness`: the
     loudness to reach, in LUFS.

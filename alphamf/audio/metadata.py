@@ -262,7 +262,7 @@ _NOTED = ("WAV", "AIFF", "MP3", "FLAC", "OGG", "MP4", "ASF", "MATROSKA")
 """Families that can store a line of history; in Matroska the muxer writes it."""
 
 _LONGEST = 300
-"""Maximum number of characters of a note."""
+"""Maximum number of characters of a note on losses from a confined process."""
 
 
 def family(format: str) -> str:
@@ -279,7 +279,7 @@ def check(format: str, history: str | None) -> None:
 def keep(
     source: Path | None, form: str, output: Path, format: str, history: str | None
 ) -> str | None:
-    """Copy an input's metadata and add `history`, if given; return a note on losses, or None."""
+    """Copy metadata of a file in format `form`, add any `history`; return a note on any losses."""
     kind = family(format)
     same = source is not None and family(form) == kind
     if kind in ("WAV", "AIFF"):

@@ -44,9 +44,9 @@ class _Promise(NamedTuple):
 
 
 def check(data: Scan) -> Extent:
-    """Return a recording's extent; its `cut` says if frames at its end are missing or incomplete.
+    """Return a recording's extent; `cut` says if frames are missing, where a header counts them.
 
-    If another recording follows, with its own header or another sampling rate, this one ends there.
+    If another recording follows, with its own header or another format, this one ends there.
     libsndfile reads no more frames than the header counts, and fails at bytes that are no frame, so
     the pieces of the extent are tags, frames, and a header with the right count.
     """
@@ -193,7 +193,7 @@ def _promise(data: Scan, at: int) -> _Promise | None:
 
 
 def _next_frame(data: Scan, at: int) -> int | None:
-    """Return the position of the next frame that is followed by a similar one; None if none is."""
+    """Return the position of the next frame that a similar one follows, or None."""
     at = tag_end(data, at)
     while (at := data.find(_HEAD, 3, at)) >= 0:
         frame = _frame(data.get(at, 4))

@@ -234,7 +234,7 @@ def _sound_file(source: Openable, ending: str, stack: ExitStack) -> Any:
 
 
 def _opened(source: Openable, stack: ExitStack, *words: Any, **named: Any) -> Any:
-    """Open a file, and give it to libsndfile as a stream; `stack` closes both."""
+    """Return a file as `soundfile.SoundFile`, made with `words` and `named`; `stack` closes it."""
     import soundfile
 
     stream = stack.enter_context(source.open("rb"))

@@ -1,10 +1,10 @@
 """Estimate a room from recorded speech: reverberation times and direct-to-reverberant ratio.
 
 Only the recording is needed. The room limits how fast the level of speech falls in an octave band.
-The features are quantiles of falls within a lag, and of falling slopes. Linear functions of them,
-fitted to voices in known rooms, give the logarithm of the reverberation time (RT60), the ratio in
-dB, and the size of the error. The statistics are those of Wen, Habets and Naylor, ICASSP 2008, and
-Eaton, Gaubitch and Naylor, ICASSP 2013.
+The main features are quantiles of falls within a lag, and of falling slopes. Linear functions of
+them, fitted to voices in known rooms, give the ratio in dB, and the logarithms of the reverberation
+time (RT60) and of the size of the error. The statistics are those of Wen, Habets and Naylor, ICASSP
+2008, and Eaton, Gaubitch and Naylor, ICASSP 2013.
 """
 
 import json
@@ -45,7 +45,7 @@ COUNTS = (12, 30)
 FEATURES = len(DROPS) + len(SLOPES) + len(COUNTS) + 3
 
 PEAK, PEAK_TOP = 6, 15.0
-"""Frames on each side of a peak, at most 1.5 dB louder; its largest depth in dB (see `DEEPEST`)."""
+"""Frames per side of a peak, at most 1.5 dB louder; its least level in dB below the loud part."""
 
 DEEPEST, LEAST = 60.0, 15.0
 """Depth in dB below the loud part to which lower levels are raised; least depth of the quiet part.

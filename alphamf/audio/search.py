@@ -27,10 +27,10 @@ class InputFile(NamedTuple):
 def expand(
     name: str, skipped: str | None = None, passed: set[str] | None = None
 ) -> Iterator[InputFile]:
-    """Yield files by name, folder or pattern; raise an AlphaMFError on errors or if there are none.
+    """Yield a named file, which need not exist, or recordings found in a folder or by a pattern.
 
-    A search follows links to folders, but not in circles; a subfolder `skipped`, pipes, devices and
-    sockets are left out. If it finds files, `passed` receives recordings with unknown extensions.
+    A search omits the folder `skipped` and hidden, special and denoised files. If it finds files,
+    `passed` gets recordings of unknown extension. Errors, or no files, raise an AlphaMFError.
     """
     failed: list[OSError] = []
     if os.path.isdir(name):
@@ -124,7 +124,7 @@ def _match(pattern: str, skipped: str | None, failed: list[OSError]) -> Iterator
 
 
 def _is_recording(path: str) -> bool:
-    """Return whether a visible regular file, no result, is a recording by name or first bytes."""
+    """Return whether a file is a recording by name or start; not if hidden, special or denoised."""
     name = os.path.basename(path)
     if name.startswith(".") or os.path.splitext(name)[0].endswith(RESULT) or is_special(path):
         return False

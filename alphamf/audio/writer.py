@@ -49,10 +49,7 @@ def compression(
 
 
 def _level(kilobits: float, least: int, most: int) -> float:
-    """Convert kb/s to libsndfile's compression level, from 0 for `most` to 1 for `least`.
-
-    The level is at most .9999, because libsndfile refuses to write MP3 at 1.
-    """
+    """Return the compression level for kb/s: 0 at `most` to .9999 at `least`, as MP3 refuses 1."""
     return min(0.9999, max(0.0, (most - kilobits) / (most - least)))
 
 
@@ -71,7 +68,7 @@ class Destination(NamedTuple):
 def destination(
     path: str, reader: Recording, *, derived: bool = False, lower: bool = True
 ) -> Destination:
-    """Return how to write `path`; `derived`: in the input's format; `lower`: softer if too loud."""
+    """Return how to write `path`; `derived`: in the input's format; `lower`: with less clipping."""
     subtype = reader.subtype
     wanted: formats.Format | None
     if derived:
@@ -168,7 +165,7 @@ class Writer:
         """Append samples, shape (n, channels), multiplied by the gain of `open_writer`.
 
         Integer formats round to the nearest step. They and companded ones clip at full scale;
-        floating-point and lossy formats keep larger values.
+        floating-point and most lossy formats keep larger values.
         """
         import soundfile
 
@@ -216,7 +213,10 @@ def open_writer(
     within: str | os.PathLike[str] | None = None,
     replace: bool = True,
 ) -> Iterator[Writer]:
-    """Yield a writer to a temporary file; on success, add metadata, and rename or copy the file."""
+    """Yield a writer to a temporary file; on success, add metadata, and rename or copy the file.
+
+    `original`: the input, whose metadata are kept; `mode`, `within`, `replace`: see `atomic_file`.
+    """
     import soundfile
 
     name = "standard output"

@@ -22,7 +22,7 @@ from alphamf.tools.files import (
 
 
 def derived_name(item: InputFile, output_dir: str | None, template: str | None = None) -> str:
-    """Return the output path: in `output_dir`, or beside the input with `RESULT` by default."""
+    """Return the output path: in `output_dir`, or beside the input (with `RESULT`, by default)."""
     place = item.path if output_dir is None else os.path.join(output_dir, item.relative)
     folder, name = os.path.split(place)
     stem, ext = os.path.splitext(name)
@@ -125,7 +125,7 @@ class Plan(NamedTuple):
 
     jobs: list[Job]
     problems: list[Problem]
-    # Files that were named but are skipped, as they are results of other inputs.
+    # Files that are skipped because they are results of other inputs.
     results: Sequence[str] = ()
     guarded: Mapping[Identity, str] = {}  # Each file that no output may replace, and what it is
     passed: Collection[str] = ()  # Skipped recordings with an unknown extension
@@ -192,7 +192,7 @@ def find(inputs: Iterable[str]) -> list[str]:
 
 
 def check_extra(outputs: Mapping[str, str | None], files: Plan, *, overwrite: bool) -> None:
-    """Raise an AlphaMFError if extra outputs are misnamed, conflict, or are for several inputs."""
+    """Raise an AlphaMFError if an extra output is misnamed, exists, conflicts or has two inputs."""
     taken = {
         _identify(name)
         for job in files.jobs

@@ -67,7 +67,7 @@ class Archive:
         replace: bool = True,
         **arrays: NDArray[Any],
     ) -> None:
-        """Write the appended arrays, and the complete `arrays`, as an .npz file."""
+        """Write the appended arrays and `arrays` as an .npz file; `mode`: file permissions."""
         with (
             file_errors(path, "written"),
             atomic_file(path, mode=mode, replace=replace) as part,
@@ -83,7 +83,7 @@ class Archive:
 class Observers:
     """Writer of the additional outputs of one file, while the file is denoised.
 
-    `frame`: STFT frame of the gain, in samples of the input.
+    `frame`: the gain's window and hop, in samples of the input. `mode`: file permissions.
     """
 
     def __init__(

@@ -125,7 +125,7 @@ class Picture:
         """Add the speech and the uncertainty of the next segment.
 
         `audio`: the input, shape (samples, channels). `gain`, `gain_std`: shape (channels, bins,
-        frames), from 0 Hz to half the rate. `frame`: frame of the gain, in samples of the file.
+        frames), from 0 Hz to half the rate. `frame`: the gain's window and hop, in samples.
         """
         if not self._found:
             total = frame_count(self._frames, frame)
@@ -139,7 +139,7 @@ class Picture:
     def save(
         self, path: str | os.PathLike[str], *, mode: int = 0o666, replace: bool = True
     ) -> None:
-        """Draw the picture and write it as PNG."""
+        """Draw the picture and write it as PNG; `mode`: file permissions."""
         FigureCanvasAgg = extras.load_library("matplotlib.backends.backend_agg").FigureCanvasAgg
         Figure = extras.load_library("matplotlib.figure").Figure
 

@@ -227,7 +227,7 @@ def _above(channels: Sequence[SegmentPosterior], model: Dictionary) -> tuple[Flo
 
 
 def _shares(speech: Reals, power: Reals) -> Reals:
-    """Return each component's proportion of the speech's power, which is first limited to `power`.
+    """Return each component's proportion of the speech's power, which `LOADING` and `power` limit.
 
     `speech`, `power`: shape (components, rows).
     """

@@ -212,8 +212,8 @@ def second_stage_coefficients(
 
 
 SPEECH_DB, NEAR, HUSH_DB = (-24.0, -14.0), 1.5, 20.0
-"""Highest level of result over input, in dB, within `NEAR` seconds of a frame: up to the first, the
-frame loses `HUSH_DB` dB more; from the second on, nothing; in between, linearly less."""
+"""A frame loses `HUSH_DB` dB more if the highest level of the result over the input, in dB, within
+`NEAR` seconds of it is at most the first `SPEECH_DB`; linearly less to the second, then nothing."""
 
 
 def hush_gain(noisy: Sequence[Complexes], speech: Sequence[Complexes], grid: Grid) -> Floats | None:
@@ -234,7 +234,7 @@ def hush_gain(noisy: Sequence[Complexes], speech: Sequence[Complexes], grid: Gri
 
 
 def at_least(found: Sequence[Any], inputs: Sequence[Any], least: np.float32) -> list[Any]:
-    """Return spectra none of whose cells is softer than `least` times the same of its input."""
+    """Return spectra none of whose cells is softer than `least` times that of its input."""
     pairs = zip(found, inputs, strict=True) if least else ()
     raised = [np.where(np.abs(a) < least * np.abs(b), least * b, a) for a, b in pairs]
     return raised or list(found)
@@ -297,7 +297,7 @@ class SegmentPosterior(NamedTuple):
     gain: Floats
     gain_std: Floats
     mean: Floats  # Gain after link 1, of the same shape
-    # Posterior of the wide bands above the dictionary's with sound, shape (bands, frames).
+    # Posterior of the wide bands with sound, above the dictionary's band, shape (bands, frames).
     high: Posterior
     # How well several chains agree; None for a single chain, and for digital silence.
     agreement: Agreement | None = None

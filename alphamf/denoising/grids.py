@@ -84,7 +84,7 @@ def density(source: Grid, target: Grid) -> np.float32:
 
 
 def regrid(values: Floats, source: Grid, target: Grid, shape: tuple[int, ...]) -> Floats:
-    """Interpolate linearly to another grid; above `BAND_TOP` of `source`, use its mean there.
+    """Interpolate linearly to another grid; above the range `BAND_TOP` of `source`, use its mean.
 
     `values`: gains or power, shape (bins, frames) on `source`. `shape`: shape on `target`.
     """

@@ -1,6 +1,6 @@
 """Frequencies above the dictionary's band: power in wide bands for alpha-MF, and their gains.
 
-Up to 7.6 kHz the result is about that for sound at 16 kHz. Above, alpha-MF continues in wide bands
+Up to 7.6 kHz the result is nearly that for sound at 16 kHz. Above, alpha-MF continues in wide bands
 (`alphamf.learnt.bands`): each adds one row of power, which the same activations explain. In windows
 of 16 ms, a small network may predict their gains from their posterior and the result below them.
 """

@@ -10,7 +10,7 @@ stable variables Phi of S, the model is a Gaussian regression; EM alternates bet
 1 / Phi and the coefficients G.
 
 Weighted prediction error has Gaussian innovations instead, whose variance is free in every cell,
-so that each cell explains itself: less of the echo and more of the speech go (docs/quality.md).
+so that each cell explains itself: it removes less echo and more speech (docs/quality.md).
 
 References
 ----------
@@ -37,18 +37,18 @@ HOP_SECONDS = 0.021
 """Distance between windows in seconds; a window is three times as long (63 ms)."""
 
 DELAY, TAPS = 3, 16
-"""Frames between a cell and the nearest frame that predicts it, and how many frames predict it."""
+"""Distance in frames to the nearest frame that predicts a cell, and number of frames that do so."""
 
 AIR, TAPS_ABOVE = 8000.0, 6
-"""Frequency in Hz above which the air itself shortens an echo, and how many frames predict a cell
-there; at a rate of 48 kHz, two thirds of all bins lie above it."""
+"""Frequency in Hz above which the air itself shortens an echo, and number of frames that predict a
+cell there; at a rate of 48 kHz, two thirds of all bins lie above it."""
 
 ITERATIONS = 3
 """Iterations of EM; more make no audible difference."""
 
 DISPERSION = 0.3
-"""Squared dispersion of S over the mean power of its bin. The one of maximum likelihood is smaller:
-with it, faint cells, which are mostly echo, count as much as loud ones (docs/quality.md)."""
+"""Squared dispersion of S, relative to its mean power in a bin. That of maximum likelihood is
+smaller: with it, faint cells, mostly of echo, count as much as loud ones (docs/quality.md)."""
 
 RIDGE = 1e-6
 """Added to the regression matrix's diagonal, times the diagonal's mean plus 1, for silent bins."""
@@ -62,7 +62,7 @@ second on not. In the split dev, one dry voice in twenty has above .5, and one r
 
 SMALL = (0.3, 0.4)
 """Limits in seconds of a room's estimated RT60: up to the first, echo is kept; from the second on,
-it is removed. In 48 rooms of the split dev, times below .3 and above .45 s lay on their sides."""
+it is removed. In 48 rooms of the split dev, rooms below .3 s and above .45 s were distinguished."""
 
 BRIEF = (1.2, 2.1)
 """Limits in seconds of a sound's length, with its mirror images: up to the first its echo is kept,
@@ -84,10 +84,10 @@ def late_frame(rate: int) -> Frame:
 class Late(NamedTuple):
     """Late reverberation of a channel."""
 
-    # below, above: its parts below and above a frequency, shape (samples,) each.
+    # below, above: its parts below and above a frequency (`edge`), shape (samples,) each.
     below: Floats
     above: Floats
-    # By how many dB the past explains the sound of all channels: the median over bins.
+    # By how many dB the power falls without what the past predicts: median over channels and bins.
     explained: float
     # Reverberation time in seconds as estimated from all channels; None: unknown.
     rt60: float | None = None
@@ -97,7 +97,7 @@ class Late(NamedTuple):
     def share(self) -> float:
         """Proportion of the late reverberation that should be removed, from 0 to 1.
 
-        The past predicts a part of dry voices, too, and in a small room more than echo.
+        The past also predicts a part of dry voices, and in a small room more than the echo.
         """
         share = np.interp(self.explained, DRY, (0, 1)) * np.interp(self.seconds, BRIEF, (0, 1))
         return float(

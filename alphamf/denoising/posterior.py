@@ -52,7 +52,7 @@ class Posterior(NamedTuple):
     # gain, gain_std: mean and standard deviation of the speech's Wiener gain.
     gain: Array
     gain_std: Array
-    # speech, noise: means of the variances v^(2/alpha) of both sources, in the power's units.
+    # speech, noise: posterior means of the variances of both, in the power's units.
     speech: Array
     noise: Array
     acceptance: list[float]  # Proportions of accepted moves, as from `sample`

@@ -22,11 +22,11 @@ SMOOTH_HZ = 60.0
 class Channel:
     """Estimates the channel response d of a source, and rewrites its fixed basis in place.
 
-    `spacing`: distance between frequency bins in Hz.
+    `spacing`: distance between bins in Hz. `components`: how many there are, each with its own d.
     """
 
     target: AlphaMF  # The model
-    source: int  # Index of the source; the target's notes must be of the same one
+    source: int  # Index of the source; the target's notes must be of this source
     context: int  # Number of frames stacked in a column
 
     def __init__(
@@ -102,7 +102,7 @@ STATE_ARRAYS = 8
 """Number of arrays as large as W and H that each chain holds: theta, its successor, gradients."""
 
 Progress = Callable[[float], None]
-"""A function that is called with the number of steps that a chain has made so far."""
+"""Function that is called with the number of steps so far: of a chain, or a mean over several."""
 
 
 class Summary(Protocol):
@@ -130,11 +130,12 @@ def sample(
     """Run a chain given |X|^2, and pass every state to `summary`.
 
     `power`: |X|^2, shape (bins, frames) or (clips, bins, frames), no clip of which is all zeros.
-    `noise`: K known spectra, as from `hints.noise_spectra`, shape (stacked bins, K) or (clips,
-    stacked bins, K): a source of its own, whose W is fixed. `shares`: for several `components`,
-    which have H in common: the proportion of the speech's power in each, above zero, shape
-    (components, bins). Returns: the model's units of power, shape (..., bins, 1); proportions of
-    accepted moves of Phi of speech and of noise, and of W and H if `METROPOLIS` has the sampler.
+    `stream`: seed, and number of the random stream. `noise`: K known spectra, as from
+    `hints.noise_spectra`, shape (stacked bins, K) or (clips, stacked bins, K): a source of its own,
+    whose W is fixed. `shares`: for several `components`, which have H in common: the proportion of
+    the speech's power in each, above zero, shape (components, bins). Returns: the model's units of
+    power, shape (..., bins, 1); proportions of accepted moves of Phi of speech and of noise, and of
+    W and H if the sampler is in `METROPOLIS`.
     """
     check_memory(power, dictionary, settings)
     level = bin_levels(power)
@@ -248,11 +249,10 @@ def start_chain(
 ) -> Array:
     """Draw a start and improve it by EM; EM may first run on a subset of the frames.
 
-    A subset of the frames suffices to learn W of the noise, and its H is near that of the frames
-    around; the last `LAST_STEPS` steps read all frames. Recordings with fewer than `FEWEST` times
-    `Settings.coarse` frames are read as a whole.
+    A subset suffices to learn W of the noise; the last `LAST_STEPS` steps read all frames. If there
+    are fewer than `FEWEST` times `Settings.coarse` frames, all steps read all of them.
 
-    `chains`: shape of the chains. Returns: theta, shape (*chains, *clips, D).
+    `chains`: shape of the chains. Others: as in `sample`. Returns: shape (*chains, *clips, D).
     """
     seed, number = stream
     xp, apart = namespace(target.power), settings.coarse
@@ -290,7 +290,7 @@ def sources(
 
     The speech's columns of W get a mean of one; with `alpha_speech`, their spectra keep the shape.
 
-    `level`: as from `bin_levels`, shape (..., bins, 1).
+    `level`: as from `bin_levels`, shape (..., bins, 1). `noise`, `shares`: as in `sample`.
     """
     xp = namespace(level)
     alpha = settings.alpha_speech or dictionary.alpha

@@ -33,7 +33,7 @@ LATENCIES: tuple[str, ...] = get_args(LatencyName)
 """Allowed values of `latency`."""
 
 MOST_JOBS = 4096
-"""Maximum of `jobs`, far beyond the number of cores of any machine; each job needs memory."""
+"""Maximum of `jobs`, more than most machines have cores; each job needs memory."""
 
 
 class Cancel(Protocol):
@@ -143,7 +143,7 @@ _REMEDY = "give x.T, or channels_first=True"
 
 
 def check_rate(rate: float) -> int:
-    """Return a sampling rate in Hz as an int (16000.0, too), or raise an AlphaMFError."""
+    """Return a rate in Hz, such as 16000.0, as an int; raise an AlphaMFError if it is unusable."""
     return sampling_rate("the rate", rate, *RATES)
 
 

@@ -16,11 +16,11 @@ from alphamf.tools.arrays import Array, Floats, Reals, parts
 class Deviation(NamedTuple):
     """Constants of `deviation`, fitted to development clips (docs/quality.md)."""
 
-    # scale, power, least: constants of the deviation of a loud cell.
+    # scale, power, least: for a loud cell of gain g, scale * (g * (1 - g) + least) ** power.
     scale: float = 0.78
     power: float = 0.4
     least: float = 0.001
-    # Power relative to the mean, at low frequencies, at which a cell counts half as faint: that of
+    # Power relative to the mean, at low frequencies, at which a cell counts as half faint: that of
     # the hiss of a good recording, which lies below all speech.
     faint: float = 0.001
     faint_std: float = 0.38  # Standard deviation of the gain of a faint cell
@@ -77,7 +77,7 @@ def _by_rows(function: Callable[..., Floats], *arrays: Array) -> Floats:
 
 
 def faint_levels(hertz: Reals) -> Floats:
-    """Return the power, relative to the mean, at which a cell counts half as faint.
+    """Return the power, relative to the mean, at which a cell counts as half faint.
 
     `hertz`: frequencies of cells in Hz, of any shape.
     """
@@ -87,7 +87,7 @@ def faint_levels(hertz: Reals) -> Floats:
 def deviation(gain: Floats, level: Floats, faint: Floats) -> Floats:
     """Return the expected root mean square error of gains predicted by networks.
 
-    For a loud cell of gain g it is a power of g (1 - g), the variance of a cell that is speech with
+    For a loud cell of gain g it grows with g (1 - g), the variance of a cell that is speech with
     probability g, noise otherwise. In faint cells, gains near 0 and near 1 are both often wrong.
 
     `level`: power of the cells over the mean, shape as `gain`. `faint`: as from `faint_levels`.

@@ -203,7 +203,7 @@ def find_online(
 
 
 def roles(networks: Sequence[str]) -> tuple[str, str]:
-    """Return refiner and second stage among networks, or "none"; "auto" twice without networks."""
+    """Return the names of refiner and second stage, "none" if absent; both "auto" for no names."""
     if not networks:
         return "auto", "auto"
     found: dict[type[TrainedNetwork], str] = {}

@@ -39,7 +39,7 @@ class Piece(NamedTuple):
     """An input segment, followed by its overlap."""
 
     audio: Floats  # Shape (samples, channels)
-    # Number of samples from the start of this piece to that of the next; in the last piece, all.
+    # Number of samples from the start of this piece to that of the next, or all if it is the last.
     # The samples after `step` are repeated at the start of the next piece.
     step: int
 

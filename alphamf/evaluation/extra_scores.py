@@ -75,7 +75,7 @@ def parse_extra(asr: str | None, transcripts: str | None, model: str | None) -> 
 
 
 def read_transcripts(path: str) -> dict[str, str]:
-    """Return words by file stem, from a file with one stem and its words per line."""
+    """Return words by file stem, read from lines of a stem and its words, or raise AlphaMFError."""
     with file_errors(path, "read", ValueError):
         lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
     found = {}

@@ -37,7 +37,7 @@ class Cost(NamedTuple):
 
 
 def measure_cost(spec: str, clip: Clip) -> tuple[Floats, Cost]:
-    """Run a method, warmed up once; return its output, of the clip's shape, and its cost."""
+    """Run a method, warmed up once; return output and cost; raise AlphaMFError for a bad output."""
     run = method(spec).run
     if spec not in _warm:
         # Imports and preparations do not count as cost; a method that fails here fails again below.

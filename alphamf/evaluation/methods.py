@@ -28,7 +28,7 @@ ENDINGS = (".denoised", "_denoised", "-denoised", "_enhanced", "-enhanced", ".en
 
 
 class Folder:
-    """Folder with the denoised files of another system.
+    """Folder with the denoised files of another system; raises AlphaMFError without audio files.
 
     The denoised file has the noisy file's stem, or this stem and one of `ENDINGS`; its type may
     differ. It lies in the same subfolders, in the last of them or in none, or, if unique, anywhere.
@@ -113,7 +113,7 @@ def all_methods() -> dict[str, Method]:
 
 
 def resolve(specs: Iterable[str], model: str = "auto") -> list[Entry]:
-    """Return the requested methods without duplicates; `model` is for those without @MODEL."""
+    """Return requested methods, each once, or raise AlphaMFError; without @ they use `model`."""
     methods = all_methods()
     entries: dict[str, Entry] = {}
     for spec in (part.strip() for text in specs for part in _parts(text, methods)):
@@ -143,7 +143,7 @@ def _parts(text: str, methods: Mapping[str, Method]) -> list[str]:
 
 
 def _folder(spec: str, methods: Mapping[str, Method]) -> Entry:
-    """Return the entry for ``NAME=FOLDER``."""
+    """Return the entry for ``NAME=FOLDER``; raise an AlphaMFError if one of the two is unusable."""
     name, _, path = spec.partition("=")
     if not name or "@" in name or name in methods or name in ("all", "clean"):
         raise AlphaMFError(

@@ -123,7 +123,11 @@ def find_pairs(clean: str, noisy: Sequence[str], *, output: str | None = None) -
 
 
 def read_pairs(table: str, clean: str | None = None, noisy: str | None = None) -> list[Pair]:
-    """Read pairs from a CSV file with the columns clean and noisy, optionally noise and snr."""
+    """Read pairs from a CSV file with the columns clean and noisy, optionally noise and snr.
+
+    `clean`, `noisy`: folders that the paths in these columns are joined to; None: the table's
+    folder. An AlphaMFError is raised if the table cannot be used.
+    """
     if is_special(table):
         raise AlphaMFError(
             f"`pairs` needs a file, but {printable_name(table)} is a pipe or a device"
@@ -207,11 +211,7 @@ def _pair(path: str, name: str, by_core: dict[str, list[tuple[str, str]]]) -> Pa
 
 
 def _checked(pairs: list[Pair]) -> list[Pair]:
-    """Return the pairs without duplicates; `problem` says why a pair cannot be used.
-
-    A pair cannot be used if it would have the same output as an earlier one, or if it has a pipe or
-    a device, because files are read several times.
-    """
+    """Return each pair once, with a `problem` for an earlier pair's output, a pipe or a device."""
     taken: dict[str, str] = {}
     result = []
     for pair in dict.fromkeys(pairs):

@@ -13,7 +13,7 @@ from alphamf.inference.random import uniform
 from alphamf.tools.arrays import Array, namespace
 
 TINY = 1e-12
-"""Smallest dispersion and factor: keeps v^(2/alpha - 1) and (1 - shape) / theta finite."""
+"""Minimum dispersion and factor: keeps their logarithms, and a prior's (1 - shape) / x, finite."""
 
 FLOOR = 1e-9
 """epsilon: a fixed variance 90 dB below the mean power, so that no cell's likelihood diverges."""
@@ -148,10 +148,10 @@ def _total(parts: Sequence[Array], but: int | None = None) -> Array:
 def _move(
     rng: Any, power: Array, source: Cells, base: Array | None, parts: list[Array], own: int
 ) -> Any:
-    """Move Phi of one source by Metropolis with its prior as proposal; return the number accepted.
+    """Move Phi of source `own` by Metropolis, and update its part; return the number of moves.
 
-    With q = |X|^2 / sigma^2 and t = sigma'^2 / sigma^2, a proposal (sigma') is accepted when
-    log u < -log t + q (1 - 1/t), that is log(u t) < q (1 - 1/t).
+    Proposals are drawn from the prior; sigma'^2 is sigma^2 with the proposal. With a uniform u,
+    q = |X|^2 / sigma^2 and t = sigma'^2 / sigma^2, it is accepted if log(u t) < q (1 - 1/t).
     """
     xp = namespace(power)
     phi: Any = source.phi

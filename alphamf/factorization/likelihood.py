@@ -33,14 +33,14 @@ from alphamf.factorization.stable import check_alpha
 from alphamf.tools.arrays import Floats
 
 LOWEST, HIGHEST = -16.0, 44.0
-"""Range of log r^2 of the table. Below, the density is flat; above, it is a power of r."""
+"""Range of log r^2 in the table of log p_1. Below, p_1 is constant; above, it is a power of r."""
 
 STEP = 1 / 128
 """Distance in log r^2 between two entries of the table."""
 
 ROUNDING = 1e-10
-"""An alpha that is closer than this to 2 counts as 2: decimals are rounded, and a tail as faint as
-that lies beyond the table."""
+"""An alpha that is closer than this to 2 counts as 2: decimal numbers are rounded, and so faint a
+tail lies beyond the table."""
 
 
 def log_density(power: Floats, dispersion: Floats, alpha: float) -> Floats:

@@ -102,7 +102,7 @@ class Notes:
         self._rows: Any = None if self.rows is None else _one_axis(self.rows, 1, axes + 1)
 
     def add(self, tile: Tile, sources: Sequence[Cells]) -> None:
-        """Store the values of a tile; each `Cells.out` has the slopes, not scaled up."""
+        """Store the values of a tile, given its cells after `CellOutput.SLOPES` at a scale of 1."""
         if self._gain is None and self._rows is None:
             return
         own = sources[0]
@@ -230,7 +230,7 @@ class AlphaMFPotential:
     def _sums(
         self, theta: Array, want: CellOutput, notes: Notes | None = None, **moves: Any
     ) -> Array:
-        """Return the likelihood's slopes by theta, from each buffer: (0, 1 or 2, *theta.shape)."""
+        """Return sums of the likelihood's slopes, one per buffer; shape (0 to 2, *theta.shape)."""
         xp = self.model.xp
         sums: Array = xp.zeros((OUTPUTS[want], *theta.shape), theta.dtype)
         flat = sums.reshape(len(sums), *self._chains(theta, 1).shape)
@@ -251,7 +251,7 @@ class AlphaMFPotential:
         factors: Sequence[tuple[Array, Array]],
         cells: Sequence[Cells],
     ) -> None:
-        """Add the contribution of a tile to the gradient sums of W and H of all sources."""
+        """Add the contribution of a tile to the gradient sums of every H and every free W."""
         xp = self.model.xp
         for s, ((basis, gains), (w, h)) in enumerate(zip(self.model.layout, factors, strict=True)):
             slopes: Any = cells[s].out
@@ -274,7 +274,7 @@ class AlphaMFPotential:
         return gradient
 
     def parts(self, theta: Array) -> Parts:
-        """Return the gradient of U in two positive parts, shape (*chains, *clips, D) each."""
+        """Return the gradient of U as `Parts`; plus and minus have shape (*chains, *clips, D)."""
         return self.gradient_parts(theta, self._sums(theta, CellOutput.SLOPES))
 
     def gradient_parts(self, theta: Array, sums: Array) -> Parts:

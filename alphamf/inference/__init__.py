@@ -1,4 +1,4 @@
-"""Samplers, targets and the loop that runs both; they use only errors and tools of alphamf.
+"""Samplers, targets and the loop; from the rest of alphamf they import only errors and tools.
 
 The public names below are loaded on first use.
 """

@@ -40,7 +40,7 @@ TO_ZERO = ((1 / 3, -2.0, 8 / 3), (0.0, -1.0, 2.0))
 a quadratic term in h, and if it has a linear one alone."""
 
 CERTAIN = 1.65
-"""A bias this many standard errors above the limit is found in 95 of 100 checks."""
+"""A bias of `Z_MOST` plus this many standard errors is found in 95 of 100 checks."""
 
 SEEN_MOST = 1.0
 """A check fails if it could miss a bias of this size, which is that of a doubled variance."""
@@ -102,7 +102,7 @@ class Report:
         return "\n".join(lines)
 
     def figure(self) -> Any:
-        """Return a Matplotlib figure of the worst moment's bias; raise if `biases` is empty."""
+        """Return a Matplotlib figure of the worst moment's bias; needs Matplotlib and `biases`."""
         if not self.biases:
             raise AlphaMFError("there is no figure without the order of the bias")
         Figure = extras.load_library("matplotlib.figure").Figure
@@ -226,7 +226,7 @@ def _moments(white: Array) -> Array:
 
 
 def _whitening(mean: Array, covariance: Array) -> Callable[[Array], Array]:
-    """Return the map to coordinates in which a law of these moments has mean 0, covariance 1."""
+    """Return the map to coordinates in which a law of these moments has mean 0, covariance I."""
     return partial(whiten, mean=mean, covariance=np.atleast_2d(covariance))
 
 

@@ -13,7 +13,7 @@ from alphamf.inference.ranges import at_least, check_range
 from alphamf.tools.arrays import Array, to_host
 
 LEAST = 4
-"""Minimum number of draws per chain; with fewer, `ess` and most others raise an AlphaMFError."""
+"""Minimum number of draws per chain; with fewer, `ess`, `rhat` and others raise an AlphaMFError."""
 
 
 class Summary(NamedTuple):
@@ -223,7 +223,7 @@ def split_rhat(first: Moments, second: Moments) -> Array:
     where W is the mean variance within the half-chains and B / n the variance of their means
     (Gelman et al., Bayesian Data Analysis, 2013, section 11.4). The halves, `first` and `second`,
     have two draws or more per chain, on average n. R-hat is 1 if all draws are equal, and infinite
-    if constant half-chains differ. It is not rank-normalised; `diagnostics.rhat` is.
+    if all half-chains are constant but differ. It is not rank-normalised; `rhat` is.
     """
     halves = first, second
     n = (first.draws + second.draws) / 2

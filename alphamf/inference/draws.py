@@ -24,7 +24,7 @@ def draw_gradient(target: Target[P], rng: Any, theta: Array) -> tuple[P, Array]:
 def draw_parts(
     target: Target[FactorPotential], rng: Any, theta: Array
 ) -> tuple[FactorPotential, Parts]:
-    """Draw a potential; return it and its gradient's parts, in arrays that may be overwritten."""
+    """Draw a potential; return it and its gradient's parts; `plus`, `minus` may be overwritten."""
     own = getattr(target, "draw_parts", None)
     if own is not None:
         return own(rng, theta)

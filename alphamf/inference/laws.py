@@ -1,7 +1,7 @@
 """Statistics of the difference between a sampler's law and the law that it should have.
 
-A statistical test on them fails below `P_LEAST` or above `Z_MOST`, at a fixed seed and without a
-second try: a right sampler then fails about once in ten thousand tests.
+A test fails if a p-value is below `P_LEAST` or a |z| above `Z_MOST`, at a fixed seed and without a
+second try. For a correct sampler about one such number in ten thousand is that extreme.
 """
 
 from typing import Any

@@ -70,7 +70,7 @@ def leap_many(
     """Make `count` leaps in compiled code; return None, without a draw, if it cannot do them.
 
     `theta`: position, shape (*chains, D). `momentum`: p, shape as theta; None: p is 0 at the start
-    of a leap, and `drift` is 1. `thermostat`: xi, shape (*chains, 1), follows p's kinetic energy.
+    of a leap; `drift` counts as 1. `thermostat`: xi, (*chains, 1), follows p's kinetic energy.
     """
     # Only the target's own: a wrapper that forwards attributes draws in another way.
     data: Regression | None = getattr(target, "__dict__", {}).get("regression")

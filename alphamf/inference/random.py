@@ -34,7 +34,7 @@ class Key(IntEnum):
     that of a block, or of all blocks together."""
 
     VOICE_ORDER = 1 << 28
-    """``(VOICE_ORDER,)`` draws the order of the voices for a dictionary, if not all may fit."""
+    """``(VOICE_ORDER,)`` draws the order of the voices for a dictionary, if not all may be used."""
 
     RATINGS = (1 << 29) + 2
     """``(RATINGS, 0, b)`` and ``(RATINGS, 1, j)``: factors of the rows and columns of synthetic
@@ -84,7 +84,7 @@ def generator(seed: int, *key: int, xp: Any = np) -> Any:
 
 
 def word_state(rng: Any, lanes: int) -> Array:
-    """Draw the state of `lanes` parallel generators of a compiled loop: 2 `lanes` words."""
+    """Draw the state of `lanes` parallel generators of a compiled loop: 2 `lanes` 64-bit words."""
     return rng.bit_generator.random_raw(2 * lanes)
 
 
@@ -132,10 +132,10 @@ def draw_rows(rng: Any, count: int, shape: tuple[int, ...]) -> Array:
 class _Bits(NamedTuple):
     """Constants that turn the upper bits of a random word into a floating-point number."""
 
-    word: type[np.unsignedinteger[Any]]
-    shift: int
-    one: int
-    below_one: float
+    word: type[np.unsignedinteger[Any]]  # Unsigned integer of the number's size
+    shift: int  # Number of lower bits that are dropped
+    one: int  # Bits of the number 1
+    below_one: float  # Largest number below 1, which is subtracted
 
 
 _BITS = {

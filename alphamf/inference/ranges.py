@@ -11,7 +11,7 @@ class Range(NamedTuple):
     """A range of numbers; no range holds a NaN."""
 
     words: str  # What a number must be, for error messages
-    holds: Callable[[Any], bool]
+    holds: Callable[[Any], bool]  # Whether the range contains a number
 
 
 NOT_NEGATIVE = Range("must not be negative", lambda x: x >= 0)
@@ -26,7 +26,7 @@ def at_least(least: int) -> Range:
 
 
 def check_range(name: str, value: Any, allowed: Range) -> None:
-    """Raise an AlphaMFError unless a number lies in its range."""
+    """Raise an AlphaMFError unless `value` lies in `allowed`; `name` is for the message."""
     if not allowed.holds(value):
         raise AlphaMFError(f"{name} {allowed.words}, not {value}")
 

@@ -51,10 +51,10 @@ class Mean(Kept):
     thin
         Distance between kept steps; one below 1 raises an AlphaMFError.
     apart
-        Number of axes, the last before D, that are not averaged over: axes of clips, not of chains.
+        Number of theta's axes, directly before D, that are not averaged over, e.g. axes of clips.
     weight
-        Weight of each step's values: a function of the step's index from 0, such as the step sizes
-        if these decrease (for HAMCMC, `schedule.Held`). None: equal weights.
+        Positive weight of a step's values: a function of the step's index from 0, such as the step
+        sizes if these decrease (for HAMCMC, `schedule.Held`). None: equal weights.
 
     Attributes
     ----------
@@ -126,7 +126,7 @@ class Mean(Kept):
 
     @property
     def mean(self) -> Array:
-        """Mean of the kept values; its shape is that of the statistic without the averaged axes."""
+        """Mean of kept values without averaged axes; raises an AlphaMFError if there are none."""
         self._require(self.count)
         return self._mean.copy()
 
@@ -183,7 +183,7 @@ class Trace(Kept):
 
     @property
     def values(self) -> Array:
-        """The kept values, shape (kept, ...)."""
+        """The kept values, shape (kept, ...); raises an AlphaMFError if there are none."""
         self._require(self._values)
         return np.stack(self._values)
 
@@ -253,7 +253,7 @@ class Extrapolated(Kept):
 
     @property
     def mean(self) -> Array:
-        """The estimate, of the statistic's shape without the chain axes."""
+        """The estimate, without the chain axes; raises an AlphaMFError if no state was kept yet."""
         self._require(self.weight)
         return self._mean.copy()
 

@@ -55,7 +55,7 @@ class Samples(NamedTuple):
     tree: Any = None
 
     def summary(self) -> Summary:
-        """Return mean, standard deviation, the mean's Monte Carlo error, ESS, R-hat: (D,) each."""
+        """Return a `Summary`, arrays of shape (D,); raise an AlphaMFError if draws are too few."""
         return summarise(separate_chains(self.draws, self.turns))
 
 
@@ -85,7 +85,7 @@ def sample(
         `NumPyDensity`, `JaxDensity` or `TorchDensity`, or a `Target`, which has its own data.
     theta0
         Start of the chains, shape (D,) for one, or (chains, D). For `JaxDensity` also a pytree,
-        whose leaves have the chains as their first axis: its functions get one chain's pytree.
+        whose leaves have the chains as their first axis; the density gets one chain's pytree.
     data, batch, prior
         As in `DensityTarget`; a gradient of a minibatch is scaled up to all data.
     sampler

@@ -32,7 +32,7 @@ def square_root(size: float) -> float:
 
 @dataclass(frozen=True)
 class Polynomial:
-    r"""Decreasing step size, as in the papers: :math:`h_t = (a/t)^b` with t = 1 for the first step.
+    r"""Decreasing step size :math:`h_t = (a/t)^b`, with t = 1 for the first step.
 
     Its repr is the same in every process, as a checkpoint needs; a lambda's is not.
 

@@ -19,30 +19,30 @@ from alphamf.inference.ranges import at_least, check_range
 from alphamf.tools.arrays import Array, parts, to_host
 
 ROWS = 500
-"""Number of rows of the matrix of pairs that are in memory at a time."""
+"""Number of rows of the kernel's n x n matrix that are in memory at a time."""
 
 
 def stein_discrepancy(draws: Array, scores: Array, covariance: Array | None = None) -> float:
     r"""Return the kernel Stein discrepancy, :math:`\sqrt{n^{-2} \sum_{ij} k_\pi(z_i, z_j)}`.
 
-    It is zero for the target alone, and of the order of n^-1/2 for n independent samples. To
-    compare samples, give all the same `covariance`. The discrepancy hardly depends on the weights
-    of modes that are far from each other. The time is O(n^2 D).
+    It is zero for the target's law alone, and of the order of n^-1/2 for n independent samples of
+    it. To compare samples, give all the same `covariance`. The discrepancy hardly depends on the
+    weights of modes that are far from each other. The time is O(n^2 D).
 
     Parameters
     ----------
     draws
         Positions, shape (n, D) or (kept, chains, D).
     scores
-        Gradients of the log density of all data there (minus ``grad`` of a potential), of the same
-        shape.
+        Gradients of the log density at the draws, given all data (minus ``grad`` of a potential),
+        of the same shape.
     covariance
         Gamma, shape (D, D); None: the covariance of the draws.
 
     Raises
     ------
     AlphaMFError
-        The shapes do not fit, a number is not finite, or Gamma is not positive definite.
+        `draws` or `scores` have unfit shapes or are not finite, or Gamma is not positive definite.
 
     References
     ----------
@@ -125,7 +125,7 @@ def _whitened(draws: Array, scores: Array, covariance: Array | None) -> tuple[Ar
 
 
 def _kernel(z: Array, s: Array, others: Array, their_s: Array) -> Array:
-    """Return the kernel of samples `z` and `others`, with scores `s` and `their_s`: (some, n)."""
+    """Return the kernel of samples `z`, (m, D), and `others`, (n, D), with their scores: (m, n)."""
     squares = (z * z).sum(-1)[:, None] + (others * others).sum(-1) - 2 * z @ others.T
     squares = np.maximum(squares, 0)
     q = 1 + squares

@@ -17,8 +17,8 @@ import numpy as np
 from alphamf.tools.arrays import Floats, Reals
 
 FIRST_HZ, LAST_HZ = 7500.0, 20000.0
-"""Frequencies in Hz where the bands above the dictionary's band start, below the edge of resampling
-to 16 kHz, and where they end, like their training data."""
+"""Frequencies in Hz where the bands above the dictionary's band start, below the cut-off of
+resampling to 16 kHz, and where they end, as their training data do."""
 
 FULL_BAND = 48000
 """Sampling rate of the training sound, in Hz."""

@@ -16,7 +16,7 @@ from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.tools.arrays import Array, Floats
 
 ALIGNMENT = 64
-"""Alignment in bytes: the start of every array is a multiple of it."""
+"""Alignment in bytes of every array in the weights of an engine."""
 
 PANEL = 64
 """Number of columns in a panel of a matrix, as in ``native/_panels.h``."""

@@ -24,7 +24,7 @@ from alphamf.tools.arrays import Floats
 from alphamf.tools.files import is_file
 
 MAX_BYTES = {"basis": 64 * 2**20, "above": 4 * 2**20, "header": 4 * 2**20}
-"""Maximum sizes of the arrays of a model file in bytes, checked before anything is read: W in half
+"""Maximum sizes of the arrays of a model file in bytes, checked before an array is read: W in half
 precision with about 7000 columns at 48 kHz, and a header of a million characters."""
 
 MAX_CELLS = 1_000_000
@@ -150,7 +150,7 @@ class Dictionary:
 
     @property
     def sha256(self) -> str:
-        """SHA-256 of the file that it was loaded from; empty if there is none or it has changed."""
+        """SHA-256 of its file; empty if it has none, or the file has changed or cannot be read."""
         return self.origin.sha256 if self.origin else ""
 
     @property
@@ -169,7 +169,7 @@ class Dictionary:
         Parameters
         ----------
         count
-            From 0 (no bands appended) to 18; above 0, it raises an AlphaMFError if `above` is None.
+            From 0 to 18; others raise an AlphaMFError, as do those above 0 if `above` is None.
 
         Examples
         --------
@@ -230,7 +230,7 @@ def load(model: str | os.PathLike[str]) -> Dictionary:
     Raises
     ------
     AlphaMFError
-        There is no such model, or the file is not a model.
+        There is no such model, or its file cannot be used.
 
     Examples
     --------

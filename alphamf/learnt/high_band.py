@@ -49,7 +49,7 @@ class HighBand(TrainedNetwork):
         )
 
     def _gains(self, *inputs: Array) -> tuple[Array, ...]:
-        """Predict the gains of one window, before they are raised to an exponent."""
+        """Predict the gains of one window, before they are raised to a power."""
         xp: Any = namespace(inputs[0])
         read = features(inputs, xp)
         logit = network.logits(self.outputs(read, xp), read)

@@ -284,7 +284,7 @@ def correlate_dilated(x: Array, taps: Array, distance: int, xp: Any) -> Array:
 
 
 def frames_at_taps(x: Array, taps: int, distance: int, axis: int, xp: Any) -> list[Array]:
-    """Return what each tap of a kernel over frames reads, in arrays of the shape of `x`."""
+    """Return what each tap of a kernel along `axis`, a negative number, reads: arrays like `x`."""
     frames, reach = x.shape[axis], taps // 2 * distance
     padded = xp.pad(x, [(reach, reach) if k == x.ndim + axis else (0, 0) for k in range(x.ndim)])
     others = (slice(None),) * (-1 - axis)

@@ -102,7 +102,7 @@ def load(
 ) -> Model:
     """Return the model in a file of `write`; raise an AlphaMFError if the file is unusable.
 
-    `kind`: kind of the model, for messages. `make`: builds it from header, arrays and `Origin`.
+    `kind`: the model's, for messages. `limits`, `optional`: as in `read`. `make`: builds the model.
     """
     try:
         origin = Origin(path)

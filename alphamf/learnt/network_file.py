@@ -21,7 +21,7 @@ from alphamf.tools.arrays import Array
 from alphamf.tools.files import is_file, printable, printable_name
 
 MAX_BYTES = 64 * 2**20
-"""Maximum number of bytes of all parameters, and of the header: checked before either is read."""
+"""Maximum number of bytes of all parameters, and of the header: each checked before it is read."""
 
 ANOTHER = "its parameters do not fit this kind of network"
 
@@ -42,8 +42,8 @@ class TrainedNetwork:
     parameters: dict[str, Array]  # As `network.shapes` names and shapes them, float32
     rate: int  # Sampling rate in Hz
     frame: Frame  # Window length and hop in samples
-    # The network's gain is raised to this exponent: below 1, less is removed. A refiner may use a
-    # larger one in pauses (`alphamf.learnt.refiner`).
+    # A gain that the network predicts is raised to this exponent: below 1, less is removed. It may
+    # be larger in pauses (`alphamf.learnt.refiner`).
     exponent: float = 1.0
     about: dict[str, Any] = field(default_factory=dict)  # How it was made; information only
     name: str = field(default="", compare=False)  # Name or path from which it was loaded
@@ -60,7 +60,7 @@ class TrainedNetwork:
 
     @property
     def sha256(self) -> str:
-        """SHA-256 of the file that it was loaded from; empty if there is none or it has changed."""
+        """SHA-256 of its file; empty if it has none, or the file has changed or cannot be read."""
         return self.origin.sha256 if self.origin else ""
 
     @property

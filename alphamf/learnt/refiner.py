@@ -19,7 +19,7 @@ OVERLAP = 0.15
 def apply_in_windows(
     function: Callable[..., tuple[Array, ...]], inputs: Sequence[Array], window: int
 ) -> tuple[Array, ...]:
-    """Apply a function to overlapping windows, and crossfade the results.
+    """Apply a function to overlapping windows of `window` frames, and crossfade the results.
 
     `function`: takes a window of each of `inputs`, and returns arrays of its shape. `inputs`: shape
     (..., bins, frames) each. Returns: each of the shape of an input.
@@ -110,7 +110,7 @@ def exponents(share: Array, exponent: float, xp: Any, in_pauses: float = IN_PAUS
 
 
 def largest_around(share: Array, xp: Any, around: int = AROUND) -> Array:
-    """Return the largest share up to `around` frames from each frame, shape (..., frames)."""
+    """Return for each frame the largest `share` up to `around` frames away, shape (..., frames)."""
     found = share.copy()
     for apart in range(1, around + 1):
         found[..., apart:] = xp.maximum(found[..., apart:], share[..., :-apart])

@@ -145,7 +145,7 @@ def _line(device: Device, kind: Kind, channels: int, rate: int, refusals: list[s
 
 
 def failure(error: Exception) -> str:
-    """Return the message of a PortAudio error without its numbers."""
+    """Return the message of a PortAudio error without its code in brackets."""
     return str(error).partition(" [PaErrorCode")[0]
 
 
@@ -193,7 +193,7 @@ _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux
 
 
 def run_virtual_microphone(plugin: bytes, strength: float, ready: Callable[[], None]) -> None:
-    """Run a denoised virtual microphone, calling `ready` at its start; its end raises an error."""
+    """Run a virtual microphone with a LADSPA plugin, and call `ready`; its end raises an error."""
     program = shutil.which("pipewire") if sys.platform == "linux" else None
     if program is None:
         raise AlphaMFError("a virtual microphone needs PipeWire (Linux), which is not installed")

@@ -35,7 +35,7 @@ class RecordingPaths(NamedTuple):
 
 
 def names(wanted: str) -> RecordingPaths:
-    """Choose both paths by a .wav file or a folder, which is created; refuse existing files."""
+    """Return both paths for a .wav file or a folder (created); refuse other and existing files."""
     before = Path(wanted)
     ending, folder = before.suffix.lower(), os.path.isdir(before)
     if ending != ".wav" and ending in formats.SUFFIXES and not folder:

@@ -69,7 +69,7 @@ class Hops(NamedTuple):
     """The output of an engine for some hops."""
 
     speech: Floats  # Shape (samples, channels); no samples for an engine's first four hops
-    # gain, gain_std: shape (channels, bins, hops).
+    # gain, gain_std: gain and its standard deviation, shape (channels, bins, hops).
     gain: Floats
     gain_std: Floats
     activity: Floats  # Probability of speech in each hop, shape (hops,)
@@ -141,7 +141,7 @@ def _weights(dictionary: Dictionary, networks: CausalNetworks, seed: int) -> NDA
 
 
 class Engine:
-    """Removes noise hop by hop, with gains of at least `least`; can be pickled between calls."""
+    """An engine as in ``alphamf.h``, with gains of at least `least`; it can be pickled."""
 
     def __init__(
         self,

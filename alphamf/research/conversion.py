@@ -20,8 +20,8 @@ PROBE = 100_209 / 1_000_209
 
 VOCABULARY = 2000
 COMMON = 0.1
-"""Number of words of the newsgroups' vocabulary, and the proportion of posts above which a word is
-left out."""
+"""Number of words of the newsgroups' vocabulary, and the largest proportion of training posts that
+may contain such a word."""
 
 HEART = (
     *("age", "sex", "chest_pain_type", "rest_blood_pr", "serum_chol", "fast_blood_sugar"),

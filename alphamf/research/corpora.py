@@ -15,7 +15,7 @@ from alphamf.research import conversion
 from alphamf.tools.files import atomic_file, file_errors, printable_name, reason
 
 SECONDS = 30
-"""Timeout of a server in seconds."""
+"""Timeout of a download, in seconds without data from the server."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def cache() -> Path:
 
 
 def download(original: PublishedFile, folder: Path) -> Path:
-    """Return a file's path in `folder`; download it if absent or changed, or raise AlphaMFError."""
+    """Return the file's path in `folder`, after a download if needed, or raise an AlphaMFError."""
     import pooch
     from requests import HTTPError, RequestException, Timeout
 
@@ -236,7 +236,7 @@ def find(name: str) -> Path:
 
 
 def _checked(name: str, path: Path, sha256: str) -> Path:
-    """Return `path`; raise an AlphaMFError if its checksum is not `sha256` (empty: not checked)."""
+    """Return `path`; raise an AlphaMFError unless `sha256` is empty or the file's checksum."""
     if sha256:
         with file_errors(path, "read"), path.open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
@@ -246,7 +246,7 @@ def _checked(name: str, path: Path, sha256: str) -> Path:
 
 
 def _make(name: str, corpus: Corpus, source: DataSource, path: Path) -> None:
-    """Download the originals if needed, convert them, and write the arrays."""
+    """Download the originals if needed, convert them, and write the arrays to `path`."""
     if not all((path.parent / original.name).exists() for original in source.originals):
         unlike = f"; {source.unlike}" if source.unlike else ""
         _LOGGER.warning(

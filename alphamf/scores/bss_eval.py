@@ -49,7 +49,7 @@ def bss_eval(reference: Reals, noise: Reals, estimate: Reals, taps: int = 512) -
     """Score an estimate of one source, given the source and the noise in the mixture.
 
     `reference`, `noise`, `estimate`: clean signal, true noise (noisy minus clean) and estimate,
-    shape (samples,). `taps`: length in samples of the filters that do not count as errors.
+    shape (samples,). `taps`: length in samples (1 or more) of filters that do not count as errors.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def sdr(reference: Reals, estimate: Reals, taps: int = 512) -> float:
 
 
 def signals(**audio: Reals) -> list[Doubles]:
-    """Return float64 copies of signals, or raise an AlphaMFError that names the unfit keyword."""
+    """Return float64 copies of signals; raise an AlphaMFError if shapes differ or one is unfit."""
     shapes = [np.shape(signal) for signal in audio.values()]
     if len(shapes[0]) != 1 or len(set(shapes)) > 1:
         raise AlphaMFError(

@@ -3,8 +3,8 @@
 References
 ----------
 Reddy, Gopal, Cutler, "DNSMOS P.835: a non-intrusive perceptual objective speech quality metric to
-evaluate noise suppressors", ICASSP 2022; the model ``sig_bak_ovr.onnx`` and the polynomials are of
-the DNS Challenge's repository, and the package speechmos carries them.
+evaluate noise suppressors", ICASSP 2022; the model ``sig_bak_ovr.onnx`` and the polynomials are
+from the DNS Challenge's repository, and the package speechmos contains them.
 """
 
 from functools import cache
@@ -42,7 +42,7 @@ def check(path: str) -> None:
 
 
 def scores(path: str, sound: Floats, rate: int) -> tuple[float, float, float]:
-    """Return SIG, BAK and OVR of a sound, about 1 to 5: means over windows, one every second.
+    """Return SIG, BAK and OVR of a sound, about 1 to 5: means over windows that start every second.
 
     `sound`: shape (samples,); repeated if it is shorter than the network's input.
     """

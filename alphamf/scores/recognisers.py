@@ -26,7 +26,7 @@ def words(text: str) -> list[str]:
 
 
 def error_rate(reference: Sequence[str], transcript: Sequence[str]) -> float:
-    """Return the word error rate; raise an AlphaMFError if the reference has no words."""
+    """Return the word error rate as a fraction; raise an AlphaMFError if `reference` is empty."""
     if not reference:
         raise AlphaMFError("the clean speech contains no words to recognise")
     row = list(range(len(transcript) + 1))
@@ -156,7 +156,7 @@ def _run_command(command: str, sound: Floats, rate: int) -> str:
 
 def _command(command: str, file: str) -> list[str]:
     try:
-        parts = shlex.split(command, posix=sys.platform != "win32")  # where \\ parts folders
+        parts = shlex.split(command, posix=sys.platform != "win32")  # where \\ separates folders
     except ValueError as error:
         raise AlphaMFError(f"`asr` {command!r} is not a valid command: {error}") from error
     if not any(FILE in part for part in parts):

@@ -59,9 +59,9 @@ class Downloads:
     most: int  # Maximum number of recordings in a zip
 
     async def sound(self, request: Request) -> _Held:
-        """``GET /api/recordings/ID/sound``: ``frames`` float32 samples per channel from ``start``.
+        """``GET /api/recordings/ID/sound``: up to ``frames`` samples per channel from ``start``.
 
-        Send the input, speech if ready, and for ``echo=1`` echo-free speech, channel by channel.
+        Send float32 input, speech if ready, and if ``echo=1`` echo-free speech, channel by channel.
         """
         recording = find_decoded(self.recordings, request)
         rate, channels, frames = recording.sound

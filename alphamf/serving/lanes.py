@@ -34,14 +34,14 @@ class Ticket:
     guest: str  # Visitor that the task is for
     seconds: float  # Maximum time for the task, in seconds
     stopped: threading.Event = field(default_factory=threading.Event)  # Set by `Lanes.stop`
-    # Set when no process works on the task any more.
-    left: threading.Event = field(default_factory=threading.Event)
+    left: threading.Event = field(default_factory=threading.Event)  # Set when no process runs it
 
 
 class Lanes:
     """Lanes that run one queue's tasks; guests take turns, each with up to `most` running tasks."""
 
     def __init__(self, count: int, *, prepared: bool = False, most: int | None = None) -> None:
+        # prepared: whether each lane starts its process before its first task.
         self._prepared, self._most = prepared, most or count
         self._queue: deque[Ticket] = deque()
         self._changed = threading.Condition()

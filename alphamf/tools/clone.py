@@ -11,7 +11,7 @@ from importlib.util import find_spec
 
 
 def package_path(sources: str) -> list[str]:
-    """Return the folders of alphamf's modules; raise an error if it is not installed."""
+    """Return the folders of alphamf's modules; raise ImportError or SystemExit if not found."""
     if find_spec("alphamf.cli"):
         return [sources]
     clone = os.path.dirname(os.path.abspath(sources))

@@ -175,7 +175,7 @@ def _private_folder(name: str) -> Path:
 
 
 def _is_private(folder: Path) -> bool:
-    """Return whether a folder is no link and only the user, who owns it, can write to it."""
+    """Return whether a folder is no link and (not checked on Windows) only the user can write."""
     status = folder.stat(follow_symlinks=False)
     if sys.platform == "win32":  # the user's profile is
         return stat.S_ISDIR(status.st_mode)

@@ -314,7 +314,7 @@ def is_special(path: str | os.PathLike[str]) -> bool:
 
 
 def is_file(path: Path) -> bool:
-    """Return whether a path is a regular file; raise an AlphaMFError if the system does not say."""
+    """Return whether a path is a regular file; raise an AlphaMFError if the check fails."""
     with file_errors(path, "opened"):
         return path.is_file()
 

@@ -30,7 +30,7 @@ class ResultsFile(Generic[Result]):
 
     @contextmanager
     def lock(self, sentence: str, made: Sequence[Path] = ()) -> Iterator[None]:
-        """Lock the file; raise an AlphaMFError if locked, not ours or absent while `made` exist."""
+        """Lock the file; raise an AlphaMFError if locked, or if files are links or not ours."""
         files.make_folder(self.path)
         for path in (self.path, *made):
             files.refuse_links(path, self.path.parent)

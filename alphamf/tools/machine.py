@@ -65,7 +65,7 @@ def _briefly(function: Callable[[], None]) -> None:
 TRIM_THRESHOLD, TOP_PAD, MMAP_THRESHOLD, MMAP_MAX = -1, -2, -3, -4
 """Parameters of glibc's ``mallopt``, as in ``malloc.h``."""
 SETTLED = {TRIM_THRESHOLD: 2**27, MMAP_THRESHOLD: 2**25}
-"""Parameters that keep the memory of freed arrays of up to 32 MB, the largest possible size."""
+"""Parameters with which glibc keeps the memory of freed arrays of up to 32 MB, its maximum."""
 KEEP = {MMAP_MAX: 0, TRIM_THRESHOLD: 2**31 - 1, TOP_PAD: 2**28}
 RETURN = {MMAP_MAX: 2**16, TOP_PAD: 2**17, **SETTLED}
 """glibc's defaults for what `KEEP` changes, and the parameters of `SETTLED`."""
@@ -111,7 +111,7 @@ _LIMITS = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.
 
 
 def total_memory() -> int | None:
-    """Return the maximum number of bytes for this process, or None if it is unknown."""
+    """Return the maximum memory of this process in bytes, or None if it is unknown."""
     found = []
     if sys.platform != "win32":
         import resource

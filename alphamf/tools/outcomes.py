@@ -39,7 +39,7 @@ class Outcome(NamedTuple):
 
 
 def attempt(work: Work, item: Any, update: Update | None) -> Outcome:
-    """Return the outcome of a call for an item; any Exception but EPIPE becomes its error."""
+    """Return the outcome of a call for an item: its result or any Exception but a broken pipe."""
     try:
         return Outcome(item, work(item, update))
     except AlphaMFError as error:

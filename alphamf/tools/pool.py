@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 _WAKE = 0.3
-"""Longest wait before the main thread checks for signals, which another thread may have received,
-in seconds."""
+"""Longest wait in seconds before the main thread checks for signals that another thread got."""
 
 
 def cores() -> int:
@@ -44,7 +43,8 @@ def each(
 ) -> Iterator[Outcome]:
     """Yield the outcome of `work` for every item.
 
-    An item whose process dies is tried once more, on its own, after the others.
+    An item whose process dies is tried once more, on its own, after the others. Processes take the
+    items of largest `size` first. With `isolated`, even one worker for several items is a process.
     """
     count = min(workers, len(items))
     if count <= 1 and not (isolated and len(items) > 1):

@@ -223,7 +223,7 @@ def _create(part: Path, mode: int) -> int:
 
 
 def _clear(part: Path, sentence: str) -> bool:
-    """Remove a temporary file that a killed run left behind; return whether its name is free.
+    """Remove a killed run's file; raise an AlphaMFError if locked; return whether the name is free.
 
     Nothing is written to an existing path, which may be a link or another user's file.
     """

@@ -21,7 +21,7 @@ CHANNELS = 1024
 """Maximum number of channels that libsndfile reads."""
 
 _LONGEST = 200
-"""Maximum number of characters of a name from a decoder; the rest is dropped."""
+"""Maximum number of characters of a text in a decoder's facts; the rest is dropped."""
 
 _WRONG = (LookupError, TypeError, ValueError, ArithmeticError)
 """Exceptions that an invalid answer may cause."""
@@ -84,7 +84,7 @@ class ConfinedSound:
             raise self._decoder.crash_error() from None
 
     def _describe(self, facts: Any) -> None:
-        """Store what the decoder reports about the file, after checking that it is plausible."""
+        """Store a decoder's facts about the file; raise an AlphaMFError if they are implausible."""
         try:
             numbers = (int(facts[key]) for key in ("samplerate", "channels", "frames"))
             self.samplerate, self.channels, self.frames = numbers

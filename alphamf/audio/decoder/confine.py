@@ -67,7 +67,7 @@ _FILES = ((1, 0x1FFF), (2, 0x2000), (3, 0x4000), (5, 0x8000))
 
 
 def confine(*, writes: bool = False) -> int:
-    """Deny this process all access to files, sockets, processes and signals, permanently.
+    """Permanently deny this process files, sockets, processes and signals, if the kernel can.
 
     Open files stay usable; `writes`: for writing, too. Memory is limited to `MEMORY`. The process
     must have one thread and all it needs loaded. Returns the bits `SECCOMP`, `LANDLOCK` that apply.

@@ -106,7 +106,7 @@ def _connected() -> socket.socket:
 
 
 def _python() -> str:
-    """Return the path of a Python interpreter; a frozen or embedding program is not one."""
+    """Return a Python interpreter's path, or raise a FileNotFoundError, as in a frozen program."""
     places = sys.executable, os.path.join(sys.exec_prefix, "bin", "python3")
     for place in places if not getattr(sys, "frozen", False) else ():
         if "py" in os.path.basename(place).lower() and os.access(place, os.X_OK):
@@ -136,7 +136,7 @@ def _spawn(theirs: socket.socket) -> int:
 
 @atexit.register
 def _disconnect(broken: socket.socket | None = None) -> None:
-    """Disconnect from the helper, which then ends; with `broken`, only if it is still in use."""
+    """Close the connection to the helper, which then ends; with `broken`, only that connection."""
     global _control
     with _lock:
         if _control is None or broken not in (None, _control):
@@ -157,7 +157,7 @@ READ, READ_WIDE, SEEK, ENDING = b"f", b"d", b"s", b"e"
 is known at the end. Each comes with a number of samples."""
 
 FLOATS, INTEGERS, FINISH = b"F", b"I", b"."
-"""Requests to a process that writes a media file: append float32 or int32, and write the end."""
+"""Requests to a process that writes a file: append float32 or int32 samples, or finish it."""
 
 DONE, REFUSED, UNDECODABLE, INVALID, MEMORY = b"=", b"!", b"?", b"v", b"m"
 """Answers: the result; the message of an AlphaMFError, a DecodingError or a ValueError; and that
@@ -222,7 +222,7 @@ PATIENCE = 30.0
 """Seconds of processor time that a process may take for an answer; a file's size adds to them."""
 
 BYTES_PER_SECOND = 200_000
-"""Bytes of the file that add a second to `PATIENCE`; decoders need a tenth of that or less."""
+"""Bytes of the file that add a second to `PATIENCE`; decoders take 0.1 s or less for so many."""
 
 _ELAPSED = 10
 """Maximum elapsed seconds per allowed second of processor time, on a busy machine."""

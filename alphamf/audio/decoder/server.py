@@ -1,4 +1,4 @@
-"""The process that forks decoders, one per file; each can read only its file.
+"""The process that forks decoders, one per file; each can use only its file and any output.
 
 It imports what decoders need once, and has no threads, so that forking it is quick and safe. It
 never reads more than the first bytes of a file.
@@ -40,7 +40,7 @@ _FILE, _CHANNEL, _OUTPUT = 3, 4, 5
 
 
 def main() -> None:
-    """Fork a decoder for each request, until the requesting process has ended."""
+    """Fork a decoder for each request, until the requesting process closes the connection."""
     if sys.platform == "win32":
         return
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C goes to all processes

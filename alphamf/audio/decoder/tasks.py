@@ -49,7 +49,7 @@ def decode(source: Handle, asked: dict[str, Any]) -> tuple[dict[str, Any], Step]
 def copy(
     source: Handle, sink: Sink, asked: dict[str, Any], channel: io.FileIO
 ) -> tuple[tuple[str, ...], Step]:
-    """Begin a media file with tracks of `source`; return omitted ones, and the step that writes."""
+    """Begin a media file with `source`'s tracks; return omitted ones, and the step that writes."""
     about, muxer = asked["about"], asked["muxer"]
     track = About(**{**about, "start": Fraction(*about["start"]), "others": ()})
     original = Original(source, asked["name"], track, asked["cut"])

@@ -147,7 +147,7 @@ def _check_atoms(data: Scan) -> Extent:
 def _check_matroska(data: Scan) -> Extent:
     """Return a Matroska file's extent; its `cut` says if the header or the segment is truncated.
 
-    A smaller size that leads neither to the file's end nor to another file's start is not trusted.
+    If more of its sound may follow the segment, `pieces` set the segment's size to "not known".
     """
     size = data.size
     header, at = _number(data, 4)
@@ -216,7 +216,7 @@ def _check_asf(data: Scan) -> Extent:
 
 
 def _check_amr(data: Scan) -> Extent:
-    """Return an AMR file's extent, up to a second header; `cut`: the last frame is incomplete."""
+    """Return an AMR file's extent, up to a second header; `cut` says if a frame is incomplete."""
     start = next(head for head in _AMR_BYTES if data.get(0, 9).startswith(head))
     lengths, at = _AMR_BYTES[start], len(start)
     while at < data.size:
@@ -230,7 +230,7 @@ def _check_amr(data: Scan) -> Extent:
 
 
 def _check_adts(data: Scan) -> Extent:
-    """Return an AAC file's extent, up to a format change; `cut`: the last frame is incomplete."""
+    """Return an AAC file's extent, up to a format change; `cut` says if a frame is incomplete."""
     at, form = 0, b""
     while at + 7 <= data.size:
         head = data.get(at, 6)

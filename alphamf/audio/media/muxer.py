@@ -35,7 +35,7 @@ class Original(NamedTuple):
 
 
 class Copy:
-    """Copies the tracks of a media file, except the replaced one, and its metadata to an output."""
+    """A copier of a media file's metadata and its tracks, except the replaced one, to an output."""
 
     def __init__(self, output: Any, original: Original, stack: ExitStack) -> None:
         self._output, self._original = output, original
@@ -55,7 +55,7 @@ class Copy:
 
     @property
     def has_tracks(self) -> bool:
-        """Return whether other tracks are copied to the output."""
+        """Whether other tracks are copied to the output."""
         return bool(self._streams)
 
     def add_before(self) -> None:
@@ -94,7 +94,7 @@ class Copy:
             self._next = next(self._packets, None)
 
     def _mend(self, packet: Any) -> None:
-        """Make decoding times increase strictly in each track, because muxers refuse others."""
+        """Delay a packet's decoding time, if needed, to after that of the track's last packet."""
         if packet.dts is None:
             return
         least = self._least.get(packet.stream.index, packet.dts)
@@ -155,7 +155,7 @@ _BIT_RATE = 64_000
 
 
 class Muxer:
-    """A media file opened for writing, with the interface of `soundfile.SoundFile`.
+    """A media file opened for writing, with the members of `soundfile.SoundFile` that writing uses.
 
     `rate`, `channels`: sampling rate in Hz and number of channels of the sound.
     """

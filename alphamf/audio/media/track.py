@@ -49,7 +49,7 @@ CODECS = {
     "PCM_32": Codec("pcm_s32le", "s32"),
     "FLOAT": Codec("pcm_f32le", "flt"),
 }
-"""The codecs by the names of their subtypes."""
+"""The codecs of audio tracks that can be written, by the names of their subtypes."""
 
 
 _LOSSLESS = ("ALAC", "FLAC", "WAVPACK", "TTA", "APE", "TAK", "SHORTEN", "TRUEHD", "MLP", "RALF")
@@ -106,7 +106,7 @@ class About:
 
 @contextmanager
 def open_container(path: Openable, name: str, kind: Kind) -> Iterator[Any]:
-    """Yield a media file open in PyAV; raise an AlphaMFError if it cannot be opened."""
+    """Yield a media file open in PyAV; raise an AlphaMFError if PyAV cannot read it."""
     import av
 
     with path.open("rb") as file:
@@ -250,7 +250,7 @@ class Track:
         )
 
     def _to_the_end(self, blocks: Iterator[Floats]) -> Iterator[Floats]:
-        """Yield samples up to the promised length; all if none is given, or over `_FILL` follow."""
+        """Yield samples up to the promised length, if any; all if over `_FILL` of them follow."""
         left = self.frames or sys.maxsize
         held: list[Floats] = []
         for block in blocks:
@@ -308,7 +308,7 @@ class Track:
         return self._packer.resample(frame)
 
     def _samples(self, frame: Any) -> Floats:
-        """Return a frame's float32 samples (n, channels); its rate and channels must not change."""
+        """Return a frame's samples, float32 (n, channels); refuse another rate or channel count."""
         channels = len(frame.layout.channels)
         if (frame.sample_rate, channels) != (self.samplerate, self.channels):
             raise DecodingError(

@@ -59,7 +59,7 @@ def claim(
 ) -> None:
     """Create the folder of a corpus; with `overwrite`, delete the files of an old one in it.
 
-    Raise an AlphaMFError if a corpus exists without `overwrite`, or an input lies in its folders.
+    Raise AlphaMFError on failure, for an input in its folders, or for a corpus without `overwrite`.
     """
     for name in (TABLE, *PARTS):
         refuse_links(folder / name, folder)
@@ -120,7 +120,7 @@ def _write_rows(folder: Path, rows: Iterable[Sequence[object]]) -> None:
 
 
 def corpus_files(table: Path) -> Iterator[str]:
-    """Yield the paths in a table that `make` could have written; none if there is no table."""
+    """Yield the paths in a table, if any, that `make` could have written, or raise AlphaMFError."""
     if not table.exists():
         return
     with table.open(newline="", encoding="utf-8", errors="surrogateescape") as file:
@@ -171,7 +171,7 @@ class Recipe(NamedTuple):
 
 
 def find_speech(names: Iterable[str], folder: Path) -> Iterator[Speech | Problem]:
-    """Yield the clean recordings, each with a unique name, or the problem with a file."""
+    """Yield recordings in `names`, with unique names in the corpus at `folder`, or problems."""
     taken: dict[str, str] = {}
     for found in _files(names, folder):
         if isinstance(found, Problem):
@@ -221,7 +221,7 @@ def recipes(
     count: int | None = None,
     seed: int = 0,
 ) -> list[Recipe]:
-    """List mixtures of each recording with each kind of noise at each SNR, or a random `count`.
+    """List mixtures of each recording with each kind of noise at each SNR, or `count` random ones.
 
     The random numbers of a mixture depend on the seed, its SNR, and the names of its speech and of
     the noises of its kind, not on other files. `snrs`: in dB.

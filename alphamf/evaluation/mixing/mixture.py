@@ -69,10 +69,10 @@ def power(speech: Floats, rate: int, level: str) -> float:
 def mix(speech: Floats, power: float, noise: Noise, snr: float, rng: Any) -> tuple[Floats, int]:
     """Add noise to speech.
 
-    A piece of the noise as long as the speech is drawn among those that are not pauses, and
-    scaled by its own power. A noise that is shorter than the speech is repeated. Constant offsets
-    of the whole speech and of the whole noise do not count as power; the mean of the drawn piece
-    of noise does.
+    A piece of the noise as long as the speech is drawn among those that are not pauses, and scaled
+    by its own power; a noise that is shorter than the speech is repeated, from any sample on.
+    Constant offsets of the whole speech and of the whole noise do not count as power; the mean of
+    the drawn piece of noise does.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def mix(speech: Floats, power: float, noise: Noise, snr: float, rng: Any) -> tup
     Raises
     ------
     AlphaMFError
-        More than half of the piece of the noise is digital silence.
+        The piece of the noise is silent, or more than half of it is digital silence.
 
     Examples
     --------

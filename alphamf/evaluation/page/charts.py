@@ -53,7 +53,7 @@ def round_numbers(low: float, high: float, most: int) -> list[float]:
 
 
 class Chart:
-    """A chart with axes of ranges `x` and `y`; its methods draw into it, and `svg` returns it."""
+    """A chart, `height` times 72 high, with axes of ranges `x` (logarithmic with `log`) and `y`."""
 
     def __init__(
         self, title: str, xlabel: str, height: float, x: Point, y: Point, *,
@@ -153,7 +153,7 @@ def rows(title: str, xlabel: str, names: Sequence[str], values: Iterable[float])
 
 
 def widened(values: Iterable[float], margin: float) -> Point:
-    """Return the range of values with a margin, relative to its length, at both ends."""
+    """Return the values' range, wider at each end by `margin` of its length (more if that is 0)."""
     found = list(values)
     low, high = min(found), max(found)
     room = margin * (high - low) or max(abs(high), 1.0) * margin

@@ -90,7 +90,7 @@ def flac(sound: Sound) -> str:
 
 
 def png(power: NDArray[np.float32], loudest: float) -> str:
-    """Encode a spectrogram as a PNG ``data:`` URL, with one colour per decibel below `loudest`."""
+    """Encode a spectrogram as PNG ``data:`` URL: a colour per decibel below the power `loudest`."""
     floor = max(loudest, 1e-20) * 10 ** (-RANGE / 10)
     level = 10 * np.log10(np.maximum(power, floor) / floor)
     return _coloured(np.minimum(level, RANGE).round()[::-1])

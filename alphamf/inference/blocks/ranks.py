@@ -83,7 +83,7 @@ class Ranks:
         self.rank, self.size, self.sent = int(comm.rank), int(comm.size), 0
 
     def exchange(self, outgoing: Sequence[Message], incoming: Sequence[Message]) -> None:
-        """Send some arrays, and wait until the arrays of `incoming` are received in place."""
+        """Send `outgoing`, receive `incoming` in place; wait for both, or raise a LostRank."""
         requests = [self._comm.Irecv(array, rank, tag) for rank, tag, array in incoming]
         for rank, tag, array in outgoing:
             requests.append(self._comm.Isend(array, rank, tag))
@@ -161,7 +161,7 @@ class Ranks:
 
 
 def launched_ranks() -> Ranks | None:
-    """Return the ranks, None if no MPI launcher started this process; raise if MPI is missing."""
+    """Return the ranks, or None if no MPI launcher started this process; raise without MPI."""
     if not any(name in os.environ for name in LAUNCHERS):
         return None
     try:

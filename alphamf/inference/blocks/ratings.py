@@ -110,7 +110,7 @@ class SyntheticRatings:
 
     A rating is 3.6 plus the inner product of a row's and a column's standard normal factors, over
     the root of the rank, plus normal noise of deviation 0.5. The first columns of a block have the
-    most ratings; a pair drawn twice counts once, so there are a few ratings fewer than `count`.
+    most ratings; a pair drawn twice counts once, so there are fewer ratings than `count`.
     """
 
     shape: tuple[int, int]  # Number of rows and columns

@@ -24,7 +24,7 @@ from alphamf.tools.arrays import Array
 class StateLayout(NamedTuple):
     """The state that a sampler keeps per entry of theta."""
 
-    chains: int  # Number of chains, each of which moves its blocks by itself
+    chains: int  # Number of chains, whose blocks of H move between ranks separately
     arrays: int  # A, the number of state arrays that travel with a block of H
     # How many of these arrays, the first ones, are positions; the last of them is the newest.
     positions: int

@@ -23,7 +23,7 @@ CHUNK = 8192
 
 
 class Scratch:
-    """Buffers shared by all blocks of a rank, which use them one at a time."""
+    """Buffers that the blocks of an MPI rank use in turn; at most `most` ratings; `rank`: K."""
 
     def __init__(self, most: int, rank: int) -> None:
         self.error: Floats = np.empty(most, np.float32)
@@ -92,8 +92,8 @@ class Chain:
     """
 
     ranks: SingleProcess | Ranks
-    widths: Array
-    number: int
+    widths: Array  # Number of columns of each column block, shape (B,)
+    number: int  # Index of the chain, from 0
     part: int  # Part of the data on which the blocks are paired
 
     def __init__(self, ranks: SingleProcess | Ranks, widths: Array, number: int) -> None:
@@ -103,7 +103,7 @@ class Chain:
         self.part = 0
 
     def paired_blocks(self) -> list[tuple[int, int]]:
-        """Return the blocks that are paired on this rank: row block and column block."""
+        """Return the numbers of the blocks paired on this rank: (row block, column block) each."""
         blocks = len(self.widths)
         return [(b, (b + self.part) % blocks) for b in owned_blocks(blocks, self.ranks)]
 
@@ -225,7 +225,7 @@ class Walk:
     every: int  # Steps between points of the curve of the RMSE
     # Ranks that share the run; each must make the same calls. By default, this process alone.
     ranks: SingleProcess | Ranks
-    blocks: int
+    blocks: int  # B: the grid has B x B blocks
     steps: int  # Number of steps made
     # Seconds of these steps without predictions: CPU time in one process, wall time over ranks.
     seconds: float
@@ -345,7 +345,7 @@ class Walk:
     def run(
         self, steps: int, *, checkpoint: Path | None = None, segment: int = 100
     ) -> Iterator[int]:
-        """Load `checkpoint`, if any; yield each step up to `steps`; save every `segment` steps."""
+        """Load folder `checkpoint`, if any; yield steps to `steps`; save every `segment` steps."""
         from alphamf.inference.blocks import checkpoints
 
         if checkpoint is not None:

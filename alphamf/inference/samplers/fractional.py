@@ -27,7 +27,7 @@ from alphamf.tools.arrays import Array, namespace
 INDEX = Range("must be above 1 and at most 2", lambda x: 1 < x <= 2)
 
 EXTENT = 20.0
-"""Absolute momentum from which on the velocity is computed by the series of the tails."""
+"""Absolute momentum from which on the velocity is computed by an asymptotic series."""
 
 FARTHEST = 1e6
 """Largest absolute momentum in the table of velocities; larger ones get its velocity."""

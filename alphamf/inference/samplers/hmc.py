@@ -108,7 +108,7 @@ def _definite(metric: Metric) -> Array:
 
 
 def clip_large(x: Array, power: float = 0.2) -> Array:
-    """Clip to +- a power of the dtype's largest number: 5e7 in float32 by default."""
+    """Return x clipped to +- a power of its dtype's largest number: by default, 5e7 in float32."""
     xp = namespace(x)
     most = float(xp.finfo(x.dtype).max) ** power
     return xp.clip(x, -most, most)

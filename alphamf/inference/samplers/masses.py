@@ -147,7 +147,7 @@ class MassEM:
     decay
         Exponent of kappa, above 0.5 and at most 1 (Robbins and Monro's conditions).
     dense
-        Whether M is dense or diagonal.
+        Whether M is dense instead of diagonal.
     source
         "momenta" or "positions".
     confidence

@@ -190,7 +190,7 @@ def move_by(
 
 
 MOST = 8
-"""Largest number of levels R; what `weights` returns alternates in sign and grows with R."""
+"""Largest number of levels R of `SGRRMLD`; the smallest step size is then h / 128."""
 
 
 class SGRRMLDState(NamedTuple):

@@ -209,7 +209,7 @@ class SAGA:
         return self._drawn(rng, theta)[0]
 
     def draw_gradient(self, rng: Any, theta: Array) -> tuple[SAGAPotential, Array]:
-        """Do as `draw`; return the potential and its gradient at theta, in a pass over its rows."""
+        """Do as `draw`; return the potential and its gradient at theta, in one pass over rows."""
         potential, gradients = self._drawn(rng, theta)
         return potential, potential.corrected(gradients.sum(-2), theta)
 

@@ -95,7 +95,7 @@ class TorchDensity(DerivedDensity):
     """A log density in PyTorch; see `density.Density`.
 
     The data become tensors and stay on their device. Theta is moved to the device and precision of
-    the first floating-point one, unless it is there already, and its gradient is moved back.
+    the first floating-point tensor of the data, if any, and its gradient is moved back.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ class JobRecord(NamedTuple):
 
 @dataclass(frozen=True)
 class Experiment:
-    """How the jobs, the table and the figure that reproduce a result of a paper are made."""
+    """A result of a paper to reproduce, with functions for its jobs, its table and its figure."""
 
     name: str  # As on the command line
     paper: str  # The paper, and its tables and figures
@@ -70,7 +70,7 @@ def blank_figure(width: float, height: float) -> Any:
 
 
 def blank_panels(width: float, height: float, *grid: int, **more: Any) -> tuple[Any, Any]:
-    """Return an empty figure and its panels: one, or a grid of rows and columns."""
+    """Return a figure and its panels: `grid` rows and columns, or one; `more`: see ``subplots``."""
     drawing = blank_figure(width, height)
     return drawing, drawing.subplots(*grid, **more)
 

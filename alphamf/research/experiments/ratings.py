@@ -28,7 +28,7 @@ class RatingSplit:
         self.test: tuple[Any, Any, Any] = users[test], items[test], ratings[test]
 
     def target(self, **settings: Any) -> BPMF:
-        """Return the posterior given the training ratings, centred at their mean by default."""
+        """Return a `BPMF` posterior of the training ratings; `offset` is their mean by default."""
         mean = float(self.train[2].mean(dtype=np.float64))
         return BPMF(*self.train, shape=self.shape, **{"offset": mean, **settings})
 

@@ -28,7 +28,7 @@ from alphamf.tools import jobs
 from alphamf.tools.files import atomic_file, printable_name, refuse_links
 
 Each = Callable[[Experiment, Sequence[Job]], Iterable[JobRecord]]
-"""Runs jobs of an experiment, and yields the record of each job as soon as the job ends."""
+"""Function that runs jobs of an experiment, and yields each job's record as soon as it ends."""
 
 Progress = Callable[[int, int], None]
 """Function that is called with the number of jobs done, and the number of all jobs."""
@@ -50,9 +50,9 @@ def run(
 ) -> list[dict[str, Any]]:
     """Run the jobs without a result in `output`; write table and figure; return the table's rows.
 
-    Writes ``NAME.jsonl`` (a line per job), ``NAME.csv``, ``NAME.md`` and ``NAME.png``, or
-    ``NAME-full.*`` in the full form. Numbers of another version of alphamf are not used again.
-    If ``mpiexec`` started several ranks, they share each job; rank 0 writes, others return no rows.
+    Writes ``NAME.jsonl``, ``NAME.csv``, ``NAME.md`` and ``NAME.png``, or ``NAME-full.*`` with
+    `full`; results of other versions of alphamf are not used. Ranks of ``mpiexec`` run a job
+    together (`each` is unused), or raise AlphaMFError; only rank 0 writes these and returns rows.
     """
     stem = output / (f"{experiment.name}-full" if full else experiment.name)
     ranks = launched_ranks()

@@ -67,7 +67,7 @@ MOST_CELLS = 125_000_000
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """Settings of a training run, checked: the arguments of `train` with these names."""
+    """The arguments of `train` with these names; an invalid one raises an AlphaMFError."""
 
     rate: int
     rank: int
@@ -138,7 +138,7 @@ class Progress(NamedTuple):
 
 
 ProgressCallback = Callable[[Progress], None]
-"""A function that receives the `Progress` after every step."""
+"""A function that receives the `Progress` after every step, except in the warm-up."""
 
 SkipCallback = Callable[[str], None]
 """A function that receives one sentence for each file that raised an error and is skipped."""
@@ -203,7 +203,7 @@ def train(
     seed
         Seed of the random numbers. The same seed gives the same dictionary.
     progress
-        Called with the `Progress` after every step.
+        Called with the `Progress` after every step of the chain.
     skipped
         Called with one sentence for each file that cannot be read or has too low a rate; the file
         is skipped. None, or if only one file is given: such a file raises an error.
@@ -260,7 +260,7 @@ def gains_over_shipped(
 ) -> dict[str, list[float]]:
     """Return the differences in SI-SDR from the shipped model in dB, by preset.
 
-    Each list has a value per readable file with at least 1 s of speech; 5 s at most get noise.
+    Each list has a value per readable file with at least 1 s of speech, used up to 5 s.
     """
     changes: dict[str, list[float]] = {"plain": [], "fast": []}
     for k, file in enumerate(files):
@@ -334,7 +334,7 @@ def _train(
 def _speech(
     voices: Sequence[Voice], settings: TrainingSettings, skipped: SkipCallback | None
 ) -> Speech:
-    """Read the first seconds of each voice; of random voices if all may exceed `MOST_CELLS`."""
+    """Read the first seconds of voices up to `MOST_CELLS`, in random order if all may exceed it."""
     spectra, seconds, unusable = [], 0.0, 0
     if len(voices) * settings.seconds > settings.most_seconds:
         order = generator(settings.seed, Key.VOICE_ORDER).permutation(len(voices))

@@ -45,7 +45,7 @@ def extend(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Dictionary:
-    """Return a 16 kHz dictionary with added rows for bands above 7.5 kHz, learned from `paths`."""
+    """Return a 16 kHz dictionary with rows for bands above 7.5 kHz; files need 48 kHz or more."""
     check_seconds(seconds)
     if dictionary.rate != 16000:
         raise AlphaMFError(

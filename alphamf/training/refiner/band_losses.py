@@ -34,9 +34,9 @@ class NetworkBandGains(NamedTuple):
 def run_band_network(
     parameters: Mapping[str, Tensor], clips: BandClip, exponent: float = 1.0, *, causal: bool
 ) -> NetworkBandGains:
-    """Run the high-band network on clips, and return its gains.
+    """Run the high-band network on clips, and return its gains, raised to `exponent`.
 
-    `parameters`: as `alphamf.learnt.network.shapes` names them. `exponent`: that of the gains.
+    `parameters`: as in `alphamf.learnt.network.shapes`. `causal`: no tap reads later frames.
     """
     read = clips.features.float()
     logit = network.logits(outputs(parameters, read, causal), read)

@@ -135,7 +135,7 @@ class Maker(NamedTuple):
     # Dictionary of alpha-MF, and the networks that run before the one to train: for a second stage
     # a refiner, for a high-band network a refiner and perhaps a second stage, for a refiner none.
     weights: Weights
-    kind: Kind
+    kind: Kind  # Kind of the network to train
 
     def clip(self, stream: int, number: int) -> TrainingClip:
         """Make clip `number` of a split; `stream` is the split's index in `recordings.SPLITS`."""

@@ -6,7 +6,7 @@ For example::
 
 RUN then contains the mixtures, a checkpoint, a table of the losses (curves.csv) and the network
 at the last score (network.npz). The same command continues a stopped run. With --check it stops at
-the step of the configuration's [ladder] and compares its loss with the recorded one.
+the step of the configuration's [ladder], compares its loss with the recorded one and ignores -o.
 Needs PyTorch: pip install 'alphamf[learn]'.
 """
 

@@ -17,7 +17,7 @@ from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import Dereverberator, SecondStage
 
 KINDS = ("place", "coloured", "hum", "babble", "crackle", "events", "recorded", "music")
-"""Kinds of a layer of noise."""
+"""Kinds of noise, of which one is drawn for each layer of a mixture's noise."""
 
 CHAINS = {
     "em-15": Settings(sampler="em", warm_up=0, steps=15, keep=3, thin=1),

@@ -41,7 +41,7 @@ def estoi(clean: Tensor, estimate: Tensor, rate: int) -> Tensor:
     Envelopes are centred and divided by their norm over the frames of a segment and then over the
     bands, and multiplied (Jensen and Taal, IEEE/ACM TASLP 24, 2016, equations 3 to 7). Unlike in
     ESTOI the sound keeps its rate, and silent frames are removed from the spectra, not from the
-    sound; the difference is below .02. The result is 0 for less than a segment of sound.
+    sound; the difference is below .02. The result is 0 if the active frames fill no segment.
     """
     power = _analysed(clean, rate)
     bands = spectra.constant(third_octaves(power.shape[-1], rate), power)

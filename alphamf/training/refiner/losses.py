@@ -34,15 +34,15 @@ RARELY_HEARD, NEVER_HEARD = 1e-3, 1e-5
 which the output in faint cells hardly counts: some 60 and 80 dB below speech's loudest cell."""
 
 FAINT = 1e-7
-"""Number that is added to powers before a root or a division, to bound the gradient; it is 70 dB
-below the mixture's mean power."""
+"""Number added to powers and energies before a root or a division, to bound the gradient; in a cell
+it is 70 dB below the mixture's mean power."""
 
 
 class TrainingGrid(NamedTuple):
     """The STFT in which a network reads and changes sound, in PyTorch."""
 
     frame: Frame  # Window and hop in samples
-    rate: int
+    rate: int  # Sampling rate in Hz
     causal: bool = False  # Whether the network reads no later frames
     # Whether the windows are the asymmetric ones of `alphamf.audio.stft.windows`.
     asymmetric: bool = False

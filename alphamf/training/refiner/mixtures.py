@@ -52,7 +52,7 @@ MOVED = 0.05
 would give sweeping echoes (De Sena et al., IEEE/ACM TASLP 23, 2015)."""
 
 WALL = 0.3
-"""Minimum distance in metres from walls, half of it for a voice, and from noise to microphone."""
+"""Minimum distance from walls in metres, halved for the voice, and from noise to microphone."""
 
 RECORDED, NOISE_OUTSIDE = 0.15, 0.3
 """Fractions of rooms that are recorded, and of noises that are outside of the voice's room."""
@@ -90,7 +90,7 @@ def image_room(
     rt60: tuple[float, float] = RT60,
     distance: tuple[float, float] = DISTANCE,
 ) -> Room:
-    """Draw a box-shaped room with the image method.
+    """Draw a box-shaped room by the image method; `rt60`, `distance`: ranges as `RT60`, `DISTANCE`.
 
     Allen and Berkley, JASA 65 (1979); Scheibler, Bezzam and Dokmanic, ICASSP 2018 (the package).
     """
@@ -149,7 +149,7 @@ def image_method() -> Any:
 
 
 def _from_direct(voice: Reals, noise: Reals, direct: int, rate: int) -> Room:
-    """Return a room; its voice response begins up to 1 ms before the direct sound, scaled to ±1."""
+    """Return a room; its voice response starts up to 1 ms before `direct`, and is ±1 there."""
     before = rate // 1000  # the rise of the direct sound
     start = max(direct - before, 0)
     voice = voice[start:] / np.abs(voice[direct])

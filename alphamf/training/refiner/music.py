@@ -48,7 +48,7 @@ class Instrument(NamedTuple):
     bright: Reals
     dark: Reals
     seconds: float  # Time in which a struck tone fades by a factor of e
-    darkening: float  # How many times as fast as the tone its bright part fades, if it is struck
+    darkening: float  # Ratio of the rates at which a struck tone's bright part and the tone fade
     attack: float  # Rise time of a tone in s
     vibrato: tuple[float, float]  # Depth, as a fraction of the pitch, and rate in Hz
     breath: float  # Level of the breath noise relative to the tone's

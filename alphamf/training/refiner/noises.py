@@ -33,7 +33,7 @@ class Span(NamedTuple):
 
     clock: Reals  # Times of its samples in s, from zero, shape (samples,)
     envelope: Reals  # Envelope of its level, shape (samples,)
-    rate: int
+    rate: int  # Sampling rate in Hz
 
 
 def span(rng: Rng, samples: int, rate: int) -> Span:
@@ -73,7 +73,7 @@ def chime(rng: Rng, span: Span) -> Reals:
 def cry(rng: Rng, span: Span) -> Reals:
     """Draw a cry: a harmonic tone of gliding pitch with some breath noise.
 
-    Half of the cries swell like a howl; the others fade, through a random filter, like a bark.
+    Half of the cries swell like a howl; the others pass a random filter, and fade like a bark.
     """
     clock, envelope, rate = span
     seconds = len(clock) / rate
@@ -133,7 +133,7 @@ def _envelope(rng: Rng, clock: Reals, seconds: float) -> Reals:
 def _resonances(
     rng: Rng, sound: Reals, rate: int, count: int, between: tuple[float, float], width: float
 ) -> Reals:
-    """Sum `count` resonances of a sound, at frequencies `between` and of about `width`, in Hz."""
+    """Filter by `count` parallel resonances at frequencies `between`, about `width` wide, in Hz."""
     result: Reals = np.zeros(len(sound))
     for _ in range(count):
         frequency = log_uniform(rng, between[0], min(between[1], 0.45 * rate))
@@ -143,7 +143,7 @@ def _resonances(
 
 
 def _resonance(sound: Reals, rate: int, frequency: float, width: float) -> Reals:
-    """Filter by a resonance, given in Hz; noise is about as loud for any `width` < `frequency`."""
+    """Filter by a resonance, in Hz; noise gets a similar level for any `width` < `frequency`."""
     from scipy.signal import lfilter
 
     radius = np.exp(-np.pi * width / rate)
@@ -162,7 +162,7 @@ SYNTHETIC: tuple[Maker, ...] = (knock, burst, burst, chime, cry, cry, cough, cre
 
 
 def events(rng: Rng, samples: int, rate: int, sounds: Sequence[Reals]) -> Reals:
-    """Make events of one kind, 0.4 to 25 per second, of one or two parts of 4 to 500 ms each.
+    """Make events of one kind, about 0.4 to 25 per second, of one or two parts of 4 to 500 ms each.
 
     A part is a sound of `SYNTHETIC`, a piece of a recording, or a piece with another's envelope.
     Times are random, regular or in bouts; events are copies, filtered copies or new random draws.

@@ -120,9 +120,9 @@ class Fit:
         return self._whole(between)
 
     def validate(self, clips: Sequence[TrainingClip]) -> tuple[dict[str, float], Scores | None]:
-        """Return mean losses and scores of the network on dev clips.
+        """Return mean losses and scores of the network on the first frames of each dev clip.
 
-        Losses ignore the gain's exponent. The scores are None for clips of a high-band network.
+        Losses ignore the gain's exponent. High-band clips are used whole; their scores are None.
         """
         found_losses: list[dict[str, float]] = []
         parameters = self._result()

@@ -243,7 +243,7 @@ SPEECH_DB = 70.0
 """Level to which both sounds are scaled, in dB above the threshold's reference (20 microPascal)."""
 
 LOUD = 0.1
-"""Power relative to the mean above which a frame of speech counts for an estimate's response."""
+"""Power, relative to the mean, above which a frame of speech counts for the frequency response."""
 
 ROUGH_ASYMMETRIC = 0.309
 """Weight of the asymmetric disturbance relative to the symmetric one, as in PESQ."""

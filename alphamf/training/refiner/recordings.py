@@ -34,11 +34,11 @@ KNOWN = (5000, 7500)
 """The highest band that voices at 16 kHz and full-band voices both have, in Hz."""
 
 EDGE, END = 7600, 20000
-"""Start and end of the synthetic band in Hz; it starts at the resampler's edge."""
+"""Start and end of the synthetic band in Hz; speech resampled from 16 kHz ends at the first."""
 
 PLACES = (7500.0, 9000.0, 11250.0, 14250.0, 18000.0)
 DROPS = ((0.0, 0.0), (6.0, 20.0), (0.0, 10.0), (4.0, 14.0), (8.0, 20.0))
-"""Frequencies in Hz, and ranges in dB by which a loud frame is softer than at the one before."""
+"""Frequencies in Hz, and ranges in dB by which loud frames are softer than one frequency before."""
 
 FOLLOWING = (0.7, 1.05)
 """Range of the drop of the synthetic band's level, in dB per dB of drop of the level of `KNOWN`."""

@@ -59,7 +59,7 @@ Tell = Callable[[str], None]
 
 
 class Run(NamedTuple):
-    """Folder and resources of a run."""
+    """Configuration, folders and resources of a run."""
 
     config: Config  # Configuration of the training
     folder: Path  # Folder of the run

@@ -104,7 +104,7 @@ class Making(threading.Thread):
             raise self._error
 
     def wait(self, shard: Shard) -> None:
-        """Wait for a file that is still to be made; raise the error that stopped `run` before."""
+        """Wait until a file is made, or raise the AlphaMFError that stopped `run` before that."""
         while self.is_alive() and not _complete(shard):
             time.sleep(POLL)
         if self._error and not _complete(shard):

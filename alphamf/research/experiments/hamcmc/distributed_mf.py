@@ -94,7 +94,7 @@ def ratings_of(users: int | None, blocks: int, hold_out: float) -> tuple[ListedR
 
 
 def walk_of(job: Job, hold_out: float = 0.0, ranks: SingleProcess | Ranks | None = None) -> Walk:
-    """Return the walk of a job at its initial position."""
+    """Return the walk of a job at its initial position; `hold_out`: see `RatingSplit`."""
     listed, count, mean = ratings_of(job["users"], job["blocks"], hold_out)
     return Walk(
         listed,
@@ -108,12 +108,12 @@ def walk_of(job: Job, hold_out: float = 0.0, ranks: SingleProcess | Ranks | None
 
 
 def work(job: Job, hold_out: float = 0.0) -> Numbers:
-    """Run a job in this process, one block after the other."""
+    """Run a job in this process, one block after the other; `hold_out`: see `RatingSplit`."""
     return _run(job, walk_of(job, hold_out), None)
 
 
 def run_over_ranks(job: Job, ranks: Ranks, checkpoint: Path) -> Numbers:
-    """Run a job together with the other ranks."""
+    """Run a job with the other ranks; resume it from the folder `checkpoint` if it was stopped."""
     return _run(job, walk_of(job, ranks=ranks), checkpoint)
 
 

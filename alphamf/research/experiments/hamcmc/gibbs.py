@@ -103,7 +103,7 @@ class Gibbs:
             self._move_factors(rng, s, source, scaled)
 
     def _move_phi_given_x(self, rng: Any, bare: list[Array]) -> None:
-        """Move Phi of each component in turn by a Metropolis step with s integrated out."""
+        """Move Phi of each component with alpha < 2 by a Metropolis step with s integrated out."""
         power = self.amplitude * self.amplitude
         pairs = zip(self.phi, bare, strict=True)
         sigma2 = FLOOR + sum(np.einsum("kij,kij->ij", phi, c) for phi, c in pairs)
@@ -149,7 +149,7 @@ class Gibbs:
         return powers
 
     def _move_factors(self, rng: Any, s: int, source: Source, scaled: Array) -> None:
-        """Move H and, if free, W, given |s|^2 / v of shape (K, I, J) at their current values."""
+        """Move H and, if free, W, given |s|^2 / v (K, I, J) as `scaled`, which may be changed."""
         w, h = self._factors()[s]
         power = 2 / source.alpha
         views = self.target.unpack(self.theta)[s]
@@ -207,7 +207,7 @@ class Interleaved:
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient",)
 
-    step_size: Schedule  # h, a number or a function of the step index; as HAMCMC's h times gamma
+    step_size: Schedule  # h, a number or function of the step index; like HAMCMC's h gamma
     memory: int = 2  # M, the number of chains
 
     def init(self, rng: Any, theta: Array) -> InterleavedState:

@@ -101,7 +101,7 @@ def _quartic_jobs(full: bool, seed: int) -> list[Job]:
 def quartic_bias(
     sampler: Any, moves: int, *, time_span: float = 20.0, chains: int = 2000, seed: int = 0
 ) -> tuple[float, float]:
-    """Return the relative bias of E |theta|^2 and its error (1 sd); `moves` as in `ON_QUARTIC`."""
+    """Return relative bias and standard error of E |theta|^2 in `time_span` * `moves` / h steps."""
     steps = round(time_span / sampler.step_size) * moves
     total = np.zeros(chains)
     for state in run(Quartic(), sampler, steps=steps, seed=seed, chains=(chains,)):
@@ -214,7 +214,7 @@ def work(job: Job) -> Numbers:
 
 
 def _follow(target: LinearGaussian, sampler: Any, steps: int, seed: int) -> Numbers:
-    """Return errors of running means, the last half's mean, and covariances over (t / 2, t]."""
+    """Return errors of running means, the last half's mean, and the covariances over (t / 2, t]."""
     marks = sorted({int(mark) for mark in np.geomspace(10, steps, 40)} | {steps})
     windows = sorted({steps >> k for k in range(8)} - {0})
     total: Array = np.zeros((CHAINS, target.size))

@@ -35,7 +35,7 @@ CLIPS = 80
 """Number of test clips in the full form; Gibbs samplers use fewer."""
 
 SWEPT, SWEPT_LONG = 6, 1
-"""Number of clips for the Gibbs samplers, and for those with 2500 sweeps."""
+"""Number of clips for Gibbs samplers, and for those with 2500 sweeps, in the full form."""
 
 CELLS = 256 * 140
 """I J of the paper, the number of cells over which PSGLD's gradient is averaged."""

@@ -142,7 +142,7 @@ TUNING = (("sp05", "babble"), ("sp14", "car"), ("sp24", "street"))
 """Sentence and noise of the clips that hyperparameters are chosen on."""
 
 Pair = tuple[str, str]
-"""A noisy file and its clean one, below the corpus's folder."""
+"""Paths of a noisy file and of its clean one, relative to the corpus's folder."""
 
 
 def test_clips() -> list[Pair]:
@@ -254,7 +254,7 @@ def jobs(full: bool, seed: int) -> list[Job]:
 
 
 def work(job: Job) -> Numbers:
-    """Denoise and score the tuning clips at the settings of a trial; `FAILED` if it diverges."""
+    """Denoise and score the tuning clips with a trial's settings; `FAILED` if a chain diverges."""
     sampler = sampler_of(job["method"], job["settings"])
     model = dictionary()
     scores, seconds = [], 0.0

@@ -40,8 +40,8 @@ METHODS = tuple(
     for ending in (("", EM, BOTH, POSITIONS) if name in ADAPTIVE else ("",))
     if ending != BOTH or name == "SG-NPHMC"
 )
-"""The rows of the paper's tables 1 to 3 in order, with a third row for each adaptive sampler, and
-a row for SG-NPHMC-EM that adapts Q as well."""
+"""The rows of the paper's tables 1 to 3 in order, with a third row (mass adapted to positions) for
+each adaptive sampler, and a row for SG-NPHMC-EM that adapts Q as well."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class LearntMass:
         return self.learner.init(theta)
 
     def update(self, *after: Any) -> MassEMState:
-        """Adapt the mass after a step: the parameters are those of `MassEM.update`."""
+        """Return the mass's state after a step; the parameters are those of `MassEM.update`."""
         return self.learner.update(*after)
 
 
@@ -125,7 +125,7 @@ def sampler(
 def milliseconds(
     target: Any, samplers: Sequence[Any], start: Array, iterations: int
 ) -> list[list[float]]:
-    """Return the milliseconds per iteration of each sampler with one chain, in five parts of a run.
+    """Return each sampler's CPU milliseconds per iteration with one chain, in five parts of a run.
 
     The parts alternate between the samplers, so that other load affects all of them alike.
 

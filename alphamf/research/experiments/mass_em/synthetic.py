@@ -193,7 +193,7 @@ def exact_moments(target: Any) -> tuple[Array, Array, float]:
     """Return the mean, the variance and the covariance's condition number of a posterior.
 
     They are computed in closed form, or on a grid around the mode. The condition number is that of
-    theta's covariance, which has log tau in the normal law.
+    theta's covariance, where theta is (mu, log tau) in the normal law.
     """
     if isinstance(target, NormalWishart):
         of_theta = target.variance / [1.0, target.mean[1] ** 2]
@@ -244,7 +244,7 @@ PAPER: dict[str, dict[str, tuple[str, ...]]] = {
 """The paper's RMSE of both parameters, and milliseconds per iteration on each data set."""
 
 EXACT = "posterior"
-"""Name of the first row: the posterior itself, by its moments."""
+"""Name of the table's first row, which is computed from the moments of the posterior."""
 
 
 NAMES = {"normal-1d": ("mu", "tau"), "logistic-2d": ("W0", "W1")}

@@ -245,7 +245,7 @@ def reuters_table(records: list[JobRecord]) -> list[dict[str, Any]]:
 
 
 def table(records: list[JobRecord]) -> list[dict[str, Any]]:
-    """Return the rows of the paper's table 4: results on 20 Newsgroups, one row per method."""
+    """Return one row per method, with the paper's numbers for 20 Newsgroups (table 4)."""
     found: dict[str, list[Numbers]] = {}
     for job, numbers in records:
         several = found.setdefault(job["method"], [])

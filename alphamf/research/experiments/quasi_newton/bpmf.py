@@ -86,7 +86,7 @@ def sampler_of(job: Job) -> Any:
 
 
 def work(job: Job, hold_out: float = 0.0) -> Numbers:
-    """Find the MAP estimate, run the sampler (if any) from near it, and return RMSE and times."""
+    """Return RMSE and times of MAP or a sampler started near it; `hold_out`: see `RatingSplit`."""
     ratings = RatingSplit(job["users"], hold_out)
     target = ratings.target(
         rank=RANK,

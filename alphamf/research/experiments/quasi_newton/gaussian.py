@@ -157,7 +157,7 @@ def seconds_per_step(target: Any, sampler: Any, steps: int, warm: int = 20) -> f
 
 
 def optimum(target: Any, start: Array, steps: int = 15_000) -> Array:
-    """Return a mode near a start of shape (D,), by L-BFGS."""
+    """Return a mode near `start`, shape (D,), found by at most `steps` iterations of L-BFGS."""
     from scipy.optimize import minimize
 
     potential = target.draw(None, start)
