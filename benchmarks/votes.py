@@ -26,8 +26,7 @@ def sound(clip: Clip, kind: str, number: int) -> Floats:
     settings = PRESETS["transcription"]
     if kind == "draws":
         settings = replace(settings, keep=1)
-    late = round(number * DELAY * clip.rate) if kind == "delays" else 0
-    seed = 0 if kind == "delays" else number
+    late, seed = (round(number * DELAY * clip.rate), 0) if kind == "delays" else (0, number)
     return np.pad(denoise(clip.noisy, clip.rate, settings, seed=seed).audio, (late, 0))
 
 

@@ -324,7 +324,8 @@ class PipeStream:
     """Samples that arrive through a pipe: a WAV file, or headerless in the format `raw`."""
 
     def __init__(self, pipe: int, raw: SampleFormat | None = None) -> None:
-        self._pipe, self.header = pipe, b""
+        self._pipe = pipe
+        self.header: bytes = b""
         found = None if raw else wav_header(self._first)
         if raw is None and found is None:
             raise AlphaMFError(

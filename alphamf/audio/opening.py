@@ -154,8 +154,7 @@ class Sound:
         # soundfile seeks after each read where it can, which makes the MP3 decoder lose its bit
         # reservoir at every block. Reading in order needs no seeks.
         file.seekable = lambda: False
-        if file.format == "OGG":
-            self._order = ogg.order(file.channels, head)
+        self._order = ogg.order(file.channels, head) if file.format == "OGG" else None
         return file
 
     def _next(self, frames: int, dtype: str) -> NDArray[Any]:

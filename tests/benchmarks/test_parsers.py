@@ -42,4 +42,4 @@ def test_a_fuzzer_finds_nothing(tmp_path, name):
     command = [sys.executable, "-m", "benchmarks.attacks.fuzz_parsers", *words]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert not done.returncode, done.stdout + done.stderr
-    assert "number_of_executed_units: 4" in done.stderr
+    assert int(done.stderr.partition("number_of_executed_units: ")[2].split()[0]) >= 400
