@@ -117,7 +117,7 @@ def denoise(
         bool,
         option(
             SOUND,
-            "Cut the sound before the first and after the last speech (but 0.2 s); keep pauses.",
+            "Cut the sound before the first and after the last speech, except 0.2 s; keep pauses.",
             "--trim-silence",
         ),
     ] = False,

@@ -58,7 +58,7 @@ SUBTYPES = {
 
 
 def subtype_named(name: str) -> Subtype:
-    """Return the record of a sample format; unknown formats get a minimal record."""
+    """Return the record of a sample format; one not in `SUBTYPES` gets the default values."""
     return SUBTYPES.get(name, Subtype(name))
 
 

@@ -270,7 +270,7 @@ def _without_results(found: list[InputFile]) -> tuple[list[InputFile], list[str]
 
 
 def _not_made(found: list[InputFile], output_dir: str | None, template: str) -> list[InputFile]:
-    """Return the files without searched ones that have the name of another file's output."""
+    """Return the files, less those found by a search that are named like another's output."""
     made = set()
     for item in found:
         name = derived_name(item, output_dir, template)

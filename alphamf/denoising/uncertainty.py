@@ -162,8 +162,8 @@ class SpeechRange(NamedTuple):
 def probability(power: Floats, gain: Floats, grid: Grid) -> Floats:
     """Return the probability of speech in each frame of a segment, shape (frames,).
 
-    `power`: |X|^2, shape (bins, frames). `gain`: gain of the speech without a limit, of the same
-    shape.
+    `power`: |X|^2, shape (bins, frames). `gain`: gain of the speech, of the same shape, before
+    `max_attenuation` limits it.
     """
     spacing = grid.rate / grid.frame.n_fft
     bins = slice(int(BAND[0] / spacing), int(BAND[1] / spacing) + 1)

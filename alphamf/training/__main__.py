@@ -1,4 +1,4 @@
-"""``python -m alphamf.training CONFIG --run DIR``: train a network from its configuration file."""
+"""``python -m alphamf.training CONFIG``: train a network from its configuration file."""
 
 import os
 import sys
