@@ -106,12 +106,7 @@ def _train(
     files, tried = hold_back(group(find(clean), given["voices"]))
     with report.progress(quiet, "steps") as update:
         name = printable_name(output)
-
-        def progress(found: Any) -> None:
-            if update:
-                update(name, found.step, found.steps)
-
-        shown = progress if update else None
+        shown = (lambda found: update(name, found.step, found.steps)) if update else None
         model = train(files, **given, progress=shown, skipped=skip)
     model.save(output, replace=overwrite)
     about = model.about

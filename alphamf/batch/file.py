@@ -114,8 +114,8 @@ def _cpu() -> str | None:
 def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]:
     """Denoise one file, write the requested outputs, and return the result to report.
 
-    The denoised file gets its name only after all samples and results are computed. If the input
-    was found by a search and the output named after it exists, it is skipped without `overwrite`.
+    The denoised file gets its name last, when all else has worked. If the input was found by a
+    search and the output named after it exists, it is skipped without `overwrite`.
     """
     started = time.perf_counter()
     if job.searched and job.derived and would_overwrite(job.output) and not request.overwrite:

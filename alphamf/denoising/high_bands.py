@@ -194,10 +194,10 @@ def features_of(
     whole = high(_square(noisy))
     whole[posterior.gain.shape[0] :] = 0
     grid, frames = grid_of(dictionary), noisy.shape[1]
-    units = (1, 1, density(grid, native), density(grid, native))
+    unit = density(grid, native)
     found = [
-        _filled(interpolate_frames(to_host(each) * unit, grid, native, frames))
-        for each, unit in zip(posterior.arrays, units, strict=True)
+        _filled(interpolate_frames(to_host(each) * factor, grid, native, frames))
+        for each, factor in zip(posterior.arrays, (1, 1, unit, unit), strict=True)
     ]
     lower = [noisy_power, np.minimum(gain, 1), np.zeros_like(gain), left, removed]
     return [np.concatenate(each) for each in zip(lower, [whole, *found], strict=True)]

@@ -113,9 +113,8 @@ def verdict(odd: Odd, output: Path) -> str:
         return "refused"
     written, same = read(next(output.parent.glob(f"{output.stem}.*")))
     length, decoded = int(SECONDS * odd.rate), odd.decoded
-    if (rate, rate) != (odd.rate, same) or len(
-        {each.shape[1] for each in (sound, written, decoded)}
-    ) > 1:
+    channels = {each.shape[1] for each in (sound, written, decoded)}
+    if {rate, same} != {odd.rate} or len(channels) > 1:
         return "WRONG"
     whole = min(length, len(decoded)) <= len(sound) <= len(decoded) + 320  # a block of GSM
     if not (whole and len(sound) <= len(written) <= len(sound) + 1536):  # a frame of AC-3
