@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from alphamf.errors import AlphaMFError
     from alphamf.inference.samplers.registry import SAMPLERS
     from alphamf.learnt.dictionary import Dictionary, load
+    from alphamf.separation.estimator import AlphaMF
+    from alphamf.separation.separate import Separated, separate
     from alphamf.training.dictionary.api import train
 
     __version__: str
@@ -26,10 +28,12 @@ __all__ = [
     "PRESETS",
     "SAMPLERS",
     "Agreement",
+    "AlphaMF",
     "AlphaMFError",
     "Denoised",
     "Dictionary",
     "Segment",
+    "Separated",
     "Settings",
     "SpeechRange",
     "Stream",
@@ -37,6 +41,7 @@ __all__ = [
     "denoise",
     "denoise_stream",
     "load",
+    "separate",
     "speech_ranges",
     "train",
 ]
@@ -45,10 +50,12 @@ _HOME = {
     "PRESETS": "denoising.settings",
     "SAMPLERS": "inference.samplers.registry",
     "Agreement": "denoising.posterior",
+    "AlphaMF": "separation.estimator",
     "AlphaMFError": "errors",
     "Denoised": "denoising.api",
     "Dictionary": "learnt.dictionary",
     "Segment": "denoising.segments",
+    "Separated": "separation.separate",
     "Settings": "denoising.settings",
     "Stream": "denoising.stream",
     "SpeechRange": "denoising.uncertainty",
@@ -56,6 +63,7 @@ _HOME = {
     "denoise": "denoising.api",
     "denoise_stream": "denoising.api",
     "load": "learnt.dictionary",
+    "separate": "separation.separate",
     "speech_ranges": "denoising.uncertainty",
     "train": "training.dictionary.api",
 }

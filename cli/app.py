@@ -18,6 +18,7 @@ from alphamf.cli import (
     mix,
     plugin,
     report,
+    separate,
     serve,
     train,
 )
@@ -56,6 +57,10 @@ EXAMPLES = {
     "adapt": (
         "alphamf adapt --clean my-voices/ --noise my-noises/ -o mine.npz",
         "alphamf adapt --clean calls/ --noise hum.wav -o mine.npz --minutes 30",
+    ),
+    "separate": (
+        "alphamf separate song.wav -s voice=speech-16k -s rest=8 --remove voice",
+        "alphamf separate duo.wav -s piano=piano-alone.wav -s violin=violin-alone.wav",
     ),
     "mix": (
         "alphamf mix clean-speech/ --noise my-noises/ -o corpus --snr 0,5,10",
@@ -165,6 +170,7 @@ for command in (
     serve.serve,
     train.train,
     adapt.adapt,
+    separate.separate,
     mix.mix,
     evaluate.evaluate,
     info.info,

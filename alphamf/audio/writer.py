@@ -102,10 +102,11 @@ def _named_format(path: str, preferred: str, subtype: str) -> tuple[formats.Form
 _EXACT = {"int8": "PCM_S8", "uint8": "PCM_U8", "int16": "PCM_16", "int32": "PCM_32"}
 
 
-def write(path: str | os.PathLike[str], audio: NDArray[Any], rate: int) -> None:
+def write(path: str | os.PathLike[str], audio: NDArray[Any], rate: int, **place: Any) -> None:
     """Write samples, shape (n, channels), at a rate in Hz, in the format of the file extension.
 
     Full scale is 1, or the range of an integer dtype, which is kept if the format supports it.
+    `place`: arguments `within` and `replace` of `open_writer`.
     """
     wanted, subtype = _named_format(os.fspath(path), "", _EXACT.get(audio.dtype.name, "FLOAT"))
     form = wanted.encoding(subtype, samples=audio.size)
@@ -114,7 +115,8 @@ def write(path: str | os.PathLike[str], audio: NDArray[Any], rate: int) -> None:
         audio = audio / full - (audio.dtype.kind == "u")
     if form.subtype != "PCM_32":  # which needs double precision
         audio = audio.astype(np.float32)
-    with open_writer(path, rate, audio.shape[1], format=form.format, subtype=form.subtype) as out:
+    kind = {"format": form.format, "subtype": form.subtype}
+    with open_writer(path, rate, audio.shape[1], **kind, **place) as out:
         out.write(audio)
 
 

@@ -38,7 +38,7 @@ def grid_of(model: Dictionary | TrainedNetwork) -> Grid:
     return Grid(model.rate, model.frame)
 
 
-def native_grid(model: Dictionary | TrainedNetwork, rate: int) -> Grid:
+def native_grid(model: Dictionary | TrainedNetwork | Grid, rate: int) -> Grid:
     """Return the grid at `rate` Hz whose windows have about the same duration as the model's."""
     overlap = model.frame.n_fft // model.frame.hop_length
     hop = nearest_hop(model.frame.hop_length * rate / model.rate)
