@@ -16,7 +16,6 @@ from alphamf.denoising.weights import find, find_online
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.baselines.base import Clip as Noisy
 from alphamf.evaluation.methods import all_methods
-from alphamf.scores.score import si_sdr
 from alphamf.tools.arrays import Floats
 from benchmarks.clips import Clip
 
@@ -49,14 +48,9 @@ def late(clip: Clip) -> Floats:
     return clip.noisy - late_reverberation([clip.noisy], clip.rate)[0].below
 
 
-def changed(clip: Clip, seed: int = 0, **settings: Any) -> Floats:
+def changed(clip: Clip, **settings: Any) -> Floats:
     """Denoise with some settings of `fast` changed."""
-    return denoise(clip.noisy, clip.rate, replace(PRESETS["fast"], **settings), seed=seed).audio
-
-
-def best(clip: Clip, ways: list[dict[str, Any]]) -> Floats:
-    """Denoise in several ways, and return the result that is nearest to the clean sound."""
-    return max((changed(clip, **way) for way in ways), key=partial(si_sdr, clip.clean))
+    return denoise(clip.noisy, clip.rate, replace(PRESETS["fast"], **settings)).audio
 
 
 def wpe(clip: Clip) -> Floats:
@@ -86,14 +80,6 @@ def subtraction(clip: Clip) -> Floats:
         return denoise(clip.noisy, clip.rate).audio
 
 
-CHOICES: list[dict[str, Any]] = [
-    {},
-    *({"alpha_speech": alpha} for alpha in (0.8, 1.3, 1.6, 2.0)),
-    *({"noise_rank": rank} for rank in (1, 2, 8)),
-    {"alpha_noise": 1.8},
-    {"alpha_speech": 1.3, "noise_rank": 8},
-]
-
 PARTS: dict[str, Callable[[Clip], Floats]] = {
     "chain": chain,
     "one-gain": one_gain,
@@ -103,8 +89,6 @@ PARTS: dict[str, Callable[[Clip], Floats]] = {
     "em": partial(changed, sampler="em"),
     "gaussian": partial(changed, alpha_speech=2.0),
     "chain-of-fast": partial(changed, refine=False),
-    "best-of-settings": partial(best, ways=CHOICES),
-    "best-of-seeds": partial(best, ways=[{"seed": seed} for seed in range(len(CHOICES))]),
     "wpe": wpe,
     "subtraction": subtraction,
 }

@@ -245,8 +245,5 @@ def unstack(gain: Array, context: int) -> Array:
         gain[..., c * bins : (c + 1) * bins, context - 1 - c : context - 1 - c + frames]
         for c in range(context)
     ]
-    total = blocks[0] + blocks[1]
-    for block in blocks[2:]:
-        total += block
-    total /= context
+    total: Array = sum(blocks[1:], blocks[0]) / context
     return total

@@ -255,10 +255,11 @@ class AlphaMFPotential:
         xp = self.model.xp
         for s, ((basis, gains), (w, h)) in enumerate(zip(self.model.layout, factors, strict=True)):
             slopes: Any = cells[s].out
-            view = place[..., gains].reshape(*place.shape[:-1], *h.shape[-2:])
-            product = self._workspace[f"product{s}", view.shape, place.dtype]
-            view += xp.matmul(xp.swapaxes(w, -1, -2), slopes, out=product)
-            if basis is not None:
+            if gains not in self.model.still:
+                view = place[..., gains].reshape(*place.shape[:-1], *h.shape[-2:])
+                product = self._workspace[f"product{s}", view.shape, place.dtype]
+                view += xp.matmul(xp.swapaxes(w, -1, -2), slopes, out=product)
+            if basis is not None and basis not in self.model.still:
                 view = place[..., basis].reshape(*place.shape[:-1], -1, w.shape[-1])
                 view[..., tile.rows, :] = xp.matmul(slopes, xp.swapaxes(h, -1, -2))
 

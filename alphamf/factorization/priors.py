@@ -183,6 +183,7 @@ class Model:
         rows, columns = power.shape[-2:]
         self.layout: list[tuple[slice | None, slice]] = []
         self.size = 0
+        self.still: Sequence[slice] = ()  # blocks of `layout` whose gradient is left out
         for source in self.sources:
             basis = self._extend(rows * source.rank) if source.basis is None else None
             self.layout.append((basis, self._extend(source.rank * columns)))

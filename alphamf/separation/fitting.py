@@ -68,32 +68,29 @@ def em_steps(
     """
     rng = generator(plan.seed, Key.WARM_UP, number, xp=namespace(target.power))
     drawn = target.start(rng, (plan.chains,))
-    halves = _halves(target)
+    ((basis, gains),) = target.layout
+    # W moves while H is still, and the other way round; exponents are those of one factor alone.
+    turns = [()] if basis is None else [(gains,), (basis,)]
     states = run(
         target,
         EM(relaxation),
-        steps=steps * len(halves),
+        steps=steps * len(turns),
         seed=plan.seed,
         chain=number,
         start=drawn if start is None else start,
     )
     whole = target.exponent.copy()
-    target.exponent[...] = halves[0]
-    for k, state in enumerate(states, 1):
-        target.exponent[...] = halves[k % len(halves)]
-        if k % len(halves) == 0:
-            yield state.theta
-    target.exponent[...] = whole
-
-
-def _halves(target: AlphaMF) -> list[Array]:
-    """Return the exponents by which EM moves W alone and H alone; only the latter for a fixed W."""
-    ((basis, gains),) = target.layout
-    if basis is None:
-        return [target.exponent.copy()]
-    halves = [2 * target.exponent for _ in range(2)]
-    halves[0][gains] = halves[1][basis] = 0
-    return halves
+    try:
+        for k in range(steps * len(turns)):
+            target.still = turns[k % len(turns)]
+            target.exponent[...] = len(turns) * whole
+            for block in target.still:
+                target.exponent[block] = 0
+            state = next(states)
+            if (k + 1) % len(turns) == 0:
+                yield state.theta
+    finally:
+        target.still, target.exponent[...] = (), whole
 
 
 def sample_theta(target: AlphaMF, plan: Plan, start: Array | None = None) -> list[Array]:
