@@ -14,7 +14,7 @@ from alphamf.denoising.grids import Spectra
 from alphamf.denoising.sampling import bin_levels, noise_source, warm_up
 from alphamf.denoising.settings import Settings
 from alphamf.errors import AlphaMFError
-from alphamf.factorization.alpha_mf import AlphaMF, stack
+from alphamf.factorization.alpha_mf import AlphaMFTarget, stack
 from alphamf.inference.random import START, Key, generator
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arguments import check_instance, shown_value
@@ -197,7 +197,7 @@ def _spectra(
     spectra = Spectra(sound / peak, rate)
     power = high_bands.power(spectra, dictionary, high_bands.count_possible_bands(rate, dictionary))
     level = bin_levels(power)
-    target = AlphaMF(stack(power / level, dictionary.context), [noise_source(settings)])
+    target = AlphaMFTarget(stack(power / level, dictionary.context), [noise_source(settings)])
     seed, channel = stream
     number = Key.NOISE + channel
     theta = target.start(generator(seed, number, START))

@@ -13,7 +13,7 @@ from alphamf.audio import stft
 from alphamf.audio.stft import Complexes, Frame
 from alphamf.denoising.sampling import Progress, sample
 from alphamf.denoising.settings import Settings
-from alphamf.factorization.alpha_mf import AlphaMF, unstack
+from alphamf.factorization.alpha_mf import AlphaMFTarget, unstack
 from alphamf.inference.diagnostics import Moments, merge_moments, split_rhat
 from alphamf.inference.records import Mean
 from alphamf.learnt.dictionary import Dictionary
@@ -104,14 +104,14 @@ class _Summary:
         self._several = settings.chains > 1
         apart = clips + self._several
 
-        def gain(theta: Array, target: AlphaMF) -> Array:
+        def gain(theta: Array, target: AlphaMFTarget) -> Array:
             noted = target.notes.gain
             return unstack(target.gain(theta, 0) if noted is None else noted, context)
 
-        def speech(theta: Array, target: AlphaMF) -> Array:
+        def speech(theta: Array, target: AlphaMFTarget) -> Array:
             return unstack(target.variance(theta, 0), context)
 
-        def noise(theta: Array, target: AlphaMF) -> Array:
+        def noise(theta: Array, target: AlphaMFTarget) -> Array:
             whole = target.variance(theta, 1)
             for source in range(2, len(target.sources)):
                 whole = whole + target.variance(theta, source)
@@ -127,7 +127,7 @@ class _Summary:
             Mean(each, burn_in=burn_in, thin=thin, apart=apart) for each in (speech, noise)
         ]
 
-    def add(self, state: Any, target: AlphaMF) -> None:
+    def add(self, state: Any, target: AlphaMFTarget) -> None:
         """Add one state of the chain."""
         first, last = self._gains[0], self._gains[-1]
         (last if state.step > last.burn_in else first).add(state, target)

@@ -8,7 +8,7 @@ import numpy as np
 
 from alphamf.denoising.settings import METROPOLIS, Settings, kernel
 from alphamf.errors import AlphaMFError
-from alphamf.factorization.alpha_mf import AlphaMF, Source, stack
+from alphamf.factorization.alpha_mf import AlphaMFTarget, Source, stack
 from alphamf.inference.chain import run
 from alphamf.inference.random import START, Key, generator
 from alphamf.learnt.dictionary import Dictionary
@@ -25,13 +25,13 @@ class Channel:
     `spacing`: distance between bins in Hz. `components`: how many there are, each with its own d.
     """
 
-    target: AlphaMF  # The model
+    target: AlphaMFTarget  # The model
     source: int  # Index of the source; the target's notes must be of this source
     context: int  # Number of frames stacked in a column
 
     def __init__(
         self,
-        target: AlphaMF,
+        target: AlphaMFTarget,
         source: int,
         context: int,
         spacing: float,
@@ -108,7 +108,7 @@ Progress = Callable[[float], None]
 class Summary(Protocol):
     """Running averages of values of a chain's states."""
 
-    def add(self, state: Any, target: AlphaMF) -> None:
+    def add(self, state: Any, target: AlphaMFTarget) -> None:
         """Add one state of the chain."""
         ...
 
@@ -139,7 +139,7 @@ def sample(
     """
     check_memory(power, dictionary, settings)
     level = bin_levels(power)
-    target = AlphaMF(
+    target = AlphaMFTarget(
         stack(power / level, dictionary.context),
         sources(dictionary, settings, level, noise, shares),
         blocks=settings.blocks,
@@ -235,7 +235,7 @@ def bin_levels(power: Array) -> Array:
 
 
 def _channel(
-    target: AlphaMF, dictionary: Dictionary, settings: Settings, components: int
+    target: AlphaMFTarget, dictionary: Dictionary, settings: Settings, components: int
 ) -> Channel | None:
     if not settings.learn_channel:
         return None
@@ -245,7 +245,7 @@ def _channel(
 
 
 def start_chain(
-    target: AlphaMF, chains: tuple[int, ...], settings: Settings, stream: tuple[int, int]
+    target: AlphaMFTarget, chains: tuple[int, ...], settings: Settings, stream: tuple[int, int]
 ) -> Array:
     """Draw a start and improve it by EM; EM may first run on a subset of the frames.
 
@@ -259,7 +259,7 @@ def start_chain(
     theta = target.start(generator(seed, Key.CHAIN + number, START, xp=xp), chains)
     columns, steps = target.power.shape[-1], settings.warm_up
     if apart > 1 and steps > LAST_STEPS and columns >= FEWEST * apart:
-        few = AlphaMF(target.power[..., ::apart], target.sources, blocks=settings.blocks)
+        few = AlphaMFTarget(target.power[..., ::apart], target.sources, blocks=settings.blocks)
         found = few.start(generator(seed, Key.COARSE + number, START, xp=xp), chains)
         found = warm_up(few, found, steps - LAST_STEPS, seed, Key.COARSE + number)
         for (w, h), (known, gains), source in zip(
@@ -272,7 +272,7 @@ def start_chain(
     return warm_up(target, theta, steps, seed, Key.WARM_UP + number)
 
 
-def warm_up(target: AlphaMF, start: Array, steps: int, seed: int, key: int) -> Array:
+def warm_up(target: AlphaMFTarget, start: Array, steps: int, seed: int, key: int) -> Array:
     """Run EM from a start, shape (..., D), and return its last theta, closer to a mode."""
     for state in run(target, kernel("em"), steps=steps, seed=seed, chain=key, start=start):
         start = state.theta

@@ -32,10 +32,10 @@ from alphamf.factorization.priors import Model, Source
 from alphamf.inference.protocols import Parts
 from alphamf.tools.arrays import Array, namespace
 
-__all__ = ["FLOOR", "AlphaMF", "Source"]
+__all__ = ["FLOOR", "AlphaMFTarget", "Source"]
 
 
-class AlphaMF(Model):
+class AlphaMFTarget(Model):
     """Posterior of the free factors of an alpha-stable matrix factorisation.
 
     Parameters
@@ -69,7 +69,7 @@ class AlphaMF(Model):
     >>> from alphamf.inference.samplers.sgrld import EM
     >>> power = np.outer([1.0, 0.0, 1.0], [1.0, 2.0]) + np.outer([0.0, 1.0, 0.0], [3.0, 0.0])
     >>> chord, click = np.array([[0.5], [0.0], [0.5]]), np.array([[0.0], [1.0], [0.0]])
-    >>> target = AlphaMF(power, [Source(2.0, 1, basis=chord), Source(2.0, 1, basis=click)])
+    >>> target = AlphaMFTarget(power, [Source(2.0, 1, basis=chord), Source(2.0, 1, basis=click)])
     >>> *_, last = run(target, EM(), steps=100, seed=0)
     >>> target.gain(last.theta).round(2)  # of the chord
     array([[1., 1.],

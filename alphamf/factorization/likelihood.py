@@ -14,8 +14,8 @@ rule in :math:`\log E` and in the logit of U computes to six digits from the cen
 tail, :math:`p_1(r) \sim C r^{-2-\alpha}`. Closed forms are the Gaussian at alpha = 2 and, at alpha
 = 1, Cauchy's law in the plane.
 
-Unlike the potential of `AlphaMF`, which depends on Phi, this density can compare dispersions, and
-also indices alpha, with each other.
+Unlike the potential of `AlphaMFTarget`, which depends on Phi, this density can compare dispersions,
+and also indices alpha, with each other.
 
 References
 ----------
@@ -51,8 +51,8 @@ def log_density(power: Floats, dispersion: Floats, alpha: float) -> Floats:
     power
         |X|^2, any shape.
     dispersion
-        v, of a shape that broadcasts with `power`'s. As in `AlphaMF`, a variance of `FLOOR` is
-        added, so that no cell's density grows without bound.
+        v, of a shape that broadcasts with `power`'s. As in `AlphaMFTarget`, a variance of `FLOOR`
+        is added, so that no cell's density grows without bound.
     alpha
         Index of the stable law, from 0.5 to 2.
 

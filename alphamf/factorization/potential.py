@@ -66,11 +66,11 @@ class Workspace(dict[tuple[str, tuple[int, ...], Any], Array]):
 
 
 class Notes:
-    """Gain and row sums (`AlphaMF.row_parts`) of the first source at the last draw's theta and Phi.
+    """Gain and row sums (`row_parts`) of the first source at the last draw's theta and Phi.
 
     A chain's step is a draw of Phi given theta, then a move of theta given Phi, so values between
     the two belong to the posterior like values after them. The requested values are stored by
-    `AlphaMF.draw_parts` if it covers all rows; after other draws they are None.
+    `AlphaMFTarget.draw_parts` if it covers all rows; after other draws they are None.
     """
 
     def __init__(self) -> None:
@@ -287,7 +287,7 @@ class AlphaMFPotential:
         return Parts(plus, minus, self.model.shape, self.model.exponent)
 
     def row_parts(self, theta: Array, source: int) -> tuple[Array, Array]:
-        """Return what `AlphaMF.row_parts` returns, but for the rows of this block alone."""
+        """Return what `AlphaMFTarget.row_parts` returns, but for the rows of this block alone."""
         xp = self.model.xp
         rows = xp.zeros((2, *theta.shape[:-1], self.model.power.shape[-2]), theta.dtype)
         flat = rows.reshape(2, *self._chains(rows[0], 1).shape)
@@ -312,7 +312,7 @@ class AlphaMFPotential:
         return slice(first, first + len(part))
 
     def gain(self, theta: Array, source: int) -> Array:
-        """Return the Wiener gain of a source in the rows of this block, as `AlphaMF.gain`."""
+        """Return the Wiener gain of a source in the rows of this block, as `AlphaMFTarget.gain`."""
         found, flat = self._cells(theta)
         for tile, _, cells, _ in self._tiles(theta, CellOutput.GAIN, [source]):
             out: Any = cells[source].out
@@ -320,7 +320,7 @@ class AlphaMFPotential:
         return found
 
     def variance(self, theta: Array, source: int) -> Array:
-        """Return the variance of a source in the rows of this block, as `AlphaMF.variance`."""
+        """Return a source's variance in the rows of this block, as `AlphaMFTarget.variance`."""
         xp = self.model.xp
         alpha = self.model.sources[source].alpha
         most = LARGEST ** (alpha / 2)  # as in the cells: beyond it, v^4 would overflow float32

@@ -26,7 +26,7 @@ import numpy as np
 
 from alphamf.denoising.settings import kernel
 from alphamf.errors import AlphaMFError
-from alphamf.factorization import alpha_mf
+from alphamf.factorization.alpha_mf import AlphaMFTarget
 from alphamf.factorization.priors import Flat, Prior, Source
 from alphamf.factorization.stable import check_alpha
 from alphamf.inference.protocols import Sampler
@@ -175,7 +175,7 @@ class AlphaMF:
             prior_basis=self.prior_activations or Flat(),
             prior_gains=self.prior_components or Flat(),
         )
-        target = alpha_mf.AlphaMF(power, [source], blocks=self.blocks)
+        target = AlphaMFTarget(power, [source], blocks=self.blocks)
         # At alpha = 2, Phi is 2.
         level = (2 * unit) ** (alpha / 2)
         thetas = sample_theta(target, plan, _start(target, W, H, level, plan.chains))
@@ -221,7 +221,7 @@ class AlphaMF:
         source = Source(
             self.alpha_, self.n_components, basis, prior_gains=self.prior_activations or Flat()
         )
-        target = alpha_mf.AlphaMF(power.T, [source])
+        target = AlphaMFTarget(power.T, [source])
         thetas = sample_theta(target, self._plan(len(power)))
         gains = sum(target.unpack(theta)[0][1].mean(0) for theta in thetas) / len(thetas)
         return gains.T.astype(kind) * (self.n_features_in_ * (2 * unit) ** (self.alpha_ / 2))
@@ -366,7 +366,7 @@ def _unit(power: Array) -> float:
     return float((power**0.25).mean()) ** 4
 
 
-def _start(target: alpha_mf.AlphaMF, W: Any, H: Any, level: float, chains: int) -> Array | None:
+def _start(target: AlphaMFTarget, W: Any, H: Any, level: float, chains: int) -> Array | None:
     """Return theta, shape (chains, D), for given factors; None if neither is given."""
     if W is None and H is None:
         return None

@@ -11,7 +11,7 @@ import numpy as np
 
 from alphamf.denoising.settings import kernel
 from alphamf.errors import AlphaMFError
-from alphamf.factorization.alpha_mf import AlphaMF, Source
+from alphamf.factorization.alpha_mf import AlphaMFTarget, Source
 from alphamf.factorization.cells import TINY
 from alphamf.factorization.stable import ALPHAS
 from alphamf.inference.chain import run
@@ -53,7 +53,7 @@ class Draws(NamedTuple):
 
 
 def em_steps(
-    target: AlphaMF,
+    target: AlphaMFTarget,
     steps: int,
     plan: Plan,
     start: Array | None = None,
@@ -93,7 +93,7 @@ def em_steps(
         target.still, target.exponent[...] = (), whole
 
 
-def sample_theta(target: AlphaMF, plan: Plan, start: Array | None = None) -> list[Array]:
+def sample_theta(target: AlphaMFTarget, plan: Plan, start: Array | None = None) -> list[Array]:
     """Return the kept draws of theta, shape (chains, D) each; of EM, the last steps.
 
     Without Phi, at alpha = 2, EM converges to a point, and its last step alone is kept.
@@ -111,7 +111,7 @@ def sample_theta(target: AlphaMF, plan: Plan, start: Array | None = None) -> lis
     ]
 
 
-def _sampler(plan: Plan, target: AlphaMF) -> Sampler[Any]:
+def _sampler(plan: Plan, target: AlphaMFTarget) -> Sampler[Any]:
     """Return the plan's sampler; a named one gets shorter steps the smaller a minibatch is."""
     if not isinstance(plan.sampler, str):
         return plan.sampler
@@ -119,7 +119,7 @@ def _sampler(plan: Plan, target: AlphaMF) -> Sampler[Any]:
     return replace(found, step_size=found.step_size / target.blocks)
 
 
-def draws_of(target: AlphaMF, thetas: list[Array], level: float) -> Draws:
+def draws_of(target: AlphaMFTarget, thetas: list[Array], level: float) -> Draws:
     """Return the draws of W and H, such that rows of H sum to one; `level` is the unit of W H."""
     pairs = [target.unpack(theta)[0] for theta in thetas]
     activations, components = (
@@ -200,7 +200,7 @@ def estimate_alpha(power: Array, rank: int, plan: Plan) -> float:
     logs = xp.log(power[positive])
     alpha, start = 1.5, None
     for number in range(ALPHA_ROUNDS):
-        target = AlphaMF(power, [Source(alpha, rank)])
+        target = AlphaMFTarget(power, [Source(alpha, rank)])
         scale = xp.zeros_like(power)
         steps = em_steps(target, ALPHA_STEPS, plan, start, number=number, relaxation=RELAXED)
         for step, theta in enumerate(steps):

@@ -25,7 +25,7 @@ from alphamf.denoising.sampling import SPEECH_LEVEL, bin_levels, start_chain
 from alphamf.denoising.settings import PRESETS, kernel
 from alphamf.denoising.stream_options import check_rate, real_samples, to_float
 from alphamf.errors import AlphaMFError
-from alphamf.factorization.alpha_mf import AlphaMF, stack, unstack
+from alphamf.factorization.alpha_mf import AlphaMFTarget, stack, unstack
 from alphamf.factorization.priors import Gamma, Source
 from alphamf.inference.chain import run
 from alphamf.inference.records import Mean
@@ -197,7 +197,7 @@ def learn(sound: Floats, rate: int, grid: Grid, context: int) -> Dictionary:
     power = np.abs(stft.forward(mono, grid.frame)) ** 2
     if not power.any():
         raise AlphaMFError("the clip of a source is silent")
-    target = AlphaMF(stack(power / power.mean(), context), [Source(CLIP_ALPHA, CLIP_COLUMNS)])
+    target = AlphaMFTarget(stack(power / power.mean(), context), [Source(CLIP_ALPHA, CLIP_COLUMNS)])
     total: Floats = np.zeros((len(target.power), CLIP_COLUMNS), np.float32)
     plan = Plan("em", CLIP_STEPS, 1, 1, 0)
     for step, theta in enumerate(em_steps(target, CLIP_STEPS, plan)):
@@ -217,7 +217,7 @@ def _masks(
         return [(same, np.zeros_like(same))] * len(sources)
     _check_memory(context * power.size, len(sources))
     models = [_model(each, alpha, level, context) for each, alpha in sources]
-    target = AlphaMF(stack(power / level, context), models)
+    target = AlphaMFTarget(stack(power / level, context), models)
     settings = PRESETS["plain"]
     records = [
         Mean(partial(_part, s), burn_in=settings.steps - settings.keep, thin=settings.thin)
@@ -238,7 +238,7 @@ def _masks(
     return [(mean / total, std) for mean, std in zip(means, deviations, strict=True)]
 
 
-def _part(source: int, theta: Floats, target: AlphaMF) -> Floats:
+def _part(source: int, theta: Floats, target: AlphaMFTarget) -> Floats:
     return target.gain(theta, source)
 
 

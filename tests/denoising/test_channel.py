@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from alphamf.denoising.sampling import Channel
-from alphamf.factorization.alpha_mf import AlphaMF, Source, stack
+from alphamf.factorization.alpha_mf import AlphaMFTarget, Source, stack
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.sgrld import EM
 
@@ -26,7 +26,7 @@ def coloured(context, seed=0):
 
 def learnt(power, basis, context=1, components=1):
     """Return the factors of the power that a channel has learnt, shape (rows, columns)."""
-    target = AlphaMF(power, [Source(2.0, RANK, basis.copy())])
+    target = AlphaMFTarget(power, [Source(2.0, RANK, basis.copy())])
     rng = generator(1)
     channel = Channel(target, 0, context, spacing=31.25, burn_in=200, components=components)
     sampler = EM(1.5)
@@ -67,7 +67,7 @@ def test_components_are_smoothed_apart():
 
 def test_the_basis_rests_outside_of_its_steps():
     power, basis, _ = coloured(1)
-    target = AlphaMF(power, [Source(2.0, RANK, basis.copy())])
+    target = AlphaMFTarget(power, [Source(2.0, RANK, basis.copy())])
     rng = generator(1)
     channel = Channel(target, 0, 1, spacing=31.25, burn_in=40)
     sampler = EM()

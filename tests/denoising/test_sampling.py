@@ -9,7 +9,7 @@ from alphamf.audio.stft import Frame
 from alphamf.denoising import sampling
 from alphamf.denoising.posterior import sample_posterior
 from alphamf.denoising.settings import Settings
-from alphamf.factorization.alpha_mf import AlphaMF, Source
+from alphamf.factorization.alpha_mf import AlphaMFTarget, Source
 from alphamf.inference.random import generator
 from alphamf.learnt.dictionary import Dictionary
 
@@ -28,7 +28,7 @@ def mixture(frames, clips=()):
     power = (bases @ np.repeat(gains, 8, -1)[..., :frames]).sum(-3)
     power *= rng.standard_exponential(power.shape, dtype=np.float32)
     known = bases[0] / bases[0].sum(0)
-    return AlphaMF(power / power.mean(), [Source(2.0, RANK, known), Source(2.0, 4)])
+    return AlphaMFTarget(power / power.mean(), [Source(2.0, RANK, known), Source(2.0, 4)])
 
 
 def potential(target, theta):

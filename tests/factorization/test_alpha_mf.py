@@ -5,7 +5,7 @@ import pytest
 
 from alphamf.errors import AlphaMFError
 from alphamf.factorization import potential as tiled
-from alphamf.factorization.alpha_mf import FLOOR, AlphaMF, Source
+from alphamf.factorization.alpha_mf import FLOOR, AlphaMFTarget, Source
 from alphamf.factorization.priors import Flat, Gamma, GeneralizedGamma
 from alphamf.inference.chain import run
 from alphamf.inference.draws import draw_gradient, draw_parts
@@ -45,12 +45,12 @@ def make(alphas, *, fixed=False, chains=(), blocks=1, dtype=np.float64, seed=0):
         basis = rng.uniform(0.2, 1.0, (ROWS, rank)).astype(dtype) if fixed and s == 0 else None
         sources.append(Source(alpha, rank, basis, priors[s % 4], priors[(s + 1) % 4]))
     power = rng.standard_exponential((ROWS, COLUMNS)).astype(dtype)
-    target = AlphaMF(power, sources, blocks=blocks)
+    target = AlphaMFTarget(power, sources, blocks=blocks)
     target.start(generator(seed, 1), chains)
     return target, rng.uniform(0.3, 1.3, (*chains, target.size)).astype(dtype)
 
 
-def dense_value(target: AlphaMF, theta) -> np.ndarray:
+def dense_value(target: AlphaMFTarget, theta) -> np.ndarray:
     """U of all rows, one chain at a time, from its definition."""
     chains = theta.shape[:-1]
     value = np.zeros(chains)
@@ -162,7 +162,7 @@ def test_gain_is_a_share(alphas, chains):
 )
 def test_what_does_not_fit_is_refused(message, power, sources, blocks):
     with pytest.raises(AlphaMFError, match=message):
-        AlphaMF(np.ones(power), sources, blocks=blocks)
+        AlphaMFTarget(np.ones(power), sources, blocks=blocks)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -177,7 +177,7 @@ def test_clips_together_are_clips_apart(dtype, chains, blocks):
 
     def model(power, basis):
         sources = [Source(1.2, rank, basis, prior_gains=prior), Source(1.89, 2)]
-        return AlphaMF(power, sources, blocks=blocks)
+        return AlphaMFTarget(power, sources, blocks=blocks)
 
     together = model(power, bases)
     theta = together.start(generator(0), chains)
@@ -206,7 +206,7 @@ def test_clips_move_by_themselves():
     power = rng.standard_exponential((2, 40, 50)).astype(np.float32)
     shares = []
     for first in (power[:1], power):
-        target = AlphaMF(first, [Source(1.2, 2), Source(1.89, 2)])
+        target = AlphaMFTarget(first, [Source(1.2, 2), Source(1.89, 2)])
         theta = target.start(generator(0))
         theta[...] = 0.5
         for k in range(20):
@@ -223,7 +223,7 @@ def test_notes_are_the_gain_and_the_rows(chains, clips, dtype, large, monkeypatc
     if large:
         monkeypatch.setattr(tiled, "CELLS", 12)
     power = np.random.default_rng(0).standard_exponential((*clips, ROWS, COLUMNS)).astype(dtype)
-    target = AlphaMF(power, [Source(1.2, 2), Source(1.89, 2)])
+    target = AlphaMFTarget(power, [Source(1.2, 2), Source(1.89, 2)])
     theta = target.start(generator(0), chains)
     rng = generator(1)
     target.notes.request(gain=True, rows=True)
@@ -243,7 +243,7 @@ def test_notes_are_the_gain_and_the_rows(chains, clips, dtype, large, monkeypatc
 def test_notes_are_of_the_draw_and_not_of_a_rejected_proposal():
     """A trajectory asks for gradients elsewhere; its end may be rejected, as all are here."""
     power = np.random.default_rng(0).standard_exponential((ROWS, COLUMNS)).astype(np.float32)
-    target = AlphaMF(power, [Source(1.2, 2), Source(1.89, 2)])
+    target = AlphaMFTarget(power, [Source(1.2, 2), Source(1.89, 2)])
     sampler = PositiveHMC(1e3, leaps=3, freeze=1)
     target.notes.request(gain=True)
     *_, last = run(target, sampler, steps=4, seed=0)
@@ -279,7 +279,7 @@ def test_tiles_of_any_size_give_the_same(chains, clips, blocks, monkeypatch):
     """Values, gradients and shares of chains and clips, whole in one tile or row by row."""
     power = np.random.default_rng(0).standard_exponential((*clips, ROWS, COLUMNS))
     basis = np.random.default_rng(1).uniform(0.2, 1.0, (*clips, ROWS, 2))
-    target = AlphaMF(power, [Source(1.2, 2, basis), Source(1.89, 2)], blocks=blocks)
+    target = AlphaMFTarget(power, [Source(1.2, 2, basis), Source(1.89, 2)], blocks=blocks)
     theta = target.start(generator(0), chains)
     found = []
     for size in (1, 12, 60, 1000):
@@ -296,7 +296,7 @@ def test_tiles_of_any_size_give_the_same(chains, clips, blocks, monkeypatch):
 def test_where_both_factors_move_each_goes_half_of_the_way(free):
     """A step of EM takes a variance that is 16 times too large to 4 times, W fixed or not."""
     rows, columns = np.array([[1.0], [4.0]]), np.array([[1.0, 2.0, 3.0]])
-    target = AlphaMF(rows @ columns, [Source(2.0, 1, None if free else rows)])
+    target = AlphaMFTarget(rows @ columns, [Source(2.0, 1, None if free else rows)])
     target.start(generator(0, 1))
     theta = np.concatenate([rows.ravel(), 8 * columns.ravel()]) if free else 8 * columns.ravel()
     sampler = EM()

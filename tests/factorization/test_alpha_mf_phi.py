@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from alphamf.factorization.alpha_mf import FLOOR, AlphaMF, Source
+from alphamf.factorization.alpha_mf import FLOOR, AlphaMFTarget, Source
 from alphamf.inference.random import generator
 
 CELLS = (200, 500)
@@ -39,7 +39,7 @@ def test_joint_law_is_kept(alphas, blocks):
     """Geweke's test of `draw`, in single precision, after one move and after four."""
     rng = generator(1)
     sources = [Source(alpha, 2) for alpha in alphas]
-    target = AlphaMF(np.ones(CELLS, np.float32), sources, blocks=blocks)
+    target = AlphaMFTarget(np.ones(CELLS, np.float32), sources, blocks=blocks)
     theta = target.start(rng)
     theta[...] = rng.random(theta.shape, dtype=np.float32) + np.float32(0.3)
     before = {name: phi.copy() for name, phi in target.latents.items()}
@@ -60,7 +60,7 @@ def moved(power: float, levels, alphas, *, chains=40_000, moves=100):
     """Return Phi of the first source of one cell, in many chains, after many moves."""
     rng = generator(4)
     one = np.ones((1, 1))
-    target = AlphaMF(np.full((1, 1), power), [Source(alpha, 1, one) for alpha in alphas])
+    target = AlphaMFTarget(np.full((1, 1), power), [Source(alpha, 1, one) for alpha in alphas])
     target.start(rng, (chains,))
     theta = np.tile(np.float64(levels), (chains, 1))
     for _ in range(moves):
@@ -87,7 +87,7 @@ def test_one_source_reaches_its_posterior(power):
 @pytest.mark.parametrize("chains", [(), (2,)])
 def test_only_the_drawn_rows_move(chains):
     rng = generator(5)
-    target = AlphaMF(np.ones((7, 40)), [Source(1.0, 2), Source(1.89, 2)], blocks=3)
+    target = AlphaMFTarget(np.ones((7, 40)), [Source(1.0, 2), Source(1.89, 2)], blocks=3)
     theta = target.start(rng, chains) + 0.5
     blocks = set()
     for _ in range(20):
@@ -106,7 +106,7 @@ def test_only_the_drawn_rows_move(chains):
 
 def test_acceptance_counts_the_moves():
     rng = generator(6)
-    target = AlphaMF(np.ones((6, 40)), [Source(1.0, 2), Source(2.0, 2)], blocks=2)
+    target = AlphaMFTarget(np.ones((6, 40)), [Source(1.0, 2), Source(2.0, 2)], blocks=2)
     theta = target.start(rng, (3,))
     assert target.acceptance == [1.0, 1.0]
     accepted = 0
@@ -125,7 +125,7 @@ def test_silence_and_bangs_stay_finite(alpha):
     """Cells of no power and of 60 dB above the mean, and factors of zero, in single precision."""
     power = np.zeros((20, 30), np.float32)
     power[3, 4:8] = 1e6
-    target = AlphaMF(power, [Source(alpha, 2), Source(1.89, 2)])
+    target = AlphaMFTarget(power, [Source(alpha, 2), Source(1.89, 2)])
     rng = generator(7)
     theta = target.start(rng)
     theta[::7] = 0

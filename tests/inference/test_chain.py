@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from alphamf.errors import AlphaMFError
-from alphamf.factorization.alpha_mf import AlphaMF, Source
+from alphamf.factorization.alpha_mf import AlphaMFTarget, Source
 from alphamf.factorization.priors import Gamma
 from alphamf.inference import checkpoint as saved
 from alphamf.inference.chain import run
@@ -34,7 +34,7 @@ def factors():
     power = np.random.default_rng(1).standard_exponential((6, 5)).astype(np.float32)
     prior = Gamma(2.0, 1.0)
     sources = [Source(1.2, 2, None, prior, prior), Source(1.89, 1, None, prior, prior)]
-    return AlphaMF(power, sources, blocks=2)
+    return AlphaMFTarget(power, sources, blocks=2)
 
 
 def same(one, two):

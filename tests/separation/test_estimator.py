@@ -13,7 +13,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
 from alphamf import AlphaMF, AlphaMFError
-from alphamf.factorization.alpha_mf import AlphaMF as Target
+from alphamf.factorization.alpha_mf import AlphaMFTarget
 from alphamf.factorization.likelihood import log_density
 from alphamf.factorization.priors import Gamma, Source
 from alphamf.factorization.stable import positive_stable
@@ -141,7 +141,7 @@ def test_posterior_deviation_covers_the_truth():
 
 def test_components_of_all_chains_are_in_one_order():
     rng = np.random.default_rng(0)
-    target = Target(np.ones((6, 9)), [Source(2.0, 3)])
+    target = AlphaMFTarget(np.ones((6, 9)), [Source(2.0, 3)])
     w, h = rng.random((6, 3)), rng.random((3, 9))
     order = [2, 0, 1]
     theta = np.stack(

@@ -3,7 +3,7 @@
 import numpy as np
 
 from alphamf.factorization import cells
-from alphamf.factorization.alpha_mf import AlphaMF, Source
+from alphamf.factorization.alpha_mf import AlphaMFTarget, Source
 from alphamf.factorization.cells import CellOutput, Cells
 from alphamf.factorization.priors import Flat, Gamma, Prior
 from alphamf.tools.arrays import Floats, to_host
@@ -28,13 +28,13 @@ def synthetic() -> tuple[Floats, Floats]:
     return rng.gamma(0.5, 2.0, (ROWS, COLUMNS)).astype(np.float32), basis
 
 
-def target(power: Floats, basis: Floats, blocks: int) -> AlphaMF:
+def target(power: Floats, basis: Floats, blocks: int) -> AlphaMFTarget:
     """Return the posterior of H of the speech, and of W and H of the noise.
 
     Of |X|^2, shape (I, J), and W of the speech, shape (I, K), in so many blocks of rows.
     """
     speech, noise_basis, noise = PRIORS
-    return AlphaMF(
+    return AlphaMFTarget(
         power,
         [
             Source(ALPHAS[0], RANKS[0], basis, prior_gains=speech, level=2e-3),

@@ -15,7 +15,7 @@ from alphamf.denoising.api import denoise
 from alphamf.denoising.sampling import warm_up
 from alphamf.denoising.settings import PRESETS, kernel
 from alphamf.errors import AlphaMFError
-from alphamf.factorization.alpha_mf import AlphaMF, Source, stack
+from alphamf.factorization.alpha_mf import AlphaMFTarget, Source, stack
 from alphamf.factorization.likelihood import log_density
 from alphamf.factorization.stable import ALPHAS
 from alphamf.inference.chain import run
@@ -302,7 +302,7 @@ def _train(
 ) -> Dictionary:
     steps, seed = settings.steps, settings.seed
     power, files, seconds, unusable = _speech(voices, settings, skipped)
-    target = AlphaMF(power, [Source(settings.alpha, settings.rank)])
+    target = AlphaMFTarget(power, [Source(settings.alpha, settings.rank)])
     del power
     record = Mean(_scaled_basis, burn_in=steps - settings.averaged)
     start = target.start(generator(seed, Key.CHAIN, START))
@@ -363,13 +363,13 @@ def _speech(
     return Speech(np.concatenate(spectra, axis=1), len(spectra), seconds, unusable)
 
 
-def _scaled_basis(theta: Floats, target: AlphaMF) -> Floats:
+def _scaled_basis(theta: Floats, target: AlphaMFTarget) -> Floats:
     """Return a copy of W whose columns are scaled to sum to one."""
     basis = target.unpack(theta)[0][0]
     return basis / basis.sum(axis=-2, keepdims=True)
 
 
-def _objective(target: AlphaMF, theta: Floats, alpha: float) -> float:
+def _objective(target: AlphaMFTarget, theta: Floats, alpha: float) -> float:
     """Return the mean log density of a cell, over at most `OBJECTIVE_COLUMNS` columns."""
     every = slice(None, None, math.ceil(target.power.shape[1] / OBJECTIVE_COLUMNS))
     basis, gains = target.unpack(theta)[0]

@@ -16,7 +16,7 @@ from alphamf.denoising import high_bands as of_sound
 from alphamf.denoising.grids import Spectra
 from alphamf.denoising.settings import kernel
 from alphamf.errors import AlphaMFError
-from alphamf.factorization.alpha_mf import AlphaMF, Source, stack
+from alphamf.factorization.alpha_mf import AlphaMFTarget, Source, stack
 from alphamf.inference.chain import run
 from alphamf.inference.records import Mean
 from alphamf.learnt import bands
@@ -110,6 +110,6 @@ def _fitted(
 def _gains(power: Floats, basis: Floats, alpha: float, seed: int, chain: int) -> Floats:
     """Return the mean of H over the last `KEEP` steps for W = `basis`, shape (rank, columns)."""
     record = Mean(lambda theta, target: theta.reshape(basis.shape[1], -1), burn_in=STEPS - KEEP)
-    target = AlphaMF(power, [Source(alpha, basis.shape[1], basis)])
+    target = AlphaMFTarget(power, [Source(alpha, basis.shape[1], basis)])
     deque(run(target, kernel("em"), steps=STEPS, seed=seed, chain=chain, record=record), maxlen=0)
     return record.mean

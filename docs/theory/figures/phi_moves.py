@@ -3,7 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
-from alphamf.factorization.alpha_mf import AlphaMF, Source
+from alphamf.factorization.alpha_mf import AlphaMFTarget, Source
 
 rng = np.random.default_rng(0)
 loudness = np.geomspace(0.01, 300, 25)
@@ -12,7 +12,7 @@ for alpha in (1.9, 1.5, 1.0):
     accepted = []
     for power in loudness:
         one = np.ones((20, 1))
-        target = AlphaMF(np.full((20, 20), power), [Source(alpha, 1, basis=one)])
+        target = AlphaMFTarget(np.full((20, 20), power), [Source(alpha, 1, basis=one)])
         target.start(rng)
         theta = np.ones(target.size)
         for step in range(40):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from alphamf.errors import AlphaMFError
-from alphamf.factorization.alpha_mf import AlphaMF, Source
+from alphamf.factorization.alpha_mf import AlphaMFTarget, Source
 from alphamf.factorization.priors import Gamma
 from alphamf.inference.metric import Diagonal
 from alphamf.inference.random import generator
@@ -39,7 +39,7 @@ def mixture(free, blocks, dtype):
     known = Source(2.0, 3, None, bounded, bounded)
     unbounded = Source(2.0, 3, None, prior_gains=Gamma(0.3, 0.5))
     second = Source(1.7, 2) if free else Source(1.7, 2, None, bounded, bounded)
-    return AlphaMF(power, [unbounded if free else known, second], blocks=blocks)
+    return AlphaMFTarget(power, [unbounded if free else known, second], blocks=blocks)
 
 
 class Line(Normal):

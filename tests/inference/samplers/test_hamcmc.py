@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from alphamf.factorization.alpha_mf import AlphaMF, Source
+from alphamf.factorization.alpha_mf import AlphaMFTarget, Source
 from alphamf.factorization.priors import Gamma
 from alphamf.inference.laws import (
     P_LEAST,
@@ -98,7 +98,8 @@ def test_naive_chain_has_another_law_and_hamcmc_comes_close():
 @pytest.mark.parametrize("chains", [(), (2,)])
 def test_memory_sees_the_mirror(chains):
     power = np.random.default_rng(0).standard_exponential((6, 5)).astype(np.float32)
-    target = AlphaMF(power, [Source(1.2, 2, None, Gamma(2.0, 1.0), Gamma(2.0, 1.0))], blocks=2)
+    priors = Gamma(2.0, 1.0), Gamma(2.0, 1.0)
+    target = AlphaMFTarget(power, [Source(1.2, 2, None, *priors)], blocks=2)
     rng = generator(0)
     sampler = HAMCMC(0.1, memory=3, gamma=1e-3, trust=1e3)
     state = sampler.init(rng, target.start(rng, chains))

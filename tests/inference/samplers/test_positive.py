@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from alphamf.factorization.alpha_mf import FLOOR, AlphaMF, Source
+from alphamf.factorization.alpha_mf import FLOOR, AlphaMFTarget, Source
 from alphamf.factorization.priors import Gamma
 from alphamf.inference.chain import run
 from alphamf.inference.checks import check
@@ -109,7 +109,7 @@ def test_is_sgrld_and_then_the_sampler_in_frozen_coordinates(kind):
 def test_run_in_the_coordinates_resumes_with_the_latents_of_a_start_made_later(tmp_path):
     def go(steps, **settings):
         power = generator(1).standard_exponential((12, 20)).astype(np.float32)
-        target = AlphaMF(power, [Source(2.0, 3, prior_gains=Gamma(0.3, 0.5)), Source(1.7, 2)])
+        target = AlphaMFTarget(power, [Source(2.0, 3, prior_gains=Gamma(0.3, 0.5)), Source(1.7, 2)])
         space = UnboundedTarget(target, np.full(target.size, 0.1, np.float32))
         start = space.coordinates(target.start(generator(3)))
         states = run(space, SGLD(0.01), steps=steps, seed=0, start=start, segment=10, **settings)
@@ -131,7 +131,7 @@ def test_value_has_the_gradient():
 
 def test_value_is_a_line_below_where_priors_floor_theta():
     """In single precision, with alpha-MF's priors, whose values end at 1e-12."""
-    target = AlphaMF(np.ones((4, 5), np.float32), [Source(2.0, 2, prior_gains=Gamma(0.1, 1))])
+    target = AlphaMFTarget(np.ones((4, 5), np.float32), [Source(2.0, 2, prior_gains=Gamma(0.1, 1))])
     target.start(generator(0))
     space = UnboundedTarget(target, np.ones(target.size, np.float32))
     u = np.full((3, target.size), 2, np.float32)
@@ -160,7 +160,7 @@ PRIORS = {"prior_basis": Gamma(2.0, 4.0), "prior_gains": Gamma(1.5, 2.0)}
 def draw_all(rng, alphas):
     """Draw factors from their priors, Phi from its own, and |X|^2 given both, clip by clip."""
     sources = [Source(alpha, 1, **PRIORS) for alpha in alphas]
-    target = AlphaMF(np.ones((CLIPS, BINS, FRAMES)), sources)
+    target = AlphaMFTarget(np.ones((CLIPS, BINS, FRAMES)), sources)
     theta = target.start(rng)
     for w, h in target.unpack(theta):
         for factor, prior in zip((w, h), PRIORS.values(), strict=True):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from alphamf.factorization.alpha_mf import AlphaMF, Source
+from alphamf.factorization.alpha_mf import AlphaMFTarget, Source
 from alphamf.factorization.priors import Gamma
 from alphamf.inference.chain import run
 from alphamf.inference.laws import CHAINS, P_LEAST, Z_MOST, step_many
@@ -105,7 +105,7 @@ def mixture(blocks=1, free=False, dtype=np.float64):
     basis = rng.random((12, 3)).astype(dtype)
     power = rng.standard_exponential((12, 20)).astype(dtype)
     speech = Source(2.0, 3, None if free else basis, prior_gains=Gamma(0.3, 0.5))
-    return AlphaMF(power, [speech], blocks=blocks)
+    return AlphaMFTarget(power, [speech], blocks=blocks)
 
 
 @pytest.mark.parametrize("free", [False, True])

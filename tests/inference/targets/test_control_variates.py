@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from alphamf.errors import AlphaMFError
-from alphamf.factorization.alpha_mf import AlphaMF, Source
+from alphamf.factorization.alpha_mf import AlphaMFTarget, Source
 from alphamf.inference import HAMCMC, SGLD, DensityTarget, NumPyDensity, check
 from alphamf.inference.laws import Z_MOST, gaussian_draws, gaussian_z, step_many
 from alphamf.inference.random import generator
@@ -105,7 +105,7 @@ def test_refuses_what_does_not_fit(target, center, sentence):
 
 
 def test_refuses_latents():
-    target = AlphaMF(np.ones((4, 5)), [Source(1.2, 2)])
+    target = AlphaMFTarget(np.ones((4, 5)), [Source(1.2, 2)])
     target.start(generator(0))
     target.batch = 2
     with pytest.raises(AlphaMFError, match="without latents"):

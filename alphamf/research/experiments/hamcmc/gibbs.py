@@ -36,7 +36,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from alphamf.factorization import cells
-from alphamf.factorization.alpha_mf import FLOOR, AlphaMF, Source
+from alphamf.factorization.alpha_mf import FLOOR, AlphaMFTarget, Source
 from alphamf.factorization.cells import TINY, CellOutput, Cells
 from alphamf.factorization.priors import GeneralizedGamma, Prior
 from alphamf.factorization.stable import positive_stable
@@ -54,8 +54,10 @@ class Gibbs:
     `collapsed`: whether Phi moves with s integrated out.
     """
 
-    def __init__(self, target: AlphaMF, rng: Any, theta: Array, *, collapsed: bool = False) -> None:
-        self.target: AlphaMF = target
+    def __init__(
+        self, target: AlphaMFTarget, rng: Any, theta: Array, *, collapsed: bool = False
+    ) -> None:
+        self.target: AlphaMFTarget = target
         self.collapsed = collapsed
         self.theta: Array = theta.copy()
         self.amplitude: Array = np.sqrt(target.power)

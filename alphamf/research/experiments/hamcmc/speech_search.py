@@ -42,7 +42,7 @@ from alphamf.audio.reader import read
 from alphamf.denoising.sampling import bin_levels, sources
 from alphamf.denoising.settings import PRESETS
 from alphamf.errors import DivergenceError
-from alphamf.factorization.alpha_mf import AlphaMF
+from alphamf.factorization.alpha_mf import AlphaMFTarget
 from alphamf.factorization.priors import Gamma
 from alphamf.inference.chain import run
 from alphamf.inference.random import START, Key, generator
@@ -71,7 +71,7 @@ KEPT = SETTINGS.keep / SETTINGS.steps
 class Start(NamedTuple):
     """The posterior of a clip, and the initial position for all methods."""
 
-    target: AlphaMF
+    target: AlphaMFTarget
     theta: Floats
 
 
@@ -94,7 +94,7 @@ def start(power: Floats, model: Dictionary, seed: int, *, unit: float, blocks: i
             (noise, Gamma(30.0, 30.0), by_noise),
         )
     ]
-    target = AlphaMF(power * (np.float32(unit) / level), parts, blocks=blocks)
+    target = AlphaMFTarget(power * (np.float32(unit) / level), parts, blocks=blocks)
     theta = target.start(generator(seed, Key.CHAIN, START))
     target.unpack(theta)[1][0][...] *= by_noise
     return Start(target, theta)

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from alphamf.errors import AlphaMFError
-from alphamf.factorization.alpha_mf import FLOOR, AlphaMF, Source
+from alphamf.factorization.alpha_mf import FLOOR, AlphaMFTarget, Source
 from alphamf.factorization.priors import Gamma, GeneralizedGamma
 from alphamf.inference.laws import P_LEAST, Z_MOST
 from alphamf.inference.random import generator
@@ -34,14 +34,14 @@ def test_gibbs_draws_the_conjugate_posterior():
     power = rng.standard_exponential((6, 4000))
     basis = rng.random((6, 1)) + 0.2
     prior = GeneralizedGamma(2.0, 0.7, -1.0)
-    target = AlphaMF(power, [Source(2.0, 1, basis, prior_gains=prior)])
+    target = AlphaMFTarget(power, [Source(2.0, 1, basis, prior_gains=prior)])
     chain = Gibbs(target, rng, target.start(rng))
     chain.sweep(rng)
     scale = 0.7 + (power / (2 * basis)).sum(0)
     found = stats.invgamma.cdf(chain.theta, 2 + 6, scale=scale)
     assert stats.kstest(found, "uniform").pvalue > P_LEAST
 
-    target = AlphaMF(power.T.copy(), [Source(2.0, 1, None, prior, prior)])
+    target = AlphaMFTarget(power.T.copy(), [Source(2.0, 1, None, prior, prior)])
     chain = Gibbs(target, rng, target.start(rng))
     chain.sweep(rng)
     ((w, h),) = target.unpack(chain.theta)
@@ -64,7 +64,7 @@ def test_gibbs_keeps_the_joint_law(conjugate, collapsed):
         )
         for alpha in alphas
     ]
-    target = AlphaMF(np.ones((rows, columns)), sources)
+    target = AlphaMFTarget(np.ones((rows, columns)), sources)
     theta = target.start(rng)
     for (_, h), alpha in zip(target.unpack(theta), alphas, strict=True):
         gamma = rng.standard_gamma(2.5, h.shape)
@@ -91,7 +91,7 @@ def test_gibbs_keeps_the_joint_law(conjugate, collapsed):
 def test_collapsed_gibbs_moves_phi_under_the_variance_of_the_whole_cell():
     """Two components in a cell: the law of Phi given X is that of importance-weighted priors."""
     rng, n, alpha, power = generator(3), 40_000, 1.2, 6.0
-    target = AlphaMF(np.full((1, n), power), [Source(alpha, 2, np.array([[0.5, 1.0]]))])
+    target = AlphaMFTarget(np.full((1, n), power), [Source(alpha, 2, np.array([[0.5, 1.0]]))])
     theta = target.start(rng)
     theta[...] = 1.0
     chain = Gibbs(target, rng, theta, collapsed=True)
