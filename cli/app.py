@@ -59,7 +59,7 @@ EXAMPLES = {
         "alphamf adapt --clean calls/ --noise hum.wav -o mine.npz --minutes 30",
     ),
     "separate": (
-        "alphamf separate song.wav -s voice=speech-16k -s rest=8 --remove voice",
+        "alphamf separate song.wav -s voice=speech-16k -s rest=8 --keep rest",
         "alphamf separate duo.wav -s piano=piano-alone.wav -s violin=violin-alone.wav",
     ),
     "mix": (

@@ -152,7 +152,7 @@ def _sources(
     """Return the grid and the frames in a column, and dictionary or rank and alpha of each."""
     check_instance("sources", given, Mapping, "a dict of names and sources")
     if len(given) < 2:
-        raise AlphaMFError(f"there must be two sources or more, not {len(given)}")
+        raise AlphaMFError(f"give two sources or more, not {len(given)}")
     pairs = {
         name: each if isinstance(each, tuple) else (each, None) for name, each in given.items()
     }

@@ -1,5 +1,6 @@
 """Separation into named sources: sums, shapes, what a source can be, and what is refused."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,7 @@ import soundfile
 from alphamf import AlphaMFError, Dictionary, load, separate
 from alphamf.audio.stft import Frame
 from alphamf.scores.score import si_sdr
-
-DATA = Path(__file__).parents[2] / "data"
+from tests.support.places import DATA, ROOT
 
 RATE = 16000
 
@@ -123,3 +123,14 @@ def test_a_silent_clip_is_refused(tmp_path):
     soundfile.write(Path(tmp_path) / "clip.wav", np.zeros(8000), RATE)
     with pytest.raises(AlphaMFError, match="the clip of a source is silent"):
         separate(np.ones(500), RATE, {"a": tmp_path / "clip.wav", "b": 1})
+
+
+def test_the_programs_of_the_page_run(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    page = (ROOT / "docs/theory/factorization.md").read_text(encoding="utf-8")
+    programs = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    names: dict = {}
+    for program in programs:
+        exec(program, names)
+    assert len(programs) == 3 and names["W"].shape == (100, 4)
+    np.testing.assert_allclose(sum(names["found"].sounds.values()), names["noisy"], atol=1e-5)
