@@ -115,8 +115,8 @@ def write(path: str | os.PathLike[str], audio: NDArray[Any], rate: int, **place:
         audio = audio / full - (audio.dtype.kind == "u")
     if form.subtype != "PCM_32":  # which needs double precision
         audio = audio.astype(np.float32)
-    kind = {"format": form.format, "subtype": form.subtype}
-    with open_writer(path, rate, audio.shape[1], **kind, **place) as out:
+    place |= {"format": form.format, "subtype": form.subtype}
+    with open_writer(path, rate, audio.shape[1], **place) as out:
         out.write(audio)
 
 

@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -171,13 +171,12 @@ def _sources(
         hop = nearest_hop(WINDOW / 4 * rate)
         grid, context = Grid(rate, Frame(4 * hop, hop)), CONTEXT
     result: dict[str, tuple[Dictionary | int, float]] = {}
-    for name, (each, alpha) in found.items():
-        if isinstance(each, np.ndarray):
-            each = Dictionary(each.astype(np.float32), CLIP_ALPHA, *grid, context)
-        elif isinstance(each, Path):
-            each = learn(*read(each), grid, context)
-        usual = each.alpha if isinstance(each, Dictionary) else FREE_ALPHA
-        result[name] = each, usual if alpha is None else alpha
+    for name, (what, alpha) in found.items():
+        if isinstance(what, np.ndarray):
+            what = Dictionary(what.astype(np.float32), CLIP_ALPHA, *grid, context)
+        elif isinstance(what, Path):
+            what = learn(*read(what), grid, context)
+        result[name] = what, ALPHA if alpha is None else alpha
     return grid, context, result
 
 
@@ -234,7 +233,7 @@ def _masks(
         [unstack(each, context) for each in every]
         for every in ([record.mean for record in records], [record.std for record in records])
     )
-    total = sum(means)
+    total: Any = sum(means)
     return [(mean / total, std) for mean, std in zip(means, deviations, strict=True)]
 
 

@@ -187,42 +187,30 @@ def test_float32_stays_float32_and_a_zero_row_is_near_zero():
 GOOD = np.ones((4, 3)) + np.eye(4, 3)
 
 
-@pytest.mark.parametrize(
-    ("given", "sentence"),
-    [
-        (-GOOD, "Negative values"),
-        (GOOD * np.nan, "NaN or infinite"),
-        (sparse.csr_matrix(GOOD), r"sparse.*X\.toarray\(\)"),
-        (GOOD[0], "Expected 2D array, but X has the shape"),
-        (GOOD * 1j, "Complex data not supported"),
-        (GOOD[:0], r"0 sample\(s\)"),
-        (GOOD[:, :0], r"0 feature\(s\)"),
-        (0 * GOOD, "zero everywhere"),
-        ([["a", "b"]], "matrix of numbers"),
-    ],
-)
-def test_bad_input_is_refused_in_one_sentence(given, sentence):
-    with pytest.raises(AlphaMFError, match=sentence):
-        AlphaMF(2).fit(given)
+BAD = [
+    (-GOOD, {}, "Negative values"),
+    (GOOD * np.nan, {}, "NaN or infinite"),
+    (sparse.csr_matrix(GOOD), {}, r"sparse.*X\.toarray\(\)"),
+    (GOOD[0], {}, "Expected 2D array, but X has the shape"),
+    (GOOD * 1j, {}, "Complex data not supported"),
+    (GOOD[:, :0], {}, r"0 feature\(s\)"),
+    (0 * GOOD, {}, "zero everywhere"),
+    ([["a", "b"]], {}, "matrix of numbers"),
+    (GOOD, {"n_components": 0}, "n_components must be at least 1"),
+    (GOOD, {"alpha": 3}, "from 0.5 to 2"),
+    (GOOD, {"alpha": "guess"}, "alpha"),
+    (GOOD, {"sampler": "nosuch"}, "unknown `sampler` 'nosuch'"),
+    (GOOD, {"steps": 5}, "steps must be at least 40"),
+    (GOOD, {"blocks": 5}, "blocks must be from 1 to 4"),
+    (GOOD, {"random_state": -1}, "random_state must be at least 0"),
+    (GOOD, {"alpha": "estimate"}, "use fewer components"),
+]
 
 
-@pytest.mark.parametrize(
-    ("settings", "sentence"),
-    [
-        ({"n_components": 0}, "n_components must be at least 1"),
-        ({"alpha": 3}, "from 0.5 to 2"),
-        ({"alpha": "guess"}, "alpha"),
-        ({"sampler": "nosuch"}, "unknown `sampler` 'nosuch'"),
-        ({"steps": 5}, "steps must be at least 40"),
-        ({"blocks": 5}, "blocks must be from 1 to 4"),
-        ({"chains": 0}, "chains must be at least 1"),
-        ({"random_state": -1}, "random_state must be at least 0"),
-        ({"alpha": "estimate"}, "use fewer components"),
-    ],
-)
-def test_bad_settings_are_refused_in_one_sentence(settings, sentence):
+@pytest.mark.parametrize(("given", "settings", "sentence"), BAD)
+def test_bad_input_is_refused_in_one_sentence(given, settings, sentence):
     with pytest.raises(AlphaMFError, match=sentence):
-        AlphaMF(**settings).fit(GOOD)
+        AlphaMF(**settings).fit(given)
 
 
 def test_wrong_starts_and_widths_are_refused():
