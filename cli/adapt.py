@@ -29,7 +29,6 @@ def adapt(
         typer.Option(
             metavar="CLEAN",
             help="Clean recordings of your voices: a file, folder or pattern; can be repeated.",
-            show_default=False,
         ),
     ],
     noise: Annotated[
@@ -37,7 +36,6 @@ def adapt(
         typer.Option(
             metavar="NOISE",
             help="Noises without speech: a file, folder or pattern; can be repeated.",
-            show_default=False,
         ),
     ],
     output: Annotated[

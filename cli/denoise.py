@@ -37,7 +37,6 @@ def denoise(
             metavar="INPUTS",
             help="Audio or video files, folders or quoted patterns ('talks/**/*.wav'); - for "
             "standard input.",
-            show_default=False,
         ),
     ],
     output: Annotated[

@@ -53,7 +53,6 @@ def evaluate(
             CORPUS,
             "Clean speech: a folder, or a pattern in quotes.",
             metavar="DIR|GLOB",
-            show_default=False,
         ),
     ] = None,
     noisy: Annotated[
@@ -62,7 +61,6 @@ def evaluate(
             CORPUS,
             "Noisy speech: a folder, or a pattern in quotes; can be repeated.",
             metavar="DIR|GLOB",
-            show_default=False,
         ),
     ] = None,
     pairs: Annotated[
@@ -72,7 +70,6 @@ def evaluate(
             "Table of the pairs, instead of matching names: columns clean and noisy, "
             "optionally noise and snr.",
             metavar="FILE.csv",
-            show_default=False,
         ),
     ] = None,
     limit: Annotated[

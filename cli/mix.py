@@ -31,7 +31,6 @@ def mix(
             metavar="NOISE",
             help="Noise: a file, folder or pattern; can be repeated. The kind of a noise is the "
             "name of its innermost folder below the given one, otherwise the file's name.",
-            show_default=False,
         ),
     ],
     output_dir: Annotated[
@@ -56,7 +55,6 @@ def mix(
             metavar="N",
             help="Draw N mixtures at random; by default each recording is mixed with every kind "
             "of noise at every ratio.",
-            show_default=False,
         ),
     ] = None,
     rate: Annotated[
@@ -64,7 +62,6 @@ def mix(
         typer.Option(
             metavar="HZ",
             help="Sampling rate of the corpus; by default each recording keeps its own.",
-            show_default=False,
         ),
     ] = None,
     seed: Annotated[int, seed_option("corpus")] = 0,

@@ -45,9 +45,7 @@ Cluster = Annotated[
 Clean = Annotated[
     list[str],
     typer.Argument(
-        metavar="CLEAN",
-        help="Recordings of clean speech: files, folders or quoted patterns.",
-        show_default=False,
+        metavar="CLEAN", help="Recordings of clean speech: files, folders or quoted patterns."
     ),
 ]
 """The argument ``CLEAN`` of ``alphamf train`` and ``alphamf mix``."""

@@ -14,11 +14,7 @@ from alphamf.tools.files import printable_name
 def separate(
     inputs: Annotated[
         list[str],
-        typer.Argument(
-            metavar="INPUT",
-            help="Recordings: files, folders or quoted patterns.",
-            show_default=False,
-        ),
+        typer.Argument(metavar="INPUT", help="Recordings: files, folders or quoted patterns."),
     ],
     source: Annotated[
         list[str],
@@ -29,7 +25,6 @@ def separate(
             help="A source; give two or more. WHAT is a model (speech-16k, or a file of 'alphamf "
             "train'), a sound file in which this source is alone, or the number of spectra to "
             "learn from the recording itself.",
-            show_default=False,
         ),
     ],
     keep: Annotated[
@@ -37,7 +32,6 @@ def separate(
         typer.Option(
             metavar="NAME,NAME,...",
             help="Write one file with these sources; by default, a file for each source.",
-            show_default=False,
         ),
     ] = None,
     output_dir: Annotated[
@@ -47,7 +41,6 @@ def separate(
             "-o",
             metavar="DIR",
             help="Folder for the results; by default, that of each recording.",
-            show_default=False,
         ),
     ] = None,
     seed: Annotated[int, seed_option("result on the same machine")] = 0,

@@ -34,7 +34,6 @@ def serve(
             NETWORK,
             "Host name by which browsers elsewhere reach the server; can be repeated.",
             metavar="HOST",
-            show_default=False,
         ),
     ] = None,
     public: Annotated[

@@ -27,7 +27,6 @@ def train(
             metavar="HZ",
             help="Sampling rate of the model, 4000 to 48000; by default 16000, or 8000 if a "
             "file has a lower rate than 16000.",
-            show_default=False,
         ),
     ] = None,
     rank: Annotated[int, typer.Option(metavar="K", help="Number of spectra to learn.")] = 60,
@@ -54,7 +53,6 @@ def train(
             metavar="MODEL",
             help="Learn only the band above 7.5 kHz, from speech at 48 kHz, and add it to a "
             "copy of this 16 kHz model. Of the other settings, only --seconds and --seed apply.",
-            show_default=False,
         ),
     ] = None,
     steps: Annotated[int, typer.Option(metavar="N", help="Number of training steps.")] = 200,

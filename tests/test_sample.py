@@ -27,25 +27,6 @@ def sample():
     return {k: soundfile.read(DATA / f"sample-{k}.wav", dtype="int16")[0] for k in KINDS}
 
 
-def test_format(script, sample):
-    # README's command writes sample-noisy.denoised.wav beside them, which git ignores.
-    files = sorted(set(DATA.glob("sample-*.wav")) - set(DATA.glob("*.denoised.wav")))
-    assert {path.stem for path in files} == {f"sample-{kind}" for kind in KINDS}
-    assert {soundfile.info(path).samplerate for path in files} == {script.RATE}
-    assert {soundfile.info(path).subtype for path in files} == {"PCM_16"}
-    assert len({audio.shape for audio in sample.values()}) == 1
-    assert 4 <= len(sample["clean"]) / script.RATE <= 10
-    assert sum(path.stat().st_size for path in files) < 1_000_000
-    assert np.abs(sample["noisy"].astype(int)).max() < 32767
-
-
-def test_signal_to_noise_ratio(script, sample):
-    clean, noisy = (sample[kind] / 32768 for kind in ("clean", "noisy"))
-    noise = noisy - clean
-    ratio = 10 * np.log10(clean @ clean / (noise @ noise))
-    assert ratio == pytest.approx(script.SNR_DB, abs=0.001)
-
-
 def test_it_is_made_of_the_corpora(script, sample, shared, monkeypatch):
     monkeypatch.setenv("ALPHAMF_DATA", str(shared))
     folder = script.corpora()

@@ -55,6 +55,13 @@ class Posterior(NamedTuple):
         Of H, whose rows sum to one, shape (n_components, features).
     scale, scale_std
         Of the scale of V, :math:`(W H)^{2/\alpha}`, shape (samples, features).
+
+    Examples
+    --------
+    >>> V = np.random.default_rng(0).exponential(size=(30, 20))
+    >>> found = AlphaMF(1, steps=60, draws=20).fit(V).posterior_
+    >>> bool((found.scale_std < found.scale).all())
+    True
     """
 
     activations: Array

@@ -44,11 +44,15 @@ WINDOW, CONTEXT = 0.064, 3
 CLIP_COLUMNS, CLIP_STEPS, CLIP_SECONDS, CLIP_ALPHA = 20, 100, 30.0, 1.0
 """Number of spectra that are learned from a clip, steps of EM, seconds that are read, and alpha."""
 
+ALPHA, FREE_ALPHA = 1.8, 1.89
+"""Index alpha if none is given: of each source where all are known, and of free sources. Beside
+these, known sources have the alpha of their dictionaries: it tells them apart."""
+
 SPARSE = Gamma(0.1, 20.0)
 """Prior of the activations of known spectra, as of speech in the presets."""
 
-FREE_ALPHA, FREE = 1.89, Gamma(1.0, 20.0)
-"""Index alpha, and prior of the activations, of spectra that are learned from the recording."""
+FREE = Gamma(1.0, 20.0)
+"""Prior of the activations of spectra that are learned from the recording."""
 
 CELL_BYTES = 40
 """Memory for a cell of the stacked spectrogram: its power and sums; each source needs 12 more."""
@@ -66,6 +70,12 @@ class Separated(NamedTuple):
         deviation is that of the model; the true error is several times as large.
     rate
         Sampling rate in Hz.
+
+    Examples
+    --------
+    >>> noise = np.random.default_rng(0).uniform(-1, 1, 4000)
+    >>> separate(noise, 16000, {"one": 1, "two": 1}).masks["one"].shape
+    (513, 17)
     """
 
     sounds: dict[str, Floats]
@@ -171,12 +181,14 @@ def _sources(
         hop = nearest_hop(WINDOW / 4 * rate)
         grid, context = Grid(rate, Frame(4 * hop, hop)), CONTEXT
     result: dict[str, tuple[Dictionary | int, float]] = {}
+    free = any(isinstance(what, int) for what, _ in found.values())
     for name, (what, alpha) in found.items():
         if isinstance(what, np.ndarray):
             what = Dictionary(what.astype(np.float32), CLIP_ALPHA, *grid, context)
         elif isinstance(what, Path):
             what = learn(*read(what), grid, context)
-        result[name] = what, ALPHA if alpha is None else alpha
+        usual = FREE_ALPHA if isinstance(what, int) else what.alpha if free else ALPHA
+        result[name] = what, usual if alpha is None else alpha
     return grid, context, result
 
 

@@ -5,7 +5,6 @@ import sys
 import time
 import tracemalloc
 import zlib
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import pytest
 import soundfile
 
 from alphamf.audio import metadata as metadata_chunks
-from alphamf.audio import mp3, tags
+from alphamf.audio import tags
 from alphamf.audio.reader import open_reader
 from alphamf.audio.writer import destination, open_writer
 from alphamf.errors import AlphaMFError
@@ -333,27 +332,6 @@ def test_opus_keeps_its_bit_rate_whatever_the_cover_weighs(tmp_path, level):
     tag_ogg(source)
     output = copied(source)
     assert output.stat().st_size - (source.stat().st_size - size) == pytest.approx(size, rel=0.1)
-
-
-@pytest.mark.parametrize(
-    ("rate", "mono", "stereo"),
-    [(8000, 24, 24), (11025, 32, 32), (24000, 64, 64), (32000, 40, 48), (44100, 56, 64)],
-)
-def test_a_constant_rate_of_mp3_rises_until_a_frame_holds_the_header(tmp_path, rate, mono, stereo):
-    for channels, least in ((1, mono), (2, stereo)):
-        assert mp3.least_constant(rate, channels) == least
-        source = tmp_path / "a.mp3"
-        low = {"compression_level": 0.9999, "bitrate_mode": "CONSTANT"}
-        soundfile.write(source, noise(0.2, channels, rate), rate, **low)
-        with open_reader(source) as one, open_reader(copied(source)) as two:
-            assert one.frames == two.frames
-
-
-def test_mp3_at_the_lowest_of_variable_rates_is_written(tmp_path):
-    source = tmp_path / "a.mp3"
-    soundfile.write(source, noise(0.2), RATE, bitrate_mode="VARIABLE")
-    with open_reader(source) as reader:
-        write(tmp_path / "b.mp3", original=replace(reader, frames=100 * reader.frames))
 
 
 # What is lost -----------------------------------------------------------------------------------

@@ -44,21 +44,6 @@ def test_hiss_of_clean_files_lies_as_deep_as_the_group_says(clip):
     assert made[1][0] == ("50 dB",) and all(made.noisy is clip.clean for _, made in made)
 
 
-def test_groups_of_a_clip_are_its_noise_level_language_and_pauses(clip):
-    ((groups, made),) = quality.unheard(5, clip, "test")
-    assert groups == ("babble", "0 dB", "language en", "louder pauses") and made is clip
-
-
-def test_references_with_quiet_pauses_are_a_group_of_their_own(clip):
-    levels = np.repeat([1.0, 10 ** (-55 / 20)], RATE)
-    quiet = clip._replace(clean=(levels * clip.clean).astype(np.float32))
-    ((groups, _),) = quality.unheard(5, quiet, "test")
-    assert groups[-1] == "quiet pauses"
-    for voice, more in ((quiet, ["clean, quiet pauses"]), (clip, [])):
-        *_, (groups, _) = quality.nearly_clean(0, voice, "test")
-        assert groups == ("clean", *more)
-
-
 def test_the_table_has_every_group_and_the_differences(clip, monkeypatch, tmp_path):
     monkeypatch.setattr(scored, "TABLES", tmp_path)
     levels = np.repeat([1.0, 10 ** (-55 / 20)], RATE)

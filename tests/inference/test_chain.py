@@ -112,15 +112,6 @@ def test_finished_run_yields_nothing_and_fills_the_record(tmp_path):
     np.testing.assert_array_equal(again.values, [state.theta for state in states])
 
 
-def test_integers_of_numpy_are_numbers_of_a_checkpoint(tmp_path):
-    path = tmp_path / "run.npz"
-    key = {"seed": np.int64(3), "chain": np.int64(1), "segment": np.int64(2)}
-    *_, state = run(regression(), SGLD(1e-3), steps=4, checkpoint=path, **key)
-    *_, plain = run(regression(), SGLD(1e-3), steps=4, seed=3, chain=1, segment=2)
-    same([state], [plain])
-    assert not list(run(regression(), SGLD(1e-3), steps=4, checkpoint=path, **key))
-
-
 def test_fewer_steps_than_a_checkpoint_has_are_refused(tmp_path):
     path = tmp_path / "run.npz"
     list(run(regression(), SGLD(1e-3), steps=6, seed=0, segment=3, checkpoint=path))

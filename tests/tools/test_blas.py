@@ -40,12 +40,6 @@ def test_a_recording_is_denoised_on_one_thread_and_the_setting_comes_back():
     assert threads() == {3}
 
 
-def test_it_comes_back_after_an_error():
-    with pytest.raises(KeyError), one_thread():
-        raise KeyError
-    assert threads() == {3}
-
-
 def test_it_stays_until_the_last_of_several_threads_has_left():
     both, first_left = Barrier(2), Barrier(2)
     seen = []

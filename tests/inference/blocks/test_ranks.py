@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from alphamf.inference.blocks import Ranks
 from alphamf.inference.blocks.samplers import layout
 from alphamf.research.experiments import run
 from tests.support import distributed_walks as walks
@@ -87,31 +86,6 @@ def test_killed_rank_ends_the_run_and_any_number_of_ranks_goes_on(tmp_path, in_t
     found = np.load(output)
     for key in ("factors", "curve"):
         np.testing.assert_array_equal(found[key], in_turn[f"HAMCMC.{key}"])
-
-
-def test_survivor_that_notices_first_says_the_same(capfd):
-    class Broken:
-        rank, size = 0, 2
-
-        def Ibarrier(self):
-            return self
-
-        def Test(self):
-            raise RuntimeError("no answer, error stack:\n1\n2")
-
-        def Abort(self, code):
-            raise SystemExit(code)
-
-    ranks = Ranks(Broken(), RuntimeError)
-    with (
-        pytest.raises(SystemExit) as end,
-        ranks.abort_on_error(),
-        ranks.report_loss("a rank was lost"),
-    ):
-        ranks.barrier()
-    assert end.value.code == 2
-    said = "Error: a rank was lost\nError: a message to or from another rank failed (no answer)\n"
-    assert capfd.readouterr().err == said
 
 
 TINY = """

@@ -11,14 +11,12 @@ from alphamf.errors import AlphaMFError
 from alphamf.inference.blocks import (
     FactorModel,
     ListedRatings,
-    SingleProcess,
     SyntheticRatings,
     Walk,
     launched_ranks,
 )
 from alphamf.inference.random import generator, noise
 from alphamf.inference.samplers.hamcmc import HAMCMC
-from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.samplers.langevin import PSGLD, SGLD
 from alphamf.inference.schedule import Polynomial
 from alphamf.inference.targets.bpmf import BPMF
@@ -72,14 +70,6 @@ def test_made_up_blocks_need_no_others_and_can_be_predicted():
     assert counts[:20].mean() > 3 * counts[-20:].mean()
     # Half of the variance 1 + 1/4 of two ratings by one row and column is not noise.
     assert np.var(train.values) == pytest.approx(1.25, rel=0.15)
-
-
-def test_made_up_factors_are_not_where_a_walk_of_their_seed_starts():
-    # With one column and one factor a rating is a line in the row's factor, with noise about it.
-    source = SyntheticRatings((3000, 1), 20_000, rank=1, blocks=1, seed=1, test=0.0)
-    ((w, _),) = Walk(source, FactorModel(1), SGLD(1e-4), seed=1).factors()
-    train, _ = source.block(0, 0)
-    assert abs(np.corrcoef(w[train.rows, 0], train.values)[0, 1]) < 0.1
 
 
 def test_lists_outside_the_shape_are_refused():
@@ -228,24 +218,6 @@ def test_resumed_walk_is_the_unbroken_one(name, tmp_path):
     walks.same(whole, rest)
 
 
-def test_other_folders_beside_a_checkpoint_are_left_alone(tmp_path):
-    for name in ("recordings", "10", "2019"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "talk.wav").touch()
-    for _ in walks.small("HAMCMC").run(30, checkpoint=tmp_path, segment=10):
-        pass
-    names = {path.name for path in tmp_path.iterdir()}
-    assert names == {"recordings", "10", "2019", "30", "checkpoint.json"}
-    assert all((tmp_path / name / "talk.wav").exists() for name in ("recordings", "10", "2019"))
-
-
-def test_seed_of_numpy_is_a_number_of_the_checkpoint(tmp_path):
-    settings = {"seed": np.int64(1), "burn_in": np.int64(2)}
-    for _ in range(2):
-        walk = Walk(walks.made(), FactorModel(2), SGLD(1e-3), **settings)
-        assert list(walk.run(4, checkpoint=tmp_path, segment=2)) in ([1, 2, 3, 4], [])
-
-
 def test_checkpoint_that_is_no_use_is_one_sentence(tmp_path):
     for _ in walks.small("HAMCMC").run(10, checkpoint=tmp_path, segment=10):
         pass
@@ -261,32 +233,6 @@ def test_checkpoint_that_is_no_use_is_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(AlphaMFError, match=r"file.10 cannot be created"):
         list(walks.small("HAMCMC").run(10, checkpoint=tmp_path / "file", segment=10))
-
-
-def test_errors_are_one_sentence():
-    class Three(SingleProcess):
-        size = 3
-
-    with pytest.raises(AlphaMFError, match="multiple of the 3 ranks, not 4"):
-        Walk(walks.made(), FactorModel(2), SGLD(1e-3), seed=0, ranks=Three())
-    for sampler in (HMC(0.1, 5), PSGLD(1e-3, correction=True)):
-        with pytest.raises(AlphaMFError, match=r"not (HMC|PSGLD with it)"):
-            Walk(walks.made(), FactorModel(2), sampler, seed=0)
-    with pytest.raises(AlphaMFError, match="blocks must be from 1 to 64, not 65"):
-        walks.made(blocks=65)
-    rows, columns, values = lists(count=2)
-    few = (rows, columns, values)
-    with pytest.raises(
-        AlphaMFError, match="a part of the data has no ratings; use fewer than 5 blocks"
-    ):
-        Walk(ListedRatings(few, few, shape=(30, 20), blocks=5), FactorModel(2), SGLD(1e-3), seed=0)
-    with pytest.raises(AlphaMFError, match="seed must not be negative, not -1"):
-        Walk(walks.made(), FactorModel(2), SGLD(1e-3), seed=-1)
-    for wrong in ({"rank": 0}, {"rank": 2, "variance_x": 0.0}):
-        with pytest.raises(AlphaMFError, match="must be"):
-            FactorModel(**wrong)
-    with pytest.raises(AlphaMFError, match=r"SGLD chain diverged at step \d+ .*smaller step_size"):
-        list(Walk(walks.made(), FactorModel(2), SGLD(10.0), seed=0).run(STEPS))
 
 
 def test_launcher_without_mpi4py_is_one_sentence(monkeypatch):

@@ -12,10 +12,8 @@ from scipy import integrate, stats
 from scipy.sparse import csr_array
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.chain import run
 from alphamf.inference.laws import P_LEAST, Z_MOST
 from alphamf.inference.random import generator
-from alphamf.inference.samplers.langevin import SGLD
 from alphamf.inference.targets import perplexity, topics
 from alphamf.inference.targets.perplexity import Perplexity, split
 from alphamf.inference.targets.topics import (
@@ -235,16 +233,6 @@ def test_joint_law_is_kept(batch):
 # As a target of the library
 
 
-def test_weights_beyond_all_bounds_stay_finite():
-    target, theta, _ = started(dtype=np.float32)
-    for k, far in ((0, 200.0), (5, 200.0), (0, -200.0), (5, -200.0)):
-        wild = theta.copy()
-        wild[k] = far
-        potential = target.draw(generator(0), wild)
-        assert np.isfinite(potential.value(wild))
-        assert np.isfinite(potential.grad(wild)).all()
-
-
 def corpus(n=60, rank=4, words=30, seed=7):
     """Documents of about 40 words from topics that share few of them."""
     rng = np.random.default_rng(seed)
@@ -286,26 +274,6 @@ def test_perplexity_is_its_formula(monkeypatch):
     y = held.toarray()
     assert len(seen) == 4
     assert record.perplexity == pytest.approx(np.exp(-(y * np.log(f)).sum() / y.sum()))
-
-
-def test_perplexity_of_uniform_words_is_their_number():
-    counts = csr_array(np.random.default_rng(13).poisson(20, (40, 30)))
-    target = TopicModel(counts, 4, rounds=2, concentration=1e4)
-    record = Perplexity(*split(generator(14), counts))
-    record.add(SimpleNamespace(theta=target.start(generator(15)), step=1), target)
-    assert record.perplexity == pytest.approx(30, rel=0.01)
-
-
-def test_perplexity_falls_with_the_number_of_steps():
-    counts = corpus(250)
-    heard, held = split(generator(16), counts[200:])
-    target = TopicModel(counts[:200], 8, rounds=4, batch=50, dtype=np.float32)
-    first, last = Perplexity(heard, held), Perplexity(heard, held, burn_in=100, thin=5)
-    for state in run(target, SGLD(1e-4), steps=200, seed=2):
-        if state.step == 1:
-            first.add(state, target)
-        last.add(state, target)
-    assert last.perplexity < 0.85 * first.perplexity
 
 
 def test_refuses_what_does_not_fit():

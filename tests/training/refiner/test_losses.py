@@ -24,7 +24,6 @@ from alphamf.training.refiner import (  # noqa: E402
     clips,
     intelligibility,
     losses,
-    optimise,
     pesq,
     scores,
     spectra,
@@ -234,15 +233,6 @@ def test_the_dev_scores_are_those_of_the_evaluation():
     assert found.si_sdr == pytest.approx(np.mean([score.si_sdr(clean, x) for x in each]), abs=1e-3)
     estoi = [score.stoi(clean, x, RATE, extended=True) for x in each]
     assert found.estoi == pytest.approx(np.mean(estoi), abs=1e-4)
-
-
-def test_the_first_pass_is_in_order_and_every_clip_is_seen_once_in_each():
-    orders = [
-        [k for step in range(3) for k in optimise._batch(1, 3 * n + step, 4, 12)] for n in range(3)
-    ]
-    assert orders[0] == list(range(12))
-    assert all(sorted(order) == list(range(12)) for order in orders)
-    assert orders[1] != orders[2] != orders[0]
 
 
 def test_the_residue_is_what_is_left_where_the_speech_is_faint():
