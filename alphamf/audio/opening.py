@@ -98,15 +98,6 @@ class Sound:
             raise self._failure
         return np.zeros((0, self.channels), np.float32 if self.media else dtype)
 
-    def seek(self, frames: int) -> None:
-        """Skip the first `frames` samples per channel; call it before `read`."""
-        if self.count == 1:
-            self._sum = None
-            self._file.seek(frames)
-            return
-        while frames and (n := len(self.read(min(frames, _STEP)))):
-            frames -= n
-
     def ending(self) -> Ending:
         """Return the facts that are known after all samples were read."""
         promised = self._before + max(self._promised, self._given_of_part)

@@ -144,7 +144,6 @@ def test_every_format_gives_the_same_samples_and_facts(tmp_path, monkeypatch, fo
             assert sandbox.state().startswith("off") == (value == "off")
             blocks = list(reader.blocks(5000, exact=True))
         with open_sound(path, "a") as file:
-            file.seek(777)
             blocks.append(file.read(999))
         found.append((reader, blocks))
     assert found[0][0] == found[1][0]

@@ -70,10 +70,6 @@ class ConfinedSound:
             self._decoder.fill(block.data.cast("B"))
         return block
 
-    def seek(self, frames: int) -> None:
-        """Skip the first `frames` samples per channel; call it before `read`."""
-        self._decoder.ask(sandbox.SEEK, number=frames)
-
     def ending(self) -> Ending:
         """Return the facts that are known after all samples were read."""
         facts = self._decoder.facts(self._decoder.ask(sandbox.ENDING, number=0))

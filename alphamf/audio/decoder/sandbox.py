@@ -152,9 +152,9 @@ def _disconnect(broken: socket.socket | None = None) -> None:
 
 _HEADER = struct.Struct("=cQ")
 
-READ, READ_WIDE, SEEK, ENDING = b"f", b"d", b"s", b"e"
-"""Requests to a decoder: read samples in single or double precision, seek to a sample, and say what
-is known at the end. Each comes with a number of samples."""
+READ, READ_WIDE, ENDING = b"f", b"d", b"e"
+"""Requests to a decoder: read samples in single or double precision, and say what is known at the
+end. Each comes with a number of samples."""
 
 FLOATS, INTEGERS, FINISH = b"F", b"I", b"."
 """Requests to a process that writes a file: append float32 or int32 samples, or finish it."""

@@ -176,11 +176,6 @@ class Track:
             left -= len(parts[-1])
         return np.concatenate(parts) if parts else self._rest
 
-    def seek(self, frames: int) -> None:
-        """Skip `frames` samples per channel, or all that are left."""
-        while frames and (n := len(self.read(min(frames, _PIECE)))):
-            frames -= n
-
     def about(self) -> About:
         """Return the properties of the track; call it after reading."""
         tracks = self._container.streams.audio
