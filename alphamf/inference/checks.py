@@ -19,12 +19,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.laws import CHAINS, P_LEAST, Z_MOST, whiten
 from alphamf.inference.protocols import Sampler
 from alphamf.inference.random import generator
 from alphamf.inference.ranges import POSITIVE, check_range
 from alphamf.tools import extras
 from alphamf.tools.arrays import Array
+
+CHAINS = 20_000
+"""Number of chains in a one-step test: enough to find a variance that is wrong by 4 %."""
+
+P_LEAST = 1e-4
+"""A statistical test fails below this p-value."""
+
+Z_MOST = 4.0
+"""A statistical test fails above this |z|."""
 
 REFERENCE = 400_000
 """Number of exact draws from which the target's own moments are computed."""
@@ -44,6 +52,12 @@ CERTAIN = 1.65
 
 SEEN_MOST = 1.0
 """A check fails if it could miss a bias of this size, which is that of a doubled variance."""
+
+
+def whiten(sample: Array, mean: Array, covariance: Array) -> Array:
+    """Return draws (n, D) in coordinates in which N(mean, covariance) is standard normal."""
+    centred = sample.astype(np.float64) - mean
+    return np.linalg.solve(np.linalg.cholesky(covariance).astype(np.float64), centred.T).T
 
 
 class Finding(NamedTuple):

@@ -11,7 +11,7 @@ from scipy.stats import kstest
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.likelihood import log_density
 from alphamf.factorization.stable import symmetric_stable
-from alphamf.inference.laws import P_LEAST
+from alphamf.inference.checks import P_LEAST
 from alphamf.inference.random import generator
 
 GRID = np.exp(np.linspace(-12, 30, 1500))

@@ -9,9 +9,9 @@ import pytest
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference import HMC, SGHMC, SGLD, Kernel, check, checks
-from alphamf.inference.laws import discretised
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.schedule import Polynomial
+from tests.support.laws import discretised
 from tests.support.places import ROOT
 from tests.support.posteriors import OneGamma, Orthant, Quartic, plane
 from tests.support.sampler_cases import made, posterior

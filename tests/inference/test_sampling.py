@@ -25,7 +25,7 @@ from alphamf.inference import (
     sample,
     sampling,
 )
-from alphamf.inference.laws import Z_MOST
+from alphamf.inference.checks import Z_MOST
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.masses import ConstantMass
 from alphamf.inference.sampling import _Numbers

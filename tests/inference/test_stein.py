@@ -9,8 +9,8 @@ from numpy.polynomial.hermite_e import hermegauss
 from alphamf.errors import AlphaMFError
 from alphamf.inference import SGLD, sample
 from alphamf.inference import stein as module
-from alphamf.inference.laws import gaussian_draws
 from alphamf.inference.stein import stein_discrepancy, stein_thin
+from tests.support.laws import gaussian_draws
 from tests.support.places import ROOT
 from tests.support.posteriors import Quartic
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import expm
 
-from alphamf.inference.laws import discretised
 from alphamf.inference.metric import Dense, Diagonal
+from tests.support.laws import discretised
 
 PRECISION = np.array([[2.0, 0.6], [0.6, 0.5]])
 INVERSE_MASS = np.array([[1.5, -0.4], [-0.4, 0.3]])

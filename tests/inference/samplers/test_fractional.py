@@ -7,7 +7,7 @@ import pytest
 from scipy import special, stats
 
 from alphamf.inference import Kernel, check
-from alphamf.inference.laws import Z_MOST
+from alphamf.inference.checks import Z_MOST
 from alphamf.inference.random import generator, stable_noise
 from alphamf.inference.samplers.fractional import FLA, FULD, velocity
 from alphamf.inference.targets.gaussian import LinearGaussian

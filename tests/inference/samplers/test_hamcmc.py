@@ -7,20 +7,13 @@ import pytest
 
 from alphamf.factorization.alpha_mf import AlphaMFTarget, Source
 from alphamf.factorization.priors import Gamma
-from alphamf.inference.laws import (
-    P_LEAST,
-    Z_MOST,
-    discretised,
-    gaussian_draws,
-    gaussian_p,
-    gaussian_z,
-    step_many,
-)
+from alphamf.inference.checks import P_LEAST, Z_MOST
 from alphamf.inference.random import generator
 from alphamf.inference.samplers import lbfgs
 from alphamf.inference.samplers.hamcmc import HAMCMC, NaiveQN
 from tests.inference.samplers.test_qnhmc import mean_square
 from tests.support.bfgs import dense, dense_rectangle, matrix_of
+from tests.support.laws import discretised, gaussian_draws, gaussian_p, gaussian_z, step_many
 from tests.support.posteriors import Quartic, space
 from tests.support.twins import HalfNoise, twin
 

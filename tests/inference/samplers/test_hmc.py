@@ -6,17 +6,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from alphamf.inference.laws import (
-    CHAINS,
-    P_LEAST,
-    step_many,
-)
+from alphamf.inference.checks import CHAINS, P_LEAST
 from alphamf.inference.metric import Dense, Diagonal
 from alphamf.inference.random import generator
 from alphamf.inference.samplers import hmc
 from alphamf.inference.samplers.hmc import HMC, HMCBFGS, RHMC, ExtendedPotential, leapfrog
 from alphamf.inference.samplers.qnhmc import QNHMC
 from tests.support.differences import central
+from tests.support.laws import step_many
 from tests.support.momenta import FixedMass
 from tests.support.posteriors import MIXED, Crossed, Curved, CurvedOrthant, Orthant, Quartic, space
 from tests.support.twins import AcceptsAll, OneSign, Wrong, twin, wrong_metric, wrong_way

@@ -6,22 +6,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from alphamf.inference.checks import check
-from alphamf.inference.laws import (
-    CHAINS,
-    P_LEAST,
-    Z_MOST,
-    discretised,
-    gaussian_draws,
-    gaussian_p,
-    gaussian_z,
-    step_many,
-)
+from alphamf.inference.checks import CHAINS, P_LEAST, Z_MOST, check
 from alphamf.inference.metric import Dense
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.langevin import PSGLD, RSGLD, SGLD
 from alphamf.inference.samplers.registry import SAMPLERS
 from alphamf.inference.targets.gaussian import LinearGaussian
+from tests.support.laws import discretised, gaussian_draws, gaussian_p, gaussian_z, step_many
 from tests.support.posteriors import HalfNormal, plane
 from tests.support.twins import HalfNoise, Wrong, twin, wrong_metric
 

@@ -7,12 +7,13 @@ import pytest
 from scipy import stats
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.laws import P_LEAST, Z_MOST, gaussian_draws, gaussian_p, gaussian_z
+from alphamf.inference.checks import P_LEAST, Z_MOST
 from alphamf.inference.metric import Dense, Diagonal
 from alphamf.inference.random import generator, noise
 from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.samplers.masses import MassEM
 from alphamf.inference.samplers.sghmc import SGHMC
+from tests.support.laws import gaussian_draws, gaussian_p, gaussian_z
 from tests.support.posteriors import plane
 
 KINDS = [(dense, source) for dense in (False, True) for source in ("momenta", "positions")]

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 from alphamf.inference.chain import run
-from alphamf.inference.laws import CHAINS, Z_MOST, gaussian_draws, gaussian_z
+from alphamf.inference.checks import CHAINS, Z_MOST
 from alphamf.inference.random import generator, noise
 from alphamf.inference.records import Extrapolated
 from alphamf.inference.samplers import richardson
 from alphamf.inference.samplers.richardson import SGRRMLD, totals, weights
 from alphamf.inference.targets.gaussian import LinearGaussian
+from tests.support.laws import gaussian_draws, gaussian_z
 
 PRECISION = 2.0
 

@@ -7,8 +7,7 @@ from scipy import stats
 from alphamf.factorization.alpha_mf import FLOOR, AlphaMFTarget, Source
 from alphamf.factorization.priors import Gamma
 from alphamf.inference.chain import run
-from alphamf.inference.checks import check
-from alphamf.inference.laws import P_LEAST, step_many
+from alphamf.inference.checks import P_LEAST, check
 from alphamf.inference.protocols import Parts
 from alphamf.inference.random import generator
 from alphamf.inference.samplers import hmc
@@ -20,6 +19,7 @@ from alphamf.inference.samplers.sgrld import SGRLD
 from alphamf.inference.schedule import Polynomial
 from alphamf.inference.targets.unbounded import FLAT, LOWEST, UnboundedPotential, UnboundedTarget
 from tests.support.differences import central
+from tests.support.laws import step_many
 
 FEW = 4000
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from alphamf.inference.laws import CHAINS, P_LEAST, Z_MOST, step_many
+from alphamf.inference.checks import CHAINS, P_LEAST, Z_MOST
 from alphamf.inference.metric import Dense, Diagonal
 from alphamf.inference.random import generator
 from alphamf.inference.samplers import hmc, lbfgs
@@ -15,6 +15,7 @@ from alphamf.inference.samplers.hmc import HMCBFGS
 from alphamf.inference.samplers.masses import ConstantMass
 from alphamf.inference.samplers.qnhmc import BFGS, LBFGS, QNHMC
 from tests.support.bfgs import dense, dense_root, pairs
+from tests.support.laws import step_many
 from tests.support.posteriors import MIXED, Orthant, Quartic, space
 from tests.support.twins import OneSign, twin, wrong_way
 

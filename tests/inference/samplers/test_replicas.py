@@ -8,9 +8,10 @@ from scipy import stats
 
 from alphamf.inference import SGLD
 from alphamf.inference.chain import run
-from alphamf.inference.laws import Z_MOST, gaussian_z
+from alphamf.inference.checks import Z_MOST
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.replicas import ReplicaExchange
+from tests.support.laws import gaussian_z
 
 TEMPERATURE = 5.0
 

@@ -6,21 +6,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from alphamf.inference.laws import (
-    CHAINS,
-    P_LEAST,
-    Z_MOST,
-    discretised,
-    gaussian_draws,
-    gaussian_p,
-    gaussian_z,
-)
+from alphamf.inference.checks import CHAINS, P_LEAST, Z_MOST
 from alphamf.inference.random import generator, noise
 from alphamf.inference.records import Extrapolated
 from alphamf.inference.samplers import richardson
 from alphamf.inference.samplers.richardson import SGRRHMC, SGRRLD
 from alphamf.inference.schedule import Polynomial
 from alphamf.inference.targets.gaussian import LinearGaussian
+from tests.support.laws import discretised, gaussian_draws, gaussian_p, gaussian_z
 from tests.support.posteriors import HalfNormal, plane
 from tests.support.twins import HalfNoise
 

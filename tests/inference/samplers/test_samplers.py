@@ -8,9 +8,9 @@ import pytest
 from alphamf.errors import AlphaMFError
 from alphamf.inference.chain import run
 from alphamf.inference.checks import check
-from alphamf.inference.laws import discretised
 from alphamf.inference.samplers.registry import SAMPLERS
 from alphamf.inference.samplers.sghmc import SGHMC
+from tests.support.laws import discretised
 from tests.support.momenta import sghmc_law
 from tests.support.sampler_cases import (
     CASES,

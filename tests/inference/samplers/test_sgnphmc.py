@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from alphamf.inference.laws import CHAINS, P_LEAST, Z_MOST, gaussian_draws, gaussian_p, gaussian_z
+from alphamf.inference.checks import CHAINS, P_LEAST, Z_MOST
 from alphamf.inference.metric import Dense, Diagonal
 from alphamf.inference.random import generator
 from alphamf.inference.samplers import sgnphmc
@@ -15,6 +15,7 @@ from alphamf.inference.samplers.masses import MassEM, UnitMass
 from alphamf.inference.samplers.sgnphmc import SGNPHMC, SGRNPHMC, Constant, NosePoincare, Point
 from alphamf.inference.targets.gaussian import LinearGaussian
 from tests.support.differences import central
+from tests.support.laws import gaussian_draws, gaussian_p, gaussian_z
 from tests.support.momenta import INVERSE_MASS, PRECISION, FixedMass, Normal
 from tests.support.posteriors import Quartic
 from tests.support.twins import HalfNoise, twin

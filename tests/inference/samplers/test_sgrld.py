@@ -9,11 +9,12 @@ from scipy import stats
 from alphamf.factorization.alpha_mf import AlphaMFTarget, Source
 from alphamf.factorization.priors import Gamma
 from alphamf.inference.chain import run
-from alphamf.inference.laws import CHAINS, P_LEAST, Z_MOST, step_many
+from alphamf.inference.checks import CHAINS, P_LEAST, Z_MOST
 from alphamf.inference.protocols import Parts
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.sgrld import EM, SGRLD
 from tests.support import paper
+from tests.support.laws import step_many
 from tests.support.posteriors import HalfNormal, OneGamma
 from tests.support.twins import HalfNoise, twin
 

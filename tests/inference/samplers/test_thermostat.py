@@ -6,22 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from alphamf.inference.checks import check
-from alphamf.inference.laws import (
-    CHAINS,
-    P_LEAST,
-    Z_MOST,
-    gaussian_draws,
-    gaussian_p,
-    gaussian_z,
-    whiten,
-)
+from alphamf.inference.checks import CHAINS, P_LEAST, Z_MOST, check, whiten
 from alphamf.inference.random import generator
 from alphamf.inference.samplers import reflect as mirror
 from alphamf.inference.samplers import sghmc
 from alphamf.inference.samplers.masses import UnitMass
 from alphamf.inference.samplers.sghmc import SGHMC, SGNHT
 from alphamf.inference.samplers.sgnphmc import SGNPHMC
+from tests.support.laws import gaussian_draws, gaussian_p, gaussian_z
 from tests.support.momenta import (
     INVERSE_MASS,
     MIRRORED,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.laws import Z_MOST
+from alphamf.inference.checks import Z_MOST
 from alphamf.inference.random import generator
 from alphamf.inference.targets import bpmf
 from alphamf.inference.targets.bpmf import BPMF, BPMFPotential

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.laws import P_LEAST
+from alphamf.inference.checks import P_LEAST
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.targets import bpmf

@@ -6,11 +6,12 @@ import pytest
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.alpha_mf import AlphaMFTarget, Source
 from alphamf.inference import HAMCMC, SGLD, DensityTarget, NumPyDensity, check
-from alphamf.inference.laws import Z_MOST, gaussian_draws, gaussian_z, step_many
+from alphamf.inference.checks import Z_MOST
 from alphamf.inference.random import generator
 from alphamf.inference.targets.control_variates import ControlVariates, find_mode
 from alphamf.inference.targets.gaussian import LinearGaussian
 from alphamf.inference.targets.logistic import LogisticRegression
+from tests.support.laws import gaussian_draws, gaussian_z, step_many
 
 RNG = np.random.default_rng(1)
 A = RNG.standard_normal((60, 2)) @ np.array([[1.0, 0.6], [0.0, 0.5]])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.laws import Z_MOST
+from alphamf.inference.checks import Z_MOST
 from alphamf.inference.metric import Dense
 from alphamf.inference.random import generator
 from alphamf.inference.targets.control_variates import ControlVariates

@@ -5,7 +5,7 @@ import pytest
 from scipy import special
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.laws import Z_MOST
+from alphamf.inference.checks import Z_MOST
 from alphamf.inference.random import generator
 from alphamf.inference.targets.logistic import LogisticRegression, sigmoid
 from tests.support.differences import unbiased_z

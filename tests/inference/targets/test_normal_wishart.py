@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.laws import P_LEAST, Z_MOST
+from alphamf.inference.checks import P_LEAST, Z_MOST
 from alphamf.inference.random import generator
 from alphamf.inference.targets.normal_wishart import NormalWishart
 from tests.support.differences import central

@@ -5,7 +5,7 @@ import pytest
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference import SGLD, DensityTarget
-from alphamf.inference.laws import Z_MOST
+from alphamf.inference.checks import Z_MOST
 from alphamf.inference.random import draw_rows, generator
 from alphamf.inference.targets.control_variates import SAGA
 from alphamf.inference.targets.gaussian import LinearGaussian

@@ -12,7 +12,7 @@ from scipy import integrate, stats
 from scipy.sparse import csr_array
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.laws import P_LEAST, Z_MOST
+from alphamf.inference.checks import P_LEAST, Z_MOST
 from alphamf.inference.random import generator
 from alphamf.inference.targets import perplexity, topics
 from alphamf.inference.targets.perplexity import Perplexity, split

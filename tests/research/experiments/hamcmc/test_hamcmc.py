@@ -9,7 +9,7 @@ from scipy import stats
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.alpha_mf import FLOOR, AlphaMFTarget, Source
 from alphamf.factorization.priors import Gamma, GeneralizedGamma
-from alphamf.inference.laws import P_LEAST, Z_MOST
+from alphamf.inference.checks import P_LEAST, Z_MOST
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.research.experiments.base import JobRecord

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from alphamf.inference.laws import Z_MOST, gaussian_draws, step_many
+from alphamf.inference.checks import Z_MOST
 from alphamf.research.experiments.base import JobRecord
 from alphamf.research.experiments.richardson import factors, gaussian, rates
 from alphamf.research.experiments.richardson.gaussian import (
@@ -15,6 +15,7 @@ from alphamf.research.experiments.richardson.gaussian import (
     model,
     sampler_of,
 )
+from tests.support.laws import gaussian_draws, step_many
 
 SLOPES = [1e-3, 7e-4, 5e-4, 3.5e-4, 2.5e-4]
 

@@ -8,18 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from alphamf.inference.checks import CHAINS, whiten
 from alphamf.inference.protocols import Sampler, Target
 from alphamf.inference.random import generator
 from alphamf.tools.arrays import Array
-
-CHAINS = 20_000
-"""Number of chains in a one-step test: enough to find a variance that is wrong by 4 %."""
-
-P_LEAST = 1e-4
-"""A statistical test fails below this p-value."""
-
-Z_MOST = 4.0
-"""A statistical test fails above this |z|."""
 
 
 def step_many(
@@ -49,12 +41,6 @@ def gaussian_draws(
     """Return n exact draws from N(mean, covariance), shape (n, D)."""
     z = generator(seed, 0).standard_normal((n, len(covariance)))
     return (mean + z @ np.linalg.cholesky(covariance).T).astype(dtype)
-
-
-def whiten(sample: Array, mean: Array, covariance: Array) -> Array:
-    """Return draws (n, D) in coordinates in which N(mean, covariance) is standard normal."""
-    centred = sample.astype(np.float64) - mean
-    return np.linalg.solve(np.linalg.cholesky(covariance).astype(np.float64), centred.T).T
 
 
 def gaussian_z(sample: Array, mean: Array, covariance: Array) -> float:
