@@ -170,3 +170,12 @@ class CurvedOrthant(Orthant):
     """The same law with the dense metric of `Curved`."""
 
     metric = Curved.metric
+
+
+def normal_wishart(target, rng, chains=()):
+    """Draw (mu, log tau) from the posterior of a `NormalWishart`, shape (*chains, 2)."""
+    n, dtype = len(target.x), target.x.dtype
+    tau = rng.standard_gamma(n / 2, chains, dtype=dtype) * (2 / (1 + target.scatter))
+    tau = np.asarray(tau, dtype=dtype)
+    mu = rng.standard_normal(chains, dtype=dtype) / np.sqrt(n * tau) + target.centre
+    return np.stack([mu, np.log(tau)], -1)

@@ -93,15 +93,6 @@ class NormalWishart:
         theta += xp.asarray([self.centre, -log(spread)], dtype=theta.dtype)
         return theta
 
-    def draw_exact(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
-        """Draw (mu, log tau) from the posterior, shape (*chains, 2)."""
-        xp = namespace(self.x)
-        n, dtype = len(self.x), self.x.dtype
-        tau = rng.standard_gamma(n / 2, chains, dtype=dtype) * (2 / (1 + self.scatter))
-        tau = xp.asarray(tau, dtype=dtype)
-        mu = rng.standard_normal(chains, dtype=dtype) / xp.sqrt(n * tau) + self.centre
-        return xp.stack([mu, xp.log(tau)], -1)
-
     def draw(self, rng: Any, theta: Array) -> NormalWishartPotential:
         if self.batch is None:
             return NormalWishartPotential(self, self.centre, self.scatter)

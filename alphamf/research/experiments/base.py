@@ -1,13 +1,15 @@
-"""The definition of an experiment, and functions for its tables.
+"""The definition of an experiment, and functions for its times and tables.
 
 An experiment is a list of independent jobs, such as one method with one seed. Each job returns
 numbers, from which a table and a figure are made.
 """
 
 import json
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from math import isnan
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +17,9 @@ from unittest.mock import patch
 
 from alphamf.inference import leaps
 from alphamf.inference.blocks.ranks import Ranks
+from alphamf.inference.chain import run
 from alphamf.tools import extras, tables
+from alphamf.tools.arrays import Array
 
 Job = dict[str, Any]
 """The settings that identify a job: JSON values only, among them its sizes and its seed."""
@@ -61,6 +65,31 @@ def in_numpy() -> Iterator[None]:
     """
     with patch.object(leaps, "COMPILED", False):
         yield
+
+
+@in_numpy()
+def seconds_per_step(
+    target: Any, samplers: Sequence[Any], steps: int, start: Array | None = None
+) -> list[list[float]]:
+    """Return each sampler's CPU seconds per step with one chain, in five parts of a run.
+
+    The parts alternate between the samplers, so that other load affects all of them alike; five
+    steps before them do not count.
+
+    `steps`: of all parts. `start`: shape (D,).
+    """
+    part = max(1, steps // 5)
+    runs = [run(target, each, steps=5 * part + 5, seed=0, start=start) for each in samplers]
+    for states in runs:
+        list(islice(states, 5))
+    times: list[list[float]] = [[] for _ in samplers]
+    for _ in range(5):
+        for states, own in zip(runs, times, strict=True):
+            begun = time.process_time()
+            for _state in islice(states, part):
+                pass
+            own.append((time.process_time() - begun) / part)
+    return times
 
 
 def blank_figure(width: float, height: float) -> Any:

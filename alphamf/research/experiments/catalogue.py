@@ -19,9 +19,10 @@ from alphamf.research.experiments.richardson import gaussian as richardson_gauss
 def _experiment(
     name: str, paper: str, minutes: tuple[float, float], module: Any, **more: Any
 ) -> Experiment:
-    """Return an experiment whose functions are those of a module, under their usual names."""
-    functions = module.jobs, module.work, module.table, module.figure
-    return Experiment(name, paper, minutes, *functions, **more)
+    """Return an experiment; the functions that `more` does not name are a module's own."""
+    names = [each for each in ("jobs", "work", "table", "figure") if each not in more]
+    functions = {each: getattr(module, each) for each in names}
+    return Experiment(name, paper, minutes, **functions, **more)
 
 
 HAMCMC = (
@@ -51,23 +52,19 @@ HAMCMC = (
 )
 
 MASS_EM = (
-    Experiment(
+    _experiment(
         "normal-1d",
         "Monte Carlo EM mass, table 1",
         (0.1, 1.5),
-        synthetic.normal_jobs,
-        synthetic.work,
-        synthetic.table,
-        synthetic.figure,
+        synthetic,
+        jobs=synthetic.normal_jobs,
     ),
-    Experiment(
+    _experiment(
         "logistic-2d",
         "Monte Carlo EM mass, tables 2 and 3",
         (0.2, 3),
-        synthetic.logistic_jobs,
-        synthetic.work,
-        synthetic.table,
-        synthetic.figure,
+        synthetic,
+        jobs=synthetic.logistic_jobs,
         data=("australian-credit", "heart"),
     ),
     _experiment(
@@ -77,14 +74,13 @@ MASS_EM = (
         topics,
         data=("newsgroups",),
     ),
-    Experiment(
+    _experiment(
         "topics-reuters",
         "Monte Carlo EM mass, table 4 (Reuters-21578 for RCV1)",
         (0.7, 18),
-        topics.reuters_jobs,
-        topics.work,
-        topics.reuters_table,
-        topics.figure,
+        topics,
+        jobs=topics.reuters_jobs,
+        table=topics.reuters_table,
         data=("reuters",),
     ),
 )

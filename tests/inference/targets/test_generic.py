@@ -18,6 +18,7 @@ from tests.inference.targets import (
     test_normal_wishart,
     test_topics,
 )
+from tests.support import posteriors
 from tests.support.differences import central, unbiased_z
 
 
@@ -34,7 +35,7 @@ def corrected(batch=None, dtype=np.float64):
 
 
 def of_normal_wishart(target, rng, theta):
-    return target.draw_exact(rng, theta.shape[:-1]), target.mean, target.variance
+    return posteriors.normal_wishart(target, rng, theta.shape[:-1]), target.mean, target.variance
 
 
 CASES = {

@@ -9,6 +9,7 @@ import pytest
 from alphamf.inference import leaps
 from alphamf.inference.random import generator
 from alphamf.inference.targets.gaussian import LinearGaussian
+from alphamf.research.experiments.base import seconds_per_step
 from alphamf.research.experiments.hamcmc import linear, speech_search
 from alphamf.research.experiments.mass_em import methods, synthetic, topics
 from alphamf.research.experiments.quasi_newton import bpmf, gaussian, mnist
@@ -146,7 +147,7 @@ def test_windows_of_bpmf(monkeypatch):
 def test_windows_of_gaussian_qn(monkeypatch):
     """Expect the second half, and a burn-in up to the first state in the region of 99 %."""
     monkeypatch.setattr(gaussian, "axis_coordinates", lambda theta, target: theta)
-    monkeypatch.setattr(gaussian, "seconds_per_step", lambda *given: 2.0)
+    monkeypatch.setattr(gaussian, "seconds_per_step", lambda *given: [[2.0]])
     monkeypatch.setattr(gaussian, "sampler_of", lambda job: None)
     monkeypatch.setattr(gaussian.diagnostics, "ess", lambda draws: draws.mean((0, 1)))
     rng = np.random.default_rng(0)
@@ -167,7 +168,7 @@ def test_windows_of_mnist(monkeypatch):
     x, y = np.array([[1.0], [-1.0]]), np.array([1.0, 0.0])
     monkeypatch.setattr(mnist, "data", lambda rows: (x, y, np.eye(1), np.array([True])))
     monkeypatch.setattr(mnist, "sampler_of", lambda job: None)
-    monkeypatch.setattr(mnist, "seconds_per_step", lambda *given, **more: 1.0)
+    monkeypatch.setattr(mnist, "seconds_per_step", lambda *given: [[1.0]])
     # Wrong in the first half, right in the second.
     script(
         monkeypatch, mnist, lambda k: np.array([[-9.0 if k <= 8 else 9.0 + k]]),
@@ -241,7 +242,8 @@ def of_times():
     """Yield every function that measures a time, with samplers whose leaps may be compiled."""
     target = linear.target_of(2, 0)
     for method in linear.METHODS:
-        yield lambda method=method: linear._microseconds(target, linear.METHODS[method](2), 40)
+        sampler = linear.METHODS[method](2)
+        yield lambda sampler=sampler: seconds_per_step(target, [sampler], 20)
     job = synthetic.logistic_jobs(False, 0)[0] | {"timed": 5, "chains": 2, "points": 300}
     for method in methods.METHODS:
         kind = methods.base_method(method)
@@ -252,7 +254,7 @@ def of_times():
     for one in richardson.jobs(False, 0):
         yield lambda one=one: richardson.work(one | short)
     sampler = gaussian.sampler_of(gaussian.jobs(False, 0)[0])
-    yield lambda: gaussian.seconds_per_step(gaussian.Gaussian(5), sampler, 3)
+    yield lambda: seconds_per_step(gaussian.Gaussian(5), [sampler], 3)
 
 
 def test_times_are_of_samplers_that_all_take_the_same_way(monkeypatch):

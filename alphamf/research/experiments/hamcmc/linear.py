@@ -14,7 +14,6 @@ that chain vanishes at constant curvature, E |theta|^2 under exp(-|theta|^4 / 4)
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -32,8 +31,8 @@ from alphamf.research.experiments.base import (
     JobRecord,
     Numbers,
     blank_figure,
-    in_numpy,
     mean_and_error,
+    seconds_per_step,
 )
 from alphamf.tools.arrays import Array
 
@@ -203,10 +202,11 @@ def work(job: Job) -> Numbers:
     target = target_of(job["size"], job["seed"])
     sampler = METHODS[job["method"]](job["size"])
     numbers = _follow(target, sampler, job["steps"], job["seed"])
-    numbers["microseconds"] = _microseconds(target, sampler, job["steps"])
+    timed = 5 * min(500, job["steps"] // 10)
+    numbers["microseconds"] = 1e6 * min(seconds_per_step(target, [sampler], timed)[0])
     # With ten data points a step, the interpreter takes most of the time.
     target.batch = POINTS
-    numbers["microseconds_large"] = _microseconds(target, sampler, job["steps"])
+    numbers["microseconds_large"] = 1e6 * min(seconds_per_step(target, [sampler], timed)[0])
     if job["size"] == 2:
         numbers["mean"] = target.mean.tolist()
         numbers["posterior"] = target.covariance.tolist()
@@ -251,19 +251,6 @@ def _covariance_error(draws: Array, target: LinearGaussian) -> float:
     found = np.swapaxes(centred, 1, 2) @ centred / draws.shape[1]
     error = np.linalg.norm(found - target.covariance, axis=(1, 2))
     return float(error.mean() / np.linalg.norm(target.covariance))
-
-
-@in_numpy()
-def _microseconds(target: LinearGaussian, sampler: Any, steps: int) -> float:
-    """Return the microseconds per step of a single chain: the minimum over five parts of a run."""
-    length = min(500, steps // 10)
-    begun, times = 0.0, []
-    for state in run(target, sampler, steps=6 * length, seed=0):
-        if state.step % length == 0:
-            now = time.process_time()
-            times.append((now - begun) / length)
-            begun = now
-    return 1e6 * min(times[1:])
 
 
 CLAIMS = {

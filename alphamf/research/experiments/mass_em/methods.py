@@ -1,21 +1,17 @@
 """The samplers of the Monte Carlo EM paper by name: plain, and with an adaptive mass."""
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from math import exp
 from typing import Any
 
 import numpy as np
 
-from alphamf.inference.chain import run
 from alphamf.inference.metric import Dense, Diagonal, Metric
 from alphamf.inference.samplers.hmc import HMC, RHMC
 from alphamf.inference.samplers.masses import MassEM, MassEMState
 from alphamf.inference.samplers.sghmc import SGHMC, SGNHT
 from alphamf.inference.samplers.sgnphmc import SGNPHMC, SGRNPHMC
-from alphamf.research.experiments.base import in_numpy
 from alphamf.tools.arrays import Array
 
 KINDS: dict[str, Callable[..., Any]] = {
@@ -119,30 +115,6 @@ def sampler(
     elif method.endswith(POSITIONS):
         settings["mass"] = PositionMass(replace(learner, source="positions"), variance)
     return KINDS[base_method(method)](**settings)
-
-
-@in_numpy()
-def milliseconds(
-    target: Any, samplers: Sequence[Any], start: Array, iterations: int
-) -> list[list[float]]:
-    """Return each sampler's CPU milliseconds per iteration with one chain, in five parts of a run.
-
-    The parts alternate between the samplers, so that other load affects all of them alike.
-
-    `start`: shape (D,).
-    """
-    part = max(1, iterations // 5)
-    runs = [run(target, each, steps=5 * part + 5, seed=0, start=start) for each in samplers]
-    for states in runs:
-        list(islice(states, 5))
-    times: list[list[float]] = [[] for _ in samplers]
-    for _ in range(5):
-        for states, own in zip(runs, times, strict=True):
-            begun = time.process_time()
-            for _state in islice(states, part):
-                pass
-            own.append(1e3 * (time.process_time() - begun) / part)
-    return times
 
 
 def condition(sampler: Any, state: Any) -> float | None:

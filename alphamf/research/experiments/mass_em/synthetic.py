@@ -21,7 +21,14 @@ from alphamf.inference.records import Trace
 from alphamf.inference.targets.logistic import LogisticRegression
 from alphamf.inference.targets.normal_wishart import NormalWishart
 from alphamf.research import corpora
-from alphamf.research.experiments.base import Job, JobRecord, Numbers, blank_panels, format_spread
+from alphamf.research.experiments.base import (
+    Job,
+    JobRecord,
+    Numbers,
+    blank_panels,
+    format_spread,
+    seconds_per_step,
+)
 from alphamf.research.experiments.mass_em import methods
 from alphamf.tools.arrays import Array
 
@@ -141,8 +148,8 @@ def times(job: Job, target: Any, start: Array) -> Numbers:
     """
     names = list(dict.fromkeys((job["method"], methods.base_method(job["method"]))))
     samplers = [_sampler(job, name) for name in names]
-    found = methods.milliseconds(target, samplers, start[0], job["timed"])
-    return dict(zip(("milliseconds", "plain"), found, strict=False))
+    found = 1e3 * np.array(seconds_per_step(target, samplers, job["timed"], start[0]))
+    return dict(zip(("milliseconds", "plain"), found.tolist(), strict=False))
 
 
 def _sampler(job: Job, method: str) -> Any:

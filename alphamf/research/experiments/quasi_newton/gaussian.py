@@ -8,7 +8,6 @@ times the step, since 0.01 is far below HMC's limit of stability here.
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -24,8 +23,8 @@ from alphamf.research.experiments.base import (
     JobRecord,
     Numbers,
     blank_panels,
-    in_numpy,
     mean_and_error,
+    seconds_per_step,
 )
 from alphamf.tools.arrays import Array
 
@@ -139,21 +138,9 @@ def work(job: Job) -> Numbers:
         "ess_long": [float(ess[0]) for ess in of_ess],
         "ess_across": [float(ess[1]) for ess in of_ess],
         "variance": [float(v) for v in kept[..., 0].var(0) / (job["size"] + 4)],
-        "seconds": seconds_per_step(target, sampler, min(2000, job["samples"])),
+        "seconds": np.mean(seconds_per_step(target, [sampler], min(2000, job["samples"]))).item(),
         "energy": [[int(i) + 1, float(energy[i, 0])] for i in shown],
     }
-
-
-@in_numpy()
-def seconds_per_step(target: Any, sampler: Any, steps: int, warm: int = 20) -> float:
-    """Return the CPU seconds per step of a single chain, after `warm` steps that do not count."""
-    states = run(target, sampler, steps=warm + steps, seed=0)
-    for _ in range(warm):
-        next(states)
-    begin = time.process_time()
-    for _ in states:
-        pass
-    return (time.process_time() - begin) / steps
 
 
 def optimum(target: Any, start: Array, steps: int = 15_000) -> Array:

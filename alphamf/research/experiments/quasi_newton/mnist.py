@@ -24,9 +24,16 @@ from alphamf.inference.chain import run
 from alphamf.inference.random import generator
 from alphamf.inference.targets.logistic import LogisticRegression
 from alphamf.research.corpora import find
-from alphamf.research.experiments.base import Job, JobRecord, Numbers, blank_panels, mean_and_error
+from alphamf.research.experiments.base import (
+    Job,
+    JobRecord,
+    Numbers,
+    blank_panels,
+    mean_and_error,
+    seconds_per_step,
+)
 from alphamf.research.experiments.quasi_newton import gaussian
-from alphamf.research.experiments.quasi_newton.gaussian import optimum, seconds_per_step
+from alphamf.research.experiments.quasi_newton.gaussian import optimum
 from alphamf.tools.arrays import Array
 
 MEMORY = 7
@@ -125,7 +132,7 @@ def work(job: Job) -> Numbers:
         "kept": len(kept),
         "ess": [float(np.median(values)) for values in ess],
         "energy": [float(value) for value in level.mean(0)],
-        "seconds": seconds_per_step(target, sampler, min(samples, 100), warm=5),
+        "seconds": np.mean(seconds_per_step(target, [sampler], min(samples, 100))).item(),
     }
 
 
