@@ -58,7 +58,6 @@ def test_every_odd_file_is_refused_or_written_like_its_input(shared, tmp_path):
 
 
 def test_a_file_is_denoised_beside_it_in_its_format_and_reported_on_one_line(empty):
-    """Whatever its name."""
     sound(Path("-two\nlines.flac"), rate=44100, channels=2, subtype="PCM_24")
     line = run("denoise", *QUICK, "--", "-two\nlines.flac").stdout
     assert line.startswith(r"-two\nlines.flac -> -two\nlines.denoised.flac: 0.40 s in ")

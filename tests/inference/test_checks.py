@@ -6,12 +6,12 @@ from math import inf
 
 import numpy as np
 import pytest
+from scipy.linalg import solve_discrete_lyapunov
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference import HMC, SGHMC, SGLD, Kernel, check, checks
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.schedule import Polynomial
-from tests.support.laws import discretised
 from tests.support.places import ROOT
 from tests.support.posteriors import OneGamma, Orthant, Quartic, plane
 from tests.support.sampler_cases import made, posterior
@@ -67,7 +67,7 @@ def test_a_wrong_gradient_fails():
 
 def test_discretised_law_is_that_of_the_sampler_and_no_other():
     target, eye = plane(), np.eye(2)
-    own = discretised(eye - H * target.precision, 2 * H * eye)
+    own = solve_discrete_lyapunov(eye - H * target.precision, 2 * H * eye)
     assert failed(check(SGLD(H), target, law=(target.mean, own))) == set()
     for law in ((target.mean, target.covariance), (target.mean + 0.02, own)):
         assert failed(check(SGLD(H), target, law=law)) == {"discretised law"}

@@ -10,9 +10,8 @@ from alphamf.errors import AlphaMFError
 from alphamf.inference import SGLD, sample
 from alphamf.inference import stein as module
 from alphamf.inference.stein import stein_discrepancy, stein_thin
-from tests.support.laws import gaussian_draws
 from tests.support.places import ROOT
-from tests.support.posteriors import Quartic
+from tests.support.posteriors import Quartic, gaussian_draws
 
 MEAN, COVARIANCE = np.array([1.0, -0.5]), np.array([[1.0, 0.6], [0.6, 0.8]])
 

@@ -153,7 +153,6 @@ def test_coefficients_are_in_their_ranges_whatever_the_length_and_in_silence(sam
 @pytest.mark.parametrize("rate", [16000, 44100])
 @pytest.mark.parametrize("constants", [(1.0, 0.0), (0.0, 1.0)])
 def test_the_coefficients_mix_the_sound_and_the_first_stage(rate, constants):
-    """All of the sound is the sound; all of the first stage is that."""
     given = sound(rate=rate)
     found = denoise(given, rate, QUICK, model=with_constants(*constants)).audio
     if constants == (1.0, 0.0):

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import expm
+from scipy.linalg import expm, solve_discrete_lyapunov
 
 from alphamf.inference.metric import Dense, Diagonal
-from tests.support.laws import discretised
 
 PRECISION = np.array([[2.0, 0.6], [0.6, 0.5]])
 INVERSE_MASS = np.array([[1.5, -0.4], [-0.4, 0.3]])
@@ -101,7 +100,7 @@ def scheme(sampler, h, precision, inverse, gradient_noise=0.0):
 
 def sghmc_law(sampler, h, precision=PRECISION, inverse=INVERSE_MASS, gradient_noise=0.0):
     """Return SGHMC's own stationary covariance of (theta, p)."""
-    return discretised(*scheme(sampler, h, precision, inverse, gradient_noise))
+    return solve_discrete_lyapunov(*scheme(sampler, h, precision, inverse, gradient_noise))
 
 
 MIRRORED = Normal(np.diag([2.0, 0.5]), positive=True)

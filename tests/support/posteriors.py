@@ -1,10 +1,11 @@
-"""Posteriors with known laws, on which samplers are tested."""
+"""Posteriors with known laws, on which samplers are tested, and how far draws are from a law."""
 
 import math
 
 import numpy as np
 from scipy import stats
 
+from alphamf.inference.checks import CHAINS, whiten
 from alphamf.inference.metric import Dense, Diagonal
 from alphamf.inference.protocols import Parts
 from alphamf.inference.random import generator
@@ -172,10 +173,39 @@ class CurvedOrthant(Orthant):
     metric = Curved.metric
 
 
-def normal_wishart(target, rng, chains=()):
-    """Draw (mu, log tau) from the posterior of a `NormalWishart`, shape (*chains, 2)."""
+def normal_wishart_draws(target, rng, chains=()):
     n, dtype = len(target.x), target.x.dtype
     tau = rng.standard_gamma(n / 2, chains, dtype=dtype) * (2 / (1 + target.scatter))
     tau = np.asarray(tau, dtype=dtype)
     mu = rng.standard_normal(chains, dtype=dtype) / np.sqrt(n * tau) + target.centre
     return np.stack([mu, np.log(tau)], -1)
+
+
+def step_many(target, sampler, theta, *, steps=1, seed=0):
+    rng = generator(seed, 1)
+    state = sampler.init(rng, theta)
+    for _ in range(steps):
+        state = sampler.step(rng, state, target)
+    return state.theta
+
+
+def gaussian_draws(mean, covariance, *, n=CHAINS, seed=0, dtype=np.float64):
+    z = generator(seed, 0).standard_normal((n, len(covariance)))
+    return (mean + z @ np.linalg.cholesky(covariance).T).astype(dtype)
+
+
+def gaussian_z(sample, mean, covariance):
+    """Return the largest |z| among the whitened means and second moments of draws (n, D)."""
+    white = whiten(sample, mean, covariance)
+    n, size = white.shape
+    of_means = white.mean(0) * np.sqrt(n)
+    eye = np.eye(size)
+    of_moments = (white.T @ white / n - eye) * np.sqrt(n / (1 + eye))
+    return float(max(np.abs(of_means).max(), np.abs(of_moments).max()))
+
+
+def gaussian_p(sample, mean, covariance):
+    """Return the least Kolmogorov-Smirnov p-value of the whitened coordinates of draws (n, D)."""
+    return float(
+        min(stats.kstest(row, "norm").pvalue for row in whiten(sample, mean, covariance).T)
+    )

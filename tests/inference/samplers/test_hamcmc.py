@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.linalg import solve_discrete_lyapunov
 
 from alphamf.factorization.alpha_mf import AlphaMFTarget, Source
 from alphamf.factorization.priors import Gamma
@@ -13,8 +14,14 @@ from alphamf.inference.samplers import lbfgs
 from alphamf.inference.samplers.hamcmc import HAMCMC, NaiveQN
 from tests.inference.samplers.test_qnhmc import mean_square
 from tests.support.bfgs import dense, dense_rectangle, matrix_of
-from tests.support.laws import discretised, gaussian_draws, gaussian_p, gaussian_z, step_many
-from tests.support.posteriors import Quartic, space
+from tests.support.posteriors import (
+    Quartic,
+    gaussian_draws,
+    gaussian_p,
+    gaussian_z,
+    space,
+    step_many,
+)
 from tests.support.twins import HalfNoise, twin
 
 
@@ -65,7 +72,7 @@ def test_frozen_memory_leaves_its_discretised_law(dtype, empty):
     inverse = sampler.gamma * np.eye(3) if empty else dense(s, y, sampler.gamma)
     law = (
         target.mean.astype(float),
-        discretised(np.eye(3) - 0.4 * inverse @ target.precision, 2 * 0.4 * inverse),
+        solve_discrete_lyapunov(np.eye(3) - 0.4 * inverse @ target.precision, 2 * 0.4 * inverse),
     )
     start = gaussian_draws(*law, dtype=dtype)
     theta = frozen_step(target, sampler, (s, y), start)

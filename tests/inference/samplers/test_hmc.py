@@ -13,9 +13,17 @@ from alphamf.inference.samplers import hmc
 from alphamf.inference.samplers.hmc import HMC, HMCBFGS, RHMC, ExtendedPotential, leapfrog
 from alphamf.inference.samplers.qnhmc import QNHMC
 from tests.support.differences import central
-from tests.support.laws import step_many
 from tests.support.momenta import FixedMass
-from tests.support.posteriors import MIXED, Crossed, Curved, CurvedOrthant, Orthant, Quartic, space
+from tests.support.posteriors import (
+    MIXED,
+    Crossed,
+    Curved,
+    CurvedOrthant,
+    Orthant,
+    Quartic,
+    space,
+    step_many,
+)
 from tests.support.twins import AcceptsAll, OneSign, Wrong, twin, wrong_metric, wrong_way
 
 

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.linalg import solve_discrete_lyapunov
 
 from alphamf.inference.checks import CHAINS, P_LEAST, Z_MOST, check
 from alphamf.inference.metric import Dense
@@ -12,8 +13,14 @@ from alphamf.inference.random import generator
 from alphamf.inference.samplers.langevin import PSGLD, RSGLD, SGLD
 from alphamf.inference.samplers.registry import SAMPLERS
 from alphamf.inference.targets.gaussian import LinearGaussian
-from tests.support.laws import discretised, gaussian_draws, gaussian_p, gaussian_z, step_many
-from tests.support.posteriors import HalfNormal, plane
+from tests.support.posteriors import (
+    HalfNormal,
+    gaussian_draws,
+    gaussian_p,
+    gaussian_z,
+    plane,
+    step_many,
+)
 from tests.support.twins import HalfNoise, Wrong, twin, wrong_metric
 
 
@@ -25,7 +32,7 @@ def test_leaves_its_discretised_law(name, dtype):
     h = float(1 / np.linalg.eigvalsh(precision).max()) if name == "sgld" else 0.5
     inverse = {"sgld": eye, "rsgld": np.linalg.inv(precision)}
     inverse = inverse.get(name, np.diag(1 / precision.diagonal()))
-    law = mean, discretised(eye - h * inverse @ precision, 2 * h * inverse)
+    law = mean, solve_discrete_lyapunov(eye - h * inverse @ precision, 2 * h * inverse)
     sampler, start = SAMPLERS[name](h), gaussian_draws(*law, dtype=dtype)
     theta = step_many(target, sampler, start)
     assert theta.dtype == dtype

@@ -13,8 +13,7 @@ from alphamf.inference.random import generator, noise
 from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.samplers.masses import MassEM
 from alphamf.inference.samplers.sghmc import SGHMC
-from tests.support.laws import gaussian_draws, gaussian_p, gaussian_z
-from tests.support.posteriors import plane
+from tests.support.posteriors import gaussian_draws, gaussian_p, gaussian_z, plane
 
 KINDS = [(dense, source) for dense in (False, True) for source in ("momenta", "positions")]
 

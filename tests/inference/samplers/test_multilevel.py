@@ -10,7 +10,7 @@ from alphamf.inference.records import Extrapolated
 from alphamf.inference.samplers import richardson
 from alphamf.inference.samplers.richardson import SGRRMLD, totals, weights
 from alphamf.inference.targets.gaussian import LinearGaussian
-from tests.support.laws import gaussian_draws, gaussian_z
+from tests.support.posteriors import gaussian_draws, gaussian_z
 
 PRECISION = 2.0
 

@@ -19,7 +19,7 @@ from alphamf.inference.samplers.sgrld import SGRLD
 from alphamf.inference.schedule import Polynomial
 from alphamf.inference.targets.unbounded import FLAT, LOWEST, UnboundedPotential, UnboundedTarget
 from tests.support.differences import central
-from tests.support.laws import step_many
+from tests.support.posteriors import step_many
 
 FEW = 4000
 

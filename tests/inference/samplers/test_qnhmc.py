@@ -15,8 +15,7 @@ from alphamf.inference.samplers.hmc import HMCBFGS
 from alphamf.inference.samplers.masses import ConstantMass
 from alphamf.inference.samplers.qnhmc import BFGS, LBFGS, QNHMC
 from tests.support.bfgs import dense, dense_root, pairs
-from tests.support.laws import step_many
-from tests.support.posteriors import MIXED, Orthant, Quartic, space
+from tests.support.posteriors import MIXED, Orthant, Quartic, space, step_many
 from tests.support.twins import OneSign, twin, wrong_way
 
 MEMORIES = [None, 2]

@@ -11,7 +11,7 @@ from alphamf.inference.chain import run
 from alphamf.inference.checks import Z_MOST
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.replicas import ReplicaExchange
-from tests.support.laws import gaussian_z
+from tests.support.posteriors import gaussian_z
 
 TEMPERATURE = 5.0
 

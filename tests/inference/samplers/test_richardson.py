@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.linalg import solve_discrete_lyapunov
 
 from alphamf.inference.checks import CHAINS, P_LEAST, Z_MOST
 from alphamf.inference.random import generator, noise
@@ -13,8 +14,7 @@ from alphamf.inference.samplers import richardson
 from alphamf.inference.samplers.richardson import SGRRHMC, SGRRLD
 from alphamf.inference.schedule import Polynomial
 from alphamf.inference.targets.gaussian import LinearGaussian
-from tests.support.laws import discretised, gaussian_draws, gaussian_p, gaussian_z
-from tests.support.posteriors import HalfNormal, plane
+from tests.support.posteriors import HalfNormal, gaussian_draws, gaussian_p, gaussian_z, plane
 from tests.support.twins import HalfNoise
 
 SAMPLERS = [SGRRLD(0.01), SGRRHMC(0.05, friction=2.0)]
@@ -41,7 +41,7 @@ def joint_law(precision, sampler, h):
     drift = np.block([[none, half, none], [none, half @ half, none], [none, none, whole]])
     both = whole_noise / math.sqrt(2)
     noises = np.block([[half_noise, still], [half @ half_noise, half_noise], [both, both]])
-    return discretised(drift, noises @ noises.T)
+    return solve_discrete_lyapunov(drift, noises @ noises.T)
 
 
 def visible(covariance, size, sampler):

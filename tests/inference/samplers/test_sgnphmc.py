@@ -15,9 +15,8 @@ from alphamf.inference.samplers.masses import MassEM, UnitMass
 from alphamf.inference.samplers.sgnphmc import SGNPHMC, SGRNPHMC, Constant, NosePoincare, Point
 from alphamf.inference.targets.gaussian import LinearGaussian
 from tests.support.differences import central
-from tests.support.laws import gaussian_draws, gaussian_p, gaussian_z
 from tests.support.momenta import INVERSE_MASS, PRECISION, FixedMass, Normal
-from tests.support.posteriors import Quartic
+from tests.support.posteriors import Quartic, gaussian_draws, gaussian_p, gaussian_z
 from tests.support.twins import HalfNoise, twin
 
 MASS = FixedMass(INVERSE_MASS)

@@ -14,8 +14,7 @@ from alphamf.inference.protocols import Parts
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.sgrld import EM, SGRLD
 from tests.support import paper
-from tests.support.laws import step_many
-from tests.support.posteriors import HalfNormal, OneGamma
+from tests.support.posteriors import HalfNormal, OneGamma, step_many
 from tests.support.twins import HalfNoise, twin
 
 

@@ -13,7 +13,6 @@ from alphamf.inference.samplers import sghmc
 from alphamf.inference.samplers.masses import UnitMass
 from alphamf.inference.samplers.sghmc import SGHMC, SGNHT
 from alphamf.inference.samplers.sgnphmc import SGNPHMC
-from tests.support.laws import gaussian_draws, gaussian_p, gaussian_z
 from tests.support.momenta import (
     INVERSE_MASS,
     MIRRORED,
@@ -23,7 +22,7 @@ from tests.support.momenta import (
     blocks,
     sghmc_law,
 )
-from tests.support.posteriors import Quartic
+from tests.support.posteriors import Quartic, gaussian_draws, gaussian_p, gaussian_z
 from tests.support.twins import HalfNoise, twin
 
 INTEGRATORS = ["euler", "splitting"]

@@ -11,7 +11,7 @@ from alphamf.inference.random import generator
 from alphamf.inference.targets.control_variates import ControlVariates, find_mode
 from alphamf.inference.targets.gaussian import LinearGaussian
 from alphamf.inference.targets.logistic import LogisticRegression
-from tests.support.laws import gaussian_draws, gaussian_z, step_many
+from tests.support.posteriors import gaussian_draws, gaussian_z, step_many
 
 RNG = np.random.default_rng(1)
 A = RNG.standard_normal((60, 2)) @ np.array([[1.0, 0.6], [0.0, 0.5]])

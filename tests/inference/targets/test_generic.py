@@ -35,7 +35,11 @@ def corrected(batch=None, dtype=np.float64):
 
 
 def of_normal_wishart(target, rng, theta):
-    return posteriors.normal_wishart(target, rng, theta.shape[:-1]), target.mean, target.variance
+    return (
+        posteriors.normal_wishart_draws(target, rng, theta.shape[:-1]),
+        target.mean,
+        target.variance,
+    )
 
 
 CASES = {

@@ -41,7 +41,7 @@ def law_p(target, theta):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_exact_draws_have_the_posterior_law(dtype):
     target = model(dtype=dtype)
-    theta = posteriors.normal_wishart(target, generator(4), (100_000,))
+    theta = posteriors.normal_wishart_draws(target, generator(4), (100_000,))
     assert theta.dtype == dtype
     assert law_p(target, theta) > P_LEAST
     mu, tau = target.unpack(theta)
@@ -67,7 +67,7 @@ def test_metric_is_the_expected_curvature():
 def test_float32_gradient_of_five_thousand_points_keeps_its_digits():
     x = np.random.default_rng(11).standard_normal(5000) + 10
     single, double = NormalWishart(x.astype(np.float32)), NormalWishart(x)
-    theta = posteriors.normal_wishart(double, generator(12), (100,))
+    theta = posteriors.normal_wishart_draws(double, generator(12), (100,))
     fine = double.draw(generator(0), theta).grad(theta)
     coarse = single.draw(generator(0), theta).grad(theta.astype(np.float32))
     assert np.abs(fine - coarse).max() < 0.01 * fine.std()

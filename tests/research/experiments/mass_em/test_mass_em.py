@@ -96,7 +96,7 @@ def test_unit_scale_of_a_diagonal_mass():
 
 def test_condition_of_the_normal_law_is_that_of_theta():
     target = NormalWishart(3 * generator(4).standard_normal(50))
-    covariance = np.cov(posteriors.normal_wishart(target, generator(5), (100_000,)).T)
+    covariance = np.cov(posteriors.normal_wishart_draws(target, generator(5), (100_000,)).T)
     assert synthetic.exact_moments(target)[2] == pytest.approx(np.linalg.cond(covariance), rel=0.05)
 
 

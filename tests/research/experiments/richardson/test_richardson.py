@@ -15,7 +15,7 @@ from alphamf.research.experiments.richardson.gaussian import (
     model,
     sampler_of,
 )
-from tests.support.laws import gaussian_draws, step_many
+from tests.support.posteriors import gaussian_draws, step_many
 
 SLOPES = [1e-3, 7e-4, 5e-4, 3.5e-4, 2.5e-4]
 
