@@ -54,15 +54,6 @@ def denoise(
         str | None,
         option(OUTPUT, "Folder for denoised files; created if needed.", metavar="DIR"),
     ] = None,
-    name: Annotated[
-        str | None,
-        option(
-            OUTPUT,
-            "Template for the outputs' names, such as '{stem}-clean{ext}'.",
-            metavar="TEMPLATE",
-            show_default="{stem}.denoised{ext}, or {stem}{ext} in --output-dir",
-        ),
-    ] = None,
     overwrite: Annotated[
         bool, option(OUTPUT, "Overwrite outputs that exist.", "--overwrite")
     ] = False,
@@ -275,7 +266,6 @@ def denoise(
             inputs,
             output=output,
             output_dir=output_dir,
-            template=name,
             overwrite=overwrite,
             protected=[(argument, path) for argument, path in read if path is not None],
         )

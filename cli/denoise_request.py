@@ -40,7 +40,6 @@ class Conflict(NamedTuple):
 
 
 CONFLICTS = (
-    Conflict("output", ("name",), "{option} and {other} both set the output name; give only one"),
     Conflict(
         "trim_silence",
         ("start", "end"),

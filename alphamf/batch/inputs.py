@@ -4,7 +4,6 @@ import os
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from pathlib import Path
-from string import Formatter
 from typing import NamedTuple
 
 from alphamf.audio.formats import FORMATS, final_name
@@ -29,24 +28,6 @@ def derived_name(item: InputFile, output_dir: str | None, template: str | None =
     if template is None:
         template = f"{{stem}}{RESULT}{{ext}}" if output_dir is None else "{stem}{ext}"
     return os.path.join(folder, template.format(stem=stem, ext=ext))
-
-
-def check_template(template: str) -> None:
-    """Raise an AlphaMFError unless a template of {stem} and {ext} is a name that ends in {ext}."""
-    try:
-        plain = all(
-            not conversion and (field in (None, "stem") or (field, spec) == ("ext", ""))
-            for _, field, spec, conversion in Formatter().parse(template)
-        )
-        name = template.format(stem="stem", ext=".ext") if plain else ""
-    except (LookupError, ValueError, AttributeError):
-        name = ""
-    if not name.endswith(".ext") or os.path.basename(name) != name or name == ".ext":
-        raise AlphaMFError(
-            f"`name` must be a file name that ends in {{ext}}, such as "
-            f"'{{stem}}-clean{{ext}}', not {printable_name(template)!r}; the extension cannot "
-            "change, and `output_dir` sets the folder"
-        )
 
 
 def possible_names(source: str, output: str) -> list[str]:
@@ -148,8 +129,6 @@ def plan(
     """
     if output is not None and output_dir is not None:
         raise AlphaMFError("`output` names a file and `output_dir` a folder; give only one of them")
-    if template is not None:
-        check_template(template)
     inputs = list(inputs)
     if output_dir is not None:
         if STREAM in inputs:

@@ -108,19 +108,6 @@ def test_what_is_passed_over_is_said(empty):
     assert denoise("in", "--quiet").stderr == denoise(result, "in", "--quiet").stderr == ""
 
 
-def test_names_of_outputs(empty):
-    Path("in").mkdir()
-    sound(Path("in/a.wav"))
-    sound(Path("in/b.flac"), subtype="PCM_16")
-    for _ in range(2):  # the second run does none of them again, nor denoises what is denoised
-        denoise("in", "--name", "{stem}-clean{{1}}{ext}")
-        assert set(os.listdir("in")) == {"a.wav", "b.flac", "a-clean{1}.wav", "b-clean{1}.flac"}
-    denoise("in/a.wav", "--name", "new {stem}{ext}", "--output-dir", "new/out")
-    assert os.listdir("new/out") == ["new a.wav"]
-    refused = denoise("in/a.wav", "in/a-clean{1}.wav", "--name", "x{ext}", code=2)
-    assert "has the same output as in/a.wav: in/x.wav" in refused.stderr
-
-
 def test_a_bad_file_does_not_stop_the_others(empty):
     sound(Path("a.wav"))
     soundfile.write("b.wav", np.zeros((8, 65)), 8000)

@@ -34,14 +34,6 @@ LONG = 300 * "m"
         ("--strength 1.5", "--strength must be from 0 to 1, not 1.5"),
         ("--strength nan", "--strength must be from 0 to 1, not nan"),
         ("--dereverb=2", "--dereverb must be from 0 to 1, not 2"),
-        ("-o b.wav --name {stem}-b{ext}", "-o and --name both set the output name"),
-        *(
-            (f"--name {name}", "--name must be a file name that ends in {ext}")
-            for name in "{stem}.wav {who}{ext} {stem.upper}{ext} {stem[0]}{ext} {stem!r}{ext} "
-            "{stem}{ext:.4}".split()
-        ),
-        ("--name b/{stem}{ext}", "and --output-dir sets the folder"),
-        ("--name {stem}{ext}", "a.wav is also its own output"),
         ("--steps 0", "--steps must be at least 1, not 0"),
         ("--chains 0", "--chains must be at least 1, not 0"),
         ("--max-attenuation -1", "--max-attenuation must be at least 0, not -1.0"),
