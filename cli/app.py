@@ -9,7 +9,6 @@ import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from alphamf.cli import (
-    adapt,
     denoise,
     evaluate,
     experiment,
@@ -169,7 +168,7 @@ for command in (
     live.live,
     serve.serve,
     train.train,
-    adapt.adapt,
+    train.adapt,
     separate.separate,
     mix.mix,
     evaluate.evaluate,

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from alphamf.batch.inputs import STREAM, Plan, check_extra
-from alphamf.cli.options import parse_share
+from alphamf.batch.request import parse_share
 from alphamf.errors import AlphaMFError
 from alphamf.tools.extras import require_package
 

@@ -49,11 +49,7 @@ _HIDDEN = ("SDR dB", "SIR dB", "SAR dB", "STOI", "CPU s per s")
 def evaluate(
     clean: Annotated[
         str | None,
-        option(
-            CORPUS,
-            "Clean speech: a folder, or a pattern in quotes.",
-            metavar="DIR|GLOB",
-        ),
+        option(CORPUS, "Clean speech: a folder, or a pattern in quotes.", metavar="DIR|GLOB"),
     ] = None,
     noisy: Annotated[
         list[str] | None,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,7 +16,7 @@ from alphamf.tools import pool
 from alphamf.tools.extras import require_package
 
 if TYPE_CHECKING:
-    from alphamf.research.experiments.base import Experiment, JobRecord
+    from alphamf.research.experiments.base import Experiment
 
 
 def experiment(
@@ -35,10 +35,7 @@ def experiment(
         ),
     ] = 0,
     seed: Annotated[
-        int,
-        typer.Option(
-            metavar="N", min=0, help="Seed of the random numbers; equal seeds give equal numbers."
-        ),
+        int, typer.Option(metavar="N", min=0, help="Seed; equal seeds give equal numbers.")
     ] = 0,
     quiet: Quiet = False,
 ) -> None:
@@ -55,7 +52,9 @@ def experiment(
             )
         require_package("an experiment's figure", "matplotlib", "report")
         from alphamf.research.experiments.base import markdown
-        from alphamf.research.experiments.run import run
+        from alphamf.research.experiments.run import in_processes, run
+
+        note = None if quiet else partial(typer.echo, err=True)
 
         with report.continued_later(quiet=quiet), report.progress(quiet, "jobs") as update:
 
@@ -68,7 +67,7 @@ def experiment(
                 output,
                 full=full,
                 seed=seed,
-                each=partial(_each, workers=jobs or pool.cores(), quiet=quiet),
+                each=partial(in_processes, workers=jobs or pool.cores(), report=note),
                 progress=progress,
             )
     # Of several MPI ranks only the first has rows.
@@ -81,19 +80,3 @@ def _list(experiments: Iterable[Experiment]) -> None:
     for known in experiments:
         quick, long = (f"{minutes:g} min" for minutes in known.minutes)
         typer.echo(f"{known.name:24}{known.paper:60}{quick:>8}, full {long:>8}")
-
-
-def _each(
-    experiment: Experiment, jobs: Sequence[dict[str, Any]], *, workers: int, quiet: bool
-) -> Iterator[JobRecord]:
-    """Run jobs in parallel processes with one thread each, and yield their records."""
-    work = partial(_work, name=experiment.name)
-    report = None if quiet else partial(typer.echo, err=True)
-    yield from pool.results(work, jobs, workers=workers, in_order=False, report=report)
-
-
-def _work(job: dict[str, Any], name: str) -> JobRecord:
-    from alphamf.research.experiments.base import JobRecord
-    from alphamf.research.experiments.catalogue import EXPERIMENTS
-
-    return JobRecord(job, EXPERIMENTS[name].work(job))

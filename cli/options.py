@@ -116,21 +116,6 @@ def check_streams(jobs: Iterable[Job]) -> None:
                 raise AlphaMFError("audio cannot be written to a terminal; use -o FILE or a pipe")
 
 
-def parse_share(option: str, text: str) -> float:
-    """Return a text such as ``0.5`` or ``50%`` as a number; refuse all but 0 to 1, 0% to 100%."""
-    number, percent = text.strip().removesuffix("%"), text.strip().endswith("%")
-    try:
-        found = float(number) / (100 if percent else 1)
-    except ValueError:
-        raise AlphaMFError(
-            f"{option} must be from 0 to 1, or a percentage such as 50%, not {text!r}"
-        ) from None
-    if not 0 <= found <= 1:
-        hint = f"; for a percentage, write {number}%" if not percent and 1 < found <= 100 else ""
-        raise AlphaMFError(f"{option} must be from 0 to 1, not {text}{hint}")
-    return found
-
-
 def choose_device(wanted: str, *, quiet: bool) -> Literal["cpu", "cuda"]:
     """Return ``cpu`` or ``cuda``; print a note, unless `quiet`, if ``auto`` means the CPU."""
     from alphamf.tools.arrays import module

@@ -1,14 +1,11 @@
 """``alphamf separate``: split recordings into sources, or keep some of them."""
 
-import time
 from typing import Annotated
 
 import typer
 
 from alphamf.cli import report
 from alphamf.cli.options import NoSandbox, Quiet, check_least, seed_option
-from alphamf.errors import AlphaMFError
-from alphamf.tools.files import printable_name
 
 
 def separate(
@@ -50,32 +47,22 @@ def separate(
     no_sandbox: NoSandbox = False,
     quiet: Quiet = False,
 ) -> None:
-    """Separate recordings into sources: voice and music, two instruments, an engine and the rest.
+    """Separate recordings into sources, such as a voice and music; their sum is the recording.
 
-    Writes NAME.SOURCE.wav for each source, whose sum is the recording, or NAME.kept.wav with
-    --keep. To remove noise from speech, use denoise: it has networks for that.
+    Writes NAME.SOURCE.wav for each, or NAME.kept.wav. For speech in noise, denoise is better.
     """
     failed = False
     with report.user_errors():
-        from alphamf.separation import files
+        from alphamf.separation.files import parse_sources, separate_files
 
         check_least("--seed", seed, 0)
-        sources = files.parse_sources(source)
-        request = files.Request(sources, files.choose_outputs(list(sources), keep), seed, overwrite)
-        todo, problems = files.jobs_of(inputs, output_dir, request)
-        for problem in problems:
-            report.error(problem.source, problem.sentence)
-        for jobs in todo:
-            name, started = next(iter(jobs.values())).source, time.perf_counter()
-            try:
-                done = files.separate_file(jobs, request)
-            except AlphaMFError as error:
-                report.error(name, str(error))
+        for found in separate_files(
+            inputs, parse_sources(source), keep, output_dir, seed=seed, overwrite=overwrite
+        ):
+            if not isinstance(found, str):
+                report.error(found.source, found.sentence)
                 failed = True
-                continue
-            if done and not quiet:
-                made = ", ".join(printable_name(job.output) for job in jobs.values())
-                seconds = time.perf_counter() - started
-                report.say(f"{printable_name(name)}: {made} in {seconds:.1f} s")
-    if failed or problems:
+            elif not quiet:
+                report.say(found)
+    if failed:
         raise typer.Exit(2)

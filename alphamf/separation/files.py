@@ -1,8 +1,8 @@
 """Separate files into files: which outputs there are, and how they are written."""
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+import time
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -11,19 +11,10 @@ from alphamf.audio.writer import write
 from alphamf.batch.inputs import STREAM, Job, Problem, plan, would_overwrite
 from alphamf.errors import AlphaMFError
 from alphamf.separation.separate import separate
-from alphamf.tools.files import exists_error, make_folder
+from alphamf.tools.files import exists_error, make_folder, printable_name
 
 KEPT = "kept"
 """What is appended to a recording's name in place of a source's, if there is one output."""
-
-
-class Request(NamedTuple):
-    """What to write for every recording."""
-
-    sources: Mapping[str, str | int]  # As in `separate`, by name
-    outputs: Mapping[str, Sequence[str]]  # Sources in each output, by what is appended to the name
-    seed: int
-    overwrite: bool
 
 
 def parse_sources(given: Sequence[str]) -> dict[str, str | int]:
@@ -51,8 +42,39 @@ def choose_outputs(names: Sequence[str], keep: str | None) -> dict[str, list[str
     return {KEPT: chosen}
 
 
-def jobs_of(
-    inputs: Sequence[str], output_dir: str | None, request: Request
+def separate_files(
+    inputs: Sequence[str],
+    sources: Mapping[str, str | int],
+    keep: str | None,
+    output_dir: str | None,
+    *,
+    seed: int,
+    overwrite: bool,
+) -> Iterator[Problem | str]:
+    """Separate recordings; yield a problem or a line about each, but for those that were done."""
+    outputs = choose_outputs(list(sources), keep)
+    jobs, problems = _jobs(inputs, list(outputs), output_dir, overwrite=overwrite)
+    yield from problems
+    for each in jobs:
+        source, started = next(iter(each.values())).source, time.perf_counter()
+        try:
+            if _is_done(list(each.values()), overwrite=overwrite):
+                continue
+            audio, rate = read(source)
+            sounds = separate(audio, rate, sources, seed=seed).sounds
+            for name, job in each.items():
+                make_folder(job.output, job.link_root)
+                sound = np.sum([sounds[part] for part in outputs[name]], axis=0)
+                write(job.output, sound, rate, within=job.link_root, replace=overwrite)
+        except AlphaMFError as error:
+            yield Problem(source, str(error))
+            continue
+        made = ", ".join(printable_name(job.output) for job in each.values())
+        yield f"{printable_name(source)}: {made} in {time.perf_counter() - started:.1f} s"
+
+
+def _jobs(
+    inputs: Sequence[str], outputs: Sequence[str], output_dir: str | None, *, overwrite: bool
 ) -> tuple[list[dict[str, Job]], list[Problem]]:
     """Return the jobs of each recording by output, and the recordings that cannot be used."""
     if STREAM in inputs:
@@ -62,32 +84,24 @@ def jobs_of(
             inputs,
             output_dir=output_dir,
             template=f"{{stem}}.{name}{{ext}}",
-            overwrite=request.overwrite,
+            overwrite=overwrite,
         )
-        for name in request.outputs
+        for name in outputs
     ]
     problems = {each.source: each for found in plans for each in found.problems}
     # What only some plans have is a result of another recording.
     by_source = [{job.source: job for job in found.jobs} for found in plans]
     jobs = [
-        dict(zip(request.outputs, (each[source] for each in by_source), strict=True))
+        dict(zip(outputs, (each[source] for each in by_source), strict=True))
         for source in by_source[0]
         if all(source in each for each in by_source)
     ]
     return jobs, list(problems.values())
 
 
-def separate_file(jobs: Mapping[str, Job], request: Request) -> bool:
-    """Separate a recording, and write its outputs; return False if an earlier run has done it."""
-    made = [job for job in jobs.values() if would_overwrite(job.output) and not request.overwrite]
-    if len(made) == len(jobs) and made[0].searched:
-        return False
-    if made:
+def _is_done(jobs: Sequence[Job], *, overwrite: bool) -> bool:
+    """Return whether an earlier run has separated a recording; an output of others is an error."""
+    made = [job for job in jobs if would_overwrite(job.output) and not overwrite]
+    if made and not (len(made) == len(jobs) and made[0].searched):
         raise exists_error(made[0].output)
-    audio, rate = read(next(iter(jobs.values())).source)
-    sounds = separate(audio, rate, request.sources, seed=request.seed).sounds
-    for name, job in jobs.items():
-        make_folder(job.output, job.link_root)
-        sound = np.sum([sounds[each] for each in request.outputs[name]], axis=0)
-        write(job.output, sound, rate, within=job.link_root, replace=request.overwrite)
-    return True
+    return bool(made)

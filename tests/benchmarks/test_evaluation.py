@@ -5,9 +5,7 @@ import sys
 
 import pytest
 
-from alphamf.errors import AlphaMFError
-from alphamf.evaluation.pairs import read_pairs
-from benchmarks import clips, evaluation, scored
+from benchmarks import evaluation, scored
 from benchmarks.report import run_main
 
 MANIFEST = """path,sample_rate,seconds,split,speaker,noise,snr_db
@@ -29,20 +27,6 @@ def corpus(tmp_path, monkeypatch):
         (folder / row["path"]).touch()
     monkeypatch.setenv("ALPHAMF_DATA", str(tmp_path))
     return tmp_path
-
-
-def test_pairs_of_a_split_and_of_levels(corpus):
-    table = corpus / "pairs.csv"
-    clips.write_pairs(output=table)
-    folder = str(corpus / "corpora/noizeus")
-    assert len(read_pairs(str(table), folder, folder)) == 3
-    clips.write_pairs(split="train", snr="5,0", output=table)
-    (pair,) = read_pairs(str(table), folder, folder)
-    assert pair.noisy == str(corpus / "corpora/noizeus/car_5dB/sp02.flac")
-    assert pair.clean == str(corpus / "corpora/noizeus/clean/sp02.flac")
-    assert (pair.noise, pair.snr, pair.problem) == ("car", 5.0, None)
-    with pytest.raises(AlphaMFError, match="no such files"):
-        clips.write_pairs(snr="3", output=table)
 
 
 def test_scores_of_an_evaluation_and_of_peers_are_grouped_and_compared(corpus, monkeypatch):

@@ -4,7 +4,6 @@ from collections import namedtuple
 
 import numpy as np
 
-from alphamf.audio.speech_level import active_power
 from benchmarks import full_band
 from benchmarks.clips import Clip
 from benchmarks.full_band import RATE
@@ -83,23 +82,3 @@ def test_the_distance_ends_at_the_edge_of_the_speech():
     assert above < 0.01
     assert scores(SIBILANT + 0.05 * band(1, 5000, 20000), NOISY, CLEAN).distance > 1
     assert below > 0.1
-
-
-def test_level_is_that_of_active_speech():
-    """Scores do not change with the level of all three sounds."""
-    one = scores(CLEAN, NOISY, 0.5 * NOISY)
-    other = scores(0.01 * CLEAN, 0.01 * NOISY, 0.005 * NOISY)
-    np.testing.assert_allclose(one, other, atol=1e-3)
-
-
-def test_a_mixture_has_its_snr_and_is_the_same_again(shared, monkeypatch):
-    monkeypatch.setenv("ALPHAMF_DATA", str(shared))
-    voices = full_band._voices("dev")
-    assert len(set(voices)) == 36
-    for number in (6, 10):
-        first, second = (full_band._mixed("dev", number, voices[number]) for _ in range(2))
-        np.testing.assert_array_equal(first.noisy, second.noisy)
-        noise = first.noisy - first.clean
-        ratio = 10 * np.log10(active_power(first.clean, RATE) / (noise**2).mean())
-        assert first.name.endswith(f"_{round(ratio)}dB") and abs(ratio - round(ratio)) < 0.05
-    assert not set(voices) & set(full_band._voices("test"))

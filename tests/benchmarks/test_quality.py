@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from alphamf.audio.speech_level import pause_depth
 from alphamf.errors import AlphaMFError
 from alphamf.scores.score import si_sdr
 from benchmarks import quality, scored
@@ -33,26 +32,6 @@ def test_the_noise_lies_as_far_down_as_the_group_says(clip):
     ratios = [si_sdr(made.clean, made.noisy) for made in found.values()]
     np.testing.assert_allclose(ratios[:2], [30, 40], atol=0.2)
     assert list(found) == ["30 dB", "40 dB", "clean"] and ratios[2] == np.inf
-
-
-def test_hiss_of_clean_files_lies_as_deep_as_the_group_says(clip):
-    levels = np.repeat([1.0, 1e-5], RATE)
-    clip = clip._replace(clean=(levels * clip.clean).astype(np.float32))
-    made = list(quality.hiss(0, clip, "dev"))
-    depths = [pause_depth(made.clean, RATE) for _, made in made]
-    np.testing.assert_allclose(depths, quality.HISS, atol=0.5)
-    assert made[1][0] == ("50 dB",) and all(made.noisy is clip.clean for _, made in made)
-
-
-def test_the_table_has_every_group_and_the_differences(clip, monkeypatch, tmp_path):
-    monkeypatch.setattr(scored, "TABLES", tmp_path)
-    levels = np.repeat([1.0, 10 ** (-55 / 20)], RATE)
-    quiet = clip._replace(clean=(levels * clip.clean).astype(np.float32))
-    monkeypatch.setattr(quality, "sounds", lambda *_: [clip, quiet])
-    quality.main("nearly-clean", methods="noisy,logmmse", jobs=1, split="test")
-    found = scored.read("nearly-clean-test.csv")
-    assert found["clean", "noisy"]["clips"] == "2" and found["clean", "noisy"]["SI-SDR dB"] == "inf"
-    assert found["clean, quiet pauses", "logmmse"]["clips"] == "1"
 
 
 ROWS = [

@@ -24,7 +24,7 @@ from alphamf.research.experiments.base import (
     job_key,
     markdown,
 )
-from alphamf.tools import jobs
+from alphamf.tools import jobs, pool
 from alphamf.tools.files import atomic_file, printable_name, refuse_links
 
 Each = Callable[[Experiment, Sequence[Job]], Iterable[JobRecord]]
@@ -37,6 +37,20 @@ Progress = Callable[[int, int], None]
 def run_in_turn(experiment: Experiment, todo: Sequence[Job]) -> Iterator[JobRecord]:
     """Run jobs one after the other in this process, and yield their records."""
     return (JobRecord(job, experiment.work(job)) for job in todo)
+
+
+def in_processes(
+    experiment: Experiment, todo: Sequence[Job], *, workers: int, report: Any
+) -> Iterator[JobRecord]:
+    """Run jobs in parallel processes with one thread each, and yield their records."""
+    work = partial(_work, name=experiment.name)
+    yield from pool.results(work, todo, workers=workers, in_order=False, report=report)
+
+
+def _work(job: Job, name: str) -> JobRecord:
+    from alphamf.research.experiments.catalogue import EXPERIMENTS
+
+    return JobRecord(job, EXPERIMENTS[name].work(job))
 
 
 def run(

@@ -8,19 +8,6 @@ import pytest
 from alphamf.evaluation.page import charts
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "most", "wanted"),
-    [
-        (0, 10, 6, [0, 2, 4, 6, 8, 10]),
-        (-1.6, 2.7, 6, [-1, 0, 1, 2]),
-        (0.49, 0.61, 6, [0.5, 0.52, 0.54, 0.56, 0.58, 0.6]),
-        (0, 1e-6, 4, [0, 2.5e-7, 5e-7, 7.5e-7, 1e-6]),
-    ],
-)
-def test_ticks_are_round_numbers_in_the_range(low, high, most, wanted):
-    assert charts.round_numbers(low, high, most) == pytest.approx(wanted)
-
-
 def test_points_are_where_their_numbers_are():
     chart = charts.Chart("", "x", 2.0, (0.01, 100.0), (-1.0, 3.0), left=40, log=True)
     for x, y in ((0.01, -1), (1, 1), (100, 3)):
