@@ -1,4 +1,4 @@
-r"""Measure the time, memory and size of commands, of an environment, and of other denoisers.
+r"""Measure the time, memory and size of commands and of other denoisers.
 
 For example, for the tables of docs/benchmarks/::
 
@@ -14,7 +14,6 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -54,7 +53,6 @@ STARTS = {
     "alphamf denoise": [*DENOISE, "--overwrite"],
 }
 
-LEAST = 5.0  # Minimum size in MB of a package that gets its own line
 
 Lines = list[list[str]]
 
@@ -234,24 +232,7 @@ def length(
     return lines
 
 
-def megabytes(package: Distribution) -> float:
-    """Return the size of the files of a package, those that Python compiled included."""
-    paths = (Path(str(package.locate_file(file))) for file in package.files or [])
-    return sum(path.stat().st_size for path in paths if path.is_file()) / 1e6
-
-
-def size() -> Lines:
-    """Add up the files of ``.venv``, those that Python compiled included, package by package."""
-    (site,) = Path(".venv").glob("lib/python*/site-packages")
-    sizes = {each.name: megabytes(each) for each in distributions(path=[str(site)])}
-    large = sorted((name for name in sizes if sizes[name] >= LEAST), key=lambda name: -sizes[name])
-    small = [each for each in sizes.values() if each < LEAST]
-    rows = [(name, sizes[name]) for name in large]
-    rows += [(f"{len(small)} others", sum(small)), ("**all**", sum(sizes.values()))]
-    return [["package", "MB"], *([name, f"{each:.1f}"] for name, each in rows)]
-
-
-PARTS = {each.__name__: each for each in (peers, cores, rates, gpu, start, length, size)}
+PARTS = {each.__name__: each for each in (peers, cores, rates, gpu, start, length)}
 
 if __name__ == "__main__":
     with one_thread():

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-RATES = (4000, 192000)
-"""Lowest and highest sampling rate of ``--rate``, in Hz."""
+RATES = (4000, 192000)  # lowest and highest, in Hz
 
 
 def mix(

@@ -1,7 +1,6 @@
 """Run an experiment: resume its jobs, and write its results, table and figure.
 
-The numbers that a job returns are kept as a JSON line as soon as it ends; a run that was stopped
-continues with the jobs that are missing.
+Each job's numbers are kept as a JSON line, so that a stopped run continues with missing jobs.
 """
 
 import csv
