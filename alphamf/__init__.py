@@ -25,47 +25,29 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
-    "PRESETS",
-    "SAMPLERS",
-    "Agreement",
-    "AlphaMF",
-    "AlphaMFError",
-    "Denoised",
-    "Dictionary",
-    "Segment",
-    "Separated",
-    "Settings",
-    "SpeechRange",
-    "Stream",
-    "Weights",
-    "denoise",
-    "denoise_stream",
-    "load",
-    "separate",
-    "speech_ranges",
-    "train",
-]
+    "PRESETS", "SAMPLERS", "Agreement", "AlphaMF", "AlphaMFError", "Denoised", "Dictionary",
+    "Segment", "Separated", "Settings", "SpeechRange", "Stream", "Weights", "denoise",
+    "denoise_stream", "load", "separate", "speech_ranges", "train",
+]  # fmt: skip
 
 _HOME = {
-    "PRESETS": "denoising.settings",
-    "SAMPLERS": "inference.samplers.registry",
-    "Agreement": "denoising.posterior",
-    "AlphaMF": "separation.estimator",
-    "AlphaMFError": "errors",
-    "Denoised": "denoising.api",
-    "Dictionary": "learnt.dictionary",
-    "Segment": "denoising.segments",
-    "Separated": "separation.separate",
-    "Settings": "denoising.settings",
-    "Stream": "denoising.stream",
-    "SpeechRange": "denoising.uncertainty",
-    "Weights": "denoising.weights",
-    "denoise": "denoising.api",
-    "denoise_stream": "denoising.api",
-    "load": "learnt.dictionary",
-    "separate": "separation.separate",
-    "speech_ranges": "denoising.uncertainty",
-    "train": "training.dictionary.api",
+    name: home
+    for home, names in {
+        "denoising.settings": "PRESETS Settings",
+        "inference.samplers.registry": "SAMPLERS",
+        "denoising.posterior": "Agreement",
+        "separation.estimator": "AlphaMF",
+        "errors": "AlphaMFError",
+        "denoising.api": "Denoised denoise denoise_stream",
+        "learnt.dictionary": "Dictionary load",
+        "denoising.segments": "Segment",
+        "separation.separate": "Separated separate",
+        "denoising.stream": "Stream",
+        "denoising.uncertainty": "SpeechRange speech_ranges",
+        "denoising.weights": "Weights",
+        "training.dictionary.api": "train",
+    }.items()
+    for name in names.split()
 }
 
 

@@ -7,6 +7,7 @@ its estimates, and the percussion of HPSS counts as the voice.
 """
 
 import time
+from functools import partial
 
 import numpy as np
 
@@ -34,15 +35,13 @@ def times() -> list[list[str]]:
     given = {"init": "random", "solver": "mu", "beta_loss": "itakura-saito", "tol": 0}
     ways = {"scikit-learn, IS-NMF": lambda steps: NMF(RANK, max_iter=steps, **given)}
     for sampler, alpha in (("em", 2.0), ("em", 1.2), ("sgrld", 1.2), ("sgld", 1.2)):
-        own = {"alpha": alpha, "sampler": sampler, "draws": 1}
-        ways[f"AlphaMF, {sampler}, alpha {alpha}"] = lambda steps, own=own: AlphaMF(
-            RANK, steps=steps, **own
-        )
+        kind = f"AlphaMF, {sampler}, alpha {alpha}"
+        ways[kind] = partial(AlphaMF, RANK, alpha=alpha, sampler=sampler, draws=1)
     rows, base = [["method", "ms per step", "ratio"]], 0.0
     for name, make in ways.items():
         marks = [time.process_time()]
         for steps in (STEPS, 3 * STEPS):  # the difference is free of starts and ends
-            make(steps).fit(V.astype(np.float32))
+            make(steps=steps).fit(V.astype(np.float32))
             marks.append(time.process_time())
         ms = (marks[2] - 2 * marks[1] + marks[0]) / (2 * STEPS) * 1e3
         base = base or ms
@@ -65,13 +64,12 @@ def music(*, clips: int = 10, beside: str = "voice") -> list[list[str]]:
         else:
             first, other = np.split(sounds[k - 1], [len(sounds[k - 1]) // 2])
             known = learn(first[:, None], RATE, grid, 3)
-        samples = min(len(unit), len(other), SECONDS * RATE)
-        other = other[:samples]
-        mix = with_noise(other, unit[:samples], 0).astype(np.float32)
+        other = other[: min(len(unit), len(other), SECONDS * RATE)]
+        mix = with_noise(other, unit[: len(other)], 0).astype(np.float32)
         both = {"music": learn(clip[:, None], RATE, grid, 3), "other": known}
         for method, (music, rest) in separated(mix, both).items():
-            found = [si_sdr(mix - other, music), si_sdr(other, rest)]
-            scores.setdefault(method, []).append(found)
+            found = scores.setdefault(method, [])
+            found.append([si_sdr(mix - other, music), si_sdr(other, rest)])
     lines = [["method", "music, SI-SDR dB", f"{beside} beside it, SI-SDR dB"]]
     for method, each in scores.items():
         columns = (mean_and_error(list(column)) for column in zip(*each, strict=True))
@@ -94,20 +92,19 @@ def separated(mix: Floats, known: dict[str, Dictionary]) -> dict[str, list[Float
     gains, *_ = factorize(power, H=both, n_components=len(both), **given)
     parts = zip(np.split(gains, [len(bases[0])], axis=1), bases, strict=True)
     scales = np.stack([gain @ basis for gain, basis in parts], axis=-1)
-    filtered = norbert.wiener(scales[:, :, None], spectrum.T[..., None].astype(complex), 1)
+    filtered = norbert.wiener(scales[:, :, None], spectrum.T[..., None].astype(complex), 1)[:, :, 0]
     spectra = {
         "the mixture": [spectrum, spectrum],
         "HPSS (librosa)": librosa.decompose.hpss(spectrum),
         "Itakura-Saito NMF (scikit-learn)": (scales / scales.sum(-1, keepdims=True)).T * spectrum,
-        "the same, then norbert": filtered[:, :, 0].T,
+        "the same, then norbert": filtered.T,
     }
     found = {
         method: [stft.inverse(each.astype(np.complex64), frame, len(mix)) for each in pair]
         for method, pair in spectra.items()
     }
     found["alphamf separate"] = list(separate(mix, RATE, known).sounds.values())
-    audio = changed(Clip("", RATE, mix, mix))
-    return found | {"alphamf denoise": [mix - audio, audio]}
+    return found | {"alphamf denoise": [mix - (audio := changed(Clip("", RATE, mix, mix))), audio]}
 
 
 if __name__ == "__main__":

@@ -37,13 +37,6 @@ def test_what_is_left_in_pauses_is_told_from_the_speech():
     assert np.isnan(pauses.left_in_pauses(speech(-10, -12), speech(-10, -12), RATE))
 
 
-def test_a_pause_ends_before_the_speech():
-    silent = pauses.pauses(CLEAN, RATE)
-    half = RATE // 2 // FRAME
-    assert not silent[:half].any() and silent[half + 2 : 2 * half - 2].all()
-    assert not silent[half] and not silent[2 * half - 1]
-
-
 def test_of_weak_onsets_what_is_kept_is_measured():
     clean = speech(0, -np.inf, -30, 0, -np.inf, 0)
     found = pauses.onsets(clean, clean, RATE)

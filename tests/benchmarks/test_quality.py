@@ -3,17 +3,11 @@
 import numpy as np
 import pytest
 
-from alphamf.errors import AlphaMFError
 from alphamf.scores.score import si_sdr
 from benchmarks import quality, scored
 from benchmarks.clips import Clip
 
 RATE = quality.RATE
-
-
-def test_an_unknown_method_is_one_sentence():
-    with pytest.raises(AlphaMFError, match="there is no method 'good'"):
-        quality.main("unheard", methods="good")
 
 
 @pytest.fixture

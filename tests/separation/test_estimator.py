@@ -33,7 +33,7 @@ def draw(alpha, shape=(100, 200), rank=4, seed=0):
 
 @pytest.mark.filterwarnings("ignore:Maximum number of iterations")
 def test_em_of_a_gaussian_model_is_itakura_saito_nmf():
-    """Where no cell is so faint that the model's floor, 90 dB below the mean, counts."""
+    # Where no cell is so faint that the model's floor, 90 dB below the mean, counts.
     rng = np.random.default_rng(1)
     V = (rng.random((30, 3)) @ rng.random((3, 40)) + 0.1) * rng.exponential(size=(30, 40))
     W, H = rng.random((30, 3)) + 0.1, rng.random((3, 40)) + 0.1
@@ -58,7 +58,7 @@ OTHER = {
 
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learn_checks():
-    """For EM; of a sampler, two passes over the same rows differ by chance."""
+    # For EM; of a sampler, two passes over the same rows differ by chance.
     found = check_estimator(POINT(2, steps=200), expected_failed_checks=OTHER, on_skip=None)
     assert len(found) > 40
 
@@ -94,7 +94,7 @@ def test_a_single_activation_has_its_exact_posterior(alpha):
     unit = (V**0.25).mean() ** 4
 
     def weight(w, power):
-        """w^power times prior and likelihood, for W in the units of the target."""
+        # Prior and likelihood of W in the units of the target.
         dispersion = 3 * model.components_[0] * w
         cells = log_density(V[0] / unit, dispersion, alpha).sum()
         return w**power * np.exp(cells + np.log(w) - 0.5 * w)
@@ -123,7 +123,7 @@ def test_alpha_is_estimated_on_twenty_draws():
 
 
 def test_posterior_deviation_covers_the_truth():
-    """Four chains of SGRLD."""
+    # Four chains of SGRLD.
     rng = np.random.default_rng(0)
     W, H = rng.gamma(2.0, 1.0, (60, 2)), rng.gamma(0.5, 1.0, (2, 40)) + 0.05
     scale = (W @ H) ** (2 / 1.5)

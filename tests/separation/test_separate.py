@@ -1,7 +1,6 @@
 """Separation into named sources: sums, shapes, what a source can be, and what is refused."""
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,7 +25,6 @@ def parts():
 
 
 def tone_spectra(frame: Frame, context: int):
-    """Return W of the two tones: a column each, with power in three bins."""
     basis = np.full((frame.bins, 2), 1e-4, np.float32)
     for k, pitch in enumerate((440, 1234)):
         bin_ = round(pitch * frame.n_fft / RATE)
@@ -61,14 +59,6 @@ def test_each_source_is_found(parts, voice, tmp_path, monkeypatch):
         gain = si_sdr(true, made.sounds[name]) - si_sdr(true, sum(parts))
         assert gain > 4, name
     assert made.masks["tones"].shape[0] == 513
-
-
-def test_the_order_of_sources_only_changes_the_random_numbers(found, parts):
-    speech = load("speech-16k")
-    sources = {"rest": 2, "tones": tone_spectra(speech.frame, speech.context), "voice": speech}
-    other = separate(sum(parts), RATE, sources, seed=1)
-    for name, mask in found.masks.items():
-        assert np.corrcoef(mask.ravel(), other.masks[name].ravel())[0, 1] > 0.85
 
 
 @pytest.mark.parametrize(
@@ -117,12 +107,6 @@ def test_unfit_sound_is_refused(monkeypatch):
     monkeypatch.setattr("alphamf.separation.separate.total_memory", lambda: 1000)
     with pytest.raises(AlphaMFError, match=r"would need .* of memory"):
         separate(np.ones(500), RATE, sources)
-
-
-def test_a_silent_clip_is_refused(tmp_path):
-    soundfile.write(Path(tmp_path) / "clip.wav", np.zeros(8000), RATE)
-    with pytest.raises(AlphaMFError, match="the clip of a source is silent"):
-        separate(np.ones(500), RATE, {"a": tmp_path / "clip.wav", "b": 1})
 
 
 def test_the_programs_of_the_page_run(monkeypatch):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from alphamf.inference.chain import run
 from alphamf.inference.checks import CHAINS, P_LEAST, Z_MOST
 from alphamf.inference.metric import Dense, Diagonal
 from alphamf.inference.random import generator
@@ -331,3 +332,14 @@ def test_learned_q_is_the_inertia_of_the_next_step():
     np.testing.assert_allclose(states[0].theta, states[1].theta, rtol=1e-12)
     np.testing.assert_allclose(states[0].thermostat, states[1].thermostat, rtol=1e-12)
     assert states[1].mass == UnitMass().init(theta)  # the state's form, as it is in checkpoints
+
+
+@pytest.mark.slow
+def test_q_learns_nothing_in_equilibrium():
+    """Q / D wanders around its start, whatever that is: it is no property of the posterior."""
+    target = LinearGaussian(np.eye(2), np.ones(2), 1.0)
+    for inertia in (0.5, 5.0):
+        sampler = SGNPHMC(0.2, leaps=5, inertia=inertia, bath=MassEM(samples=200, freeze=600))
+        start = target.exact(generator(0), 400)
+        *_, state = run(target, sampler, steps=600, seed=1, start=start)
+        assert np.median(state.mass.bath.inverse) == pytest.approx(1, abs=0.15)
