@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from alphamf import PRESETS, AlphaMFError, denoise
+from alphamf import PRESETS, AlphaMF, AlphaMFError, denoise
 from alphamf.audio.resample import resample
 from alphamf.denoising.settings import HYPERPARAMETERS, kernel
 from alphamf.factorization.stable import positive_stable
@@ -18,6 +18,7 @@ from alphamf.inference.metric import Dense
 from alphamf.inference.random import generator, noise, uniform
 from alphamf.inference.targets.gaussian import LinearGaussian
 from alphamf.scores.score import si_sdr
+from alphamf.separation import fitting
 from alphamf.tools.arrays import module, to_host
 from tests.support import device, paper, tones
 from tests.support.device import Device
@@ -164,3 +165,12 @@ def test_chains_on_a_device_say_how_far_they_agree(cupy):
     )
     assert found.mcse_db == pytest.approx(expected.mcse_db, rel=0.5)
     assert found.rhat == pytest.approx(expected.rhat, rel=0.2)
+
+
+@pytest.mark.parametrize(("sampler", "alpha"), [("em", 2.0), ("sgrld", "estimate")])
+def test_the_estimator_runs_on_a_device(cupy, sampler, alpha, monkeypatch):
+    monkeypatch.setattr(fitting, "ALPHA_ROUNDS", 1)
+    V = cupy.asarray(np.random.default_rng(0).exponential(size=(20, 30)))
+    model = AlphaMF(2, alpha=alpha, sampler=sampler, steps=30, draws=5, chains=2).fit(V)
+    for found in (*model.posterior_, *model.sample(3), model.inverse_transform(model.transform(V))):
+        assert type(found) is type(V) and np.isfinite(to_host(found)).all()

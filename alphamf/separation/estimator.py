@@ -268,6 +268,7 @@ class AlphaMF:
         self._require_fit()
         w, h = (each.reshape(-1, *each.shape[-2:]) for each in self._draws)
         chosen = np.random.default_rng(random_state).integers(len(w), size=size)
+        chosen = namespace(w).asarray(chosen)
         return w[chosen], h[chosen]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -335,7 +336,8 @@ def _powers(given: Any) -> Array:
     """Return V as an array of floats; raise an AlphaMFError unless it is a matrix of powers."""
     if hasattr(given, "tocsr"):
         raise AlphaMFError("X is a sparse matrix, which AlphaMF cannot use; give X.toarray()")
-    array: Any = given if type(given).__module__.startswith("cupy") else np.asarray(given)
+    array: Any = given if namespace(given).__name__ == "cupy" else np.asarray(given)
+    xp = namespace(array)
     if array.dtype.kind == "c":
         raise AlphaMFError("Complex data not supported; give the squared magnitudes")
     if array.dtype != np.float32:
@@ -354,7 +356,7 @@ def _powers(given: Any) -> Array:
             raise AlphaMFError(
                 f"X has 0 {what}(s) (shape={array.shape}) while a minimum of 1 is required."
             )
-    if not np.isfinite(array).all():
+    if not xp.isfinite(array).all():
         raise AlphaMFError("X contains NaN or infinite values (inf)")
     if (array < 0).any():
         raise AlphaMFError("Negative values in data passed to AlphaMF; give powers")

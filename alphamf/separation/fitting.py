@@ -17,7 +17,7 @@ from alphamf.factorization.stable import ALPHAS
 from alphamf.inference.chain import run
 from alphamf.inference.diagnostics import LEAST, Summary, summarise
 from alphamf.inference.protocols import Sampler
-from alphamf.inference.random import Key, generator
+from alphamf.inference.random import START, Key, generator
 from alphamf.inference.samplers.sgrld import EM
 from alphamf.tools.arrays import Array, namespace, to_host
 
@@ -66,8 +66,8 @@ def em_steps(
     With W and H in turn, EM for alpha = 2 is the multiplicative update of Itakura-Saito NMF.
     `number`: of the random stream. `relaxation`: of `EM`; above one, it is faster.
     """
-    rng = generator(plan.seed, Key.WARM_UP, number, xp=namespace(target.power))
-    drawn = target.start(rng, (plan.chains,))
+    key = Key.WARM_UP + number  # the streams of a sampler's chain are others
+    drawn = target.start(generator(plan.seed, key, START, xp=target.xp), (plan.chains,))
     ((basis, gains),) = target.layout
     # W moves while H is still, and the other way round; exponents are those of one factor alone.
     turns = [()] if basis is None else [(gains,), (basis,)]
@@ -76,7 +76,7 @@ def em_steps(
         EM(relaxation),
         steps=steps * len(turns),
         seed=plan.seed,
-        chain=number,
+        chain=key,
         start=drawn if start is None else start,
     )
     whole = target.exponent.copy()
@@ -122,15 +122,12 @@ def _sampler(plan: Plan, target: AlphaMFTarget) -> Sampler[Any]:
 def draws_of(target: AlphaMFTarget, thetas: list[Array], level: float) -> Draws:
     """Return the draws of W and H, such that rows of H sum to one; `level` is the unit of W H."""
     pairs = [target.unpack(theta)[0] for theta in thetas]
-    activations, components = (
-        target.xp.stack([target.xp.broadcast_to(pair[k], pair[k].shape) for pair in pairs])
-        for k in range(2)
-    )
+    activations, components = (target.xp.stack([pair[k] for pair in pairs]) for k in range(2))
     sums = components.sum(-1)
     components /= sums[..., None]
     activations *= sums[..., None, :] * level
     for c in range(1, components.shape[1]):
-        order = _order(components[:, c].mean(0), components[:, 0].mean(0))
+        order = target.xp.asarray(_order(components[:, c].mean(0), components[:, 0].mean(0)))
         components[:, c] = components[:, c][:, order]
         activations[:, c] = activations[:, c][..., order]
     return Draws(activations, components)
@@ -171,7 +168,7 @@ def diagnose(draws: Draws, alpha: float) -> Summary | None:
     if kept < LEAST:
         return None
     chosen = np.random.default_rng(0).permutation(rows * columns)[:CELLS]
-    i, j = np.divmod(chosen, columns)
+    i, j = map(namespace(draws.activations).asarray, np.divmod(chosen, columns))
     w, h = to_host(draws.activations[:, :, i]), to_host(draws.components[..., j])
     return summarise(np.log((w * np.swapaxes(h, -1, -2)).sum(-1)) * (2 / alpha))
 
@@ -199,7 +196,7 @@ def estimate_alpha(power: Array, rank: int, plan: Plan) -> float:
     positive = power > 0
     logs = xp.log(power[positive])
     alpha, start = 1.5, None
-    for number in range(ALPHA_ROUNDS):
+    for number in range(1, ALPHA_ROUNDS + 1):
         target = AlphaMFTarget(power, [Source(alpha, rank)])
         scale = xp.zeros_like(power)
         steps = em_steps(target, ALPHA_STEPS, plan, start, number=number, relaxation=RELAXED)

@@ -50,7 +50,6 @@ def test_sounds_add_up_to_the_recording_and_masks_to_one(found, parts):
 
 @pytest.mark.parametrize("voice", ["speech-16k", "voice.wav"])
 def test_each_source_is_found(parts, voice, tmp_path, monkeypatch):
-    """With spectra that are shipped, and all learned from clips: then windows suit the rate."""
     monkeypatch.chdir(tmp_path)
     for name, part in zip(("voice.wav", "tones.wav"), parts, strict=True):
         soundfile.write(name, part, RATE)
@@ -69,11 +68,6 @@ def test_any_rate_and_channels(rate, shape):
     made = separate(audio, rate, {"voice": "speech-16k", "rest": (1, 2.0)})
     assert all(sound.shape == shape for sound in made.sounds.values())
     np.testing.assert_allclose(sum(made.sounds.values()), audio, atol=1e-5)
-
-
-def test_silence_is_shared_equally():
-    made = separate(np.zeros(1000), RATE, {"voice": "speech-16k", "rest": 1})
-    assert not made.sounds["voice"].any() and (made.masks["rest"] == 0.5).all()
 
 
 TONES = Dictionary(np.ones((129, 1), np.float32), 1.0, 8000, Frame(256, 64), name="tones")
