@@ -69,7 +69,6 @@ def test_it_works_without_scikit_learn_and_in_its_pipelines():
     found = steps.fit_transform(V)
     np.testing.assert_array_equal(found, model.fit_transform(V))
     assert repr(model) == "AlphaMF(n_components=2, alpha=1.5, steps=30, draws=5)"
-    assert list(model.get_feature_names_out()) == ["alphamf0", "alphamf1"]
 
 
 @pytest.mark.parametrize("alpha", [2.0, 1.2])
