@@ -20,7 +20,7 @@ TINY = Dictionary(np.full((33, 2), 1 / 33, np.float32), 1.2, RATE, Frame(64, 32)
 QUICK = Settings(sampler="em", warm_up=0, steps=2, keep=1, noise_rank=2)
 SOUND = np.random.default_rng(0).standard_normal((800, 1)).astype(np.float32)
 GAPS = np.ma.masked_array(SOUND, SOUND > 1)
-CONTAINERS = {"Agreement", "Denoised", "Segment", "SpeechRange", "Tail"}
+CONTAINERS = {"Agreement", "Denoised", "Segment", "Separated", "SpeechRange", "Tail"}
 """What holds results, and is never asked for an argument."""
 
 
@@ -44,6 +44,10 @@ def chunk_of(method):
     return call
 
 
+def factorized(**settings):
+    return alphamf.AlphaMF(**settings).fit(SOUND.reshape(40, 20) ** 2)
+
+
 BASICS = {"rate": RATE, "preset": QUICK, "model": TINY}
 CALLS = {
     "denoise": (alphamf.denoise, {"audio": SOUND, **BASICS}),
@@ -59,6 +63,11 @@ CALLS = {
     "Dictionary": (
         Dictionary,
         {"basis": TINY.basis, "alpha": 1.2, "rate": RATE, "frame": Frame(64, 32)},
+    ),
+    "AlphaMF": (factorized, {"steps": 4, "draws": 2}),
+    "separate": (
+        alphamf.separate,
+        {"audio": SOUND, "rate": RATE, "sources": {"a": TINY, "b": 1}},
     ),
     "load": (alphamf.load, {"model": "speech-8k"}),
     "train": (train, {"paths": [DATA / "sample-clean.wav"], "rank": 2, "steps": 1}),
@@ -136,6 +145,13 @@ BAD = {
     "activity": ARRAY,
     "frame_times": ARRAY,
 }
+for each in "AlphaMF.steps draws AlphaMF.chains AlphaMF.blocks".split():
+    BAD[each] = [*ANY_COUNT, 0]
+BAD |= dict.fromkeys(("prior_activations", "prior_components"), OBJECT)
+BAD |= {"n_components": [*COUNT, 0], "random_state": [v for v in ANY_COUNT if v is not None]}
+BAD["sources"] = [*OBJECT, None, {}, {"a": 1}, {"a": None, "b": 1}, {"a": 1.5, "b": 1}]
+BAD["sources"] += [{"a": each, "b": 1} for each in ((1, 9), "no such", GAPS, [], Opaque())]
+BAD["sources"] += [{5: 1, 6: 1}]
 for each in "steps keep thin warm_up coarse chains blocks noise_rank".split():
     BAD[f"Settings.{each}"] = ANY_COUNT
 NETWORKS = "refiner second_stage dereverberator high_band causal causal_second_stage"
@@ -148,7 +164,7 @@ UNCHECKED = {"Dictionary.origin"}
 """What only `load` gives."""
 
 WHOLE_NUMBERS = {"rate": RATE, "seed": 3, "steps": 90, "bands": 0}
-WHOLE_NUMBERS |= dict.fromkeys("max_channels noise_rank rank".split(), 2)
+WHOLE_NUMBERS |= dict.fromkeys("max_channels noise_rank rank n_components draws".split(), 2)
 ONES = "channels jobs keep thin warm_up coarse chains blocks context"
 WHOLE_NUMBERS |= dict.fromkeys(ONES.split(), 1)
 REALS = {"dry": 0.5, "dereverb": 0.0, "max_attenuation": 12.0, "seconds": 1.0}

@@ -20,6 +20,7 @@ DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = DECLARED["project"]
 
 OTHERWISE = {"PIL": "pillow", "cupy": "cupy-cuda12x", "pipecat": "pipecat-ai"}
+OTHERWISE |= {"sklearn": "scikit-learn"}
 """Distributions that are not called like what they hold."""
 
 

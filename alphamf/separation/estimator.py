@@ -43,6 +43,9 @@ from alphamf.separation.fitting import (
 from alphamf.tools.arguments import shown_value, whole_number
 from alphamf.tools.arrays import Array, namespace
 
+MOST_RANK = 10_000
+"""Maximum number of components."""
+
 
 class Posterior(NamedTuple):
     r"""Means and standard deviations over the draws of a posterior.
@@ -314,15 +317,18 @@ class AlphaMF:
 
     def _plan(self, rows: int) -> Plan:
         """Return how to sample a matrix of `rows` rows; raise an AlphaMFError if it is invalid."""
-        whole_number("n_components", self.n_components, 1)
+        whole_number("n_components", self.n_components, 1, MOST_RANK)
         for name in ("draws", "chains"):
             whole_number(name, getattr(self, name), 1)
         whole_number("steps", self.steps, self.draws)
         whole_number("blocks", self.blocks, 1, rows)
-        if self.alpha != "estimate":
+        if not (isinstance(self.alpha, str) and self.alpha == "estimate"):
             check_alpha(self.alpha)
-        if isinstance(self.sampler, str):
+        if not hasattr(self.sampler, "step"):
             kernel(self.sampler)
+        for name in ("prior_activations", "prior_components"):
+            if not isinstance(prior := getattr(self, name), Prior | None):
+                raise AlphaMFError(f"{name} must be a prior or None, not {shown_value(prior)}")
         seed = self.random_state
         if seed is None:
             seed = int(np.random.default_rng().integers(1 << 31))

@@ -8,7 +8,8 @@ variance, so they add up to one.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,6 +28,7 @@ from alphamf.denoising.stream_options import check_rate, real_samples, to_float
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.alpha_mf import AlphaMFTarget, stack, unstack
 from alphamf.factorization.priors import Gamma, Source
+from alphamf.factorization.stable import check_alpha
 from alphamf.inference.chain import run
 from alphamf.inference.records import Mean
 from alphamf.learnt.dictionary import Dictionary, load
@@ -163,10 +165,14 @@ def _sources(
     check_instance("sources", given, Mapping, "a dict of names and sources")
     if len(given) < 2:
         raise AlphaMFError(f"give two sources or more, not {len(given)}")
-    pairs = {
-        name: each if isinstance(each, tuple) else (each, None) for name, each in given.items()
-    }
-    found = {name: (_loaded(each), alpha) for name, (each, alpha) in pairs.items()}
+    found = {}
+    for name, each in given.items():
+        check_instance("a name in sources", name, str, "a str")
+        what, alpha = each if isinstance(each, tuple) and len(each) == 2 else (each, None)
+        with _named(name):
+            found[name] = _loaded(what), alpha
+            if alpha is not None:
+                check_alpha(alpha)
     dictionaries = {name: each for name, (each, _) in found.items() if isinstance(each, Dictionary)}
     if dictionaries:
         first, *others = dictionaries.items()
@@ -183,18 +189,28 @@ def _sources(
     result: dict[str, tuple[Dictionary | int, float]] = {}
     free = any(isinstance(what, int) for what, _ in found.values())
     for name, (what, alpha) in found.items():
-        if isinstance(what, np.ndarray):
-            what = Dictionary(what.astype(np.float32), CLIP_ALPHA, *grid, context)
-        elif isinstance(what, Path):
-            what = learn(*read(what), grid, context)
+        with _named(name):
+            if isinstance(what, np.ndarray):
+                what = Dictionary(what.astype(np.float32), CLIP_ALPHA, *grid, context)
+            elif isinstance(what, Path):
+                what = learn(*read(what), grid, context)
         usual = FREE_ALPHA if isinstance(what, int) else what.alpha if free else ALPHA
         result[name] = what, usual if alpha is None else alpha
     return grid, context, result
 
 
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Name the source in an AlphaMFError of this block."""
+    try:
+        yield
+    except AlphaMFError as error:
+        raise AlphaMFError(f"sources, {name}: {error}") from error
+
+
 def _loaded(given: Known) -> Dictionary | Floats | int | Path:
     """Return a source as it is, with a dictionary loaded; a sound file as a Path."""
-    if isinstance(given, Dictionary | np.ndarray):
+    if isinstance(given, Dictionary | np.ndarray) and not np.ma.is_masked(given):
         return given
     if isinstance(given, str | os.PathLike):
         sound = Path(given).suffix.lower() not in ("", ".npz")
