@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from alphamf.batch.inputs import STREAM, Plan, check_extra
-from alphamf.batch.request import parse_share
+from alphamf.batch.inputs import STREAM, Plan, check_extra, parse_share
 from alphamf.errors import AlphaMFError
 from alphamf.tools.extras import require_package
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from alphamf.batch.request import parse_share
+from alphamf.batch.inputs import parse_share
 from alphamf.cli import report
 from alphamf.cli.options import Quiet, check_least, option
 from alphamf.errors import AlphaMFError

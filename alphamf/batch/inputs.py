@@ -198,6 +198,21 @@ def check_extra(outputs: Mapping[str, str | None], files: Plan, *, overwrite: bo
         taken.add(file)
 
 
+def parse_share(option: str, text: str) -> float:
+    """Return a text such as ``0.5`` or ``50%`` as a number; refuse all but 0 to 1, 0% to 100%."""
+    number, percent = text.strip().removesuffix("%"), text.strip().endswith("%")
+    try:
+        found = float(number) / (100 if percent else 1)
+    except ValueError:
+        raise AlphaMFError(
+            f"{option} must be from 0 to 1, or a percentage such as 50%, not {text!r}"
+        ) from None
+    if not 0 <= found <= 1:
+        hint = f"; for a percentage, write {number}%" if not percent and 1 < found <= 100 else ""
+        raise AlphaMFError(f"{option} must be from 0 to 1, not {text}{hint}")
+    return found
+
+
 def would_overwrite(output: str) -> bool:
     """Return whether writing to `output` would overwrite a file that has any contents."""
     return output != STREAM and os.path.isfile(output) and os.path.getsize(output) > 0

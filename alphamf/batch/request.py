@@ -12,7 +12,6 @@ from alphamf.denoising.api import denoise_blocks
 from alphamf.denoising.hints import TimeRanges
 from alphamf.denoising.segments import Segment
 from alphamf.denoising.stream_options import StreamOptions
-from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 
 
@@ -66,18 +65,3 @@ class Request:
     tag: bool = False  # Whether to add a line to the outputs' history
     # Whether a result contains what it depends on: versions, digests of the models, processor.
     documented: bool = True
-
-
-def parse_share(option: str, text: str) -> float:
-    """Return a text such as ``0.5`` or ``50%`` as a number; refuse all but 0 to 1, 0% to 100%."""
-    number, percent = text.strip().removesuffix("%"), text.strip().endswith("%")
-    try:
-        found = float(number) / (100 if percent else 1)
-    except ValueError:
-        raise AlphaMFError(
-            f"{option} must be from 0 to 1, or a percentage such as 50%, not {text!r}"
-        ) from None
-    if not 0 <= found <= 1:
-        hint = f"; for a percentage, write {number}%" if not percent and 1 < found <= 100 else ""
-        raise AlphaMFError(f"{option} must be from 0 to 1, not {text}{hint}")
-    return found

@@ -11,7 +11,7 @@ import typer
 
 import alphamf
 from alphamf.audio.loudness import target
-from alphamf.batch.request import parse_share
+from alphamf.batch.inputs import parse_share
 from alphamf.cli.app import EXAMPLES, app
 from alphamf.cli.report import with_options
 from alphamf.denoising.settings import Settings
