@@ -55,6 +55,7 @@ OTHER = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learn_checks():
     # For EM; of a sampler, two passes over the same rows differ by chance.
@@ -79,8 +80,8 @@ def test_a_single_activation_has_its_exact_posterior(alpha):
         1,
         alpha=alpha,
         sampler="hmc-positive",
-        steps=300,
-        draws=20,
+        steps=150,
+        draws=10,
         chains=400,
         prior_activations=Gamma(2.0, 0.5),
     )
@@ -103,7 +104,7 @@ def test_a_single_activation_has_its_exact_posterior(alpha):
     assert abs(found - 1.3 * mean) > 4 * std / np.sqrt(400)
 
 
-@pytest.mark.parametrize("alpha", [0.8, 1.2, 1.8])
+@pytest.mark.parametrize("alpha", [0.8, 1.8])
 def test_alpha_is_estimated(alpha):
     V, _ = draw(alpha, seed=3)
     assert abs(AlphaMF(4, alpha="estimate", steps=1, draws=1).fit(V).alpha_ - alpha) < 0.1
