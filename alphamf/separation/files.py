@@ -28,7 +28,7 @@ def parse_sources(given: Sequence[str]) -> dict[str, str | int]:
             )
         if name in found:
             raise AlphaMFError(f"`source` gives {name} twice")
-        found[name] = int(what) if what.isdecimal() else what
+        found[name] = int(what) if re.fullmatch("[0-9]{1,9}", what) else what
     return found
 
 

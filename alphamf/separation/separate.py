@@ -56,6 +56,9 @@ SPARSE = Gamma(0.1, 20.0)
 FREE = Gamma(1.0, 20.0)
 """Prior of the activations of spectra that are learned from the recording."""
 
+MOST_COLUMNS = 10_000
+"""Maximum number of spectra that are learned for a source."""
+
 CELL_BYTES = 40
 """Memory for a cell of the stacked spectrogram: its power and sums; each source needs 12 more."""
 
@@ -215,7 +218,7 @@ def _loaded(given: Known) -> Dictionary | Floats | int | Path:
     if isinstance(given, str | os.PathLike):
         sound = Path(given).suffix.lower() not in ("", ".npz")
         return Path(given) if sound else load(given)
-    return whole_number("a source that is neither name, file nor W", given, 1)
+    return whole_number("the number of columns of a source", given, 1, MOST_COLUMNS)
 
 
 def learn(sound: Floats, rate: int, grid: Grid, context: int) -> Dictionary:
