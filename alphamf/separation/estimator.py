@@ -29,6 +29,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.factorization.alpha_mf import AlphaMFTarget
 from alphamf.factorization.priors import Flat, Prior, Source
 from alphamf.factorization.stable import check_alpha
+from alphamf.inference.diagnostics import Summary
 from alphamf.inference.protocols import Sampler
 from alphamf.separation.fitting import (
     Draws,
@@ -129,6 +130,13 @@ class AlphaMF:
     >>> model.transform(V).shape, model.components_.sum(1).round(3)
     ((200, 2), array([1., 1.]))
     """
+
+    components_: Array
+    alpha_: float
+    posterior_: Posterior
+    diagnostics_: Summary | None
+    n_features_in_: int
+    n_iter_: int
 
     def __init__(
         self,
