@@ -150,7 +150,7 @@ for each in "AlphaMF.steps draws AlphaMF.chains AlphaMF.blocks".split():
 BAD |= dict.fromkeys(("prior_activations", "prior_components"), OBJECT)
 BAD |= {"n_components": [*COUNT, 0], "random_state": [v for v in ANY_COUNT if v is not None]}
 BAD["sources"] = [*OBJECT, None, {}, {"a": 1}, {"a": None, "b": 1}, {"a": 1.5, "b": 1}]
-BAD["sources"] += [{"a": each, "b": 1} for each in ((1, 9), "no such", GAPS, [], Opaque())]
+BAD["sources"] += [{"a": each, "b": 1} for each in ((1, 9), "no such", GAPS, [], np.array(["x"]))]
 BAD["sources"] += [{5: 1, 6: 1}]
 for each in "steps keep thin warm_up coarse chains blocks noise_rank".split():
     BAD[f"Settings.{each}"] = ANY_COUNT

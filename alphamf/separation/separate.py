@@ -194,6 +194,8 @@ def _sources(
     for name, (what, alpha) in found.items():
         with _named(name):
             if isinstance(what, np.ndarray):
+                if what.dtype.kind not in "fiu":
+                    raise AlphaMFError(f"W must be real numbers, not {what.dtype}")
                 what = Dictionary(what.astype(np.float32), CLIP_ALPHA, *grid, context)
             elif isinstance(what, Path):
                 what = learn(*read(what), grid, context)
